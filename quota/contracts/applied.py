@@ -1,0 +1,61 @@
+"""What a broker has made of the instance specs: ``/sluice/applied/<broker>``, JSON version 1::
+
+    {"version": 1, "boot": "…", "instances": {"ins-k3v9x2qa": {"generation": 7, "problem": null}}}
+
+The node is ephemeral: a broker that is gone has applied nothing. `problem` is a sentence where the generation could
+not be applied whole, such as a port that another process holds; the control plane then picks another port.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from quota.contracts.instance import ContractError
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedInstance:
+    """The generation of one instance that a broker serves."""
+
+    generation: int
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """All instances of one broker."""
+
+    boot: str
+    instances: Mapping[str, AppliedInstance]
+
+    def to_json(self) -> bytes:
+        """The document, with sorted keys."""
+        instances = {
+            instance: {"generation": applied.generation, "problem": applied.problem}
+            for instance, applied in self.instances.items()
+        }
+        document = {"version": VERSION, "boot": self.boot, "instances": instances}
+        return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Applied:
+        """Parse a document. Raises ContractError."""
+        try:
+            document = json.loads(data)
+            if document["version"] > VERSION:
+                raise ContractError(f"applied: version {document['version']} is newer than {VERSION}")
+            return cls(
+                boot=document["boot"],
+                instances={
+                    instance: AppliedInstance(entry["generation"], entry["problem"])
+                    for instance, entry in document["instances"].items()
+                },
+            )
+        except ContractError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ContractError(f"applied: {type(error).__name__}: {error}") from error

@@ -1,0 +1,85 @@
+"""What the master answers: how much of its limit an instance may use on this broker, and for how long.
+
+Sent as length-prefixed JSON (a 4-byte big-endian length, then the document). Version 1::
+
+    {"version": 1, "type": "grants", "epoch": 3, "sequence": 41, "lease_ms": 10000,
+     "instances": {"ins-k3v9x2qa": {
+        "produce": {"allocation": 1747626, "branch": "initial", "blocked": null},
+        "consume": {"allocation": 1747626, "branch": "initial", "blocked": null},
+        "storage_used_bytes": 987654321}}}
+
+`epoch` is the master's election epoch: a broker refuses grants of a lower one than it has seen. `allocation` is in
+bytes/s, null for unlimited. `blocked` is null or "storage": it outlives the lease until a later grant lifts it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from quota.contracts.instance import ContractError
+
+VERSION = 1
+BLOCKED_STORAGE = "storage"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """One instance and direction on one broker."""
+
+    allocation: int | None  # bytes/s; None = unlimited
+    branch: str  # "initial", "proportional", "headroom", "bounded", "learning", "unlimited" or "reserved"
+    blocked: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceGrant:
+    """One instance on one broker."""
+
+    produce: Grant
+    consume: Grant
+    storage_used_bytes: int  # of the whole instance, for error texts
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """The master's answer to one report."""
+
+    epoch: int
+    sequence: int  # of the report that this answers
+    lease_ms: int
+    instances: Mapping[str, InstanceGrant]
+
+    def to_json(self) -> bytes:
+        """The document, without the length prefix."""
+        document = {
+            "version": VERSION,
+            "type": "grants",
+            "epoch": self.epoch,
+            "sequence": self.sequence,
+            "lease_ms": self.lease_ms,
+            "instances": {instance: asdict(grant) for instance, grant in self.instances.items()},
+        }
+        return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Grants:
+        """From a parsed document of type "grants". Raises ContractError."""
+        try:
+            if document["version"] > VERSION:
+                raise ContractError(f"grants: version {document['version']} is newer than {VERSION}")
+            return cls(
+                epoch=document["epoch"],
+                sequence=document["sequence"],
+                lease_ms=document["lease_ms"],
+                instances={
+                    instance: InstanceGrant(
+                        Grant(**grant["produce"]), Grant(**grant["consume"]), grant["storage_used_bytes"]
+                    )
+                    for instance, grant in document["instances"].items()
+                },
+            )
+        except (KeyError, TypeError) as error:
+            raise ContractError(f"grants: {type(error).__name__}: {error}") from error

@@ -1,0 +1,182 @@
+"""What the control plane wants of an instance, as it stands in ZooKeeper at ``/sluice/instances/<id>``.
+
+The control plane writes it, brokers and the master read it. JSON, version 1::
+
+    {"version": 1, "id": "ins-k3v9x2qa", "generation": 7, "state": "running",
+     "limits": {"produce_bytes_per_s": 5242880, "consume_bytes_per_s": 5242880, "storage_bytes": 10737418240,
+                "partitions": 60, "connections": 1000},
+     "whitelist": ["10.0.0.0/8"], "topic_whitelists": {"orders": ["10.1.2.3/32"]},
+     "brokers": [1, 2, 3], "strategy": "ckafka", "auto_create_topics": false,
+     "routes": [{"id": "default", "security": "plaintext", "proxy_protocol": false,
+                 "endpoints": {"1": {"bind": "127.0.0.1:20100", "advertised": "127.0.0.1:20100"}}}]}
+
+A limit of null is "unlimited", 0 is "blocked": two different things. A reader ignores members it does not know, so a
+newer writer may add some; it refuses a higher ``version``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from ipaddress import ip_network
+from typing import Any
+
+VERSION = 1
+MIB = 2**20
+"""Bytes in the MB of every specification and limit."""
+GIB = 2**30
+
+INSTANCES_PATH = "/sluice/instances"
+CHANGES_PATH = "/sluice/changes"
+APPLIED_PATH = "/sluice/applied"
+MASTER_PATH = "/sluice/master"
+MASTER_EPOCH_PATH = "/sluice/master_epoch"
+
+
+class ContractError(ValueError):
+    """A document that does not follow its contract; the text says where."""
+
+
+class InstanceState(StrEnum):
+    """What brokers do with the instance."""
+
+    RUNNING = "running"  # listeners open
+    STOPPED = "stopped"  # listeners closed, data kept
+    DELETED = "deleted"  # listeners closed, data about to go
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What was bought. None means unlimited, 0 blocked."""
+
+    produce_bytes_per_s: int | None
+    consume_bytes_per_s: int | None
+    storage_bytes: int | None
+    partitions: int | None  # replicas included, as CKafka counts
+    connections: int | None = None  # per broker
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where one broker serves a route: the address it binds and the one it tells clients (they differ behind a VIP)."""
+
+    bind: tuple[str, int]
+    advertised: tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One way in: a listener per broker, all with the same security."""
+
+    id: str
+    endpoints: Mapping[int, Endpoint]  # by broker id
+    security: str = "plaintext"
+    proxy_protocol: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceSpec:
+    """The wanted state of one instance at one generation."""
+
+    id: str
+    generation: int
+    state: InstanceState
+    limits: Limits
+    whitelist: tuple[str, ...]  # CIDRs; empty = nobody
+    routes: tuple[Route, ...]
+    topic_whitelists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # tenant topic name -> CIDRs
+    brokers: tuple[int, ...] = ()  # where replicas may be placed; empty = anywhere
+    strategy: str = "ckafka"
+    auto_create_topics: bool = False
+
+    def to_json(self) -> bytes:
+        """The document, with sorted keys so that equal specs are equal bytes."""
+        document = {
+            "version": VERSION,
+            "id": self.id,
+            "generation": self.generation,
+            "state": self.state.value,
+            "limits": {name: getattr(self.limits, name) for name in Limits.__slots__},
+            "whitelist": list(self.whitelist),
+            "topic_whitelists": {topic: list(cidrs) for topic, cidrs in self.topic_whitelists.items()},
+            "brokers": list(self.brokers),
+            "strategy": self.strategy,
+            "auto_create_topics": self.auto_create_topics,
+            "routes": [_route_document(route) for route in self.routes],
+        }
+        return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> InstanceSpec:
+        """Parse and check a document. Raises ContractError with the member at fault."""
+        try:
+            document = json.loads(data)
+            return cls._from_document(document)
+        except ContractError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ContractError(f"instance spec: {type(error).__name__}: {error}") from error
+
+    @classmethod
+    def _from_document(cls, document: dict[str, Any]) -> InstanceSpec:
+        if document["version"] > VERSION:
+            raise ContractError(f"instance spec: version {document['version']} is newer than {VERSION}")
+        limits = document["limits"]
+        return cls(
+            id=document["id"],
+            generation=document["generation"],
+            state=InstanceState(document["state"]),
+            limits=Limits(**{name: _limit(name, limits.get(name)) for name in Limits.__slots__}),
+            whitelist=_cidrs(document["whitelist"]),
+            routes=tuple(_route(route) for route in document["routes"]),
+            topic_whitelists={topic: _cidrs(cidrs) for topic, cidrs in document.get("topic_whitelists", {}).items()},
+            brokers=tuple(document.get("brokers", ())),
+            strategy=document.get("strategy", "ckafka"),
+            auto_create_topics=document.get("auto_create_topics", False),
+        )
+
+
+def address_text(address: tuple[str, int]) -> str:
+    """``host:port``, an IPv6 host in brackets."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """The inverse of `address_text`. Raises ContractError."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ContractError(f"not host:port: {text!r}")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _limit(name: str, value: object) -> int | None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        raise ContractError(f"instance spec: limits.{name} must be null or a whole number of 0 or more, not {value!r}")
+    return value
+
+
+def _cidrs(values: list[str]) -> tuple[str, ...]:
+    return tuple(str(ip_network(value, strict=False)) for value in values)
+
+
+def _route(document: dict[str, Any]) -> Route:
+    endpoints = {
+        int(broker): Endpoint(parse_address(endpoint["bind"]), parse_address(endpoint["advertised"]))
+        for broker, endpoint in document["endpoints"].items()
+    }
+    return Route(document["id"], endpoints, document.get("security", "plaintext"), document.get("proxy_protocol", False))
+
+
+def _route_document(route: Route) -> dict[str, Any]:
+    return {
+        "id": route.id,
+        "security": route.security,
+        "proxy_protocol": route.proxy_protocol,
+        "endpoints": {
+            str(broker): {"bind": address_text(endpoint.bind), "advertised": address_text(endpoint.advertised)}
+            for broker, endpoint in sorted(route.endpoints.items())
+        },
+    }
