@@ -1,0 +1,416 @@
+"""Straight-line codecs, generated once per (message, version) from its declaration.
+
+`decoder(cls, version)` and `encoder(cls, version)` write the Python source of a function that does exactly what this
+version of this message needs (runs of fixed-size fields become one `struct` call, strings are sliced in place), `exec`
+it, and cache it. Interpreting the declaration at run time costs ten times as much, a class per version is a thousand files.
+
+    decode(buffer, position, names) -> (message, position after it)
+    encode(message, out: bytearray, names, splices) -> None
+
+`names` maps fields that are marked as an entity (`quota.contracts.namespace.Names`). `splices` collects record bytes
+that are not in memory: the frame is sent as bytes, file range, bytes, … A decoder never allocates for more elements than
+there are bytes left, and raises DecodeError for whatever does not follow the declaration.
+"""
+
+from __future__ import annotations
+
+import struct as _struct
+from collections.abc import Callable
+from functools import cache
+from itertools import count
+from typing import Any, TypeVar
+from uuid import UUID
+
+from dataplane.protocol import primitives
+from dataplane.protocol.primitives import Buffer, DecodeError, Splices
+from dataplane.protocol.schema import Wire, message_info, wires
+from quota.contracts.namespace import ClusterNames, Names
+
+T = TypeVar("T")
+Decoder = Callable[[Buffer, int, Names], tuple[Any, int]]
+Encoder = Callable[[Any, bytearray, Names, Splices], None]
+
+_FORMATS = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "float64": "d", "bool": "?"}
+_PHYSICAL = ClusterNames()
+
+
+def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0, names: Names = _PHYSICAL) -> T:
+    """One message from a buffer. Bytes after it are ignored, as Kafka does. Raises DecodeError."""
+    message: T = decoder(cls, version)(buffer, position, names)[0]
+    return message
+
+
+def encode(message: Any, version: int, names: Names = _PHYSICAL) -> bytes:
+    """One message that holds all its bytes itself."""
+    out = bytearray()
+    splices: Splices = []
+    encoder(type(message), version)(message, out, names, splices)
+    if splices:
+        raise ValueError("the message refers to bytes elsewhere")
+    return bytes(out)
+
+
+@cache
+def decoder(cls: type, version: int) -> Decoder:
+    """The decoder of a message at a version. Raises ValueError for a version that the message does not have."""
+    source = _Source()
+    source.emit("def decode(b, p, names):")
+    source.emit(" end = len(b)")
+    source.emit(" try:")
+    source.indent = "  "
+    result = _decode_struct(source, cls, version, flexible=_flexible(cls, version))
+    source.emit(f"return {result}, p")
+    source.indent = ""
+    source.emit(" except (struct_error, UnicodeDecodeError, IndexError) as error:")
+    source.emit("  raise DecodeError(f'{type(error).__name__}: {error}') from None")
+    return source.build("decode", f"{cls.__name__}.v{version}.decode")  # type: ignore[no-any-return]
+
+
+@cache
+def encoder(cls: type, version: int) -> Encoder:
+    """The encoder of a message at a version. Raises ValueError for a version that the message does not have."""
+    source = _Source()
+    source.emit("def encode(m, out, names, splices):")
+    source.indent = " "
+    source.emit("pass")
+    _encode_struct(source, "m", cls, version, flexible=_flexible(cls, version))
+    return source.build("encode", f"{cls.__name__}.v{version}.encode")  # type: ignore[no-any-return]
+
+
+def _flexible(cls: type, version: int) -> bool:
+    info = message_info(cls)
+    if version not in info.versions:
+        raise ValueError(f"{cls.__name__} has no version {version}")
+    return version in info.flexible
+
+
+class _Source:
+    """The text of one function and the objects it refers to."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.indent = ""
+        self.names: dict[str, Any] = {
+            "struct_error": _struct.error,
+            "DecodeError": DecodeError,
+            "read_uvarint": primitives.read_uvarint,
+            "write_uvarint": primitives.write_uvarint,
+            "UUID": UUID,
+        }
+        self._serial = count()
+
+    def emit(self, line: str) -> None:
+        self.lines.append(self.indent + line)
+
+    def fresh(self, stem: str = "v") -> str:
+        return f"{stem}{next(self._serial)}"
+
+    def bind(self, value: Any, stem: str) -> str:
+        """A global name of the function for an object."""
+        for name, bound in self.names.items():
+            if bound is value:
+                return name
+        name = self.fresh(stem)
+        self.names[name] = value
+        return name
+
+    def packer(self, formats: str, verb: str) -> str:
+        name = f"{verb}_{formats.replace('?', 'B')}"
+        self.names[name] = getattr(_struct.Struct(">" + formats), verb)
+        return name
+
+    def build(self, name: str, label: str) -> Any:
+        exec(compile("\n".join(self.lines), f"<{label}>", "exec"), self.names)  # noqa: S102 - our own text
+        return self.names[name]
+
+
+# --- decoding ---------------------------------------------------------------------------------------------------------
+
+
+def _decode_struct(source: _Source, cls: type, version: int, *, flexible: bool) -> str:
+    """Emit the decoding of all fields of `cls`; returns the expression that constructs it."""
+    values: dict[str, str] = {}
+    tagged: list[tuple[str, Wire]] = []
+    run: list[tuple[str, str]] = []  # (variable, format) of consecutive fixed-size fields
+    for name, wire, default in wires(cls):
+        if version in wire.tagged:
+            values[name] = source.fresh()
+            source.emit(f"{values[name]} = {source.bind(default, 'default')}")
+            tagged.append((values[name], wire))
+        elif version in wire.versions:
+            values[name] = source.fresh()
+            if wire.kind in _FORMATS:
+                run.append((values[name], _FORMATS[wire.kind]))
+            else:
+                _flush_decode(source, run)
+                _decode_value(source, values[name], wire, version, flexible=flexible)
+    _flush_decode(source, run)
+    if flexible:
+        _decode_tagged(source, tagged, version)
+    arguments = ", ".join(f"{name}={value}" for name, value in values.items())
+    return f"{source.bind(cls, 'cls')}({arguments})"
+
+
+def _flush_decode(source: _Source, run: list[tuple[str, str]]) -> None:
+    if run:
+        formats = "".join(f for _, f in run)
+        source.emit(f"{''.join(v + ', ' for v, _ in run)}= {source.packer(formats, 'unpack_from')}(b, p)")
+        source.emit(f"p += {_struct.calcsize('>' + formats)}")
+        run.clear()
+
+
+def _decode_tagged(source: _Source, tagged: list[tuple[str, Wire]], version: int) -> None:
+    number, tag, size, after = (source.fresh() for _ in range(4))
+    source.emit(f"{number}, p = read_uvarint(b, p)")
+    source.emit(f"for _ in range({number}):")
+    outer = source.indent
+    source.indent += " "
+    source.emit(f"{tag}, p = read_uvarint(b, p)")
+    source.emit(f"{size}, p = read_uvarint(b, p)")
+    source.emit(f"{after} = p + {size}")
+    source.emit(f"if {after} > end: raise DecodeError('a tagged field ends after the message')")
+    for variable, wire in tagged:
+        source.emit(f"if {tag} == {wire.tag}:")
+        source.indent += " "
+        if wire.kind in _FORMATS:
+            _flush_decode(source, [(variable, _FORMATS[wire.kind])])
+        else:
+            _decode_value(source, variable, wire, version, flexible=True)
+        source.emit(f"if p != {after}: raise DecodeError('a tagged field has another size than it says')")
+        source.indent = source.indent[:-1]
+    source.emit(f"p = {after}")
+    source.indent = outer
+
+
+def _decode_value(source: _Source, target: str, wire: Wire, version: int, *, flexible: bool) -> None:
+    if wire.kind in _FORMATS:  # an element of an array
+        _flush_decode(source, [(target, _FORMATS[wire.kind])])
+    elif wire.kind == "uuid":
+        source.emit("if p + 16 > end: raise DecodeError('a uuid ends after the message')")
+        source.emit(f"{target} = UUID(bytes=bytes(b[p:p + 16])); p += 16")
+    elif wire.kind == "struct":
+        _decode_nested(source, target, wire, version, flexible=flexible)
+    elif wire.kind == "array":
+        _decode_array(source, target, wire, version, flexible=flexible)
+    else:
+        _decode_sized(source, target, wire, version, flexible=flexible)
+
+
+def _decode_nested(source: _Source, target: str, wire: Wire, version: int, *, flexible: bool) -> None:
+    assert isinstance(wire.element, type)
+    if version in wire.nullable:
+        present = source.fresh()
+        _flush_decode(source, [(present, "b")])
+        source.emit(f"{target} = None")
+        source.emit(f"if {present} >= 0:")
+        source.indent += " "
+        source.emit(f"{target} = {_decode_struct(source, wire.element, version, flexible=flexible)}")
+        source.indent = source.indent[:-1]
+    else:
+        source.emit(f"{target} = {_decode_struct(source, wire.element, version, flexible=flexible)}")
+
+
+def _decode_length(source: _Source, length_format: str, *, flexible: bool) -> str:
+    length = source.fresh("n")
+    if flexible:
+        source.emit(f"{length}, p = read_uvarint(b, p)")
+        source.emit(f"{length} -= 1")
+    else:
+        _flush_decode(source, [(length, length_format)])
+    return length
+
+
+def _decode_null(source: _Source, target: str, length: str, wire: Wire, version: int) -> None:
+    """Emit what happens at a negative length, and `else:`; leaves the source indented inside it."""
+    source.emit(f"if {length} < 0:")
+    if version in wire.nullable:
+        source.emit(f" if {length} != -1: raise DecodeError('a negative length')")
+        source.emit(f" {target} = None")
+    else:
+        source.emit(" raise DecodeError('null where it is not allowed')")
+    source.emit("else:")
+    source.indent += " "
+
+
+def _decode_sized(source: _Source, target: str, wire: Wire, version: int, *, flexible: bool) -> None:
+    length = _decode_length(source, "h" if wire.kind == "string" else "i", flexible=flexible and wire.flexible)
+    _decode_null(source, target, length, wire, version)
+    after = source.fresh("e")
+    source.emit(f"{after} = p + {length}")
+    source.emit(f"if {after} > end: raise DecodeError('a {wire.kind} ends after the message')")
+    if wire.kind == "string":
+        value = f"str(b[p:{after}], 'utf-8')"
+        source.emit(f"{target} = {_map_name(value, wire, 'in')}")
+    elif wire.kind == "bytes":
+        source.emit(f"{target} = bytes(b[p:{after}])")
+    else:
+        source.emit(f"{target} = b[p:{after}]")
+    source.emit(f"p = {after}")
+    source.indent = source.indent[:-1]
+
+
+def _map_name(value: str, wire: Wire, way: str) -> str:
+    return f"names.{wire.entity}_{way}({value})" if wire.entity else value
+
+
+def _decode_array(source: _Source, target: str, wire: Wire, version: int, *, flexible: bool) -> None:
+    length = _decode_length(source, "i", flexible=flexible)
+    _decode_null(source, target, length, wire, version)
+    source.emit(f"if {length} > end - p: raise DecodeError(f'{{{length}}} elements in {{end - p}} bytes')")
+    items = source.fresh("items")
+    if isinstance(wire.element, Wire) and wire.element.kind in _FORMATS:
+        code = _FORMATS[wire.element.kind]
+        size = _struct.calcsize(">" + code)
+        struct_name = source.bind(_struct.unpack_from, "unpack_from")
+        source.emit(f"{target} = {struct_name}(f'>{{{length}}}{code}', b, p); p += {length} * {size}")
+    else:
+        source.emit(f"{items} = []")
+        source.emit(f"for _ in range({length}):")
+        source.indent += " "
+        if isinstance(wire.element, Wire):
+            item = source.fresh()
+            _decode_value(source, item, wire.element, version, flexible=flexible)
+        else:
+            assert wire.element is not None
+            item = _decode_struct(source, wire.element, version, flexible=flexible)
+        source.emit(f"{items}.append({item})")
+        source.indent = source.indent[:-1]
+        source.emit(f"{target} = tuple({items})")
+    source.indent = source.indent[:-1]
+
+
+# --- encoding ---------------------------------------------------------------------------------------------------------
+
+
+def _encode_struct(source: _Source, value: str, cls: type, version: int, *, flexible: bool) -> None:
+    run: list[tuple[str, str]] = []
+    tagged: list[tuple[str, Wire, Any]] = []
+    for name, wire, default in wires(cls):
+        expression = f"{value}.{name}"
+        if version in wire.tagged:
+            tagged.append((expression, wire, default))
+        elif version in wire.versions:
+            if wire.kind in _FORMATS:
+                run.append((expression, _FORMATS[wire.kind]))
+            else:
+                _flush_encode(source, run)
+                _encode_value(source, expression, wire, version, flexible=flexible)
+    _flush_encode(source, run)
+    if flexible:
+        _encode_tagged(source, tagged, version)
+
+
+def _flush_encode(source: _Source, run: list[tuple[str, str]]) -> None:
+    if run:
+        formats = "".join(f for _, f in run)
+        source.emit(f"out += {source.packer(formats, 'pack')}({', '.join(e for e, _ in run)})")
+        run.clear()
+
+
+def _encode_tagged(source: _Source, tagged: list[tuple[str, Wire, Any]], version: int) -> None:
+    if not tagged:
+        source.emit("out.append(0)")
+        return
+    number, whole = source.fresh(), source.fresh("whole")
+    source.emit(f"{number} = 0; {whole} = out; out = bytearray()")
+    for expression, wire, default in sorted(tagged, key=lambda item: item[1].tag or 0):
+        part = source.fresh("part")
+        source.emit(f"if {expression} != {source.bind(default, 'default')}:")
+        source.indent += " "
+        source.emit(f"{number} += 1; {part} = out; out = bytearray()")
+        if wire.kind in _FORMATS:
+            _flush_encode(source, [(expression, _FORMATS[wire.kind])])
+        else:
+            _encode_value(source, expression, wire, version, flexible=True)
+        source.emit(f"write_uvarint({part}, {wire.tag}); write_uvarint({part}, len(out)); {part} += out; out = {part}")
+        source.indent = source.indent[:-1]
+    source.emit(f"write_uvarint({whole}, {number}); {whole} += out; out = {whole}")
+
+
+def _encode_value(source: _Source, expression: str, wire: Wire, version: int, *, flexible: bool) -> None:
+    if wire.kind in _FORMATS:
+        _flush_encode(source, [(expression, _FORMATS[wire.kind])])
+    elif wire.kind == "uuid":
+        source.emit(f"out += {expression}.bytes")
+    elif wire.kind == "struct":
+        _encode_nested(source, expression, wire, version, flexible=flexible)
+    elif wire.kind == "array":
+        _encode_array(source, expression, wire, version, flexible=flexible)
+    else:
+        _encode_sized(source, expression, wire, version, flexible=flexible and wire.flexible)
+
+
+def _encode_nested(source: _Source, expression: str, wire: Wire, version: int, *, flexible: bool) -> None:
+    assert isinstance(wire.element, type)
+    local = source.fresh()
+    source.emit(f"{local} = {expression}")
+    if version in wire.nullable:
+        source.emit(f"if {local} is None: out.append(255)")
+        source.emit("else:")
+        source.indent += " "
+        source.emit("out.append(1)")
+        _encode_struct(source, local, wire.element, version, flexible=flexible)
+        source.indent = source.indent[:-1]
+    else:
+        _encode_struct(source, local, wire.element, version, flexible=flexible)
+
+
+def _encode_length(source: _Source, length: str, length_format: str, *, flexible: bool) -> None:
+    if flexible:
+        source.emit(f"if {length} < 127: out.append({length} + 1)")
+        source.emit(f"else: write_uvarint(out, {length} + 1)")
+    else:
+        source.emit(f"out += {source.packer(length_format, 'pack')}({length})")
+
+
+def _encode_null(source: _Source, local: str, wire: Wire, version: int, null: str) -> bool:
+    """Emit the null case; returns whether the source is now indented inside its `else:`."""
+    if version not in wire.nullable:
+        return False
+    source.emit(f"if {local} is None: out += {null}")
+    source.emit("else:")
+    source.indent += " "
+    return True
+
+
+def _encode_sized(source: _Source, expression: str, wire: Wire, version: int, *, flexible: bool) -> None:
+    local = source.fresh()
+    short = wire.kind == "string"
+    source.emit(f"{local} = {expression}")
+    null = "b'\\0'" if flexible else ("b'\\xff\\xff'" if short else "b'\\xff\\xff\\xff\\xff'")
+    indented = _encode_null(source, local, wire, version, null)
+    if short:
+        source.emit(f"{local} = {_map_name(local, wire, 'out')}.encode()")
+    length = source.fresh("n")
+    if wire.kind == "records":
+        source.emit(f"{length} = {local}.size if hasattr({local}, 'size') else len({local})")
+    else:
+        source.emit(f"{length} = len({local})")
+    _encode_length(source, length, "h" if short else "i", flexible=flexible)
+    if wire.kind == "records":
+        source.emit(f"if hasattr({local}, 'size'): splices.append((len(out), {local}))")
+        source.emit(f"else: out += {local}")
+    else:
+        source.emit(f"out += {local}")
+    if indented:
+        source.indent = source.indent[:-1]
+
+
+def _encode_array(source: _Source, expression: str, wire: Wire, version: int, *, flexible: bool) -> None:
+    local, length, item = source.fresh(), source.fresh("n"), source.fresh("item")
+    source.emit(f"{local} = {expression}")
+    null = "b'\\0'" if flexible else "b'\\xff\\xff\\xff\\xff'"
+    indented = _encode_null(source, local, wire, version, null)
+    source.emit(f"{length} = len({local})")
+    _encode_length(source, length, "i", flexible=flexible)
+    source.emit(f"for {item} in {local}:")
+    source.indent += " "
+    source.emit("pass")
+    if isinstance(wire.element, Wire):
+        _encode_value(source, item, wire.element, version, flexible=flexible)
+    else:
+        assert wire.element is not None
+        _encode_struct(source, item, wire.element, version, flexible=flexible)
+    source.indent = source.indent[:-1]
+    if indented:
+        source.indent = source.indent[:-1]

@@ -1,0 +1,1 @@
+"""One file per family of APIs: declarations only, in the shape of `dataplane.protocol.schema`."""

@@ -1,0 +1,153 @@
+"""Elections and reassignments. Declarations only; see `dataplane.protocol.schema`."""
+
+from __future__ import annotations
+
+from dataplane.protocol.schema import (
+    array,
+    int16,
+    int32,
+    int8,
+    message,
+    string,
+    struct,
+)
+
+
+@struct
+class TopicPartitions:
+    """Part of ElectLeadersRequest."""
+
+    topic: str = string(entity="topic")
+    partitions: tuple[int, ...] = array("int32")
+
+
+@message(api_key=43, versions="0-2", flexible="2+")
+class ElectLeadersRequest:
+    """What ElectLeaders asks."""
+
+    election_type: int = int8("1+")
+    topic_partitions: tuple[TopicPartitions, ...] | None = array(TopicPartitions, nullable="0+")
+    timeout_ms: int = int32(default=60000)
+
+
+@struct
+class PartitionResult:
+    """Part of ElectLeadersResponse."""
+
+    partition_id: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+")
+
+
+@struct
+class ReplicaElectionResult:
+    """Part of ElectLeadersResponse."""
+
+    topic: str = string(entity="topic")
+    partition_result: tuple[PartitionResult, ...] = array(PartitionResult)
+
+
+@message(api_key=43, versions="0-2", flexible="2+")
+class ElectLeadersResponse:
+    """What ElectLeaders answers."""
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16("1+")
+    replica_election_results: tuple[ReplicaElectionResult, ...] = array(ReplicaElectionResult)
+
+
+@struct
+class ReassignablePartition:
+    """Part of AlterPartitionReassignmentsRequest."""
+
+    partition_index: int = int32()
+    replicas: tuple[int, ...] | None = array("int32", nullable="0+", default=None)
+
+
+@struct
+class ReassignableTopic:
+    """Part of AlterPartitionReassignmentsRequest."""
+
+    name: str = string(entity="topic")
+    partitions: tuple[ReassignablePartition, ...] = array(ReassignablePartition)
+
+
+@message(api_key=45, versions="0", flexible="0+")
+class AlterPartitionReassignmentsRequest:
+    """What AlterPartitionReassignments asks."""
+
+    timeout_ms: int = int32(default=60000)
+    topics: tuple[ReassignableTopic, ...] = array(ReassignableTopic)
+
+
+@struct
+class ReassignablePartitionResponse:
+    """Part of AlterPartitionReassignmentsResponse."""
+
+    partition_index: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+")
+
+
+@struct
+class ReassignableTopicResponse:
+    """Part of AlterPartitionReassignmentsResponse."""
+
+    name: str = string(entity="topic")
+    partitions: tuple[ReassignablePartitionResponse, ...] = array(ReassignablePartitionResponse)
+
+
+@message(api_key=45, versions="0", flexible="0+")
+class AlterPartitionReassignmentsResponse:
+    """What AlterPartitionReassignments answers."""
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+")
+    responses: tuple[ReassignableTopicResponse, ...] = array(ReassignableTopicResponse)
+
+
+@struct
+class ListPartitionReassignmentsTopics:
+    """Part of ListPartitionReassignmentsRequest."""
+
+    name: str = string(entity="topic")
+    partition_indexes: tuple[int, ...] = array("int32")
+
+
+@message(api_key=46, versions="0", flexible="0+")
+class ListPartitionReassignmentsRequest:
+    """What ListPartitionReassignments asks."""
+
+    timeout_ms: int = int32(default=60000)
+    topics: tuple[ListPartitionReassignmentsTopics, ...] | None = array(
+        ListPartitionReassignmentsTopics, nullable="0+", default=None
+    )
+
+
+@struct
+class OngoingPartitionReassignment:
+    """Part of ListPartitionReassignmentsResponse."""
+
+    partition_index: int = int32()
+    replicas: tuple[int, ...] = array("int32")
+    adding_replicas: tuple[int, ...] = array("int32")
+    removing_replicas: tuple[int, ...] = array("int32")
+
+
+@struct
+class OngoingTopicReassignment:
+    """Part of ListPartitionReassignmentsResponse."""
+
+    name: str = string(entity="topic")
+    partitions: tuple[OngoingPartitionReassignment, ...] = array(OngoingPartitionReassignment)
+
+
+@message(api_key=46, versions="0", flexible="0+")
+class ListPartitionReassignmentsResponse:
+    """What ListPartitionReassignments answers."""
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+")
+    topics: tuple[OngoingTopicReassignment, ...] = array(OngoingTopicReassignment)
