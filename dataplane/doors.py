@@ -1,0 +1,364 @@
+"""The five doors through which a broker touches the world: clock, network, files, ZooKeeper, background work.
+
+Everything else in `dataplane` is a function of what comes in through them, so a whole cluster can run in one process on
+a virtual clock, with a faulty network and disk, from a seed that replays bit for bit (`tests/simulation`). Randomness and
+ids are drawn from `Doors.random`. Nothing else may call `time`, `socket`, `open`, `threading`, `random` or kazoo.
+
+Real doors: `dataplane.clock`, `dataplane.network.loop`, `dataplane.storage.files`, `dataplane.cluster.zookeeper`,
+`dataplane.background`. One thread runs the loop; every callback below is called on it.
+
+A *turn* of the loop: all frames that are ready are handed to their connections, then the turn-end callbacks run (group
+commit of what was appended), then what was sent goes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Protocol, TypeVar
+
+from dataplane.tasks import Future
+
+T = TypeVar("T")
+Buffer = bytes | bytearray | memoryview
+Callback = Callable[[], None]
+
+
+# --- clock ------------------------------------------------------------------------------------------------------------
+
+
+class Clock(Protocol):
+    """Two clocks: the wall's, for timestamps that people and clients see, and one that never goes back, for durations."""
+
+    def now_ms(self) -> int:
+        """Wall time, milliseconds since 1970 UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds since an arbitrary moment."""
+        ...
+
+
+# --- network ----------------------------------------------------------------------------------------------------------
+
+
+class Timer(Protocol):
+    """A callback that has not run yet."""
+
+    def cancel(self) -> None:
+        """It will not run. Harmless when it has."""
+        ...
+
+
+class FileRange(Protocol):
+    """Bytes of a file, to be sent without passing through this process."""
+
+    file: File
+    position: int
+    size: int
+
+
+class Connection(Protocol):
+    """A byte stream whose frames (a 4-byte big-endian length in front) the loop cuts for its protocol."""
+
+    peer: tuple[str, int]
+    local: tuple[str, int]
+
+    def send(self, parts: Sequence[Buffer | FileRange]) -> None:
+        """Queue parts in order; they go out at the end of the turn. The caller does not change buffers afterwards."""
+        ...
+
+    def close(self) -> None:
+        """Close at once; `closed` is called at the end of the turn. What was queued and not sent is dropped."""
+        ...
+
+    def close_after_send(self) -> None:
+        """Close once everything queued has left."""
+        ...
+
+    def pause_reading(self) -> None:
+        """No more frames until `resume_reading`; frames already received wait."""
+        ...
+
+    def resume_reading(self) -> None:
+        """Undo `pause_reading`."""
+        ...
+
+    def queued_bytes(self) -> int:
+        """What was queued and has not left."""
+        ...
+
+
+class FrameProtocol(Protocol):
+    """What sits on a connection."""
+
+    def frame(self, frame: memoryview) -> None:
+        """One frame, without its length. The memory is valid until the end of the turn only."""
+        ...
+
+    def closed(self, reason: str) -> None:
+        """The connection is gone, whoever closed it. Called exactly once."""
+        ...
+
+
+class Listener(Protocol):
+    """An open listening socket."""
+
+    address: tuple[str, int]
+
+    def close(self) -> None:
+        """Stop accepting. Connections that were accepted stay."""
+        ...
+
+
+class Loop(Protocol):
+    """Scheduling and sockets."""
+
+    clock: Clock
+
+    def call_later(self, delay_s: float, callback: Callback) -> Timer:
+        """Run once, `delay_s` seconds of monotonic time from now or a little later."""
+        ...
+
+    def call_soon(self, callback: Callback) -> None:
+        """Run in the next turn (which is not delayed)."""
+        ...
+
+    def at_turn_end(self, callback: Callback) -> None:
+        """Run once when this turn's frames have been handled and before its answers go out."""
+        ...
+
+    def call_threadsafe(self, callback: Callback) -> None:
+        """The only method that other threads may call: run on the loop, soon."""
+        ...
+
+    def listen(self, host: str, port: int, accept: Callable[[Connection], FrameProtocol | None]) -> Listener:
+        """Listen; `accept` returns the protocol of a new connection, or None to close it at once. Raises OSError."""
+        ...
+
+    def connect(
+        self, host: str, port: int, opened: Callable[[Connection], FrameProtocol], failed: Callable[[str], None]
+    ) -> Callback:
+        """Connect; exactly one of `opened` and `failed` is called, later. Returns how to give up (then neither is)."""
+        ...
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+class File(Protocol):
+    """An open file. Every method may raise OSError: the disk is full, or failing."""
+
+    path: str
+
+    def size(self) -> int:
+        """Bytes in the file."""
+        ...
+
+    def append(self, buffers: Sequence[Buffer]) -> int:
+        """Write all buffers at the end in one call; returns the bytes written (all of them)."""
+        ...
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes; fewer at the end of the file."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Cut to `size` bytes."""
+        ...
+
+    def sync(self) -> None:
+        """Force to disk (blocks: call it through Background)."""
+        ...
+
+    def fileno(self) -> int:
+        """For sendfile. Simulated files have none and raise OSError."""
+        ...
+
+    def close(self) -> None:
+        """Close. Harmless twice. Ranges that are still being sent keep the file readable."""
+        ...
+
+
+class Files(Protocol):
+    """The file system below the data directories."""
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        """Open for reading and appending. Raises FileNotFoundError."""
+        ...
+
+    def read_file(self, path: str) -> bytes:
+        """A whole small file. Raises FileNotFoundError."""
+        ...
+
+    def write_file(self, path: str, data: bytes) -> None:
+        """Replace a small file atomically and durably (new file, fsync, rename, fsync of the directory)."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def list(self, path: str) -> list[str]:
+        """Names in a directory, sorted; empty where there is none."""
+        ...
+
+    def make_directory(self, path: str) -> None:
+        """With parents; harmless when it exists."""
+        ...
+
+    def rename(self, old: str, new: str) -> None: ...
+
+    def remove(self, path: str) -> None:
+        """A file; harmless when it does not exist."""
+        ...
+
+    def remove_tree(self, path: str) -> None:
+        """A directory and all below it; harmless when it does not exist."""
+        ...
+
+
+# --- ZooKeeper --------------------------------------------------------------------------------------------------------
+
+
+class ZooKeeperError(Exception):
+    """A call did not succeed. Subclasses say why; the bare class means the connection or session was lost."""
+
+
+class NoNodeError(ZooKeeperError):
+    """The node, or its parent, does not exist."""
+
+
+class NodeExistsError(ZooKeeperError):
+    """The node exists already."""
+
+
+class BadVersionError(ZooKeeperError):
+    """Compare-and-set failed: somebody wrote in between."""
+
+
+class NotEmptyError(ZooKeeperError):
+    """The node has children."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What ZooKeeper knows of a node."""
+
+    version: int
+    czxid: int  # of the transaction that created it
+    ephemeral_owner: int
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Operation of a multi."""
+
+    path: str
+    data: bytes = b""
+    ephemeral: bool = False
+    sequential: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetData:
+    """Operation of a multi. A version of -1 matches any."""
+
+    path: str
+    data: bytes
+    version: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Operation of a multi."""
+
+    path: str
+    version: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Operation of a multi: fails unless the node has this version."""
+
+    path: str
+    version: int
+
+
+Operation = Create | SetData | Delete | Check
+
+
+class ZooKeeper(Protocol):
+    """One session at a time. Every call answers with a Future that is resolved on the loop.
+
+    Watches fire once, on the loop, with no argument: read again, and watch again in the same call. They also fire when
+    the session is lost, so a reader that reads again at every firing never sleeps through a change.
+    """
+
+    def create(
+        self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False, parents: bool = False
+    ) -> Future[str]:
+        """The path created. Raises NodeExistsError, NoNodeError."""
+        ...
+
+    def get(self, path: str, watch: Callback | None = None) -> Future[tuple[bytes, Stat]]:
+        """Data and stat; the watch fires when either changes. Raises NoNodeError (and sets no watch)."""
+        ...
+
+    def exists(self, path: str, watch: Callback | None = None) -> Future[Stat | None]:
+        """The stat, or None; the watch fires when the node appears, changes or goes."""
+        ...
+
+    def children(self, path: str, watch: Callback | None = None) -> Future[list[str]]:
+        """Names, sorted; the watch fires when one comes or goes. Raises NoNodeError."""
+        ...
+
+    def set(self, path: str, data: bytes, version: int = -1) -> Future[Stat]:
+        """Raises BadVersionError, NoNodeError."""
+        ...
+
+    def delete(self, path: str, version: int = -1) -> Future[None]:
+        """Raises BadVersionError, NoNodeError, NotEmptyError."""
+        ...
+
+    def multi(self, operations: Sequence[Operation]) -> Future[list[Any]]:
+        """All or nothing. Raises the error of the operation that failed. Results: path, Stat, None, None by kind."""
+        ...
+
+    def on_session(self, callback: Callable[[str], None]) -> None:
+        """Called with "connected" (a new session), "suspended" (connection lost), "resumed" or "expired"."""
+        ...
+
+    def session_id(self) -> int:
+        """Of the current session; 0 without one. Compare with Stat.ephemeral_owner."""
+        ...
+
+    def close(self) -> None:
+        """End the session: ephemeral nodes go."""
+        ...
+
+
+# --- background work --------------------------------------------------------------------------------------------------
+
+
+class Background(Protocol):
+    """Work that would block the loop but releases the GIL for its whole length: fsync, unlink, cold reads, codecs."""
+
+    def run(self, work: Callable[[], T]) -> Future[T]:
+        """The future is resolved on the loop."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """All of them, as a broker gets them."""
+
+    loop: Loop
+    files: Files
+    zookeeper: ZooKeeper
+    background: Background
+    random: Random
+
+    @property
+    def clock(self) -> Clock:
+        """The loop's clock."""
+        return self.loop.clock

@@ -1,0 +1,130 @@
+"""Futures and tasks for everything in a broker that waits: ZooKeeper, other brokers, other threads' results.
+
+The smallest thing that gives `await`: no event loop of its own and no hidden queue, so it is deterministic. A future calls
+its waiters in the order in which they came, at the moment it is resolved; a task runs until its next unresolved future.
+The data path does not use it: produce and fetch are callbacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class CancelledError(Exception):
+    """Thrown into a task by `Task.cancel`, and the error of a task that ended by it."""
+
+
+class Future(Generic[T]):
+    """A value or an error that comes later, once."""
+
+    __slots__ = ("_error", "_value", "_waiters", "done")
+
+    def __init__(self) -> None:
+        self.done = False
+        self._value: T | None = None
+        self._error: BaseException | None = None
+        self._waiters: list[Callable[[Future[T]], None]] = []
+
+    def resolve(self, value: T) -> None:
+        """Give the value. Ignored when done: whoever came first has decided."""
+        if not self.done:
+            self.done, self._value = True, value
+            self._wake()
+
+    def fail(self, error: BaseException) -> None:
+        """Give the error. Ignored when done."""
+        if not self.done:
+            self.done, self._error = True, error
+            self._wake()
+
+    def result(self) -> T:
+        """The value; raises the error. Only when done."""
+        if self._error is not None:
+            raise self._error
+        assert self.done
+        return self._value  # type: ignore[return-value]
+
+    @property
+    def error(self) -> BaseException | None:
+        """The error, if it ended with one."""
+        return self._error
+
+    def then(self, callback: Callable[[Future[T]], None]) -> None:
+        """Call with this future when done; at once if it is."""
+        if self.done:
+            callback(self)
+        else:
+            self._waiters.append(callback)
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            waiter(self)
+
+    def __await__(self) -> Generator[Future[T], None, T]:
+        if not self.done:
+            yield self
+        return self.result()
+
+
+class Task(Future[T]):
+    """A coroutine that is being run. It starts at once."""
+
+    __slots__ = ("_coroutine", "_waiting_for", "name")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T], name: str = "") -> None:
+        super().__init__()
+        self._coroutine = coroutine
+        self._waiting_for: Future[Any] | None = None
+        self.name = name
+        self._step(None)
+
+    def cancel(self) -> None:
+        """Throw CancelledError into the coroutine where it waits. Harmless when done."""
+        if not self.done:
+            self._waiting_for = None
+            self._step(CancelledError())
+
+    def _step(self, error: BaseException | None) -> None:
+        try:
+            waits_for = self._coroutine.throw(error) if error is not None else self._coroutine.send(None)
+        except StopIteration as stop:
+            self.resolve(stop.value)
+        except Exception as failure:  # noqa: BLE001 - the future carries it
+            self.fail(failure)
+        else:
+            self._waiting_for = waits_for
+            waits_for.then(self._resume)
+
+    def _resume(self, future: Future[Any]) -> None:
+        if future is self._waiting_for and not self.done:
+            self._waiting_for = None
+            self._step(None)
+
+
+def resolved(value: T) -> Future[T]:
+    """A future that is done."""
+    future: Future[T] = Future()
+    future.resolve(value)
+    return future
+
+
+def failed(error: BaseException) -> Future[Any]:
+    """A future that has failed."""
+    future: Future[Any] = Future()
+    future.fail(error)
+    return future
+
+
+async def gather(futures: list[Future[T]]) -> list[T]:
+    """All values, in order; raises the first error in that order once all are done."""
+    for future in futures:
+        if not future.done:
+            try:
+                await future
+            except Exception:  # noqa: BLE001, S112 - raised below, in order
+                continue
+    return [future.result() for future in futures]
