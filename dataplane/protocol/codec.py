@@ -2,14 +2,15 @@
 
 `decoder(cls, version)` and `encoder(cls, version)` write the Python source of a function that does exactly what this
 version of this message needs (runs of fixed-size fields become one `struct` call, strings are sliced in place), `exec`
-it, and cache it. Interpreting the declaration at run time costs ten times as much, a class per version is a thousand files.
+it, and cache it. Interpreting the declaration at run time costs ten times as much; a class per version is a thousand
+files.
 
     decode(buffer, position, names) -> (message, position after it)
     encode(message, out: bytearray, names, splices) -> None
 
 `names` maps fields that are marked as an entity (`quota.contracts.namespace.Names`). `splices` collects record bytes
-that are not in memory: the frame is sent as bytes, file range, bytes, … A decoder never allocates for more elements than
-there are bytes left, and raises DecodeError for whatever does not follow the declaration.
+that are not in memory: the frame is sent as bytes, file range, bytes, … A decoder never allocates for more elements
+than there are bytes left, and raises DecodeError for whatever does not follow the declaration.
 """
 
 from __future__ import annotations
@@ -50,7 +51,12 @@ def encode(message: Any, version: int, names: Names = _PHYSICAL) -> bytes:
     return bytes(out)
 
 
-@cache
+def _cached(make: Callable[[type, int], T]) -> Callable[[type, int], T]:
+    """`functools.cache` with its arguments' types; mypy does not take every class for hashable."""
+    return cache(make)
+
+
+@_cached
 def decoder(cls: type, version: int) -> Decoder:
     """The decoder of a message at a version. Raises ValueError for a version that the message does not have."""
     source = _Source()
@@ -66,7 +72,7 @@ def decoder(cls: type, version: int) -> Decoder:
     return source.build("decode", f"{cls.__name__}.v{version}.decode")  # type: ignore[no-any-return]
 
 
-@cache
+@_cached
 def encoder(cls: type, version: int) -> Encoder:
     """The encoder of a message at a version. Raises ValueError for a version that the message does not have."""
     source = _Source()

@@ -6,10 +6,10 @@
         member_id: str = string("1+")
         topics: tuple[OffsetCommitRequestTopic, ...] = array(OffsetCommitRequestTopic)
 
-Version ranges are Kafka's own notation: ``"3"``, ``"3-5"``, ``"3+"``. A field outside its versions keeps its default when
-decoded and is not written. ``entity`` marks a field that holds a name which differs between a tenant and the cluster
-("topic", "group" or "transactional_id"): the codecs map it on the way in and on the way out (`quota.contracts.namespace`),
-so that a handler cannot forget to.
+Version ranges are Kafka's own notation: ``"3"``, ``"3-5"``, ``"3+"``. A field outside its versions keeps its default
+when decoded and is not written. ``entity`` marks a field that holds a name which differs between a tenant and the
+cluster ("topic", "group" or "transactional_id"): the codecs map it on the way in and on the way out
+(`quota.contracts.namespace`), so that a handler cannot forget to.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What consumers say to each other through JoinGroup and SyncGroup. Declarations only; see `dataplane.protocol.schema`."""
+"""What consumers say to each other through JoinGroup and SyncGroup.
+
+Declarations only; see `dataplane.protocol.schema`.
+"""
 
 from __future__ import annotations
 

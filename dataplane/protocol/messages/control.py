@@ -1,4 +1,7 @@
-"""From the controller to brokers, and from brokers to the controller. Declarations only; see `dataplane.protocol.schema`."""
+"""From the controller to brokers, and from brokers to the controller.
+
+Declarations only; see `dataplane.protocol.schema`.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,10 @@ from uuid import UUID
 from dataplane.protocol.schema import (
     array,
     boolean,
+    int8,
     int16,
     int32,
     int64,
-    int8,
     message,
     string,
     struct,

@@ -1,4 +1,7 @@
-"""What a client asks first: versions, metadata, the cluster, a coordinator. Declarations only; see `dataplane.protocol.schema`."""
+"""What a client asks first: versions, metadata, the cluster, a coordinator.
+
+Declarations only; see `dataplane.protocol.schema`.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,10 @@ from uuid import UUID
 from dataplane.protocol.schema import (
     array,
     boolean,
+    int8,
     int16,
     int32,
     int64,
-    int8,
     message,
     string,
     struct,

@@ -7,10 +7,10 @@ from uuid import UUID
 from dataplane.protocol.primitives import Buffer, Splice
 from dataplane.protocol.schema import (
     array,
+    int8,
     int16,
     int32,
     int64,
-    int8,
     message,
     records,
     string,

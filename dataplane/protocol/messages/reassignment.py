@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataplane.protocol.schema import (
     array,
+    int8,
     int16,
     int32,
-    int8,
     message,
     string,
     struct,

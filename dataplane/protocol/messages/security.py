@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataplane.protocol.schema import (
     array,
     binary,
+    int8,
     int16,
     int32,
     int64,
-    int8,
     message,
     string,
     struct,

@@ -7,9 +7,9 @@ from uuid import UUID
 from dataplane.protocol.schema import (
     array,
     boolean,
+    int8,
     int16,
     int32,
-    int8,
     message,
     string,
     struct,

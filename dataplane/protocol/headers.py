@@ -1,0 +1,168 @@
+"""Whole frames: what stands in front of a request or an answer, and the body behind it.
+
+    request    size:int32  api_key:int16 api_version:int16 correlation_id:int32 [client_id:nullable string] [tags]  body
+    answer     size:int32  correlation_id:int32 [tags]                                                             body
+
+Which parts in brackets are there depends on API and version (`Api.request_header_version`). A *frame* here is what
+follows the size, as the loop hands it over; what the `encode_` functions return begins with the size.
+
+Reading is as tolerant as Kafka: key, version and correlation id have the same places in every version there will be, so
+they are known even where the rest is not. ApiVersions depends on it: a client opens with the highest version it knows,
+and must get an answer that it can read (KIP-511).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+from dataplane.protocol.api import APIS, Api, ApiKey
+from dataplane.protocol.codec import decode, decoder, encoder
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.discovery import ApiVersionsResponse
+from dataplane.protocol.primitives import Buffer, DecodeError, Splice, Splices, skip_tagged_fields
+from quota.contracts.namespace import ClusterNames, Names
+
+_FIXED = struct.Struct(">hhi")
+_SIZE = struct.Struct(">i")
+_LENGTH = struct.Struct(">h")
+_PHYSICAL = ClusterNames()
+
+
+class RequestHeader(NamedTuple):
+    """What a request says of itself. The body begins at `position`, where key and version are ones that we know."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    position: int
+
+    @property
+    def api(self) -> Api | None:
+        """The declarations, where we have the key and this version of it: only then can the body be decoded."""
+        api = APIS.get(self.api_key)
+        return api if api is not None and self.api_version in api.versions else None
+
+
+def parse_request_header(frame: memoryview) -> RequestHeader:
+    """The header of a request frame.
+
+    Of a key or version that we do not know, the client id is None where it cannot be read, and tags are not looked at.
+    Raises DecodeError for a frame that is too short, or, of a known version, for a broken client id or tags.
+    """
+    if len(frame) < _FIXED.size:
+        raise DecodeError(f"a request of {len(frame)} bytes has no room for a header")
+    key, version, correlation_id = _FIXED.unpack_from(frame)
+    api = APIS.get(key)
+    if api is None or version not in api.versions:
+        try:
+            client_id, position = _client_id(frame, _FIXED.size)
+        except DecodeError:
+            client_id, position = None, _FIXED.size
+        return RequestHeader(key, version, correlation_id, client_id, position)
+    header_version = api.request_header_version(version)
+    if header_version == 0:
+        return RequestHeader(key, version, correlation_id, None, _FIXED.size)
+    client_id, position = _client_id(frame, _FIXED.size)
+    if header_version == 2:
+        # Nearly every client sends no tags: one zero byte.
+        empty = position < len(frame) and frame[position] == 0
+        position = position + 1 if empty else skip_tagged_fields(frame, position)
+    return RequestHeader(key, version, correlation_id, client_id, position)
+
+
+def _client_id(frame: Buffer, position: int) -> tuple[str | None, int]:
+    """A string with a 16-bit length, even in flexible headers: a broker must read it before it knows the version."""
+    body = position + 2
+    if body > len(frame):
+        raise DecodeError("a client id ends after the frame")
+    (length,) = _LENGTH.unpack_from(frame, position)
+    if length == -1:
+        return None, body
+    if length < 0 or body + length > len(frame):
+        raise DecodeError(f"a client id of {length} bytes in {len(frame) - body}")
+    try:
+        return str(frame[body : body + length], "utf-8"), body + length
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"client id: {error}") from None
+
+
+def encode_frame(
+    api: Api, version: int, correlation_id: int, message: Any, names: Names = _PHYSICAL
+) -> list[bytes | Splice]:
+    """An answer: size, header and body, with the splices in their places (a fetch: bytes, file range, bytes, …).
+
+    Raises ValueError for a version that the API does not have, ForeignNameError for a name of somebody else.
+    """
+    out = bytearray(8)
+    if api.response_header_version(version):
+        out.append(0)  # no tags
+    splices: Splices = []
+    encoder(api.response, version)(message, out, names, splices)
+    spliced = sum(splice.size for _, splice in splices)
+    struct.pack_into(">ii", out, 0, len(out) - 4 + spliced, correlation_id)
+    if not splices:
+        return [bytes(out)]
+    return _cut(out, splices)
+
+
+def _cut(out: bytearray, splices: Splices) -> list[bytes | Splice]:
+    view = memoryview(out)
+    parts: list[bytes | Splice] = []
+    done = 0
+    for position, splice in splices:
+        if position > done:
+            parts.append(bytes(view[done:position]))
+        if splice.size:
+            parts.append(splice)
+        done = position
+    if done < len(out):
+        parts.append(bytes(view[done:]))
+    return parts
+
+
+def encode_request(
+    api: Api, version: int, correlation_id: int, client_id: str | None, message: Any, *, names: Names = _PHYSICAL
+) -> bytes:
+    """A request, size included. Raises ValueError for a version that the API does not have, and for splices."""
+    out = bytearray(_SIZE.size)
+    out += _FIXED.pack(api.key, version, correlation_id)
+    header_version = api.request_header_version(version)
+    if header_version:
+        text = None if client_id is None else client_id.encode()
+        out += _LENGTH.pack(-1 if text is None else len(text))
+        out += text or b""
+    if header_version == 2:
+        out.append(0)  # no tags
+    splices: Splices = []
+    encoder(api.request, version)(message, out, names, splices)
+    if splices:
+        raise ValueError("a request holds all its bytes itself")
+    _SIZE.pack_into(out, 0, len(out) - _SIZE.size)
+    return bytes(out)
+
+
+def decode_request(header: RequestHeader, frame: Buffer, names: Names = _PHYSICAL) -> Any:
+    """The body of a request. Raises DecodeError, also where key or version are not ours."""
+    api = header.api
+    if api is None:
+        raise DecodeError(f"no version {header.api_version} of API key {header.api_key}")
+    return decoder(api.request, header.api_version)(frame, header.position, names)[0]
+
+
+def decode_response(api: Api, version: int, frame: Buffer, names: Names = _PHYSICAL) -> tuple[int, Any]:
+    """``(correlation id, answer)`` of a frame that answers a request of this API and version. Raises DecodeError.
+
+    An ApiVersions answer that says UNSUPPORTED_VERSION is read in layout 0, whatever we asked: that is how a broker
+    that knows only older versions says which ones (KIP-511).
+    """
+    if len(frame) < _SIZE.size:
+        raise DecodeError(f"an answer of {len(frame)} bytes has no room for a header")
+    (correlation_id,) = _SIZE.unpack_from(frame)
+    position = _SIZE.size
+    if api.response_header_version(version):
+        position = skip_tagged_fields(frame, position)
+    if api.key == ApiKey.API_VERSIONS and frame[position : position + 2] == _LENGTH.pack(ErrorCode.UNSUPPORTED_VERSION):
+        return correlation_id, decode(ApiVersionsResponse, 0, frame, position, names)
+    return correlation_id, decoder(api.response, version)(frame, position, names)[0]
