@@ -1,0 +1,108 @@
+"""What a broker is told at start: `broker.toml`.
+
+    [broker]    id, data_dirs, internal, zookeeper, chroot, secrets_file, session_timeout_ms, rack
+    [settings]  any field of `Settings`; names and defaults are Kafka's where Kafka has them
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from quota.contracts.instance import parse_address
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; the text says what to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Tunables. Times in milliseconds, sizes in bytes."""
+
+    num_partitions: int = 1
+    default_replication_factor: int = 3
+    min_insync_replicas: int = 1
+    offsets_topic_num_partitions: int = 8
+    offsets_topic_replication_factor: int = 3
+    replica_lag_time_max_ms: int = 10_000
+    replica_fetch_wait_max_ms: int = 500
+    replica_fetch_max_bytes: int = 2**20
+    replica_fetch_response_max_bytes: int = 10 * 2**20
+    log_segment_bytes: int = 2**30
+    log_index_interval_bytes: int = 4096
+    log_index_size_max_bytes: int = 10 * 2**20
+    log_retention_ms: int = 168 * 3_600_000
+    log_retention_bytes: int = -1
+    log_retention_check_interval_ms: int = 300_000
+    log_message_timestamp_type: str = "CreateTime"
+    high_watermark_checkpoint_interval_ms: int = 5_000
+    message_max_bytes: int = 1_048_588
+    fetch_max_bytes: int = 55 * 2**20
+    socket_request_max_bytes: int = 100 * 2**20
+    socket_listen_backlog: int = 512
+    tcp_congestion_control: str = ""  # empty: the system's; BROKER.md's measurements say what it costs on loopback
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_initial_rebalance_delay_ms: int = 0
+    group_max_size: int = 2**31 - 1
+    offset_metadata_max_bytes: int = 4096
+    offsets_retention_minutes: int = 10_080
+    producer_id_expiration_ms: int = 86_400_000
+    unclean_leader_election_enable: bool = False
+    leader_imbalance_check_interval_ms: int = 5_000
+    controller_request_timeout_ms: int = 10_000
+    quota_report_period_ms: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """One broker."""
+
+    id: int
+    data_dirs: tuple[str, ...]
+    internal: tuple[str, int]
+    zookeeper: str = ""
+    chroot: str = ""
+    cluster_secret: str = field(default="", repr=False)
+    session_timeout_ms: int = 6_000
+    rack: str | None = None
+    settings: Settings = Settings()
+
+
+def load(path: str) -> BrokerConfig:
+    """Read `broker.toml` and the secrets file that it names. Raises ConfigError."""
+    try:
+        document = tomllib.loads(Path(path).read_text())
+        broker = document["broker"]
+        secrets = json.loads(Path(broker["secrets_file"]).read_text())
+        return BrokerConfig(
+            id=broker["id"],
+            data_dirs=tuple(broker["data_dirs"]),
+            internal=parse_address(broker["internal"]),
+            zookeeper=broker["zookeeper"],
+            chroot=broker.get("chroot", ""),
+            cluster_secret=secrets["cluster_secret"],
+            session_timeout_ms=broker.get("session_timeout_ms", 6_000),
+            rack=broker.get("rack") or None,
+            settings=settings_from(document.get("settings", {})),
+        )
+    except KeyError as error:
+        raise ConfigError(f"{path}: {error} is missing") from error
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def settings_from(values: dict[str, Any]) -> Settings:
+    """Settings with some values replaced. Raises ConfigError for a name or type that is not known."""
+    known = {f.name: f for f in dataclasses.fields(Settings)}
+    for name, value in values.items():
+        if name not in known:
+            raise ConfigError(f"settings: {name} is not a setting")
+        if type(value) is not type(known[name].default):
+            raise ConfigError(f"settings: {name} must be of type {type(known[name].default).__name__}, not {value!r}")
+    return Settings(**values)

@@ -1,0 +1,351 @@
+"""One socket: bytes in, cut into frames; buffers and file ranges out.
+
+Receiving: `recvmsg_into` fills the rest of an incomplete frame first and the shared arena after it, in one call. Only an
+incomplete frame owns memory; an idle connection owns none. Sending: consecutive buffers leave in one `sendmsg`; a small
+file range is read into a scratch buffer and joins them, a large one goes by `sendfile` in chunks of 1 MiB.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dataplane.doors import Buffer, File, FileRange, FrameProtocol
+
+if TYPE_CHECKING:
+    from dataplane.network.loop import EpollLoop
+
+ARENA_BYTES = 4 * 2**20
+RECEIVE_BYTES = 512 * 2**10
+SENDFILE_BYTES = 2**20
+COPY_BELOW_BYTES = 64 * 2**10
+MAX_BUFFERS = 256
+STOP_READING_ABOVE_BYTES = 16 * 2**20
+"""A peer that sends requests and does not read answers is not read from while more than this is queued for it."""
+DEFAULT_MAX_FRAME_BYTES = 100 * 2**20
+
+_SIZE = struct.Struct(">i").unpack_from
+_IN, _OUT = select.EPOLLIN, select.EPOLLOUT
+
+
+class Arena:
+    """The memory into which all connections receive; freed as a whole at the end of a turn."""
+
+    __slots__ = ("_memory", "_used")
+
+    def __init__(self) -> None:
+        self._memory = memoryview(bytearray(ARENA_BYTES))
+        self._used = 0
+
+    def space(self) -> memoryview:
+        """Where the next bytes may go; less than RECEIVE_BYTES only when the turn has to end."""
+        return self._memory[self._used : self._used + RECEIVE_BYTES]
+
+    def is_full(self) -> bool:
+        """Whether the turn has to end before more is received."""
+        return self._used + RECEIVE_BYTES > ARENA_BYTES
+
+    def take(self, size: int) -> memoryview:
+        """The `size` bytes that were just received."""
+        start, self._used = self._used, self._used + size
+        return self._memory[start : self._used]
+
+    def reset(self) -> None:
+        """Everything is free again."""
+        self._used = 0
+
+
+class SocketConnection:
+    """A connection as `doors.Connection` describes it."""
+
+    __slots__ = (
+        "_backlog",
+        "_closing",
+        "_events",
+        "_fd",
+        "_filled",
+        "_loop",
+        "_out",
+        "_partial",
+        "_paused",
+        "_protocol",
+        "_queued",
+        "_scheduled",
+        "_size_bytes",
+        "_socket",
+        "_waits_to_send",
+        "local",
+        "max_frame_bytes",
+        "peer",
+    )
+
+    def __init__(self, loop: EpollLoop, sock: socket.socket, peer: tuple[str, int]) -> None:
+        self._loop, self._socket, self._fd = loop, sock, sock.fileno()
+        self.peer = peer
+        self.local: tuple[str, int] = sock.getsockname()[:2]
+        self.max_frame_bytes = DEFAULT_MAX_FRAME_BYTES
+        self._protocol: FrameProtocol | None = None
+        self._partial: memoryview | None = None  # an incomplete frame, of its full size
+        self._filled = 0
+        self._size_bytes = b""  # one to three bytes of a frame's length
+        self._backlog = b""  # received while paused
+        self._paused = False
+        self._out: deque[Buffer | FileRange] = deque()
+        self._queued = 0
+        self._scheduled = False
+        self._waits_to_send = False
+        self._closing = False
+        self._events = 0
+
+    def start(self, protocol: FrameProtocol) -> None:
+        """Begin to read for `protocol`."""
+        self._protocol = protocol
+        self._loop.watch(self._fd, _IN, self.ready)
+        self._events = _IN
+
+    def abandon(self) -> None:
+        """Close a connection that was never started."""
+        self._socket.close()
+        self._fd = -1
+
+    # --- receiving ----------------------------------------------------------------------------------------------------
+
+    def ready(self, events: int) -> None:
+        """What epoll calls."""
+        if events & _OUT:
+            self._waits_to_send = False
+            self.flush()
+        if events & ~_OUT and self._fd >= 0:
+            self._receive()
+
+    def _receive(self) -> None:
+        arena = self._loop.arena
+        if arena.is_full():
+            self._loop.end_turn()
+            if self._fd < 0:
+                return
+        try:
+            if self._partial is None:
+                received = self._socket.recv_into(arena.space())
+                rest = received
+            else:
+                missing = self._partial[self._filled :]
+                received = self._socket.recvmsg_into([missing, arena.space()])[0]
+                rest = received - len(missing)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._gone(error.strerror or "receive failed")
+            return
+        if received == 0:
+            self._gone("closed by the peer")
+            return
+        if self._partial is not None:
+            if rest < 0:
+                self._filled += received
+                return
+            frame, self._partial = self._partial, None
+            self._deliver(frame)
+        if rest > 0:
+            self._cut(arena.take(rest))
+
+    def _deliver(self, frame: memoryview) -> None:
+        if self._paused:
+            self._backlog += len(frame).to_bytes(4) + frame
+        elif self._protocol is not None and not self._closing:
+            self._protocol.frame(frame)
+
+    def _cut(self, data: memoryview) -> None:
+        """Hand out the whole frames of `data` and keep the incomplete one."""
+        if self._size_bytes:
+            data = memoryview(bytearray(self._size_bytes) + data)
+            self._size_bytes = b""
+        position, end = 0, len(data)
+        protocol = self._protocol
+        while end - position >= 4:
+            if self._paused or self._closing:
+                break
+            size = _SIZE(data, position)[0]
+            if size < 0 or size > self.max_frame_bytes:
+                self._gone(f"a frame of {size} bytes")
+                return
+            after = position + 4 + size
+            if after > end:
+                self._partial = memoryview(bytearray(size))
+                self._filled = end - position - 4
+                self._partial[: self._filled] = data[position + 4 :]
+                return
+            assert protocol is not None
+            protocol.frame(data[position + 4 : after])
+            if self._fd < 0:
+                return
+            position = after
+        if self._closing:
+            return
+        if self._paused:
+            self._backlog += bytes(data[position:])
+        elif position < end:
+            self._size_bytes = bytes(data[position:])
+
+    def pause_reading(self) -> None:
+        """No more frames until `resume_reading`."""
+        if not self._paused:
+            self._paused = True
+            self._listen_for()
+
+    def resume_reading(self) -> None:
+        """Frames again, those that waited first."""
+        if self._paused and self._fd >= 0:
+            self._paused = False
+            self._loop.call_soon(self._resume)
+
+    def _resume(self) -> None:
+        if self._fd < 0 or self._paused:
+            return
+        backlog, self._backlog = self._backlog, b""
+        if backlog:  # no frame is half received then: what came while paused went to the backlog as it was
+            self._cut(memoryview(bytearray(backlog)))
+        if self._fd >= 0:
+            self._listen_for()
+
+    def _listen_for(self) -> None:
+        """Tell epoll what we wait for now."""
+        if self._fd < 0 or self._protocol is None:
+            return
+        too_much = self._queued > STOP_READING_ABOVE_BYTES
+        events = (0 if self._paused or too_much else _IN) | (_OUT if self._waits_to_send else 0)
+        if events != self._events:
+            self._events = events
+            self._loop.change(self._fd, events)
+
+    # --- sending ------------------------------------------------------------------------------------------------------
+
+    def send(self, parts: Sequence[Buffer | FileRange]) -> None:
+        """Queue parts; they leave at the end of the turn."""
+        if self._fd < 0 or self._closing:
+            return
+        for part in parts:
+            self._out.append(part)
+            self._queued += len(part) if isinstance(part, (bytes, bytearray, memoryview)) else part.size
+        if not self._scheduled and not self._waits_to_send:
+            self._scheduled = True
+            self._loop.will_send(self)
+
+    def queued_bytes(self) -> int:
+        """What has not left yet."""
+        return self._queued
+
+    def flush(self) -> None:
+        """Send as much as the socket takes."""
+        self._scheduled = False
+        if self._fd < 0:
+            return
+        try:
+            self._send_some()
+        except BlockingIOError:
+            self._waits_to_send = True
+        except OSError as error:
+            self._gone(error.strerror or "send failed")
+            return
+        if not self._out and self._closing:
+            self._gone("closed after the last answer")
+        else:
+            self._listen_for()
+
+    def _send_some(self) -> None:
+        out = self._out
+        while out:
+            buffers: list[Buffer] = []
+            gathered = 0
+            while out and len(buffers) < MAX_BUFFERS and gathered < SENDFILE_BYTES:
+                part = out[0]
+                if not isinstance(part, (bytes, bytearray, memoryview)):
+                    if part.size >= COPY_BELOW_BYTES:
+                        break
+                    part = _read(part)
+                buffers.append(part)
+                gathered += len(part)
+                out.popleft()
+            if buffers:
+                self._send_buffers(buffers, gathered, socket.MSG_MORE if out else 0)
+            else:
+                self._send_range(out[0])  # type: ignore[arg-type]
+
+    def _send_buffers(self, buffers: list[Buffer], size: int, flags: int) -> None:
+        try:
+            sent = (
+                self._socket.send(buffers[0], flags) if len(buffers) == 1 else self._socket.sendmsg(buffers, (), flags)
+            )
+        except BlockingIOError:
+            self._out.extendleft(reversed(buffers))
+            raise
+        self._queued -= sent
+        if sent < size:
+            rest = _after(buffers, sent)
+            self._out.extendleft(reversed(rest))
+            raise BlockingIOError
+
+    def _send_range(self, part: FileRange) -> None:
+        sent = os.sendfile(self._fd, part.file.fileno(), part.position, min(part.size, SENDFILE_BYTES))
+        if sent == 0:
+            raise OSError(0, "the file is shorter than the range to be sent")
+        self._queued -= sent
+        if sent == part.size:
+            self._out.popleft()
+        else:
+            self._out[0] = _Rest(part.file, part.position + sent, part.size - sent)
+
+    # --- closing ------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close now."""
+        self._gone("closed here")
+
+    def close_after_send(self) -> None:
+        """Close once everything queued has left."""
+        if self._out:
+            self._closing = True
+        else:
+            self._gone("closed here")
+
+    def _gone(self, reason: str) -> None:
+        if self._fd < 0:
+            return
+        self._loop.forget(self._fd)
+        self._socket.close()
+        self._fd = -1
+        self._out.clear()
+        self._queued = 0
+        protocol = self._protocol
+        if protocol is not None:
+            self._loop.at_turn_end(lambda: protocol.closed(reason))
+
+
+class _Rest:
+    """What is left of a file range."""
+
+    __slots__ = ("file", "position", "size")
+
+    def __init__(self, file: File, position: int, size: int) -> None:
+        self.file, self.position, self.size = file, position, size
+
+
+def _read(part: FileRange) -> bytes:
+    data = os.pread(part.file.fileno(), part.size, part.position)
+    if len(data) != part.size:
+        raise OSError(0, "the file is shorter than the range to be sent")
+    return data
+
+
+def _after(buffers: list[Buffer], sent: int) -> list[Buffer]:
+    """What is left of `buffers` when the first `sent` bytes have gone."""
+    for index, buffer in enumerate(buffers):
+        if sent < len(buffer):
+            return [memoryview(buffer)[sent:], *buffers[index + 1 :]]
+        sent -= len(buffer)
+    return []

@@ -1,0 +1,1 @@
+"""Who is at the other end of a connection."""

@@ -1,0 +1,1 @@
+"""Instances on a broker: listeners, namespaces, whitelists."""

@@ -1,0 +1,1 @@
+"""Enforcement of an instance's bandwidth on this broker."""
