@@ -1,1 +1,1 @@
-"""What both planes agree on: names, instance specs, flow reports, grants. Pure, versioned, pinned by golden JSON files."""
+"""What both planes agree on: names, instance specs, flow reports, grants. Pure, pinned by golden JSON files."""

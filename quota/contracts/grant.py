@@ -81,5 +81,5 @@ class Grants:
                     for instance, grant in document["instances"].items()
                 },
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise ContractError(f"grants: {type(error).__name__}: {error}") from error

@@ -167,7 +167,9 @@ def _route(document: dict[str, Any]) -> Route:
         int(broker): Endpoint(parse_address(endpoint["bind"]), parse_address(endpoint["advertised"]))
         for broker, endpoint in document["endpoints"].items()
     }
-    return Route(document["id"], endpoints, document.get("security", "plaintext"), document.get("proxy_protocol", False))
+    return Route(
+        document["id"], endpoints, document.get("security", "plaintext"), document.get("proxy_protocol", False)
+    )
 
 
 def _route_document(route: Route) -> dict[str, Any]:

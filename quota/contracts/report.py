@@ -4,13 +4,16 @@ Sent as length-prefixed JSON (a 4-byte big-endian length, then the document). Ve
 
     {"version": 1, "type": "report", "broker": 2, "boot": "…", "sequence": 41, "period_ms": 1000,
      "instances": {"ins-k3v9x2qa": {
-        "produce": {"bytes": 812345, "throttled_ms": 0, "queued_bytes": 0, "leaders": 2, "allocation": 1747626},
-        "consume": {"bytes": 0, "throttled_ms": 0, "queued_bytes": 0, "leaders": 2, "allocation": 1747626},
+        "produce": {"bytes": 812345, "throttled_ms": 0, "queued_bytes": 0, "leaders": 2, "allocation": 1747626,
+                    "blocked": null},
+        "consume": {"bytes": 0, "throttled_ms": 0, "queued_bytes": 0, "leaders": 2, "allocation": 1747626,
+                    "blocked": null},
         "storage_bytes": 123456789, "connections": 12}}}
 
 `bytes` are request or response bytes on the wire in the period, between client and leader. `leaders` is n_b of
 ALLOCATION.md. `allocation` is what the broker holds at the moment in bytes/s (null: it has no grant and stands on its
-initial share), so that a new master can learn. `storage_bytes` counts every replica on the broker.
+initial share), so that a new master can learn; `blocked` is the reason a grant gave, for the same purpose (a writer may
+leave it out). `storage_bytes` counts every replica on the broker.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ class Flow:
     queued_bytes: int
     leaders: int
     allocation: int | None
+    blocked: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +85,15 @@ class FlowReport:
             if document["version"] > VERSION:
                 raise ContractError(f"flow report: version {document['version']} is newer than {VERSION}")
             return cls(
-                broker=document["broker"],
+                broker=_whole(document, "broker"),
                 boot=document["boot"],
-                sequence=document["sequence"],
-                period_ms=document["period_ms"],
+                sequence=_whole(document, "sequence"),
+                period_ms=_whole(document, "period_ms"),
                 instances={instance: _instance(report) for instance, report in document["instances"].items()},
             )
-        except (KeyError, TypeError) as error:
+        except ContractError:
+            raise
+        except (KeyError, TypeError, AttributeError) as error:
             raise ContractError(f"flow report: {type(error).__name__}: {error}") from error
 
 
@@ -95,10 +101,25 @@ def _instance(document: dict[str, Any]) -> InstanceReport:
     return InstanceReport(
         produce=_flow(document["produce"]),
         consume=_flow(document["consume"]),
-        storage_bytes=document["storage_bytes"],
-        connections=document["connections"],
+        storage_bytes=_whole(document, "storage_bytes"),
+        connections=_whole(document, "connections"),
     )
 
 
 def _flow(document: dict[str, Any]) -> Flow:
-    return Flow(**{name: document[name] for name in Flow.__slots__})
+    allocation = document["allocation"]
+    return Flow(
+        bytes=_whole(document, "bytes"),
+        throttled_ms=_whole(document, "throttled_ms"),
+        queued_bytes=_whole(document, "queued_bytes"),
+        leaders=_whole(document, "leaders"),
+        allocation=None if allocation is None else _whole(document, "allocation"),
+        blocked=document.get("blocked"),
+    )
+
+
+def _whole(document: dict[str, Any], name: str) -> int:
+    value = document[name]
+    if type(value) is not int or value < 0:
+        raise ContractError(f"flow report: {name} must be a whole number of 0 or more, not {value!r}")
+    return value

@@ -1,0 +1,245 @@
+"""The agent inside a broker: it owns the buckets, builds reports, obeys grants. Sans-IO: time and facts are passed in.
+
+What the broker does with it (all times are the loop's monotonic seconds)::
+
+    agent = Agent(broker=2, boot=boot_id, now=now)
+    agent.configure("ins-k3v9x2qa", limits.produce_bytes_per_s, limits.consume_bytes_per_s, now)  # spec is here
+    agent.remove("ins-k3v9x2qa")                                                                  # spec is gone
+
+    # the gate, on every request; keep the bucket, it stays the same object as long as the instance is configured
+    bucket = agent.bucket("ins-k3v9x2qa", "produce")        # or "consume"; None: not configured
+    if agent.blocked("ins-k3v9x2qa"): answer POLICY_VIOLATION, before the bucket is charged
+    delay_s = bucket.charge(size, now)                      # see quota.core.bucket
+
+    agent.set_leaders("ins-k3v9x2qa", leaders, all_leaders, now)      # when metadata changes: the initial share follows
+
+`quota.agent.transport.MasterLink` does the rest: every 100 ms `tick`, and when `report_due`, `report(facts)`; every
+answer goes to `apply`. `facts` is what only the broker knows: `InstanceFacts` per instance. Bytes and throttled time
+come from the buckets themselves.
+
+The rate of a bucket, in this order::
+
+    limit None (unlimited) or 0 (blocked)        the limit itself, whatever was granted
+    a grant whose lease has not expired          the grant, never more than the limit
+    otherwise                                    the initial share L * n_b / sum(n); all of L while leaders are unknown
+
+A block for full storage outlives the lease: only a later grant lifts it. Grants of a lower epoch than seen are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from quota.contracts.grant import Grant, Grants
+from quota.contracts.report import DIRECTIONS, Flow, FlowReport, InstanceReport
+from quota.core.allocate import initial_share
+from quota.core.bucket import TokenBucket
+
+EARLY_REPORT_S = 0.1
+NEVER = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceFacts:
+    """What the broker knows of one instance at the moment of a report."""
+
+    leaders: int  # partitions of the instance that this broker leads
+    all_leaders: int  # partitions of the instance that have a leader, on any broker
+    storage_bytes: int  # every replica on this broker
+    connections: int
+    produce_queued_bytes: int = 0  # in requests that are parked
+    consume_queued_bytes: int = 0
+
+
+class _Direction:
+    """One instance and direction: its bucket, its limit, its grant, and what was already reported."""
+
+    __slots__ = ("blocked", "bucket", "granted", "limit", "reported_bytes", "reported_throttled_s")
+
+    def __init__(self, limit: int | None, bucket: TokenBucket) -> None:
+        self.limit = limit
+        self.bucket = bucket
+        self.granted: int | None = None
+        self.blocked: str | None = None
+        self.reported_bytes = 0
+        self.reported_throttled_s = 0.0
+
+    def refresh(self, leaders: int, all_leaders: int, now: float) -> None:
+        self.bucket.set_rate(self._rate(leaders, all_leaders), now)
+
+    def _rate(self, leaders: int, all_leaders: int) -> int | None:
+        if not self.limit:
+            return self.limit
+        if self.granted is not None:
+            return min(self.granted, self.limit)
+        # A partition may be led here before the counts say so: a rate of 0 would stall it for no reason.
+        return initial_share(self.limit, max(leaders, 1), max(leaders, all_leaders, 1))
+
+    def flow(self, leaders: int, queued_bytes: int, now: float) -> Flow:
+        paid, throttled_s = self.bucket.paid_bytes(now), self.bucket.throttled_s(now)
+        flow = Flow(
+            bytes=max(0, paid - self.reported_bytes),
+            throttled_ms=max(0, round((throttled_s - self.reported_throttled_s) * 1000)),
+            queued_bytes=queued_bytes,
+            leaders=leaders,
+            allocation=self.granted,
+            blocked=self.blocked,
+        )
+        self.reported_bytes, self.reported_throttled_s = max(paid, self.reported_bytes), throttled_s
+        return flow
+
+
+class _Instance:
+    """Both directions of one instance and what they share."""
+
+    __slots__ = ("all_leaders", "directions", "expires", "leaders", "storage_used_bytes")
+
+    def __init__(self, directions: dict[str, _Direction]) -> None:
+        self.directions = directions
+        self.leaders = 0
+        self.all_leaders = 0
+        self.expires = NEVER
+        self.storage_used_bytes = 0
+
+    def refresh(self, now: float) -> None:
+        for direction in self.directions.values():
+            direction.refresh(self.leaders, self.all_leaders, now)
+
+
+class Agent:
+    """See the file's text."""
+
+    def __init__(self, *, broker: int, boot: str, now: float, period_ms: int = 1000) -> None:
+        self._broker = broker
+        self._boot = boot
+        self._period_s = period_ms / 1000
+        self._instances: dict[str, _Instance] = {}
+        self._sequence = 0
+        self._reported_at = now
+        self._early = False
+        self._epoch = 0
+        self._next_expiry = NEVER
+
+    # --- what the broker tells ----------------------------------------------------------------------------------------
+
+    def configure(self, instance: str, produce_limit: int | None, consume_limit: int | None, now: float) -> None:
+        """An instance's limits in bytes/s as in its spec (None = unlimited, 0 = blocked). Buckets stay the same."""
+        limits = dict(zip(DIRECTIONS, (produce_limit, consume_limit), strict=True))
+        entry = self._instances.get(instance)
+        if entry is None:
+            directions = {
+                name: _Direction(limit, TokenBucket(limit, now, self._throttling_started))
+                for name, limit in limits.items()
+            }
+            entry = self._instances[instance] = _Instance(directions)
+        for name, limit in limits.items():
+            entry.directions[name].limit = limit
+        entry.refresh(now)
+
+    def remove(self, instance: str) -> None:
+        """The instance is gone."""
+        self._instances.pop(instance, None)
+
+    def set_leaders(self, instance: str, leaders: int, all_leaders: int, now: float) -> None:
+        """How many of the instance's partitions this broker leads, and how many have a leader at all."""
+        entry = self._instances.get(instance)
+        if entry and (entry.leaders, entry.all_leaders) != (leaders, all_leaders):
+            entry.leaders, entry.all_leaders = leaders, all_leaders
+            entry.refresh(now)
+
+    def see_epoch(self, epoch: int) -> None:
+        """A master of this election epoch is active: older ones are not obeyed any more."""
+        self._epoch = max(self._epoch, epoch)
+
+    # --- what the gate asks -------------------------------------------------------------------------------------------
+
+    def bucket(self, instance: str, direction: str) -> TokenBucket | None:
+        """The bucket to charge, the same object for as long as the instance is configured."""
+        entry = self._instances.get(instance)
+        return entry.directions[direction].bucket if entry else None
+
+    def rate(self, instance: str, direction: str) -> int | None:
+        """The rate in force in bytes/s: None = unlimited (or not configured), 0 = blocked."""
+        bucket = self.bucket(instance, direction)
+        return bucket.rate if bucket else None
+
+    def blocked(self, instance: str, direction: str = "produce") -> str | None:
+        """Why this direction is refused altogether ("storage"), or None."""
+        entry = self._instances.get(instance)
+        return entry.directions[direction].blocked if entry else None
+
+    def storage_used_bytes(self, instance: str) -> int:
+        """What the whole instance stores as the master last said, for error texts."""
+        entry = self._instances.get(instance)
+        return entry.storage_used_bytes if entry else 0
+
+    # --- what the transport does --------------------------------------------------------------------------------------
+
+    def tick(self, now: float) -> None:
+        """Let expired leases go. Cheap while none has expired."""
+        if now < self._next_expiry:
+            return
+        for entry in self._instances.values():
+            if entry.expires <= now:
+                entry.expires = NEVER
+                for direction in entry.directions.values():
+                    direction.granted = None
+                entry.refresh(now)
+        self._next_expiry = min((entry.expires for entry in self._instances.values()), default=NEVER)
+
+    def report_due(self, now: float) -> bool:
+        """Once a period; earlier where throttling has started, but at most every 100 ms."""
+        since = now - self._reported_at
+        return since >= self._period_s or (self._early and since >= EARLY_REPORT_S)
+
+    def report(self, facts: Mapping[str, InstanceFacts], now: float) -> FlowReport:
+        """The report of the time since the last one. Instances without facts wait for a later report."""
+        period_ms = max(1, round((now - self._reported_at) * 1000))
+        self._sequence += 1
+        self._reported_at, self._early = now, False
+        instances = {}
+        for instance, fact in facts.items():
+            if instance in self._instances:
+                self.set_leaders(instance, fact.leaders, fact.all_leaders, now)
+                instances[instance] = self._instance_report(self._instances[instance], fact, now)
+        return FlowReport(self._broker, self._boot, self._sequence, period_ms, instances)
+
+    def apply(self, grants: Grants, now: float) -> bool:
+        """Obey. False: the grants are of a master that was replaced, nothing has changed."""
+        if grants.epoch < self._epoch:
+            return False
+        self._epoch = grants.epoch
+        expires = now + grants.lease_ms / 1000
+        for instance, grant in grants.instances.items():
+            entry = self._instances.get(instance)
+            if entry is None:
+                continue
+            for name, part in (("produce", grant.produce), ("consume", grant.consume)):
+                _take(entry.directions[name], part)
+            entry.storage_used_bytes = grant.storage_used_bytes
+            entry.expires = expires
+            entry.refresh(now)
+        self._next_expiry = min(self._next_expiry, expires)
+        return True
+
+    @property
+    def epoch(self) -> int:
+        """The highest election epoch seen."""
+        return self._epoch
+
+    def _throttling_started(self) -> None:
+        self._early = True
+
+    def _instance_report(self, entry: _Instance, fact: InstanceFacts, now: float) -> InstanceReport:
+        return InstanceReport(
+            produce=entry.directions["produce"].flow(fact.leaders, fact.produce_queued_bytes, now),
+            consume=entry.directions["consume"].flow(fact.leaders, fact.consume_queued_bytes, now),
+            storage_bytes=fact.storage_bytes,
+            connections=fact.connections,
+        )
+
+
+def _take(direction: _Direction, grant: Grant) -> None:
+    direction.granted = grant.allocation
+    direction.blocked = grant.blocked
