@@ -1,0 +1,57 @@
+# Sluice on one machine. `make help` lists what there is; `make up` is the beginning.
+
+PORT ?= 20000
+# The newest Python that every part has a wheel for comes first (Redis' has none for 3.13).
+PYTHON ?= $(shell for p in python3.12 python3.11 python3.13 python3; do \
+	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && { echo "$$p"; exit; }; \
+	done; echo python3)
+
+BOOTSTRAP = $(PYTHON) -I controlplane/stack/bootstrap.py
+RUN = .venv/bin/python
+# Tests know nothing of the caller's stack: what points at real stores is taken away.
+ISOLATED = env -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
+
+.PHONY: help up demo bench test lint pins venv venv-develop clean
+
+help:  ## this list
+	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes"
+	@echo "make demo              shows tenants, quota and fail-over on the running stack"
+	@echo "make bench             throughput and CPU of one broker on the running stack"
+	@echo "make test              all tests, unit and integration   (ARGS=\"-k word\" for some)"
+	@echo "make lint              style, types, import rules"
+	@echo "make pins              renews the pinned requirements from requirements/*.in (needs uv)"
+	@echo "make clean             removes caches; .venv and var/ stay"
+
+venv:
+	@$(BOOTSTRAP) product
+
+venv-develop:
+	@$(BOOTSTRAP) develop
+
+up: venv
+	@exec $(RUN) manage.py up --port $(PORT)
+
+demo: venv-develop
+	@exec $(RUN) -m tests.demo $(ARGS)
+
+bench: venv-develop
+	@exec $(RUN) -m tests.benchmarks $(ARGS)
+
+test: venv-develop
+	$(ISOLATED) $(RUN) -m pytest $(ARGS)
+
+lint: venv-develop
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+	.venv/bin/lint-imports
+
+pins:
+	uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --upgrade \
+		requirements/product.in --output-file requirements/product.txt
+	uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --upgrade \
+		--constraint requirements/product.txt requirements/develop.in --output-file requirements/develop.txt
+
+clean:
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './.venv/*' -not -path './var/*' -prune -exec rm -rf {} +

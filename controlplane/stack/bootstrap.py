@@ -1,0 +1,103 @@
+"""From a bare Python to the virtual environment: `python3 -I controlplane/stack/bootstrap.py product|develop`.
+
+Makes `.venv` and installs the pinned, hashed requirements into it, with uv when it is on PATH and else with pip. A
+stamp in `.venv` holds the digest of what was installed and is written last: while the pins stay the same the second run
+does nothing, and after an interrupted one everything is looked at again (what is installed already is kept).
+
+Standard library only, one file, and no import of the project: nothing else exists yet.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+VENV = PROJECT / ".venv"
+PYTHON = VENV / "bin" / "python"
+# develop.txt holds all of product.txt, at the same versions.
+SETS = {"product": ("product.txt",), "develop": ("product.txt", "develop.txt")}
+OLDEST, NEWEST = (3, 11), (3, 13)
+
+
+def main(wanted: str) -> int:
+    """Make `.venv` hold the requirements of one set; the exit status."""
+    if not OLDEST <= sys.version_info[:2] <= NEWEST:
+        found = ".".join(map(str, sys.version_info[:2]))
+        say(f"Sluice needs Python 3.11 to 3.13, and {sys.executable} is {found}: `make PYTHON=python3.12 ...` chooses.")
+        return 1
+    if is_installed(wanted):
+        return 0
+    began = time.monotonic()
+    try:
+        make_venv()
+        install(wanted)
+    except subprocess.CalledProcessError as error:
+        what = " ".join(map(str, error.cmd[:5]))
+        say(f"`{what} ...` failed, with the words above. The same command again goes on from here.")
+        return 1
+    stamp(wanted).write_text(digest(wanted))
+    say(f"installed in {time.monotonic() - began:.0f} s")
+    return 0
+
+
+def is_installed(wanted: str) -> bool:
+    """Whether this set, or a larger one, is installed from the present pins."""
+    larger = [name for name, files in SETS.items() if set(SETS[wanted]) <= set(files)]
+    return PYTHON.exists() and any(stamp(name).exists() and stamp(name).read_text() == digest(name) for name in larger)
+
+
+def make_venv() -> None:
+    """Create `.venv` where there is no working one."""
+    if PYTHON.exists() and subprocess.run([PYTHON, "-c", ""], check=False).returncode == 0:
+        return
+    say(f"creating .venv with {sys.executable}")
+    if tool := uv():
+        subprocess.run([tool, "venv", "--quiet", "--clear", "--python", sys.executable, VENV], check=True)
+    else:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
+
+
+def install(wanted: str) -> None:
+    """Install what is pinned; every file must have the hash that stands in the pins."""
+    pins = str(PROJECT / "requirements" / SETS[wanted][-1])
+    tool = uv()
+    say(f"installing {pins} with {'uv' if tool else 'pip'}: a minute or two the first time")
+    if tool:
+        command = [tool, "pip", "install", "--python", str(PYTHON)]
+    else:
+        if subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False).returncode:
+            subprocess.run([PYTHON, "-m", "ensurepip"], check=True)  # a .venv that uv made has no pip
+        command = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check"]
+    subprocess.run([*command, "--require-hashes", "--requirement", pins], check=True)
+
+
+def uv() -> "str | None":
+    """The uv program, if it is there and works; SLUICE_NO_UV=1 passes it over."""
+    found = None if os.environ.get("SLUICE_NO_UV") else shutil.which("uv")
+    if found and subprocess.run([found, "--version"], capture_output=True, check=False).returncode == 0:
+        return found
+    return None
+
+
+def stamp(name: str) -> Path:
+    """The file that remembers what was installed."""
+    return VENV / f".installed-{name}"
+
+
+def digest(name: str) -> str:
+    """Of the pins of a set and of the Python they were installed for."""
+    parts = [(PROJECT / "requirements" / file).read_bytes() for file in SETS[name]]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def say(text: str) -> None:
+    """One line of progress."""
+    print(f"sluice: {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,145 @@
+"""The files that the processes of a stack read: broker-N.toml, master-N.toml, secrets.json; and their environment.
+
+Configuration files are written anew at each start, from the layout alone. Secrets are made once and then kept: what is
+missing is added, so that a first run that was interrupted leaves nothing to repair.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from controlplane.stack.layout import BROKERS, HOST, MASTERS, Layout
+
+SESSION_TIMEOUT_MS = 2_000
+REPORT_PERIOD_MS = 1_000
+LEASE_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Where the three stores are; `own` names those that this stack starts itself."""
+
+    zookeeper: str  # host:port,host:port
+    chroot: str  # "" or "/path"
+    redis_url: str
+    database_url: str
+    own: frozenset[str]
+
+    @classmethod
+    def of(cls, layout: Layout, environment: Mapping[str, str]) -> "Stores":
+        """The user's own (ZOOKEEPER_HOSTS, REDIS_URL, DATABASE_URL) before ours."""
+        hosts = environment.get("ZOOKEEPER_HOSTS", "")
+        zookeeper, slash, path = (hosts or f"{HOST}:{layout.zookeeper_port}").partition("/")
+        redis_url = environment.get("REDIS_URL", "")
+        own = {name for name, theirs in (("zookeeper", hosts), ("redis", redis_url)) if not theirs}
+        return cls(
+            zookeeper=zookeeper,
+            chroot=slash + path,
+            redis_url=redis_url or f"redis://{HOST}:{layout.redis_port}/0",
+            database_url=environment.get("DATABASE_URL") or f"sqlite:///{layout.directory}/db.sqlite3",
+            own=frozenset(own),
+        )
+
+
+def write_configuration(layout: Layout, stores: Stores) -> None:
+    """Render every broker's and master's file."""
+    layout.config.mkdir(parents=True, exist_ok=True)
+    for broker in BROKERS:
+        (layout.config / f"broker-{broker}.toml").write_text(broker_toml(layout, stores, broker))
+    for master in MASTERS:
+        (layout.config / f"master-{master}.toml").write_text(master_toml(layout, stores, master))
+
+
+def broker_toml(layout: Layout, stores: Stores, broker: int) -> str:
+    """What `python -m dataplane` reads."""
+    return _toml(
+        "broker",
+        {
+            "id": broker,
+            "data_dirs": [str(layout.directory / "data" / f"broker-{broker}")],
+            "internal": f"{HOST}:{layout.broker_port(broker)}",
+            "zookeeper": stores.zookeeper,
+            "chroot": stores.chroot,
+            "secrets_file": str(layout.secrets_file),
+            "session_timeout_ms": SESSION_TIMEOUT_MS,
+            "rack": "",
+        },
+    )
+
+
+def master_toml(layout: Layout, stores: Stores, master: int) -> str:
+    """What `python -m quota` reads."""
+    return _toml(
+        "master",
+        {
+            "id": master,
+            "report": f"{HOST}:{layout.report_port(master)}",
+            "http": f"{HOST}:{layout.master_http_port(master)}",
+            "zookeeper": stores.zookeeper,
+            "chroot": stores.chroot,
+            "secrets_file": str(layout.secrets_file),
+            "session_timeout_ms": SESSION_TIMEOUT_MS,
+            "period_ms": REPORT_PERIOD_MS,
+            "lease_ms": LEASE_MS,
+        },
+    )
+
+
+def process_environment(layout: Layout, stores: Stores, environment: Mapping[str, str]) -> dict[str, str]:
+    """What every process of the stack finds in its environment."""
+    return {
+        **environment,
+        "DATABASE_URL": stores.database_url,
+        "REDIS_URL": stores.redis_url,
+        "ZOOKEEPER_HOSTS": stores.zookeeper + stores.chroot,
+        "SLUICE_STACK_DIR": str(layout.directory),
+        "SLUICE_SECRETS_FILE": str(layout.secrets_file),
+        "SLUICE_PORT_RANGE": layout.tenant_ports,
+        "SLUICE_LISTEN_HOST": HOST,
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def ensure_secrets(path: Path) -> dict[str, Any]:
+    """The stack's secrets; those that do not exist yet are drawn now."""
+    document = read_json(path)
+    known = dict(document)
+    document.setdefault("cluster_secret", secrets.token_urlsafe(32))
+    document.setdefault("django_secret_key", secrets.token_urlsafe(48))
+    document.setdefault("admin_password", secrets.token_urlsafe(12))
+    document.setdefault("api_keys", {})
+    if document != known:
+        write_private_json(path, document)
+    return document
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a file, {} when there is none."""
+    try:
+        document = json.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    assert isinstance(document, dict)
+    return document
+
+
+def write_private_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Replace a file as a whole; readable by its owner only, from its first byte."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+    partial.unlink(missing_ok=True)
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump(document, file, indent=2)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def _toml(table: str, values: Mapping[str, object]) -> str:
+    # JSON's strings, numbers and arrays of strings are TOML's too.
+    lines = [f"[{table}]", *(f"{name} = {json.dumps(value)}" for name, value in values.items())]
+    return "\n".join(lines) + "\n"

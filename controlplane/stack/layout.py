@@ -1,0 +1,111 @@
+"""Where one stack lives: its folder and its ports, all from one base port.
+
+Ports of base P (default 20000): console and API P, ZooKeeper P+1, Redis P+2, broker n P+10+n (internal listener),
+master n P+20+n (reports) and P+30+n (its HTTP), tenants' listeners P+100 to P+1999. A stack uses no other, so two with
+bases 2000 apart run side by side; all stay below 32768, above which the system lends ports to outgoing connections.
+
+The folder is `var/` for the default base and `var/stack-<P>/` for any other, so that two stacks of one checkout share
+nothing:
+
+    stack.json  secrets.json  demo.json  up.lock  db.sqlite3
+    config/{broker,master}-N.toml   data/broker-N/   zookeeper/   redis/   log/<process>.log   reports/
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+HOST = "127.0.0.1"
+
+DEFAULT_BASE = 20_000
+SPAN = 2_000
+LOWEST_BASE = 1_024
+HIGHEST_BASE = 32_768 - SPAN
+
+BROKERS = (1, 2, 3)
+MASTERS = (1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Folder and ports of one stack."""
+
+    directory: Path
+    base: int
+
+    @classmethod
+    def of(cls, base: int, directory: Path | None = None) -> "Layout":
+        """The stack with this base port, in `directory` or where such a stack lives by default.
+
+        Raises:
+            ValueError: with a sentence, when the ports would not all fit between 1024 and 32767.
+        """
+        if not LOWEST_BASE <= base <= HIGHEST_BASE:
+            raise ValueError(
+                f"PORT must be between {LOWEST_BASE} and {HIGHEST_BASE}: a stack uses PORT to PORT+{SPAN - 1}."
+            )
+        var = PROJECT / "var"
+        default = var if base == DEFAULT_BASE else var / f"stack-{base}"
+        return cls((directory or default).absolute(), base)
+
+    @property
+    def zookeeper_port(self) -> int:
+        """ZooKeeper's client port."""
+        return self.base + 1
+
+    @property
+    def redis_port(self) -> int:
+        """Redis' port."""
+        return self.base + 2
+
+    def broker_port(self, broker: int) -> int:
+        """A broker's internal listener."""
+        return self.base + 10 + broker
+
+    def report_port(self, master: int) -> int:
+        """Where a master takes the brokers' reports."""
+        return self.base + 20 + master
+
+    def master_http_port(self, master: int) -> int:
+        """A master's read API."""
+        return self.base + 30 + master
+
+    @property
+    def tenant_ports(self) -> str:
+        """The range of the tenants' listeners, both ends included."""
+        return f"{self.base + 100}-{self.base + SPAN - 1}"
+
+    @property
+    def url(self) -> str:
+        """The console's address."""
+        return f"http://{HOST}:{self.base}"
+
+    @property
+    def config(self) -> Path:
+        """Folder of the rendered configuration files."""
+        return self.directory / "config"
+
+    @property
+    def log(self) -> Path:
+        """Folder with one log file for each process."""
+        return self.directory / "log"
+
+    @property
+    def secrets_file(self) -> Path:
+        """Cluster secret, admin password, API keys, Django's secret key; mode 0600."""
+        return self.directory / "secrets.json"
+
+    @property
+    def stack_file(self) -> Path:
+        """What runs where, while it runs; mode 0600."""
+        return self.directory / "stack.json"
+
+    @property
+    def demo_file(self) -> Path:
+        """What the demo step found or made: tenants and their instances."""
+        return self.directory / "demo.json"
+
+    @property
+    def lock_file(self) -> Path:
+        """Held by the one `make up` of this folder."""
+        return self.directory / "up.lock"

@@ -1,0 +1,161 @@
+"""Which programs make a stack, what each needs before it starts, and how each shows that it is ready.
+
+    migrate ────────────┬─> web, worker, beat ─┐
+    redis ──────────────┤                      ├─> demo
+    zookeeper ─┬────────┘                      │
+               ├─> broker-1..3 ────────────────┤
+               └─> master-1..2 ────────────────┘
+
+Everything that can start at the same time does. Stopping goes by tier, highest first: control plane, cluster, stores.
+"""
+
+import socket
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from controlplane.stack import redis, zookeeper
+from controlplane.stack.config import Stores
+from controlplane.stack.layout import BROKERS, HOST, MASTERS, PROJECT, Layout
+from controlplane.stack.supervisor import Program
+
+STORES, CLUSTER, CONTROL = 0, 1, 2  # tiers
+PYTHON = sys.executable
+MANAGE = (PYTHON, str(PROJECT / "manage.py"))
+CELERY = (PYTHON, "-m", "celery", "--app", "controlplane.celery")
+
+
+def programs(layout: Layout, stores: Stores) -> tuple[Program, ...]:
+    """All programs of one stack; stores that the user brings are not among them."""
+    return (*_stores(layout, stores), *_cluster(layout, stores), *_control(layout, stores))
+
+
+def own_ports(layout: Layout, stores: Stores) -> dict[int, str]:
+    """The ports that must be free before the start, each with who wants it."""
+    ports = {layout.base: "the console"}
+    if "zookeeper" in stores.own:
+        ports[layout.zookeeper_port] = "ZooKeeper"
+    if "redis" in stores.own:
+        ports[layout.redis_port] = "Redis"
+    ports |= {layout.broker_port(broker): f"broker {broker}" for broker in BROKERS}
+    for master in MASTERS:
+        ports |= {layout.report_port(master): f"master {master}", layout.master_http_port(master): f"master {master}"}
+    return ports
+
+
+def _stores(layout: Layout, stores: Stores) -> Iterator[Program]:
+    if "zookeeper" in stores.own:
+        port = layout.zookeeper_port
+        yield Program(
+            "zookeeper",
+            tuple(zookeeper.prepare(layout.directory / "zookeeper", port)),
+            partial(zookeeper.answers, HOST, port),
+            tier=STORES,
+            label=f"on {HOST}:{port}",
+        )
+    if "redis" in stores.own:
+        port = layout.redis_port
+        yield Program(
+            "redis",
+            tuple(redis.prepare(layout.directory / "redis", port)),
+            partial(redis.answers, HOST, port),
+            tier=STORES,
+            label=f"on {HOST}:{port}",
+        )
+
+
+def _cluster(layout: Layout, stores: Stores) -> Iterator[Program]:
+    needs = tuple({"zookeeper"} & stores.own)
+    for broker in BROKERS:
+        port = layout.broker_port(broker)
+        yield Program(
+            f"broker-{broker}",
+            (PYTHON, "-m", "dataplane", str(layout.config / f"broker-{broker}.toml")),
+            partial(accepts, port),
+            needs,
+            CLUSTER,
+            stop_patience_s=15.0,
+            label=f"on {HOST}:{port}",
+        )
+    for master in MASTERS:
+        port = layout.master_http_port(master)
+        yield Program(
+            f"master-{master}",
+            (PYTHON, "-m", "quota", str(layout.config / f"master-{master}.toml")),
+            partial(accepts, port),
+            needs,
+            CLUSTER,
+            label=f"on {HOST}:{port}",
+        )
+
+
+def _control(layout: Layout, stores: Stores) -> Iterator[Program]:
+    needs = ("migrate", *sorted(stores.own))
+    yield Program("migrate", (*MANAGE, "migrate", "--no-input", "--skip-checks"), None, tier=CONTROL)
+    yield Program(
+        "web",
+        (*(PYTHON, "-m", "granian", "--interface", "wsgi", "--host", HOST, "--port", str(layout.base)),
+         *("--workers", "1", "--blocking-threads", "8", "--no-ws", "controlplane.wsgi:application")),
+        partial(serves_http, layout.url),
+        needs,
+        CONTROL,
+        label=f"on {layout.url}",
+    )  # fmt: skip
+    worker, beat = layout.log / "worker.log", layout.log / "beat.log"
+    yield Program(
+        "worker",
+        (*CELERY, "worker", "--loglevel", "INFO", "--hostname", f"worker-{layout.base}@%h"),
+        log_says(worker, " ready."),
+        needs,
+        CONTROL,
+    )
+    yield Program(
+        "beat",
+        # No pid file: one left behind by a kill would stop the next start.
+        (*CELERY, "beat", "--loglevel", "INFO", "--pidfile="),
+        log_says(beat, "beat: Starting..."),
+        needs,
+        CONTROL,
+    )
+    everything = (*needs, "web", "worker", "beat", *(f"broker-{n}" for n in BROKERS), *(f"master-{n}" for n in MASTERS))
+    yield Program("demo", (*MANAGE, "demo_tenants", "--skip-checks"), None, everything, CONTROL, patience_s=120.0)
+
+
+def accepts(port: int) -> bool:
+    """Whether something listens on this port of HOST."""
+    try:
+        socket.create_connection((HOST, port), timeout=0.5).close()
+    except OSError:
+        return False
+    return True
+
+
+def serves_http(url: str) -> bool:
+    """Whether the web server gives any answer at all: a 404 is one."""
+    try:
+        urllib.request.urlopen(url, timeout=2).close()  # noqa: S310 - our own http URL
+    except urllib.error.HTTPError as answer:
+        return answer.code < 500
+    except OSError:
+        return False
+    return True
+
+
+def log_says(log: Path, words: str) -> Callable[[], bool]:
+    """Whether the log has said these words since now: what it says from earlier runs does not count.
+
+    Celery's own question (`inspect ping`) starts an interpreter that costs as much as the worker.
+    """
+    before = log.stat().st_size if log.exists() else 0
+
+    def said() -> bool:
+        if not log.exists():
+            return False
+        with log.open("rb") as file:
+            file.seek(before if log.stat().st_size >= before else 0)
+            return words.encode() in file.read()
+
+    return said
