@@ -7,7 +7,7 @@ bases 2000 apart run side by side; all stay below 32768, above which the system 
 The folder is `var/` for the default base and `var/stack-<P>/` for any other, so that two stacks of one checkout share
 nothing:
 
-    stack.json  secrets.json  demo.json  up.lock  db.sqlite3
+    stack.json  secrets.json  demo.json  up.lock  welcomed  db.sqlite3
     config/{broker,master}-N.toml   data/broker-N/   zookeeper/   redis/   log/<process>.log   reports/
 """
 
@@ -104,6 +104,11 @@ class Layout:
     def demo_file(self) -> Path:
         """What the demo step found or made: tenants and their instances."""
         return self.directory / "demo.json"
+
+    @property
+    def welcomed_file(self) -> Path:
+        """Exists once the admin's password was shown."""
+        return self.directory / "welcomed"
 
     @property
     def lock_file(self) -> Path:

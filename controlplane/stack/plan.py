@@ -94,7 +94,7 @@ def _cluster(layout: Layout, stores: Stores) -> Iterator[Program]:
 
 def _control(layout: Layout, stores: Stores) -> Iterator[Program]:
     needs = ("migrate", *sorted(stores.own))
-    yield Program("migrate", (*MANAGE, "migrate", "--no-input", "--skip-checks"), None, tier=CONTROL)
+    yield Program("migrate", (*MANAGE, "migrate", "--no-input"), None, tier=CONTROL)
     yield Program(
         "web",
         (*(PYTHON, "-m", "granian", "--interface", "wsgi", "--host", HOST, "--port", str(layout.base)),
@@ -121,7 +121,9 @@ def _control(layout: Layout, stores: Stores) -> Iterator[Program]:
         CONTROL,
     )
     everything = (*needs, "web", "worker", "beat", *(f"broker-{n}" for n in BROKERS), *(f"master-{n}" for n in MASTERS))
-    yield Program("demo", (*MANAGE, "demo_tenants", "--skip-checks"), None, everything, CONTROL, patience_s=120.0)
+    yield Program(
+        "demo", (*MANAGE, "demo_tenants", "--port", str(layout.base)), None, everything, CONTROL, patience_s=120.0
+    )
 
 
 def accepts(port: int) -> bool:

@@ -9,6 +9,7 @@ from controlplane.stack.config import Stores, read_json, write_private_json
 from controlplane.stack.layout import BROKERS, HOST, MASTERS, PROJECT, Layout
 
 DEMO_TOPIC = "hello"
+ADMIN_EMAIL = "admin@sluice.invalid"
 
 
 def stack_document(layout: Layout, stores: Stores, pids: Mapping[str, int]) -> dict[str, Any]:
@@ -43,9 +44,9 @@ def tenants(layout: Layout) -> list[dict[str, Any]]:
 def welcome(layout: Layout, seconds: float) -> str:
     """What `make up` prints once everything answers."""
     rows = [("Console", layout.url), ("API", f"{layout.url}/api/v1"), ("Logs", f"{_short(layout)}/log/")]
-    demo, secrets = read_json(layout.demo_file), read_json(layout.secrets_file)
-    if demo.get("admin_created"):
-        rows.insert(1, ("Admin", f"admin / {secrets['admin_password']}   (shown this once)"))
+    if not layout.welcomed_file.exists():
+        password = read_json(layout.secrets_file)["admin_password"]
+        rows.insert(1, ("Admin", f"{ADMIN_EMAIL} / {password}   (shown this once)"))
     found = tenants(layout)
     for tenant in found:
         rows.extend(

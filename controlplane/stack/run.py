@@ -56,6 +56,7 @@ def _run_locked(layout: Layout, lock_fd: int) -> int:
         supervisor.start()
         supervisor.changed()
         say.plainly(report.welcome(layout, time.monotonic() - began))
+        layout.welcomed_file.touch()
         supervisor.watch()
     except StopRequested:
         pass

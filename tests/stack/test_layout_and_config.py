@@ -1,0 +1,163 @@
+"""Ports, folders, rendered files and secrets of a stack."""
+
+import stat
+import tomllib
+
+import pytest
+
+from controlplane.env import Environment
+from controlplane.stack import plan, report
+from controlplane.stack.config import (
+    Stores,
+    ensure_secrets,
+    process_environment,
+    read_json,
+    write_configuration,
+    write_private_json,
+)
+from controlplane.stack.layout import PROJECT, Layout
+
+
+@pytest.fixture
+def layout(tmp_path):
+    return Layout.of(24_000, tmp_path)
+
+
+def mode(path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_default_stack_lives_in_var_and_another_port_in_a_folder_of_its_own():
+    assert Layout.of(20_000).directory == PROJECT / "var"
+    assert Layout.of(22_000).directory == PROJECT / "var" / "stack-22000"
+
+
+@pytest.mark.parametrize("base", [0, 1_023, 30_769, 65_000])
+def test_a_base_port_whose_range_does_not_fit_is_refused(base):
+    with pytest.raises(ValueError, match="between 1024 and 30768"):
+        Layout.of(base)
+
+
+def test_every_port_lies_in_the_stacks_own_range_and_below_the_tenants(layout):
+    ports = plan.own_ports(layout, Stores.of(layout, {}))
+    assert len(ports) == 10
+    assert all(24_000 <= port < 24_100 for port in ports)
+    assert layout.tenant_ports == "24100-25999"
+
+
+def test_broker_files_say_what_the_brokers_need(layout):
+    write_configuration(layout, Stores.of(layout, {}))
+    document = tomllib.loads((layout.config / "broker-2.toml").read_text())
+    assert document == {
+        "broker": {
+            "id": 2,
+            "data_dirs": [f"{layout.directory}/data/broker-2"],
+            "internal": "127.0.0.1:24012",
+            "zookeeper": "127.0.0.1:24001",
+            "chroot": "",
+            "secrets_file": f"{layout.directory}/secrets.json",
+            "session_timeout_ms": 2000,
+            "rack": "",
+        }
+    }
+
+
+def test_master_files_say_what_the_masters_need(layout):
+    write_configuration(layout, Stores.of(layout, {}))
+    document = tomllib.loads((layout.config / "master-1.toml").read_text())
+    assert document == {
+        "master": {
+            "id": 1,
+            "report": "127.0.0.1:24021",
+            "http": "127.0.0.1:24031",
+            "zookeeper": "127.0.0.1:24001",
+            "chroot": "",
+            "secrets_file": f"{layout.directory}/secrets.json",
+            "session_timeout_ms": 2000,
+            "period_ms": 1000,
+            "lease_ms": 10000,
+        }
+    }
+
+
+def test_a_users_own_stores_are_used_and_not_started(layout):
+    theirs = {
+        "ZOOKEEPER_HOSTS": "zk1:2181,zk2:2181/sluice",
+        "REDIS_URL": "redis://cache:6379/3",
+        "DATABASE_URL": "postgresql://db/sluice",
+    }
+    stores = Stores.of(layout, theirs)
+    names = {program.name for program in plan.programs(layout, stores)}
+    assert not names & {"zookeeper", "redis"}
+    assert (stores.zookeeper, stores.chroot) == ("zk1:2181,zk2:2181", "/sluice")
+    environment = process_environment(layout, stores, {})
+    assert {name: environment[name] for name in theirs} == theirs
+    assert {24_001, 24_002}.isdisjoint(plan.own_ports(layout, stores))
+
+
+def test_the_control_plane_reads_its_settings_from_what_the_stack_sets(layout):
+    settings = Environment.read(process_environment(layout, Stores.of(layout, {}), {}))
+    assert settings.redis_url == "redis://127.0.0.1:24002/0"
+    assert settings.zookeeper_hosts == "127.0.0.1:24001"
+    assert settings.port_range == (24_100, 25_999)
+    assert settings.secrets_file == layout.secrets_file
+    assert settings.database()["NAME"] == str(layout.directory / "db.sqlite3")
+
+
+def test_everything_a_program_needs_is_in_the_plan(layout):
+    programs = plan.programs(layout, Stores.of(layout, {}))
+    names = [program.name for program in programs]
+    assert len(names) == len(set(names)) == 12
+    assert all(need in names for program in programs for need in program.needs)
+
+
+def test_secrets_are_drawn_once_and_for_their_owner_only(tmp_path):
+    path = tmp_path / "secrets.json"
+    drawn = ensure_secrets(path)
+    assert mode(path) == 0o600
+    assert set(drawn) == {"cluster_secret", "django_secret_key", "admin_password", "api_keys"}
+    assert len(drawn["cluster_secret"]) >= 32
+    assert ensure_secrets(path) == drawn
+    assert ensure_secrets(tmp_path / "other.json")["cluster_secret"] != drawn["cluster_secret"]
+
+
+def test_a_secret_that_is_missing_is_added_beside_the_others(tmp_path):
+    path = tmp_path / "secrets.json"
+    write_private_json(path, {"cluster_secret": "kept"})
+    ensure_secrets(path)
+    assert read_json(path)["cluster_secret"] == "kept"
+    assert read_json(path)["admin_password"]
+
+
+def test_the_stack_file_has_its_shape_and_is_private(layout):
+    write_private_json(layout.secrets_file, {"api_keys": {"Harbour": "slc_key"}})
+    instances = [{"id": "ins-abcdefgh", "bootstrap": "127.0.0.1:24100"}]
+    write_private_json(layout.demo_file, {"tenants": [{"name": "Harbour", "instances": instances}]})
+    report.write_stack_file(layout, Stores.of(layout, {}), {"broker-1": 11, "master-2": 22, "web": 33})
+    assert mode(layout.stack_file) == 0o600
+    document = read_json(layout.stack_file)
+    assert document["console"] == "http://127.0.0.1:24000"
+    assert document["api"] == "http://127.0.0.1:24000/api/v1"
+    assert document["zookeeper"] == "127.0.0.1:24001"
+    assert document["brokers"][0] == {"id": 1, "internal": "127.0.0.1:24011", "pid": 11}
+    assert [broker["id"] for broker in document["brokers"]] == [1, 2, 3]
+    assert document["masters"][1] == {"url": "http://127.0.0.1:24032", "pid": 22}
+    assert document["processes"]["web"] == 33
+    assert document["tenants"] == [{"name": "Harbour", "api_key": "slc_key", "instances": instances}]
+
+
+def test_the_admin_password_is_shown_the_first_time_only(layout):
+    password = ensure_secrets(layout.secrets_file)["admin_password"]
+    assert password in report.welcome(layout, 1.0)
+    layout.welcomed_file.touch()
+    assert password not in report.welcome(layout, 1.0)
+
+
+def test_the_welcome_names_the_demo_instance_and_a_line_each_to_produce_and_consume(layout):
+    ensure_secrets(layout.secrets_file)
+    instances = [{"id": "ins-abcdefgh", "bootstrap": "127.0.0.1:24100"}]
+    write_private_json(layout.demo_file, {"tenants": [{"name": "Harbour", "instances": instances}]})
+    text = report.welcome(layout, 1.0)
+    assert "ins-abcdefgh   bootstrap 127.0.0.1:24100" in text
+    assert report.produce_line("127.0.0.1:24100") in text
+    assert report.consume_line("127.0.0.1:24100") in text
