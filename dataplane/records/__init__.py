@@ -1,0 +1,1 @@
+"""Record batches as bytes: read, checked and built. No I/O."""

@@ -1,0 +1,187 @@
+"""Record batches, magic 2: the header is read and checked, the records stay opaque bytes.
+
+A batch is the unit of produce, storage and fetch; the bytes on the wire are the bytes on disk (all big-endian):
+
+    position  0  baseOffset            int64   written by the leader in place
+              8  batchLength           int32   bytes after this field
+             12  partitionLeaderEpoch  int32   written by the leader in place
+             16  magic                 int8    2; the formats 0 and 1 have theirs at the same place
+             17  crc                   uint32  CRC32C of everything from position 21 on
+             21  attributes            int16   bits 0-2 codec, 3 log append time, 4 transactional, 5 control, 6 horizon
+             23  lastOffsetDelta       int32
+             27  baseTimestamp         int64   ms
+             35  maxTimestamp          int64   ms
+             43  producerId            int64   -1: none
+             51  producerEpoch         int16
+             53  baseSequence          int32
+             57  recordCount           int32
+             61  records, compressed together when the codec is not 0
+
+The leader changes only what lies before the CRC's range, so a batch is stored as it came. `check_batch` is on the hot
+path of Produce: one unpack, one CRC, a handful of integer comparisons. What the records say is never trusted.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from dataplane.protocol.errors import ErrorCode
+
+Buffer = bytes | bytearray | memoryview
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+HEADER_SIZE = HEADER.size
+LENGTH_END = 12
+MAGIC_AT = 16
+CRC_AT = 17
+CHECKED_FROM = 21
+MAGIC = 2
+
+CODEC_BITS = 0x07
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+
+_FROM_PRODUCERS = CODEC_BITS | TRANSACTIONAL  # every other attribute bit is the broker's, or reserved
+_HIGHEST_CODEC = 4
+
+_unpack = HEADER.unpack_from
+_length_of = struct.Struct(">i").unpack_from
+
+
+class CorruptBatchError(Exception):
+    """Bytes that are not a batch. Carries the code to answer with."""
+
+    def __init__(self, message: str, code: ErrorCode = ErrorCode.CORRUPT_MESSAGE) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class BatchHeader(NamedTuple):
+    """The fields of a batch before its records, in their order on the wire."""
+
+    base_offset: int
+    batch_length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody wants here
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch: what is billed."""
+        return LENGTH_END + self.batch_length
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the batch."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def compression(self) -> int:
+        """Codec id, see `records.compression`."""
+        return self.attributes & CODEC_BITS
+
+    @property
+    def is_transactional(self) -> bool:
+        """Written within a transaction."""
+        return self.attributes & TRANSACTIONAL != 0
+
+    @property
+    def is_control(self) -> bool:
+        """A transaction marker: clients see the offset, not the record."""
+        return self.attributes & CONTROL != 0
+
+
+_new = tuple.__new__
+
+
+def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """The header at `position`, unchecked. Raises CorruptBatchError when the bytes end before it does."""
+    try:
+        return _new(BatchHeader, _unpack(buffer, position))
+    except struct.error:
+        raise _too_short(buffer, position) from None
+
+
+def _too_short(buffer: Buffer, position: int) -> CorruptBatchError:
+    """A message of an old format may be shorter than our header: say so rather than calling it corrupt."""
+    if len(buffer) > position + MAGIC_AT and buffer[position + MAGIC_AT] < MAGIC:
+        return CorruptBatchError("a message of format 0 or 1", ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
+    return CorruptBatchError(f"{len(buffer) - position} bytes are less than a batch header")
+
+
+def check_batch(batch: memoryview, header: BatchHeader, max_bytes: int) -> ErrorCode:
+    """May a producer append this? `batch` is all the record bytes it sent for one partition.
+
+    Answers NONE, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, INVALID_RECORD or UNSUPPORTED_FOR_MESSAGE_FORMAT.
+    """
+    _, length, _, magic, crc, attributes, last_delta, _, _, producer_id, producer_epoch, sequence, count = header
+    size = len(batch)
+    if magic != MAGIC:
+        return ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+    if length + LENGTH_END != size:
+        # Kafka wants exactly one batch; a shorter buffer than promised was cut on its way.
+        return ErrorCode.INVALID_RECORD if HEADER_SIZE <= length + LENGTH_END < size else ErrorCode.CORRUPT_MESSAGE
+    if size > max_bytes:
+        return ErrorCode.MESSAGE_TOO_LARGE
+    if crc32c(batch[CHECKED_FROM:]) != crc:
+        return ErrorCode.CORRUPT_MESSAGE
+    if last_delta < 0 or count != last_delta + 1:
+        return ErrorCode.INVALID_RECORD
+    if attributes & ~_FROM_PRODUCERS or attributes & CODEC_BITS > _HIGHEST_CODEC:
+        return ErrorCode.INVALID_RECORD
+    if producer_id < 0:
+        return ErrorCode.INVALID_RECORD if producer_id != -1 or attributes & TRANSACTIONAL else ErrorCode.NONE
+    if sequence < 0 or producer_epoch < 0:
+        return ErrorCode.INVALID_RECORD
+    return ErrorCode.NONE
+
+
+def check_stored(batch: Buffer, header: BatchHeader) -> None:
+    """Is this batch of a log or a leader whole? Raises CorruptBatchError.
+
+    Less is asked than of a producer: control batches and log append time are fine here, and compaction leaves fewer
+    records than the offsets they span.
+    """
+    if header.magic != MAGIC or header.size != len(batch):
+        raise CorruptBatchError(f"batch of format {header.magic} and size {header.size} in {len(batch)} bytes")
+    if crc32c(memoryview(batch)[CHECKED_FROM:]) != header.crc:
+        raise CorruptBatchError(f"CRC of the batch at offset {header.base_offset} is wrong")
+    if header.base_offset < 0 or header.last_offset_delta < 0:
+        raise CorruptBatchError(f"offsets of the batch at {header.base_offset} are negative")
+
+
+def split_batches(buffer: Buffer) -> list[tuple[BatchHeader, memoryview]]:
+    """The whole batches of a fetch answer or of a piece of a log. A partial last one is left out.
+
+    Their content is not checked. Raises CorruptBatchError where a length cannot be one.
+    """
+    view = memoryview(buffer)
+    batches = []
+    position, end = 0, len(view)
+    while position + LENGTH_END <= end:
+        length = _length_of(view, position + 8)[0]
+        if length < HEADER_SIZE - LENGTH_END:
+            raise CorruptBatchError(f"a batch of length {length}")
+        after = position + LENGTH_END + length
+        if after > end:
+            break
+        batches.append((_new(BatchHeader, _unpack(view, position)), view[position:after]))
+        position = after
+    return batches

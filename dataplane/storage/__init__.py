@@ -1,0 +1,1 @@
+"""Logs on disk: segments, indexes, recovery, leader epochs, producer state."""
