@@ -1,0 +1,34 @@
+"""ApiVersions: what this listener answers (KIP-35, KIP-511)."""
+
+from __future__ import annotations
+
+from dataplane.handlers.context import RequestContext
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.discovery import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+
+def handle_api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    """The rows of the table that this kind of listener serves."""
+    from dataplane.handlers import served  # noqa: PLC0415 - the table refers to this function
+
+    error = ErrorCode.NONE
+    if ctx.version >= 3 and not (_is_software_name(request.client_software_name)):
+        error = ErrorCode.INVALID_REQUEST
+    rows = served(tenant=not ctx.session.is_internal) if error is ErrorCode.NONE else []
+    keys = tuple(ApiVersion(row.api.key, row.low, row.high) for row in rows)
+    return ApiVersionsResponse(error_code=error, api_keys=keys)
+
+
+def unsupported_version() -> ApiVersionsResponse:
+    """The answer, in layout 0, to a version of ApiVersions that we do not know: which ones we do (KIP-511)."""
+    from dataplane.handlers import HANDLERS  # noqa: PLC0415 - the table refers to this module
+
+    row = HANDLERS[18]
+    return ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(ApiVersion(row.api.key, row.low, row.high),)
+    )
+
+
+def _is_software_name(name: str) -> bool:
+    """Letters, digits, and ``-.`` inside, as KIP-511 asks."""
+    return bool(name) and name[0].isalnum() and name[-1].isalnum() and all(c.isalnum() or c in "-." for c in name)

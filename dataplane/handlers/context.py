@@ -1,0 +1,118 @@
+"""What a handler is given beside the request: who asks, through which door, and the broker's rooms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dataplane.protocol.api import ApiKey
+from quota.contracts.namespace import Names
+
+if TYPE_CHECKING:
+    from dataplane.cluster.metadata import Metadata
+    from dataplane.config import BrokerConfig
+    from dataplane.controller.controller import Controller
+    from dataplane.doors import Doors
+    from dataplane.groups.coordinator import GroupCoordinator
+    from dataplane.replication.manager import Replicas
+    from dataplane.storage.manager import LogManager
+    from dataplane.tasks import Future
+    from dataplane.tenancy.instance import Instance
+    from dataplane.tenancy.registry import Registry
+    from dataplane.throttle.gate import Gate
+    from dataplane.transactions.producer_ids import ProducerIds
+
+
+class SessionNames(Names, Protocol):
+    """The names of a session, and which physical names belong to it."""
+
+    def owns(self, physical: str) -> bool: ...
+
+
+class BrokerRooms(Protocol):
+    """The parts of a broker that handlers use. `dataplane.broker.Broker` is the only implementation."""
+
+    doors: Doors
+    config: BrokerConfig
+    metadata: Metadata
+    logs: LogManager
+    replicas: Replicas
+    groups: GroupCoordinator
+    controller: Controller
+    registry: Registry
+    gate: Gate
+    producer_ids: ProducerIds
+
+    def ensure_internal_topic(self, name: str) -> Future[None]:
+        """Create a topic of the cluster's own, if it is missing, and wait until this broker knows it."""
+        ...
+
+    def create_topic_automatically(self, physical: str) -> None:
+        """Ask the controller for a topic that a client named; the client asks again."""
+        ...
+
+
+@dataclass(slots=True)
+class Session:
+    """One connection, for as long as it lives. Nothing that a client sends changes `instance` or `route`."""
+
+    instance: Instance | None  # None: the internal listener
+    route: str
+    names: SessionNames
+    peer: str  # the address, without the port
+    principal: str = "User:ANONYMOUS"
+    authenticated: bool = True
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether this is another broker, the control plane, or an operator."""
+        return self.instance is None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """One request."""
+
+    broker: BrokerRooms
+    session: Session
+    api_key: ApiKey
+    version: int
+    correlation_id: int
+    client_id: str | None
+    size: int  # of the request on the wire, length included
+
+    def owns(self, physical: str) -> bool:
+        """Whether a physical name is visible to this session."""
+        return self.session.names.owns(physical)
+
+    def topic_denied(self, physical: str) -> bool:
+        """Whether this topic's own whitelist refuses the session's address."""
+        instance = self.session.instance
+        return instance is not None and instance.topic_denied(physical, self.session.peer)
+
+    def broker_address(self, broker_id: int) -> tuple[str, int] | None:
+        """Where this session reaches a broker: the internal address, or the route's advertised one. None: not at all."""
+        instance = self.session.instance
+        if instance is None:
+            broker = self.broker.metadata.brokers.get(broker_id)
+            return (broker.host, broker.port) if broker is not None else None
+        return instance.advertised(self.session.route, broker_id)
+
+    def live_brokers(self) -> list[tuple[int, str, int, str | None]]:
+        """(id, host, port, rack) of every live broker as this session sees it, in order of ids."""
+        found = []
+        for broker_id, broker in sorted(self.broker.metadata.brokers.items()):
+            address = self.broker_address(broker_id)
+            if address is not None:
+                found.append((broker_id, address[0], address[1], broker.rack))
+        return found
+
+    @property
+    def cluster_id(self) -> str:
+        """What this session sees as the cluster's id: a tenant its instance id."""
+        instance = self.session.instance
+        return instance.spec.id if instance is not None else "sluice"
+
+
+Reply = Any
+"""A response message or an `Encoded` one, or a Future or coroutine of either."""

@@ -1,0 +1,87 @@
+"""Metadata: brokers, topics and leaders, as this session sees them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from dataplane.handlers.context import RequestContext
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.discovery import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from dataplane.protocol.schema import NO_UUID
+from quota.contracts.namespace import split_physical, topic_name_problem
+
+
+def handle_metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
+    """All topics for null (and, in version 0, for an empty list); otherwise the ones asked for, in their order."""
+    if request.topics is None or (ctx.version == 0 and not request.topics):
+        topics = [_describe(ctx, name) for name in _visible(ctx)]
+    else:
+        topics = [_asked(ctx, request, topic) for topic in request.topics]
+    return MetadataResponse(
+        brokers=tuple(MetadataResponseBroker(*broker) for broker in ctx.live_brokers()),
+        cluster_id=ctx.cluster_id,
+        controller_id=ctx.broker.metadata.controller_id,
+        topics=tuple(topics),
+    )
+
+
+def _visible(ctx: RequestContext) -> list[str]:
+    return [name for name in ctx.broker.metadata.topics() if ctx.owns(name) and not ctx.topic_denied(name)]
+
+
+def _asked(ctx: RequestContext, request: MetadataRequest, topic: MetadataRequestTopic) -> MetadataResponseTopic:
+    if topic.name is None:
+        return _by_id(ctx, topic.topic_id)
+    if ctx.topic_denied(topic.name):  # whether it exists or not
+        return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=topic.name)
+    if ctx.broker.metadata.partitions(topic.name):
+        return _describe(ctx, topic.name)
+    return _missing(ctx, request, topic.name)
+
+
+def _by_id(ctx: RequestContext, topic_id: UUID) -> MetadataResponseTopic:
+    name = ctx.broker.metadata.topic_of_id(topic_id)
+    if name is None or not ctx.owns(name) or ctx.topic_denied(name):
+        return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+    return _describe(ctx, name)
+
+
+def _missing(ctx: RequestContext, request: MetadataRequest, name: str) -> MetadataResponseTopic:
+    instance = ctx.session.instance
+    parsed = split_physical(name)
+    if parsed is not None and topic_name_problem(parsed[1]) is not None:
+        return MetadataResponseTopic(error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, name=name)
+    wanted = ctx.version < 4 or request.allow_auto_topic_creation
+    if wanted and instance is not None and instance.spec.auto_create_topics:
+        ctx.broker.create_topic_automatically(name)
+        return MetadataResponseTopic(error_code=ErrorCode.LEADER_NOT_AVAILABLE, name=name)
+    return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name)
+
+
+def _describe(ctx: RequestContext, name: str) -> MetadataResponseTopic:
+    metadata = ctx.broker.metadata
+    partitions = tuple(
+        MetadataResponsePartition(
+            error_code=ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+            partition_index=index,
+            leader_id=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=tuple(partition.replicas),
+            isr_nodes=tuple(partition.isr),
+            offline_replicas=tuple(r for r in partition.replicas if r not in metadata.brokers),
+        )
+        for index, partition in sorted(metadata.partitions(name).items())
+    )
+    return MetadataResponseTopic(
+        name=name,
+        topic_id=metadata.topic_id(name) or NO_UUID,
+        is_internal=split_physical(name) is None,
+        partitions=partitions,
+    )

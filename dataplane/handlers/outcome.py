@@ -1,0 +1,20 @@
+"""What a handler may answer beside a message: bytes that are encoded already, and the end of the connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dataplane.protocol.primitives import Splice
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A whole frame, as it goes out."""
+
+    parts: list[bytes | Splice]
+    throttle_s: float = 0.0
+    """How long the next request of this kind on this connection has to wait."""
+
+
+class CloseConnectionError(Exception):
+    """The connection has to end: Kafka's way to say what an answer has no room for."""

@@ -1,0 +1,76 @@
+"""One instance as this broker serves it: its spec, its names, its whitelists, and the connections that are open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from dataplane.tenancy.whitelist import Whitelist
+from quota.contracts.instance import InstanceSpec, Route
+from quota.contracts.namespace import InstanceNames, instance_key
+
+if TYPE_CHECKING:
+    from dataplane.handlers.context import Session
+    from quota.core.bucket import TokenBucket
+
+
+class OpenConnection(Protocol):
+    """What the instance knows of a connection."""
+
+    session: Session
+
+    def close(self) -> None: ...
+
+
+class Instance:
+    """Lives as long as the broker knows the instance; `apply` replaces its spec in place."""
+
+    def __init__(self, spec: InstanceSpec) -> None:
+        self.names = InstanceNames(instance_key(spec.id))
+        self.connections: dict[OpenConnection, None] = {}  # a dict keeps their order; a set would not
+        self.produce_bucket: TokenBucket | None = None  # both set by the gate
+        self.consume_bucket: TokenBucket | None = None
+        self._set(spec)
+
+    def _set(self, spec: InstanceSpec) -> None:
+        self.spec = spec
+        self._whitelist = Whitelist(spec.whitelist)
+        self._topics = {self.names.topic_in(topic): Whitelist(cidrs) for topic, cidrs in spec.topic_whitelists.items()}
+        self._routes: dict[str, Route] = {route.id: route for route in spec.routes}
+
+    def apply(self, spec: InstanceSpec) -> None:
+        """Take a newer spec; connections that its whitelist does not let in any more are closed."""
+        self._set(spec)
+        for connection in list(self.connections):
+            if not self._whitelist.allows(connection.session.peer):
+                connection.close()
+
+    def admits(self, peer: str) -> bool:
+        """Whether a new connection from this address may be accepted."""
+        limit = self.spec.limits.connections
+        return self._whitelist.allows(peer) and (limit is None or len(self.connections) < limit)
+
+    def connected(self, connection: OpenConnection) -> None:
+        """A connection was accepted."""
+        self.connections[connection] = None
+
+    def disconnected(self, connection: OpenConnection) -> None:
+        """A connection is gone."""
+        self.connections.pop(connection, None)
+
+    def close_connections(self) -> None:
+        """The instance is stopped or deleted."""
+        for connection in list(self.connections):
+            connection.close()
+
+    def topic_denied(self, physical: str, peer: str) -> bool:
+        """Whether the topic has a whitelist of its own that does not hold this address."""
+        if not self._topics:
+            return False
+        whitelist = self._topics.get(physical)
+        return whitelist is not None and not whitelist.allows(peer)
+
+    def advertised(self, route: str, broker_id: int) -> tuple[str, int] | None:
+        """The address of a broker that clients of a route are told."""
+        found = self._routes.get(route)
+        endpoint = found.endpoints.get(broker_id) if found is not None else None
+        return endpoint.advertised if endpoint is not None else None

@@ -1,0 +1,227 @@
+"""The instances of this broker, as their specs in ZooKeeper say: listeners opened and closed while the broker runs.
+
+The broker watches one directory, ``/sluice/changes``. A child of it names an instance whose spec was written; the broker
+reads that spec and applies it. After a new session it reads every spec again: watches may have been lost with the old one.
+A spec of a generation that was applied already is skipped. What was applied stands in ``/sluice/applied/<broker>``
+(ephemeral), with a sentence where something could not be: a port that is taken is for the control plane to replace.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from dataplane.doors import Connection, Doors, FrameProtocol, Listener, NodeExistsError, NoNodeError, ZooKeeperError
+from dataplane.tasks import Task
+from dataplane.tenancy.instance import Instance
+from quota.contracts.applied import Applied, AppliedInstance
+from quota.contracts.instance import (
+    APPLIED_PATH,
+    CHANGES_PATH,
+    INSTANCES_PATH,
+    ContractError,
+    InstanceSpec,
+    InstanceState,
+    address_text,
+)
+from quota.contracts.namespace import instance_id_of_key
+
+Accept = Callable[[Instance, str, Connection], FrameProtocol | None]
+"""(instance, route id, connection) -> its protocol, or None to refuse it."""
+
+_RETRY_S = 1.0
+
+
+class Registry:
+    """All instances of the cluster that this broker serves."""
+
+    def __init__(
+        self, doors: Doors, broker_id: int, boot: str, accept: Accept, on_change: Callable[[Instance, bool], None]
+    ) -> None:
+        self._doors, self._broker_id, self._boot = doors, broker_id, boot
+        self._accept, self._on_change = accept, on_change
+        self._instances: dict[str, Instance] = {}
+        self._listeners: dict[tuple[str, str], tuple[tuple[str, int], Listener]] = {}  # by (instance, route)
+        self._problems: dict[str, str] = {}
+        self._seen: set[str] = set()  # children of /sluice/changes; membership only, never iterated
+        self._working = False
+        self._again = False
+        self._read_all = False
+        self._closed = False
+
+    # --- looking up ---------------------------------------------------------------------------------------------------
+
+    def all(self) -> list[Instance]:
+        """In the order in which they became known."""
+        return list(self._instances.values())
+
+    def get(self, instance_id: str) -> Instance | None:
+        """By instance id."""
+        return self._instances.get(instance_id)
+
+    def by_key(self, key: str) -> Instance | None:
+        """By the key in front of its physical names."""
+        return self._instances.get(instance_id_of_key(key))
+
+    # --- following ZooKeeper ------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Read every spec and follow the changes; call it again after a new session."""
+        self._read_all = True
+        self._wake()
+
+    def close(self) -> None:
+        """Close all listeners."""
+        self._closed = True
+        for _, listener in self._listeners.values():
+            listener.close()
+        self._listeners.clear()
+
+    def _wake(self) -> None:
+        """Something may have changed: look, once at a time."""
+        self._again = True
+        if not self._working and not self._closed:
+            self._working = True
+            Task(self._follow(), "instances")
+
+    async def _follow(self) -> None:
+        try:
+            while self._again and not self._closed:
+                self._again = False
+                await self._look()
+        except ZooKeeperError:
+            self._read_all = True
+            self._doors.loop.call_later(_RETRY_S, self._wake)
+        finally:
+            self._working = False
+            if self._again and not self._closed:
+                self._doors.loop.call_soon(self._wake)
+
+    async def _look(self) -> None:
+        zookeeper = self._doors.zookeeper
+        try:
+            changes = await zookeeper.children(CHANGES_PATH, self._wake)
+        except NoNodeError:
+            await self._make_directories()
+            self._again = True
+            return
+        if self._read_all:
+            self._read_all = False
+            names = await zookeeper.children(INSTANCES_PATH)
+            for gone in [name for name in self._instances if name not in names]:
+                self._remove(gone)
+        else:
+            names = await self._named_by([change for change in changes if change not in self._seen])
+        self._seen = set(changes)
+        for name in names:
+            await self._read(name)
+        await self._report()
+
+    async def _make_directories(self) -> None:
+        for path in (INSTANCES_PATH, CHANGES_PATH, APPLIED_PATH):
+            try:
+                await self._doors.zookeeper.create(path, parents=True)
+            except NodeExistsError:
+                continue
+
+    async def _named_by(self, changes: list[str]) -> list[str]:
+        names: dict[str, None] = {}
+        for change in changes:
+            try:
+                data, _ = await self._doors.zookeeper.get(f"{CHANGES_PATH}/{change}")
+            except NoNodeError:  # pruned: so many changes at once that only reading everything is sure
+                self._read_all = self._again = True
+                continue
+            names[json.loads(data)["instance"]] = None
+        return list(names)
+
+    async def _read(self, name: str) -> None:
+        try:
+            data, _ = await self._doors.zookeeper.get(f"{INSTANCES_PATH}/{name}")
+            spec = InstanceSpec.from_json(data)
+        except NoNodeError:
+            self._remove(name)
+        except ContractError as error:
+            self._problems[name] = str(error)
+        else:
+            self.apply(spec)
+
+    async def _report(self) -> None:
+        applied = {
+            name: AppliedInstance(instance.spec.generation, self._problems.get(name))
+            for name, instance in self._instances.items()
+        }
+        data = Applied(self._boot, applied).to_json()
+        path = f"{APPLIED_PATH}/{self._broker_id}"
+        stat = await self._doors.zookeeper.exists(path)
+        if stat is not None and stat.ephemeral_owner != self._doors.zookeeper.session_id():
+            await self._doors.zookeeper.delete(path)  # of an earlier life of this broker
+            stat = None
+        if stat is None:
+            await self._doors.zookeeper.create(path, data, ephemeral=True, parents=True)
+        else:
+            await self._doors.zookeeper.set(path, data)
+
+    # --- applying -----------------------------------------------------------------------------------------------------
+
+    def apply(self, spec: InstanceSpec) -> None:
+        """Make listeners, whitelists and limits what the spec says."""
+        instance = self._instances.get(spec.id)
+        if instance is not None and instance.spec.generation >= spec.generation and spec.id not in self._problems:
+            return
+        if spec.state is InstanceState.DELETED:
+            self._remove(spec.id)
+            return
+        if instance is None:
+            instance = self._instances[spec.id] = Instance(spec)
+        else:
+            instance.apply(spec)
+        self._on_change(instance, True)
+        if spec.state is InstanceState.RUNNING:
+            self._listen(instance)
+        else:
+            self._stop_listening(spec.id)
+            instance.close_connections()
+
+    def _remove(self, name: str) -> None:
+        self._stop_listening(name)
+        self._problems.pop(name, None)
+        instance = self._instances.pop(name, None)
+        if instance is not None:
+            instance.close_connections()
+            self._on_change(instance, False)
+
+    def _listen(self, instance: Instance) -> None:
+        name = instance.spec.id
+        wanted = {
+            route.id: route.endpoints[self._broker_id].bind
+            for route in instance.spec.routes
+            if self._broker_id in route.endpoints
+        }
+        for key in [key for key in self._listeners if key[0] == name]:
+            if wanted.get(key[1]) != self._listeners[key][0]:
+                self._listeners.pop(key)[1].close()
+        problems = [
+            problem
+            for route, address in wanted.items()
+            if (problem := self._open(instance, route, address)) is not None
+        ]
+        if problems:
+            self._problems[name] = "; ".join(problems)
+        else:
+            self._problems.pop(name, None)
+
+    def _open(self, instance: Instance, route: str, address: tuple[str, int]) -> str | None:
+        key = (instance.spec.id, route)
+        if key in self._listeners:
+            return None
+        try:
+            listener = self._doors.loop.listen(*address, lambda connection: self._accept(instance, route, connection))
+        except OSError as error:
+            return f"route {route}: cannot listen on {address_text(address)}: {error.strerror}"
+        self._listeners[key] = (address, listener)
+        return None
+
+    def _stop_listening(self, name: str) -> None:
+        for key in [key for key in self._listeners if key[0] == name]:
+            self._listeners.pop(key)[1].close()

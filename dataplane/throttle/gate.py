@@ -1,0 +1,71 @@
+"""The gate: charges the buckets of `quota.agent` for what passes, and refuses producing where storage is full.
+
+One dictionary-free look-up a request: an instance holds its two buckets. Traffic of the internal listener has no
+instance and is never charged.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from dataplane.doors import Clock
+from quota.agent.agent import Agent
+from quota.contracts.instance import GIB
+
+if TYPE_CHECKING:
+    from dataplane.tenancy.instance import Instance
+
+
+def throttle_ms(delay_s: float) -> int:
+    """A delay as answers report it, rounded up: a client that waits as told is not early."""
+    return math.ceil(delay_s * 1000)
+
+
+class Gate:
+    """See the file's text."""
+
+    def __init__(self, agent: Agent, clock: Clock) -> None:
+        self._agent = agent
+        self._clock = clock
+
+    def configure(self, instance: Instance) -> None:
+        """An instance appeared or its limits changed."""
+        limits, name = instance.spec.limits, instance.spec.id
+        now = self._clock.monotonic()
+        self._agent.configure(name, limits.produce_bytes_per_s, limits.consume_bytes_per_s, now)
+        instance.produce_bucket = self._agent.bucket(name, "produce")
+        instance.consume_bucket = self._agent.bucket(name, "consume")
+
+    def remove(self, instance: Instance) -> None:
+        """An instance is gone."""
+        self._agent.remove(instance.spec.id)
+
+    def charge_produce(self, instance: Instance | None, size: int) -> float:
+        """Charge the bytes of a produce request; the seconds that its connection has to wait before the next."""
+        if instance is None or instance.produce_bucket is None:
+            return 0.0
+        return instance.produce_bucket.charge(size, self._clock.monotonic())
+
+    def charge_consume(self, instance: Instance | None, size: int) -> float:
+        """Charge the bytes of a fetch answer; the seconds that its connection has to wait before the next."""
+        if instance is None or instance.consume_bucket is None:
+            return 0.0
+        return instance.consume_bucket.charge(size, self._clock.monotonic())
+
+    def fetch_bytes(self, instance: Instance | None, window_s: float) -> int | None:
+        """The most that one fetch answer should hold; None: no limit. Never nothing: a consumer must not stall."""
+        if instance is None or instance.consume_bucket is None:
+            return None
+        return instance.consume_bucket.fetch_bytes(window_s)
+
+    def produce_refusal(self, instance: Instance | None) -> str | None:
+        """Why producing is refused, in a sentence that names limit and use; None: it is not."""
+        if instance is None or self._agent.blocked(instance.spec.id) is None:
+            return None
+        limit = instance.spec.limits.storage_bytes or 0
+        used = self._agent.storage_used_bytes(instance.spec.id)
+        return (
+            f"storage is full: {used / GIB:.2f} GiB used of {limit / GIB:.2f} GiB; "
+            "delete topics, shorten retention or enlarge the instance. Consuming goes on"
+        )
