@@ -1,0 +1,302 @@
+"""The loop and its connections over real loopback sockets."""
+
+import os
+import socket
+import struct
+import threading
+
+import pytest
+
+from dataplane.clock import SystemClock
+from dataplane.network.loop import EpollLoop
+from dataplane.storage.files import FileSlice, OsFiles
+
+
+def framed(payload: bytes) -> bytes:
+    return struct.pack(">i", len(payload)) + payload
+
+
+class Recorder:
+    """A protocol that remembers, and answers every frame with what `answer` makes of it."""
+
+    def __init__(self, connection, answer=None):
+        self.connection, self.answer = connection, answer
+        self.frames, self.closed_for = [], []
+
+    def frame(self, frame):
+        self.frames.append(bytes(frame))
+        if self.answer is not None:
+            self.connection.send(self.answer(bytes(frame)))
+
+    def closed(self, reason):
+        self.closed_for.append(reason)
+
+
+class Server:
+    """A loop in a thread with one listener."""
+
+    def __init__(self, answer=None):
+        self.loop = EpollLoop(SystemClock())
+        self.protocols = []
+        self.answer = answer
+        self.listener = self.loop.listen("127.0.0.1", 0, self.accept)
+        self.thread = threading.Thread(target=self.loop.run, daemon=True)
+        self.thread.start()
+
+    def accept(self, connection):
+        protocol = Recorder(connection, self.answer)
+        self.protocols.append(protocol)
+        return protocol
+
+    def connect(self):
+        return socket.create_connection(self.listener.address, timeout=10)
+
+    def on_loop(self, call):
+        done = threading.Event()
+        result = []
+
+        def run():
+            result.append(call())
+            done.set()
+
+        self.loop.call_threadsafe(run)
+        assert done.wait(10)
+        return result[0]
+
+    def stop(self):
+        self.loop.call_threadsafe(self.loop.stop)
+        self.thread.join(10)
+        self.loop.close()
+
+
+@pytest.fixture
+def server(request):
+    made = []
+
+    def make(answer=None):
+        made.append(Server(answer))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()
+
+
+def read_exactly(sock, size):
+    data = b""
+    while len(data) < size:
+        piece = sock.recv(size - len(data))
+        assert piece, "closed"
+        data += piece
+    return data
+
+
+def echo(frame):
+    return [framed(frame)]
+
+
+def wait_until(condition, seconds=10):
+    deadline = SystemClock.monotonic() + seconds
+    while not condition():
+        assert SystemClock.monotonic() < deadline, "never happened"
+        threading.Event().wait(0.005)
+
+
+@pytest.mark.parametrize("piece", [1, 3, 5, 1000, 10**6])
+def test_frames_arrive_whole_however_the_bytes_are_cut(server, piece):
+    sent = [b"", b"a", b"b" * 700, b"c" * 70_000, b"d"]
+    stream = b"".join(map(framed, sent))
+    if piece < 1000:
+        stream, sent = b"".join(map(framed, sent[:3])), sent[:3]
+    one = server(echo)
+    with one.connect() as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for start in range(0, len(stream), piece):
+            client.sendall(stream[start : start + piece])
+        assert read_exactly(client, len(stream)) == stream
+    assert one.protocols[0].frames == sent
+
+
+def test_more_than_the_arena_in_one_go_comes_back_in_order(server):
+    payloads = [bytes([i % 251]) * 100_000 for i in range(120)]
+    one = server(echo)
+    with one.connect() as client:
+        reader = threading.Thread(target=lambda: client.sendall(b"".join(map(framed, payloads))))
+        reader.start()
+        for payload in payloads:
+            assert read_exactly(client, len(payload) + 4) == framed(payload)
+        reader.join(10)
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), 2**31 - 1])
+def test_a_frame_with_a_lying_size_closes_the_connection_at_once(server, size):
+    one = server(echo)
+    with one.connect() as client:
+        client.sendall(struct.pack(">i", size) + b"x")
+        assert client.recv(1) == b""
+    wait_until(lambda: one.protocols[0].closed_for)
+    assert len(one.protocols[0].closed_for) == 1
+
+
+def test_paused_frames_wait_and_come_in_order(server):
+    one = server()
+    with one.connect() as client:
+        client.sendall(framed(b"first"))
+        wait_until(lambda: one.protocols and one.protocols[0].frames)
+        connection = one.protocols[0].connection
+        one.on_loop(connection.pause_reading)
+        client.sendall(framed(b"second") + framed(b"third") + framed(b"fourth")[:5])
+        threading.Event().wait(0.05)
+        assert one.protocols[0].frames == [b"first"]
+        one.on_loop(connection.resume_reading)
+        client.sendall(framed(b"fourth")[5:])
+        wait_until(lambda: len(one.protocols[0].frames) == 4)
+    assert one.protocols[0].frames == [b"first", b"second", b"third", b"fourth"]
+
+
+def test_pausing_in_the_middle_of_a_burst_keeps_the_rest(server):
+    one = server()
+
+    def pause_at_first(frame):
+        if frame == b"0":
+            one.protocols[0].connection.pause_reading()
+        return []
+
+    one.answer = pause_at_first
+    with one.connect() as client:
+        burst = [str(i).encode() for i in range(50)]
+        client.sendall(b"".join(map(framed, burst)) + b"\0\0")
+        wait_until(lambda: one.protocols and one.protocols[0].frames)
+        threading.Event().wait(0.05)
+        assert one.protocols[0].frames == [b"0"]
+        one.on_loop(one.protocols[0].connection.resume_reading)
+        client.sendall(b"\0\x04last")
+        wait_until(lambda: len(one.protocols[0].frames) == 51)
+    assert one.protocols[0].frames == [*burst, b"last"]
+
+
+@pytest.mark.parametrize("size", [1_000, 65_536, 3_000_000])
+def test_buffers_and_file_ranges_leave_in_their_order(server, tmp_path, size):
+    content = os.urandom(size + 100)
+    path = tmp_path / "data"
+    path.write_bytes(content)
+    file = OsFiles().open(str(path))
+    parts = [b"head", FileSlice(file, 50, size), b"middle", FileSlice(file, 0, 10), b"tail"]
+    one = server(lambda _: parts)
+    with one.connect() as client:
+        client.sendall(framed(b"go"))
+        expected = b"head" + content[50 : 50 + size] + b"middle" + content[:10] + b"tail"
+        assert read_exactly(client, len(expected)) == expected
+    file.close()
+
+
+def test_a_slow_reader_gets_everything_in_the_end(server):
+    payload = os.urandom(2_000_000)
+    one = server(lambda _: [payload])
+    with one.connect() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+        client.sendall(framed(b"go") * 5)
+        for _ in range(5):
+            assert read_exactly(client, len(payload)) == payload
+
+
+def test_a_reader_that_never_reads_stops_being_read_from(server):
+    payload = bytes(4_000_000)
+    one = server(lambda _: [payload])
+    with one.connect() as client:
+        client.settimeout(0.5)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+        served = 0
+        with pytest.raises(TimeoutError):
+            while True:
+                client.sendall(framed(b"x" * 100_000))
+                served += 1
+                assert served < 2_000, "requests are taken without end"
+        assert one.on_loop(one.protocols[0].connection.queued_bytes) < 200_000_000
+
+
+def test_close_after_send_sends_everything_first(server):
+    one = server()
+
+    def last_words(_frame):
+        one.protocols[0].connection.send([b"x" * 1_000_000])
+        one.protocols[0].connection.close_after_send()
+        return []
+
+    one.answer = last_words
+    with one.connect() as client:
+        client.sendall(framed(b"go"))
+        assert read_exactly(client, 1_000_000) == b"x" * 1_000_000
+        assert client.recv(1) == b""
+    wait_until(lambda: one.protocols[0].closed_for)
+
+
+def test_connecting_to_nobody_fails_with_a_reason(server):
+    one = server()
+    reasons = []
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        one.on_loop(lambda: one.loop.connect(*unused.getsockname(), lambda _: None, reasons.append))
+        wait_until(lambda: reasons)
+    assert reasons == ["Connection refused"]
+
+
+def test_two_loops_talk(server):
+    one, answers = server(echo), []
+
+    class Asker:
+        def __init__(self, connection):
+            connection.send([framed(b"question")])
+
+        def frame(self, frame):
+            answers.append(bytes(frame))
+
+        def closed(self, reason):
+            pass
+
+    one.on_loop(lambda: one.loop.connect(*one.listener.address, Asker, answers.append))
+    wait_until(lambda: answers)
+    assert answers == [b"question"]
+
+
+def test_timers_run_in_order_and_cancelled_ones_do_not(server):
+    one, ran = server(), []
+
+    def arm():
+        one.loop.call_later(0.03, lambda: ran.append("late"))
+        one.loop.call_later(0.01, lambda: ran.append("early"))
+        one.loop.call_later(0.02, lambda: ran.append("never")).cancel()
+
+    one.on_loop(arm)
+    wait_until(lambda: len(ran) == 2)
+    assert ran == ["early", "late"]
+
+
+def test_turn_end_runs_after_the_frames_and_before_their_answers(server):
+    one, order = server(), []
+
+    def answer(frame):
+        order.append("frame")
+        one.loop.at_turn_end(lambda: (order.append("turn end"), one.protocols[0].connection.send([b"!"])))
+        return []
+
+    one.answer = answer
+    with one.connect() as client:
+        client.sendall(framed(b"1") + framed(b"2"))
+        assert read_exactly(client, 2) == b"!!"
+    assert order == ["frame", "frame", "turn end", "turn end"]
+
+
+def test_a_broken_protocol_loses_its_own_connection_only(server, capfd):
+    def answer(frame):
+        if frame == b"bad":
+            raise RuntimeError("a bug")
+        return [framed(frame)]
+
+    one = server(answer)
+    with one.connect() as bad, one.connect() as good:
+        bad.sendall(framed(b"bad"))
+        assert bad.recv(1) == b""
+        good.sendall(framed(b"fine"))
+        assert read_exactly(good, 8) == framed(b"fine")
+    assert "a bug" in capfd.readouterr().err
