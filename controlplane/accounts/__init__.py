@@ -1,0 +1,1 @@
+"""People and the API keys they act with."""

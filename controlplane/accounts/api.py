@@ -1,0 +1,64 @@
+"""REST of the caller and of API keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.accounts import selectors, services
+from controlplane.accounts.serializers import (
+    ApiKeyCreateSerializer,
+    ApiKeyPageSerializer,
+    ApiKeySerializer,
+    CallerSerializer,
+    NewApiKeySerializer,
+)
+from controlplane.api import pagination
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+
+class CallerApi(APIView):
+    """/api/v1/me."""
+
+    @extend_schema(responses=CallerSerializer, tags=["account"])
+    def get(self, request: Request) -> Response:
+        """Who the presented key speaks for, and in which organisation and role."""
+        return Response(CallerSerializer(request.user).data)
+
+
+class ApiKeysApi(APIView):
+    """/api/v1/api-keys."""
+
+    @extend_schema(responses=ApiKeyPageSerializer, parameters=pagination.PARAMETERS, tags=["account"])
+    def get(self, request: Request) -> Response:
+        """API keys of the organisation, revoked ones too; never a secret."""
+        rows = selectors.api_key_list(organisation=request.user.organisation)
+        keys, following = pagination.rows_page(request, rows)
+        return Response(pagination.body(ApiKeySerializer(keys, many=True).data, following))
+
+    @extend_schema(request=ApiKeyCreateSerializer, responses={201: NewApiKeySerializer}, tags=["account"])
+    def post(self, request: Request) -> Response:
+        """A new key with the caller's own rights. Its text is in this answer and nowhere else."""
+        body = ApiKeyCreateSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        caller = request.user
+        key, text = services.api_key_create(
+            organisation=caller.organisation, user=caller.user, name=body.validated_data["name"]
+        )
+        return Response({**ApiKeySerializer(key).data, "key": text}, status=201)
+
+
+class ApiKeyApi(APIView):
+    """/api/v1/api-keys/{id}."""
+
+    @extend_schema(responses={204: None}, tags=["account"])
+    def delete(self, request: Request, key_id: str) -> Response:
+        """Revoke a key, from the next request on."""
+        caller = request.user
+        services.api_key_revoke(organisation=caller.organisation, actor=caller.actor, key_id=key_id)
+        return Response(status=204)

@@ -1,0 +1,68 @@
+"""People, who sign in by email, and their API keys."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.contrib.auth.models import PermissionsMixin
+from django.db import models
+
+from controlplane.tenants.scope import TenantManager
+
+
+class UserManager(BaseUserManager["User"]):
+    """Makes people. Emails are compared in lower case."""
+
+    def create_user(self, email: str, password: str | None = None, **fields: Any) -> User:
+        """A person; without a password, one who cannot sign in to the console."""
+        user = self.model(email=self.normalize_email(email).lower(), **fields)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+    def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> User:
+        """An operator of the service."""
+        return self.create_user(email, password, is_staff=True, is_superuser=True, **fields)
+
+    def get_by_natural_key(self, username: str | None) -> User:
+        """Sign-in looks people up by this."""
+        return self.get(email=(username or "").lower())
+
+
+class User(AbstractBaseUser, PermissionsMixin):
+    """A person. `is_staff` operates the service; a tenant's rights come from memberships."""
+
+    email = models.EmailField(unique=True)
+    name = models.CharField(max_length=128, blank=True)
+    is_active = models.BooleanField(default=True)
+    is_staff = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects: ClassVar[UserManager] = UserManager()
+
+    USERNAME_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+
+    def __str__(self) -> str:
+        return self.email
+
+
+class ApiKey(models.Model):
+    """What a program acts with: one person's rights in one organisation. The secret is stored as a hash."""
+
+    id = models.CharField(primary_key=True, max_length=32)
+    organisation = models.ForeignKey("tenants.Organisation", models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    name = models.CharField(max_length=128)
+    prefix = models.CharField(max_length=16, unique=True)
+    digest = models.CharField(max_length=64)
+    created_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    objects: ClassVar[TenantManager[ApiKey]] = TenantManager()
+
+    def __str__(self) -> str:
+        return f"{self.name} (slc_{self.prefix}_…)"

@@ -1,0 +1,29 @@
+"""What a role may do by REST: one rule, since every endpoint acts within the caller's organisation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+
+from controlplane.accounts.selectors import Caller
+from controlplane.core.errors import Forbidden, Unauthenticated
+from controlplane.tenants.models import Role
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+    from rest_framework.views import APIView
+
+
+class RolePermission(BasePermission):
+    """Everyone looks; viewers change nothing."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        """Raises what is to be answered; True otherwise."""
+        del view
+        caller = request.user
+        if not isinstance(caller, Caller):
+            raise Unauthenticated("this needs the header Authorization: Bearer <API key>")
+        if caller.role == Role.VIEWER and request.method not in SAFE_METHODS:
+            raise Forbidden("a viewer may look and change nothing")
+        return True

@@ -1,0 +1,61 @@
+"""Who is calling, and reading keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.db.models import QuerySet
+
+from controlplane.accounts import keys
+from controlplane.accounts.models import ApiKey, User
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Unauthenticated
+from controlplane.tenants.models import Membership, Organisation, Role
+
+LAST_USED_PRECISION = timedelta(minutes=1)
+"""How old `last_used_at` may be: writing it on every request would make every read a write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """On whose behalf a request acts: one person, in one organisation, in one role."""
+
+    user: User
+    organisation: Organisation
+    role: Role
+    is_authenticated: bool = True  # what DRF asks of `request.user`
+
+    @property
+    def actor(self) -> str:
+        """The name in the audit trail."""
+        return self.user.email
+
+
+def caller_of_key(text: str, *, clock: Clock = SYSTEM_CLOCK) -> Caller:
+    """Who presents this key. Raises Unauthenticated, with one sentence for every reason."""
+    refused = Unauthenticated("the API key is not valid")
+    prefix = keys.prefix_of(text)
+    if prefix is None:
+        raise refused
+    key = (
+        ApiKey.objects.unscoped("the key decides the organisation")
+        .select_related("user", "organisation")
+        .filter(prefix=prefix, revoked_at__isnull=True, user__is_active=True)
+        .first()
+    )
+    if key is None or not keys.matches(text, key.digest):
+        raise refused
+    membership = Membership.objects.filter(organisation=key.organisation, user=key.user).first()
+    if membership is None:  # left the organisation: the key left with them
+        raise refused
+    now = clock.now()
+    if key.last_used_at is None or now - key.last_used_at > LAST_USED_PRECISION:
+        ApiKey.objects.for_organisation(key.organisation).filter(pk=key.pk).update(last_used_at=now)
+    return Caller(key.user, key.organisation, Role(membership.role))
+
+
+def api_key_list(*, organisation: Organisation) -> QuerySet[ApiKey]:
+    """Keys of an organisation, revoked ones too."""
+    return ApiKey.objects.for_organisation(organisation).select_related("user")

@@ -1,0 +1,56 @@
+"""API keys and the caller as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from controlplane.api.serializers import StrictCharField, StrictSerializer
+from controlplane.tenants.models import Role
+
+
+class ApiKeyCreateSerializer(StrictSerializer):
+    """POST."""
+
+    name = StrictCharField(max_length=128)
+
+
+class ApiKeySerializer(serializers.Serializer[Any]):
+    """A key without its secret."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+    prefix = serializers.CharField(help_text="the beginning of the key, to tell keys apart")
+    owner = serializers.EmailField(source="user.email")
+    created_at = serializers.DateTimeField()
+    last_used_at = serializers.DateTimeField(allow_null=True)
+    revoked_at = serializers.DateTimeField(allow_null=True)
+
+
+class NewApiKeySerializer(ApiKeySerializer):
+    """The answer to POST, the one time that the key is shown."""
+
+    key = serializers.CharField(help_text="shown once")
+
+
+class ApiKeyPageSerializer(serializers.Serializer[Any]):
+    """A page of keys."""
+
+    items = ApiKeySerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class OrganisationSerializer(serializers.Serializer[Any]):
+    """Whose data it is."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+
+
+class CallerSerializer(serializers.Serializer[Any]):
+    """Who is calling."""
+
+    email = serializers.EmailField(source="user.email")
+    role = serializers.ChoiceField(choices=Role.choices)
+    organisation = OrganisationSerializer()

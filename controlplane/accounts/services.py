@@ -1,0 +1,77 @@
+"""Making people and keys."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from controlplane.accounts import keys
+from controlplane.accounts.models import ApiKey, User
+from controlplane.core import audit, ids
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Invalid, NotFound
+
+if TYPE_CHECKING:
+    from controlplane.tenants.models import Organisation
+
+
+def user_ensure(*, email: str, password: str | None, name: str = "") -> tuple[User, bool]:
+    """A person of this email; True beside it if made now. The password of one who exists stays as it is."""
+    user = User.objects.filter(email=email.lower()).first()
+    if user:
+        return user, False
+    return User.objects.create_user(email, password, name=name), True
+
+
+def admin_ensure(*, email: str, password: str) -> tuple[User, bool]:
+    """An operator with this password, whatever it was before; True beside it if made now."""
+    user = User.objects.filter(email=email.lower()).first()
+    if user is None:
+        return User.objects.create_superuser(email, password), True
+    if not (user.is_superuser and user.check_password(password)):
+        user.is_staff = user.is_superuser = user.is_active = True
+        user.set_password(password)
+        user.save()
+    return user, False
+
+
+def api_key_exists(*, organisation: Organisation, user: User, name: str) -> bool:
+    """Whether this person has a key of this name that is not revoked."""
+    keys_of_user = ApiKey.objects.for_organisation(organisation).filter(user=user, name=name)
+    return keys_of_user.filter(revoked_at__isnull=True).exists()
+
+
+@transaction.atomic
+def api_key_create(
+    *, organisation: Organisation, user: User, name: str, clock: Clock = SYSTEM_CLOCK
+) -> tuple[ApiKey, str]:
+    """A new key, and its text: the only time that it can be seen. Raises Invalid."""
+    name = name.strip()
+    if not name:
+        raise Invalid.field("name", "must not be empty")
+    source = random.SystemRandom()
+    new = keys.generate(source)
+    key = ApiKey(
+        id=ids.api_key_id(source),
+        organisation=organisation,
+        user=user,
+        name=name,
+        prefix=new.prefix,
+        digest=new.digest,
+        created_at=clock.now(),
+    )
+    key.save(force_insert=True)
+    audit.record(organisation=organisation, actor=user.email, action="api_key.create", target=key.id)
+    return key, new.text
+
+
+@transaction.atomic
+def api_key_revoke(*, organisation: Organisation, actor: str, key_id: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    """End a key, from the next request on. Revoking twice is once. Raises NotFound."""
+    rows = ApiKey.objects.for_organisation(organisation).filter(pk=key_id)
+    if not rows.exists():
+        raise NotFound(f"no API key {key_id}")
+    if rows.filter(revoked_at__isnull=True).update(revoked_at=clock.now()):
+        audit.record(organisation=organisation, actor=actor, action="api_key.revoke", target=key_id)

@@ -1,0 +1,1 @@
+"""DRF machinery that knows no domain: parsing, problems, pages, the published schema."""

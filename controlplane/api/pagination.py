@@ -1,0 +1,92 @@
+"""Pages: ``{"items": [...], "next": cursor|null}``, asked for with ``?limit=`` and ``?cursor=``.
+
+A cursor is the sort key of the last item shown, so that a page stays right while rows come and go. To the caller it is
+opaque: base64url of JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django.db.models import Model, Q, QuerySet
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+
+from controlplane.core.errors import Invalid
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+Row = TypeVar("Row", bound=Model)
+Item = TypeVar("Item")
+
+DEFAULT_LIMIT = 50
+MOST = 200
+
+PARAMETERS = [
+    OpenApiParameter("limit", OpenApiTypes.INT, description=f"items a page, 1 to {MOST}; default {DEFAULT_LIMIT}"),
+    OpenApiParameter("cursor", OpenApiTypes.STR, description="`next` of the page before"),
+]
+
+
+def rows_page(request: Request, rows: QuerySet[Row]) -> tuple[list[Row], str | None]:
+    """One page of rows in the order of `created_at`, and the next cursor."""
+    cursor = _cursor(request)
+    if cursor is not None:
+        try:
+            created_at, key = datetime.fromisoformat(cursor[0]).astimezone(UTC), str(cursor[1])
+            key.encode()  # half a surrogate pair is a string to JSON, and to no database
+        except (TypeError, ValueError, IndexError, KeyError, OverflowError) as error:
+            raise _bad_cursor() from error
+        rows = rows.filter(Q(created_at__gt=created_at) | Q(created_at=created_at, pk__gt=key))
+    limit = _limit(request)
+    found = list(rows.order_by("created_at", "pk")[: limit + 1])
+    last = found[limit - 1] if len(found) > limit else None
+    following = None if last is None else _encode([last.created_at.isoformat(), last.pk])  # type: ignore[attr-defined]
+    return found[:limit], following
+
+
+def items_page(request: Request, items: Sequence[Item], key: Callable[[Item], str]) -> tuple[list[Item], str | None]:
+    """One page of items that are already sorted by a text key, and the next cursor."""
+    cursor = _cursor(request)
+    if cursor is not None:
+        if not isinstance(cursor, list) or len(cursor) != 1 or not isinstance(cursor[0], str):
+            raise _bad_cursor()
+        items = [item for item in items if key(item) > cursor[0]]
+    limit = _limit(request)
+    page = list(items[:limit])
+    return page, _encode([key(page[-1])]) if len(items) > limit else None
+
+
+def body(items: list[Any], following: str | None) -> dict[str, Any]:
+    """The answer."""
+    return {"items": items, "next": following}
+
+
+def _limit(request: Request) -> int:
+    text = request.query_params.get("limit", str(DEFAULT_LIMIT))
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= MOST):
+        raise Invalid.field("limit", f"must be a whole number from 1 to {MOST}")
+    return int(text)
+
+
+def _cursor(request: Request) -> Any | None:
+    text = request.query_params.get("cursor")
+    if text is None:
+        return None
+    try:
+        return json.loads(base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4)))
+    except (ValueError, RecursionError) as error:
+        raise _bad_cursor() from error
+
+
+def _encode(key: list[str]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(key).encode()).decode().rstrip("=")
+
+
+def _bad_cursor() -> Invalid:
+    return Invalid.field("cursor", "is not one that this service gave out")

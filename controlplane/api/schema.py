@@ -1,0 +1,30 @@
+"""The published schema: what every operation has in common is added here, once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiResponse
+
+from controlplane.api.serializers import ProblemSerializer
+
+
+class ProblemAwareSchema(AutoSchema):
+    """Every operation may answer a problem."""
+
+    def _get_response_bodies(self, direction: str = "response") -> Any:
+        bodies = super()._get_response_bodies(direction)
+        if "/api/" not in self.path:
+            return bodies
+        problem = OpenApiResponse(ProblemSerializer, description="A problem; `code` says which.")
+        bodies["default"] = self._get_response_for_code(
+            problem, "default", media_types=["application/problem+json"], direction=direction
+        )
+        return bodies
+
+    def get_operation_id(self) -> str:
+        """`instances_whitelist_put`: path words and method."""
+        words = [word for word in self.path.split("/")[3:] if word and not word.startswith("{")]
+        named = "item_" if self.path.rstrip("/").endswith("}") else ""
+        return "_".join([*(word.replace("-", "_") for word in words), named + self.method.lower()])

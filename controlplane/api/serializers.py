@@ -1,0 +1,90 @@
+"""Fields and serializers that take what is meant and refuse the rest.
+
+DRF's own coerce: "5" is a number to them, True is 1, and a member that no field knows is ignored. A misspelt limit that
+is silently ignored is an instance without it, so here it is an error with the member's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """A request body. Unknown members are refused by name."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Checked data."""
+        if isinstance(data, Mapping):
+            unknown = {name: ["is not a member of this request"] for name in data if name not in self.fields}
+            if unknown:
+                raise serializers.ValidationError(unknown)
+        return super().to_internal_value(data)
+
+
+class StrictIntegerField(serializers.IntegerField):
+    """A JSON number without a fraction."""
+
+    def to_internal_value(self, data: Any) -> int:
+        """Checked data."""
+        if isinstance(data, bool) or not isinstance(data, int):
+            raise serializers.ValidationError("must be a whole number")
+        return int(super().to_internal_value(data))
+
+
+@extend_schema_field(OpenApiTypes.NUMBER)
+class NumberField(serializers.Field):  # type: ignore[type-arg]
+    """A JSON number; shown without a fraction where it has none."""
+
+    def to_internal_value(self, data: Any) -> float:
+        """Checked data."""
+        if isinstance(data, bool) or not isinstance(data, int | float):
+            raise serializers.ValidationError("must be a number")
+        try:
+            return float(data)
+        except OverflowError as error:
+            raise serializers.ValidationError("is too large") from error
+
+    def to_representation(self, value: float) -> float:
+        """5 for 5.0."""
+        return int(value) if float(value).is_integer() else float(value)
+
+
+class StrictCharField(serializers.CharField):
+    """A JSON string."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """Checked data."""
+        if not isinstance(data, str):
+            raise serializers.ValidationError("must be a string")
+        return str(super().to_internal_value(data))
+
+
+class CidrsField(serializers.ListField):
+    """A list whose entries the whitelist rules judge (controlplane/instances/whitelist.py), each by its place."""
+
+    child = serializers.JSONField()
+
+    def to_internal_value(self, data: Any) -> list[Any]:
+        """Only that it is a list."""
+        if not isinstance(data, list):
+            raise serializers.ValidationError("must be a list of CIDR blocks; [] lets nobody in")
+        return data
+
+
+class ProblemSerializer(serializers.Serializer[Any]):
+    """An error; see api/problems.py."""
+
+    type = serializers.CharField()
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    code = serializers.CharField(help_text="stable; the other texts are for people")
+    detail = serializers.CharField()
+    retriable = serializers.BooleanField()
+    errors = serializers.ListField(
+        child=serializers.DictField(child=serializers.CharField()), required=False, help_text="[{field, detail}]"
+    )

@@ -1,0 +1,10 @@
+"""The same site for an ASGI server. Nothing in it is asynchronous yet; wsgi.py is what the stack runs."""
+
+from __future__ import annotations
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+application = get_asgi_application()

@@ -1,0 +1,1 @@
+"""Physical clusters: brokers as ZooKeeper shows them, and the ports tenants' listeners may use."""

@@ -1,0 +1,74 @@
+"""Physical clusters, their brokers, and the ports of tenants' listeners."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+DEFAULT_CAPACITY = 500
+
+
+class PhysicalCluster(models.Model):
+    """Brokers that share one ZooKeeper chroot. Bounded: a service grows by more clusters, not by larger ones."""
+
+    name = models.CharField(max_length=64, unique=True)
+    capacity = models.PositiveIntegerField(default=DEFAULT_CAPACITY)  # instances
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Broker(models.Model):
+    """A broker that has registered at least once. It keeps its listeners' addresses while it is away."""
+
+    cluster = models.ForeignKey(PhysicalCluster, models.PROTECT, related_name="brokers")
+    broker_id = models.PositiveIntegerField()
+    host = models.CharField(max_length=255)  # of the internal listener
+    port = models.PositiveIntegerField()
+    rack = models.CharField(max_length=255, blank=True, default="")
+
+    class Meta:
+        """Ids are unique within a cluster."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["cluster", "broker_id"], name="broker_id_per_cluster")
+        ]
+
+    def __str__(self) -> str:
+        return f"broker {self.broker_id} of {self.cluster}"
+
+
+class PortState(models.TextChoices):
+    """A port that was ever given out."""
+
+    HELD = "held"  # by `owner`
+    BLOCKED = "blocked"  # another process has it: not tried again for a while
+    RELEASED = "released"  # its instance is gone: rests, so that old clients do not meet a new tenant
+
+
+class PortAllocation(models.Model):
+    """One port on one host. The unique constraint is what keeps two instances off one port, whoever races."""
+
+    host = models.CharField(max_length=255)
+    port = models.PositiveIntegerField()
+    state = models.CharField(max_length=16, choices=PortState, default=PortState.HELD)
+    broker = models.ForeignKey(Broker, models.PROTECT, null=True, related_name="+")
+    owner = models.CharField(max_length=32, blank=True, default="", db_index=True)  # instance id
+    route = models.CharField(max_length=32, blank=True, default="")
+    changed_at = models.DateTimeField()
+
+    class Meta:
+        """A port once per host; a listener once per broker and route."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["host", "port"], name="port_per_host"),
+            models.UniqueConstraint(
+                fields=["broker", "owner", "route"],
+                condition=models.Q(state=PortState.HELD),
+                name="listener_per_broker_and_route",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port} {self.state} {self.owner}"

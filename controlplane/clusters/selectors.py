@@ -1,0 +1,22 @@
+"""Reading clusters and ports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from controlplane.clusters.models import PortAllocation, PortState
+
+
+def ports_of(owner: str) -> list[PortAllocation]:
+    """Ports an instance holds, by broker id."""
+    rows = PortAllocation.objects.filter(owner=owner, state=PortState.HELD).select_related("broker")
+    return sorted(rows, key=lambda row: (row.route, row.broker.broker_id if row.broker else 0))
+
+
+def ports_by_owner(owners: Iterable[str]) -> dict[str, list[PortAllocation]]:
+    """The same for many instances with one query."""
+    found: dict[str, list[PortAllocation]] = {}
+    rows = PortAllocation.objects.filter(owner__in=list(owners), state=PortState.HELD).select_related("broker")
+    for row in sorted(rows, key=lambda row: (row.route, row.broker.broker_id if row.broker else 0)):
+        found.setdefault(row.owner, []).append(row)
+    return found

@@ -1,0 +1,97 @@
+"""Keeping brokers in step with their registrations, and giving out ports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from controlplane.clusters.coordination import LiveBroker
+from controlplane.clusters.models import Broker, PhysicalCluster, PortAllocation, PortState
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import CapacityExhausted, ConcurrentChange
+
+DEFAULT_CLUSTER = "default"
+REST_S = 3600
+"""How long a released or blocked port is left alone while others are free."""
+TRIES = 20
+
+
+def cluster_ensure(*, name: str = DEFAULT_CLUSTER) -> PhysicalCluster:
+    """The physical cluster of this name."""
+    cluster, _ = PhysicalCluster.objects.get_or_create(name=name)
+    return cluster
+
+
+def brokers_sync(*, cluster: PhysicalCluster, live: Sequence[LiveBroker]) -> list[Broker]:
+    """Write down what is registered now, and return every broker known, the absent ones too."""
+    known = {broker.broker_id: broker for broker in Broker.objects.filter(cluster=cluster)}
+    for seen in live:
+        row = known.get(seen.id)
+        if row is None or (row.host, row.port, row.rack) != (seen.host, seen.port, seen.rack):
+            known[seen.id], _ = Broker.objects.update_or_create(
+                cluster=cluster,
+                broker_id=seen.id,
+                defaults={"host": seen.host, "port": seen.port, "rack": seen.rack},
+            )
+    return [known[broker_id] for broker_id in sorted(known)]
+
+
+def port_ensure(*, broker: Broker, owner: str, route: str, clock: Clock = SYSTEM_CLOCK) -> PortAllocation:
+    """The port on which a broker serves a route of an instance, given out at the first call.
+
+    Raises CapacityExhausted when the host has none left.
+    """
+    for _ in range(TRIES):
+        held = PortAllocation.objects.filter(broker=broker, owner=owner, route=route, state=PortState.HELD).first()
+        if held:
+            return held
+        taken = _take(broker, owner, route, clock)
+        if taken:
+            return taken
+    raise ConcurrentChange("ports are being given out to others")
+
+
+def _take(broker: Broker, owner: str, route: str, clock: Clock) -> PortAllocation | None:
+    """One attempt at the best free port; None if another writer was faster."""
+    host = settings.ENVIRONMENT.listen_host or broker.host
+    now = clock.now()
+    values = {"broker": broker, "owner": owner, "route": route, "state": PortState.HELD, "changed_at": now}
+    port = _never_used(host)
+    try:
+        with transaction.atomic():
+            if port is not None:
+                return PortAllocation.objects.create(host=host, port=port, **values)
+            rested = PortAllocation.objects.filter(host=host, port__range=settings.ENVIRONMENT.port_range)
+            rested = rested.exclude(state=PortState.HELD).filter(changed_at__lt=now - timedelta(seconds=REST_S))
+            candidate = rested.order_by("changed_at").first()
+            if candidate is None:
+                raise CapacityExhausted(f"no port is left on {host}")
+            PortAllocation.objects.filter(
+                pk=candidate.pk, state=candidate.state, changed_at=candidate.changed_at
+            ).update(**values)
+            return None  # the caller looks whether it was this one
+    except IntegrityError:
+        return None
+
+
+def _never_used(host: str) -> int | None:
+    low, high = settings.ENVIRONMENT.port_range
+    known = set(PortAllocation.objects.filter(host=host).values_list("port", flat=True))
+    return next((port for port in range(low, high + 1) if port not in known), None)
+
+
+def port_block(*, broker: Broker, owner: str, port: int, clock: Clock = SYSTEM_CLOCK) -> bool:
+    """Give up a port that another process holds. False if this instance no longer has it."""
+    rows = PortAllocation.objects.filter(broker=broker, owner=owner, port=port, state=PortState.HELD)
+    return bool(
+        rows.update(state=PortState.BLOCKED, owner="", route="", broker=None, changed_at=clock.now())
+    )
+
+
+def ports_release(*, owner: str, clock: Clock = SYSTEM_CLOCK) -> int:
+    """Give back every port of an instance; says how many."""
+    rows = PortAllocation.objects.filter(owner=owner, state=PortState.HELD)
+    return rows.update(state=PortState.RELEASED, owner="", route="", broker=None, changed_at=clock.now())

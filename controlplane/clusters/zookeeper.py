@@ -1,0 +1,175 @@
+"""The door to ZooKeeper: the one module of the control plane that imports kazoo.
+
+`Tree` is what the rest asks of it: a tree of small documents with a version each, and writes that happen all or not at
+all. Every call is bounded in time and raises ClusterUnavailable when ZooKeeper does not answer. `tree()` gives this
+process's connection, made at the first call and made anew after a fork: a connection shared by two processes would
+answer one with what the other asked.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from django.conf import settings
+from kazoo import exceptions
+from kazoo.client import KazooClient, KazooState
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.retry import KazooRetry
+
+from controlplane.core.errors import ClusterUnavailable
+
+LOG = logging.getLogger(__name__)
+TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S = 4.0
+RECONNECT_TIMEOUT_S = 2.0
+
+
+class VersionMismatch(Exception):  # noqa: N818  # an outcome its caller expects, not an error to show
+    """Another writer was faster: a node had another version, existed already, or was gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make a node; parents must exist. With `sequence`, a counter is appended to `path`."""
+
+    path: str
+    data: bytes
+    sequence: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Replace a node's data if it still has this version."""
+
+    path: str
+    data: bytes
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove a node if it still has this version; -1 for any."""
+
+    path: str
+    version: int = -1
+
+
+Write = Create | Put | Delete
+
+
+class Tree(Protocol):
+    """What this service asks of ZooKeeper."""
+
+    def get(self, path: str) -> tuple[bytes, int] | None:
+        """Data and version of a node; None if there is none."""
+        ...
+
+    def children(self, path: str) -> list[str]:
+        """Names below a node, sorted; empty if there is no such node."""
+        ...
+
+    def ensure(self, path: str) -> None:
+        """Make an empty node, and its parents."""
+        ...
+
+    def write(self, writes: Sequence[Write]) -> None:
+        """All of it or nothing. Raises VersionMismatch."""
+        ...
+
+
+class KazooTree:
+    """The real one."""
+
+    def __init__(self, hosts: str) -> None:
+        # No endless retries inside kazoo: a caller of ours has its own, and a request must come to an end.
+        retry = KazooRetry(max_tries=-1, delay=0.1, max_delay=2, ignore_expire=True)
+        self._client = KazooClient(hosts=hosts, timeout=6.0, connection_retry=retry)
+        self._connected = threading.Event()
+        self._client.add_listener(self._state_changed)
+        self._client.start_async()
+
+    def _state_changed(self, state: str) -> None:
+        if state == KazooState.CONNECTED:
+            self._connected.set()
+        else:
+            self._connected.clear()
+
+    def wait_connected(self, timeout_s: float) -> None:
+        """Raises ClusterUnavailable if there is no connection by then."""
+        if not self._connected.wait(timeout_s):
+            raise ClusterUnavailable("the cluster's coordination service (ZooKeeper) does not answer")
+
+    def close(self) -> None:
+        """End the session."""
+        self._client.stop()
+        self._client.close()
+
+    def _ask(self, result: Any) -> Any:
+        """The answer to an asynchronous call, bounded."""
+        try:
+            return result.get(timeout=TIMEOUT_S)
+        except (KazooTimeoutError, exceptions.ConnectionLoss, exceptions.SessionExpiredError) as error:
+            raise ClusterUnavailable("the cluster's coordination service (ZooKeeper) does not answer") from error
+        except exceptions.ConnectionClosedError as error:
+            raise ClusterUnavailable("the connection to ZooKeeper is closed") from error
+
+    def get(self, path: str) -> tuple[bytes, int] | None:
+        """See Tree."""
+        self.wait_connected(RECONNECT_TIMEOUT_S)
+        try:
+            data, stat = self._ask(self._client.get_async(path))
+        except exceptions.NoNodeError:
+            return None
+        return data, stat.version
+
+    def children(self, path: str) -> list[str]:
+        """See Tree."""
+        self.wait_connected(RECONNECT_TIMEOUT_S)
+        try:
+            return sorted(self._ask(self._client.get_children_async(path)))
+        except exceptions.NoNodeError:
+            return []
+
+    def ensure(self, path: str) -> None:
+        """See Tree."""
+        self.wait_connected(RECONNECT_TIMEOUT_S)
+        self._ask(self._client.ensure_path_async(path))
+
+    def write(self, writes: Sequence[Write]) -> None:
+        """See Tree."""
+        self.wait_connected(RECONNECT_TIMEOUT_S)
+        request = self._client.transaction()
+        for item in writes:
+            if isinstance(item, Create):
+                request.create(item.path, item.data, sequence=item.sequence)
+            elif isinstance(item, Put):
+                request.set_data(item.path, item.data, version=item.version)
+            else:
+                request.delete(item.path, version=item.version)
+        outcomes = self._ask(request.commit_async())
+        errors = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+        mismatch = (exceptions.BadVersionError, exceptions.NodeExistsError, exceptions.NoNodeError)
+        for error in errors:  # those that did not fail themselves are RolledBackError or RuntimeInconsistency
+            if isinstance(error, mismatch):
+                raise VersionMismatch(str(error) or type(error).__name__) from error
+        if errors:
+            raise ClusterUnavailable("ZooKeeper refused a write") from errors[0]
+
+
+_connections: dict[int, KazooTree] = {}  # by process id: a forked child finds none of its own
+_lock = threading.Lock()
+
+
+def tree() -> Tree:
+    """This process's connection. Raises ClusterUnavailable."""
+    with _lock:
+        connection = _connections.get(os.getpid())
+        if connection is None:
+            connection = _connections[os.getpid()] = KazooTree(settings.ENVIRONMENT.zookeeper_hosts)
+    connection.wait_connected(CONNECT_TIMEOUT_S)
+    return connection

@@ -1,0 +1,1 @@
+"""HTML. For now one page that says where the API is."""

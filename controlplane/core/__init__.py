@@ -1,0 +1,1 @@
+"""What every other part stands on: errors, ids, time, the audit trail, long operations."""

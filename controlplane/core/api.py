@@ -1,0 +1,51 @@
+"""REST of operations, and the health of this process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, JsonResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.api import pagination
+from controlplane.core import selectors
+from controlplane.core.serializers import OperationPageSerializer, OperationSerializer
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+
+class OperationsApi(APIView):
+    """/api/v1/operations."""
+
+    @extend_schema(responses=OperationPageSerializer, parameters=pagination.PARAMETERS, tags=["operations"])
+    def get(self, request: Request) -> Response:
+        """Operations of the organisation, oldest first."""
+        rows = selectors.operation_list(organisation=request.user.organisation)
+        operations, following = pagination.rows_page(request, rows)
+        return Response(pagination.body(OperationSerializer(operations, many=True).data, following))
+
+
+class OperationApi(APIView):
+    """/api/v1/operations/{id}."""
+
+    @extend_schema(responses=OperationSerializer, tags=["operations"])
+    def get(self, request: Request, operation_id: str) -> Response:
+        """How far an operation is."""
+        operation = selectors.operation_get(organisation=request.user.organisation, operation_id=operation_id)
+        return Response(OperationSerializer(operation).data)
+
+
+def health(request: HttpRequest) -> JsonResponse:
+    """/health: 200 where this process reaches its database, 503 where it does not. Needs no key."""
+    del request
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+            cursor.fetchone()
+    except DatabaseError:
+        return JsonResponse({"status": "unavailable", "detail": "the database does not answer"}, status=503)
+    return JsonResponse({"status": "ok"})

@@ -1,0 +1,34 @@
+"""The door of time. Rules take a Clock, so that a test decides what time it is and a wait takes none."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What rules may ask of time."""
+
+    def now(self) -> datetime:
+        """The present moment, in UTC."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        """The present moment, in UTC."""
+        return datetime.now(UTC)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+SYSTEM_CLOCK = SystemClock()

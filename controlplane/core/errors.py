@@ -1,0 +1,143 @@
+"""Every error that a caller may be told, as one tree. Each carries the decision: HTTP status, stable code, retriable.
+
+::
+
+    SluiceError
+    ├── Invalid                  400  invalid              a field is wrong; `errors` names each
+    ├── Unauthenticated          401  unauthenticated
+    ├── Forbidden                403  forbidden            the role does not allow it
+    ├── NotFound                 404  not_found            missing, or another organisation's: the two look alike
+    ├── Conflict                 409  conflict             the state does not allow it now
+    │   ├── AlreadyExists        409  already_exists
+    │   ├── LimitReached         409  limit_reached        something bought is used up
+    │   ├── CapacityExhausted    409  capacity_exhausted   the cluster has no room
+    │   └── ConcurrentChange     409  concurrent_change    another writer was faster; retriable
+    ├── Unsupported              501  unsupported          the cluster cannot do it yet
+    ├── OperationFailed          500  operation_failed     a step ended an operation for good
+    └── Unavailable              503  unavailable          something behind us is away; retriable
+        ├── ClusterUnavailable   503  cluster_unavailable
+        └── MasterUnavailable    503  master_unavailable
+
+UnscopedQueryError stands outside: it is a bug, never an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FieldProblem:
+    """What is wrong with one member of a request."""
+
+    field: str  # dotted path; empty for the document as a whole
+    detail: str
+
+
+class SluiceError(Exception):
+    """Base of the tree; `str()` is the sentence shown to the caller."""
+
+    http_status = 500
+    code = "internal"
+    title = "Internal error"
+    retriable = False
+
+    def __init__(self, detail: str, *, code: str | None = None, errors: Sequence[FieldProblem] = ()) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.code = code or self.code
+        self.errors = tuple(errors)
+
+
+class Invalid(SluiceError):
+    """A request that can never succeed as it is."""
+
+    http_status, code, title = 400, "invalid", "The request is not valid"
+
+    @classmethod
+    def field(cls, field: str, detail: str) -> Invalid:
+        """The common case: one field."""
+        return cls(f"{field}: {detail}", errors=[FieldProblem(field, detail)])
+
+
+class Unauthenticated(SluiceError):
+    """No API key, or one that is not valid."""
+
+    http_status, code, title = 401, "unauthenticated", "A valid API key is needed"
+
+
+class Forbidden(SluiceError):
+    """The caller is known, and may not."""
+
+    http_status, code, title = 403, "forbidden", "Not allowed"
+
+
+class NotFound(SluiceError):
+    """Nothing of this name belongs to the caller."""
+
+    http_status, code, title = 404, "not_found", "Not found"
+
+
+class Conflict(SluiceError):
+    """The state of things does not allow it now."""
+
+    http_status, code, title = 409, "conflict", "Conflict"
+
+
+class AlreadyExists(Conflict):
+    """The name is taken."""
+
+    code, title = "already_exists", "Already exists"
+
+
+class LimitReached(Conflict):
+    """More than was bought."""
+
+    code, title = "limit_reached", "Limit reached"
+
+
+class CapacityExhausted(Conflict):
+    """No room in the physical cluster."""
+
+    code, title = "capacity_exhausted", "No capacity"
+
+
+class ConcurrentChange(Conflict):
+    """Compare-and-set lost too often."""
+
+    code, title, retriable = "concurrent_change", "Changed by someone else", True
+
+
+class Unsupported(SluiceError):
+    """The cluster does not offer it."""
+
+    http_status, code, title = 501, "unsupported", "Not supported by this cluster"
+
+
+class OperationFailed(SluiceError):
+    """A step ended its operation; trying again would end the same way."""
+
+    code, title = "operation_failed", "The operation failed"
+
+
+class Unavailable(SluiceError):
+    """Something this service stands on does not answer."""
+
+    http_status, code, title, retriable = 503, "unavailable", "Temporarily unavailable", True
+
+
+class ClusterUnavailable(Unavailable):
+    """ZooKeeper or the brokers."""
+
+    code = "cluster_unavailable"
+
+
+class MasterUnavailable(Unavailable):
+    """The flow master."""
+
+    code = "master_unavailable"
+
+
+class UnscopedQueryError(RuntimeError):
+    """Tenant data was about to be read without saying whose: a bug, found before it leaks."""

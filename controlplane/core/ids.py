@@ -1,0 +1,55 @@
+"""Identifiers: a prefix that says what it names, and letters from a random source that is handed in.
+
+========= =================================== ======
+prefix    names                               letters
+========= =================================== ======
+``ins-``  an instance; the letters are its key    8
+``op-``   an operation                           12
+``org-``  an organisation                        12
+``key-``  an API key (not its secret)            12
+========= =================================== ======
+
+The instance key is part of every physical topic name (quota.contracts.namespace), hence its fixed length.
+"""
+
+from __future__ import annotations
+
+import string
+from typing import Protocol
+
+from quota.contracts.namespace import INSTANCE_ID_PREFIX, KEY_LENGTH
+
+ALPHABET = string.ascii_lowercase + string.digits
+
+
+class RandomSource(Protocol):
+    """`random.Random`, or `random.SystemRandom` outside tests."""
+
+    def choice(self, seq: str, /) -> str:
+        """One letter of `seq`."""
+        ...
+
+
+def letters(source: RandomSource, count: int) -> str:
+    """`count` random letters and digits."""
+    return "".join(source.choice(ALPHABET) for _ in range(count))
+
+
+def instance_id(source: RandomSource) -> str:
+    """Such as ``ins-k3v9x2qa``."""
+    return INSTANCE_ID_PREFIX + letters(source, KEY_LENGTH)
+
+
+def operation_id(source: RandomSource) -> str:
+    """Such as ``op-8zk2m4x0q1ab``."""
+    return "op-" + letters(source, 12)
+
+
+def organisation_id(source: RandomSource) -> str:
+    """Such as ``org-8zk2m4x0q1ab``."""
+    return "org-" + letters(source, 12)
+
+
+def api_key_id(source: RandomSource) -> str:
+    """Such as ``key-8zk2m4x0q1ab``."""
+    return "key-" + letters(source, 12)

@@ -1,0 +1,86 @@
+"""Rows of the core: long operations and the audit trail.
+
+An operation's steps are stored with it, so that what was promised at its start is what is shown at its end, even when
+the code has changed in between.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.db import models
+
+from controlplane.tenants.scope import TenantManager
+
+
+class OperationState(models.TextChoices):
+    """What has become of it."""
+
+    RUNNING = "running"  # waiting for a worker, in one's hands, or between two attempts
+    SUCCEEDED = "succeeded"  # every step done
+    FAILED = "failed"  # a step gave up; `error` says why
+
+
+class StepState(models.TextChoices):
+    """One step of an operation."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+class Operation(models.Model):
+    """Work that outlives a request. `version` counts every write: a worker whose version is old has lost its claim."""
+
+    id = models.CharField(primary_key=True, max_length=32)
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    kind = models.CharField(max_length=64)
+    target = models.CharField(max_length=64, db_index=True)  # id of what it works on
+    arguments = models.JSONField(default=dict)
+    state = models.CharField(max_length=16, choices=OperationState, default=OperationState.RUNNING)
+    steps = models.JSONField(default=list)  # [{"name", "state", "note"}]
+    step = models.PositiveSmallIntegerField(default=0)  # index into steps
+    attempts = models.PositiveSmallIntegerField(default=0)  # failed ones of the present step
+    step_began_at = models.DateTimeField(null=True)
+    version = models.PositiveIntegerField(default=0)
+    runnable_at = models.DateTimeField()  # not before
+    lease_until = models.DateTimeField(null=True)  # a worker's claim; null: nobody's
+    error = models.TextField(default="", blank=True)
+    error_code = models.CharField(max_length=64, default="", blank=True)
+    result = models.JSONField(null=True)
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+
+    objects: ClassVar[TenantManager[Operation]] = TenantManager()
+
+    class Meta:
+        """One index: beat asks every two seconds for what is runnable."""
+
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["state", "runnable_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.kind} of {self.target})"
+
+    @property
+    def progress(self) -> int:
+        """Percent of the steps that are done."""
+        steps: list[dict[str, Any]] = self.steps
+        done = sum(step["state"] == StepState.SUCCEEDED for step in steps)
+        return 100 * done // len(steps) if steps else 100
+
+
+class AuditEntry(models.Model):
+    """Who did what to which thing. Written in the transaction of the change itself; never updated."""
+
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    actor = models.CharField(max_length=254)  # an email, or "system"
+    action = models.CharField(max_length=64)  # such as "instance.create"
+    target = models.CharField(max_length=320)
+    detail = models.JSONField(default=dict)
+    at = models.DateTimeField(db_index=True)
+
+    objects: ClassVar[TenantManager[AuditEntry]] = TenantManager()
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor} {self.action} {self.target}"

@@ -1,0 +1,286 @@
+"""Long operations: work in visible, idempotent steps that survives the death of whoever does it.
+
+Vocabulary. A *plan* is a kind of operation: named steps in order, each a function. A step *finishes* (returns Finished),
+is *not yet* ready (returns NotYet: come back in so many seconds), or raises. A *claim* is the right to work on an
+operation, held by a lease.
+
+Strategy. The row is everything; a Celery message is only a wake-up. Beat offers every operation that is runnable or
+whose lease has expired; whoever hears of it claims it by ``UPDATE … WHERE version = <the one read>``, which at most one
+can win on any database, and every later write of the worker is guarded in the same way. A worker that was paused beyond
+its lease finds another version and stops. It may have repeated part of a step by then: steps must bear that.
+
+A step that raises a retriable error, or one we did not foresee, is tried again with growing pauses, and after
+ATTEMPTS ends the operation; so does any other SluiceError at once, and a step that was "not yet" for longer than its
+patience. A failed operation tells its plan, which may mark its target.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from controlplane.core import ids
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import OperationFailed, SluiceError
+from controlplane.core.models import Operation, OperationState, StepState
+
+if TYPE_CHECKING:
+    from controlplane.tenants.models import Organisation
+
+LOG = logging.getLogger(__name__)
+
+ATTEMPTS = 6
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 30.0
+SHORT_WAIT_S = 0.5
+"""A "not yet" of at most this is waited for in place, holding the lease: most of our waits end within a second or two."""
+WAITS_IN_PLACE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The step is done. `result` members are merged into the operation's result."""
+
+    note: str = ""
+    result: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """The world is not there yet; look again after a while."""
+
+    note: str
+    after_s: float = SHORT_WAIT_S
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One visible step. `run` must be idempotent. `patience_s` bounds how long it may be "not yet"."""
+
+    name: str
+    run: Callable[[Operation], Finished | NotYet]
+    patience_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A kind of operation."""
+
+    kind: str
+    steps: tuple[Step, ...]
+    failed: Callable[[Operation], None] = lambda _operation: None
+
+
+Outcome = Finished | NotYet | Exception
+"""What an attempt at a step can come to."""
+
+_PLANS: dict[str, Plan] = {}
+
+
+def register(plan: Plan) -> None:
+    """Make a kind of operation known. Called once per kind, when Django starts."""
+    _PLANS[plan.kind] = plan
+
+
+def start(
+    *,
+    organisation: Organisation,
+    kind: str,
+    target: str,
+    arguments: dict[str, Any] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+    source: ids.RandomSource | None = None,
+) -> Operation:
+    """Write a new operation; call it inside the transaction that writes what it is about. Workers hear of it on commit."""
+    operation = Operation(
+        id=ids.operation_id(source or random.SystemRandom()),
+        organisation=organisation,
+        kind=kind,
+        target=target,
+        arguments=arguments or {},
+        steps=[{"name": step.name, "state": StepState.PENDING.value, "note": ""} for step in _PLANS[kind].steps],
+        runnable_at=clock.now(),
+        created_at=clock.now(),
+    )
+    operation.save(force_insert=True)
+    transaction.on_commit(lambda: wake([operation.id]))
+    return operation
+
+
+def wake(operation_ids: Sequence[str]) -> None:
+    """Send wake-ups. A broker that is away is no error: beat offers the same operations again."""
+    from controlplane.core.tasks import operation_run  # noqa: PLC0415  # tasks import this module
+
+    for operation_id in operation_ids:
+        try:
+            operation_run.apply_async(args=[operation_id], expires=10, retry=False)
+        except Exception as error:  # noqa: BLE001  # kombu and redis raise many kinds; none may fail the request
+            LOG.warning("no wake-up for operation %s: %s", operation_id, error)
+            return
+
+
+def runnable(*, clock: Clock = SYSTEM_CLOCK) -> QuerySet[Operation]:
+    """Operations that nobody works on and that may go on now, oldest first."""
+    now = clock.now()
+    return (
+        Operation.objects.unscoped("workers serve every organisation")
+        .filter(state=OperationState.RUNNING, runnable_at__lte=now)
+        .filter(Q(lease_until__isnull=True) | Q(lease_until__lt=now))
+        .order_by("runnable_at")
+    )
+
+
+def run(operation_id: str, *, clock: Clock = SYSTEM_CLOCK) -> bool:
+    """Claim an operation and carry it as far as it goes now. False if there was nothing to claim."""
+    operation = runnable(clock=clock).filter(pk=operation_id).first()
+    if operation is None or not _claim(operation, clock):
+        return False
+    waits, held = 0, True
+    while held and operation.state == OperationState.RUNNING and operation.lease_until is not None:
+        step = _step(operation)
+        outcome = _attempt(step, operation)
+        if _wait_in_place(step, operation, outcome, clock) and waits < WAITS_IN_PLACE:
+            waits += 1
+            held = _save(operation, {**_note(operation, outcome.note), "lease_until": _lease(clock)})
+            clock.sleep(outcome.after_s)
+        else:
+            held = _record(step, operation, outcome, clock)
+    return True
+
+
+def _wait_in_place(step: Step, operation: Operation, outcome: Outcome, clock: Clock) -> TypeGuard[NotYet]:
+    short = isinstance(outcome, NotYet) and outcome.after_s <= SHORT_WAIT_S
+    return short and not _out_of_patience(step, operation, clock)
+
+
+def _claim(operation: Operation, clock: Clock) -> bool:
+    began = operation.step_began_at or clock.now()
+    return _save(operation, {**_mark(operation, StepState.RUNNING), "lease_until": _lease(clock), "step_began_at": began})
+
+
+def _attempt(step: Step, operation: Operation) -> Outcome:
+    """Run the step, catching everything: whatever goes wrong is an outcome to be recorded."""
+    try:
+        return step.run(operation)
+    except SluiceError as error:
+        LOG.warning("operation %s, %s: %s", operation, step.name, error)
+        return error
+    except Exception as error:
+        LOG.exception("operation %s, %s", operation, step.name)
+        return error
+
+
+def _record(step: Step, operation: Operation, outcome: Outcome, clock: Clock) -> bool:
+    """Write what became of an attempt. False if another worker has taken over."""
+    if isinstance(outcome, Finished):
+        return _finish_step(operation, outcome, clock)
+    if isinstance(outcome, NotYet):
+        if _out_of_patience(step, operation, clock):
+            return _fail(operation, OperationFailed(_patience_text(step, outcome)), clock)
+        return _pause(operation, outcome.after_s, {**_note(operation, outcome.note)}, clock)
+    foreseen = isinstance(outcome, SluiceError)
+    final = (foreseen and not outcome.retriable) or operation.attempts + 1 >= ATTEMPTS
+    if final:
+        return _fail(operation, outcome, clock)
+    pause_s = min(FIRST_PAUSE_S * 2**operation.attempts, LONGEST_PAUSE_S)
+    note = f"attempt {operation.attempts + 1} failed, trying again: {_error_text(outcome)}"
+    return _pause(operation, pause_s, {**_note(operation, note), "attempts": operation.attempts + 1}, clock)
+
+
+def _finish_step(operation: Operation, outcome: Finished, clock: Clock) -> bool:
+    changes: dict[str, Any] = _mark(operation, StepState.SUCCEEDED, outcome.note)
+    if outcome.result:
+        changes["result"] = {**(operation.result or {}), **outcome.result}
+    if operation.step + 1 == len(operation.steps):
+        changes |= {"state": OperationState.SUCCEEDED, "lease_until": None, "finished_at": clock.now()}
+        return _save(operation, changes)
+    changes |= {"step": operation.step + 1, "attempts": 0, "step_began_at": clock.now(), "lease_until": _lease(clock)}
+    changes["steps"][operation.step + 1]["state"] = StepState.RUNNING.value
+    return _save(operation, changes)
+
+
+def _pause(operation: Operation, seconds: float, changes: dict[str, Any], clock: Clock) -> bool:
+    """Let go of the operation until later."""
+    later = clock.now() + timedelta(seconds=seconds)
+    return _save(operation, {**changes, "runnable_at": later, "lease_until": None})
+
+
+def _fail(operation: Operation, error: Exception, clock: Clock) -> bool:
+    text = _error_text(error)
+    changes = {
+        **_mark(operation, StepState.FAILED, text),
+        "state": OperationState.FAILED,
+        "error": text,
+        "error_code": error.code if isinstance(error, SluiceError) else SluiceError.code,
+        "lease_until": None,
+        "finished_at": clock.now(),
+    }
+    with transaction.atomic():  # the plan's mark on its target stands or falls with the failure
+        saved = _save(operation, changes)
+        if saved:
+            _PLANS[operation.kind].failed(operation)
+    return saved
+
+
+def _save(operation: Operation, changes: dict[str, Any]) -> bool:
+    """Compare-and-set on the version: the one guard of every write."""
+    rows = Operation.objects.unscoped("a worker writes what it claimed").filter(
+        pk=operation.pk, version=operation.version
+    )
+    if not rows.update(version=operation.version + 1, **changes):
+        LOG.warning("operation %s was taken over by another worker", operation)
+        return False
+    operation.version += 1
+    for name, value in changes.items():
+        setattr(operation, name, value)
+    return True
+
+
+def _mark(operation: Operation, state: StepState, note: str = "") -> dict[str, Any]:
+    """The change that gives the present step a state."""
+    steps = [dict(step) for step in operation.steps]
+    steps[operation.step] |= {"state": state.value, "note": note}
+    return {"steps": steps}
+
+
+def _note(operation: Operation, note: str) -> dict[str, Any]:
+    return _mark(operation, StepState.RUNNING, note)
+
+
+def _lease(clock: Clock) -> Any:
+    return clock.now() + timedelta(seconds=settings.ENVIRONMENT.lease_s)
+
+
+def _out_of_patience(step: Step, operation: Operation, clock: Clock) -> bool:
+    began = operation.step_began_at or clock.now()
+    return clock.now() - began > timedelta(seconds=step.patience_s)
+
+
+def _patience_text(step: Step, outcome: NotYet) -> str:
+    return f"gave up after {step.patience_s:.0f} s: {outcome.note}"
+
+
+def _error_text(error: Exception) -> str:
+    """What a tenant may read. The text of an unforeseen error stays in the log: it may name things of others."""
+    return error.detail if isinstance(error, SluiceError) else "an internal error; the log has the details"
+
+
+def _step(operation: Operation) -> Step:
+    """The code of the present step, found by name: an operation begun by an older release keeps its own steps."""
+    name = operation.steps[operation.step]["name"]
+    for step in _PLANS[operation.kind].steps:
+        if step.name == name:
+            return step
+
+    def gone(_operation: Operation) -> Finished:
+        raise OperationFailed(f"this release does not know the step {name!r}")
+
+    return Step(name, gone)

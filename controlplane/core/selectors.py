@@ -1,0 +1,26 @@
+"""Reading operations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db.models import QuerySet
+
+from controlplane.core.errors import NotFound
+from controlplane.core.models import Operation
+
+if TYPE_CHECKING:
+    from controlplane.tenants.models import Organisation
+
+
+def operation_list(*, organisation: Organisation) -> QuerySet[Operation]:
+    """All operations of an organisation."""
+    return Operation.objects.for_organisation(organisation)
+
+
+def operation_get(*, organisation: Organisation, operation_id: str) -> Operation:
+    """One operation. Raises NotFound, also for another organisation's."""
+    operation = operation_list(organisation=organisation).filter(pk=operation_id).first()
+    if operation is None:
+        raise NotFound(f"no operation {operation_id}")
+    return operation

@@ -1,0 +1,20 @@
+"""Celery's edge of operations: both tasks only look into the database."""
+
+from __future__ import annotations
+
+from controlplane.celery import app
+from controlplane.core import operations
+
+OFFER_AT_MOST = 100
+
+
+@app.task(name="core.operations_offer")
+def operations_offer() -> None:
+    """Wake workers for every operation that is runnable or whose worker has died. Beat calls it every 2 s."""
+    operations.wake(list(operations.runnable().values_list("pk", flat=True)[:OFFER_AT_MOST]))
+
+
+@app.task(name="core.operation_run")
+def operation_run(operation_id: str) -> None:
+    """Carry one operation on, if nobody else does."""
+    operations.run(operation_id)

@@ -1,0 +1,139 @@
+"""The environment, read once and typed: every setting that differs from one installation to the next.
+
+===================== ==================================================================== ===========================
+variable              meaning                                                              default
+===================== ==================================================================== ===========================
+DATABASE_URL          ``sqlite:///path`` (three slashes + path) or ``postgresql://…``      ``var/db.sqlite3``
+REDIS_URL             Celery's broker                                                      ``redis://127.0.0.1:20002/0``
+ZOOKEEPER_HOSTS       ``host:port,host:port`` with an optional ``/chroot``                 ``127.0.0.1:20001``
+SLUICE_STACK_DIR      where this installation keeps its files                              ``var``
+SLUICE_SECRETS_FILE   JSON with ``cluster_secret``, ``django_secret_key``                  ``<stack dir>/secrets.json``
+SLUICE_PORT_RANGE     ports for tenants' listeners, both ends included                     ``20100-21999``
+SLUICE_LISTEN_HOST    address brokers bind tenants' listeners to; empty: broker's own      ``127.0.0.1``
+SLUICE_ADVERTISED_HOST  address tenants are told; empty: as bound                          empty
+SLUICE_ALLOWED_HOSTS  host names this web server answers to, comma-separated               loopback names
+SLUICE_SECRET_KEY     Django's secret key, before the one in the secrets file              none
+SLUICE_DEBUG          ``1`` shows tracebacks in the browser                                ``0``
+SLUICE_WORKERS        Celery's processes                                                   ``2``
+SLUICE_LEASE_S        how long a worker owns an operation without a sign of life           ``20``
+===================== ==================================================================== ===========================
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+ROOT = Path(__file__).resolve().parent.parent
+HIGHEST_PORT = 32767
+"""Above it the operating system hands out ports to outgoing connections, which would collide with listeners."""
+
+
+class EnvironmentProblem(Exception):  # noqa: N818  # reads as what it is in the one sentence an operator sees
+    """A variable that cannot be used; the text names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The settings of one installation."""
+
+    database_url: str
+    redis_url: str
+    zookeeper_hosts: str
+    stack_dir: Path
+    secrets_file: Path
+    port_range: tuple[int, int]  # both included
+    listen_host: str
+    advertised_host: str
+    allowed_hosts: tuple[str, ...]
+    secret_key: str | None
+    debug: bool
+    workers: int
+    lease_s: int
+
+    @classmethod
+    def read(cls, variables: Mapping[str, str]) -> Environment:
+        """From the process environment. Raises EnvironmentProblem."""
+        stack_dir = Path(variables.get("SLUICE_STACK_DIR") or ROOT / "var").absolute()
+        hosts = variables.get("SLUICE_ALLOWED_HOSTS") or "127.0.0.1,localhost,[::1]"
+        return cls(
+            database_url=variables.get("DATABASE_URL") or f"sqlite:///{quote(str(stack_dir))}/db.sqlite3",
+            redis_url=variables.get("REDIS_URL") or "redis://127.0.0.1:20002/0",
+            zookeeper_hosts=variables.get("ZOOKEEPER_HOSTS") or "127.0.0.1:20001",
+            stack_dir=stack_dir,
+            secrets_file=Path(variables.get("SLUICE_SECRETS_FILE") or stack_dir / "secrets.json").absolute(),
+            port_range=_port_range(variables.get("SLUICE_PORT_RANGE") or "20100-21999"),
+            listen_host=variables.get("SLUICE_LISTEN_HOST", "127.0.0.1"),
+            advertised_host=variables.get("SLUICE_ADVERTISED_HOST", ""),
+            allowed_hosts=tuple(host.strip() for host in hosts.split(",") if host.strip()),
+            secret_key=variables.get("SLUICE_SECRET_KEY") or None,
+            debug=variables.get("SLUICE_DEBUG", "0") == "1",
+            workers=_positive(variables, "SLUICE_WORKERS", 2),
+            lease_s=_positive(variables, "SLUICE_LEASE_S", 20),
+        )
+
+    def secret(self, name: str) -> str | None:
+        """One member of the secrets file, read anew each time: the file may be written after this process began."""
+        try:
+            document = json.loads(self.secrets_file.read_text())
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise EnvironmentProblem(f"SLUICE_SECRETS_FILE {self.secrets_file} is not JSON: {error}") from error
+        value = document.get(name)
+        return None if value is None else str(value)
+
+    def database(self) -> dict[str, Any]:
+        """Django's DATABASES entry for DATABASE_URL."""
+        url = urlsplit(self.database_url)
+        if url.scheme == "sqlite":
+            return _sqlite(url.path)
+        if url.scheme in ("postgres", "postgresql"):
+            return {
+                "ENGINE": "django.db.backends.postgresql",
+                "NAME": unquote(url.path.removeprefix("/")),
+                "USER": unquote(url.username or ""),
+                "PASSWORD": unquote(url.password or ""),
+                "HOST": url.hostname or "",
+                "PORT": str(url.port or ""),
+                "CONN_MAX_AGE": 60,
+                "CONN_HEALTH_CHECKS": True,
+                "OPTIONS": dict(parse_qsl(url.query)),
+            }
+        raise EnvironmentProblem(f"DATABASE_URL must begin with sqlite:/// or postgresql://, not {url.scheme!r}")
+
+
+def _sqlite(path: str) -> dict[str, Any]:
+    # sqlite:///relative and sqlite:////absolute, as elsewhere. The default above gives an absolute path.
+    name = unquote(path.removeprefix("/"))
+    if name != ":memory:":
+        name = str((ROOT / name).absolute())
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": name,
+        # IMMEDIATE: a transaction that will write takes the lock at its start and waits for it there; a deferred one
+        # that read first fails at once ("database is locked") whatever the timeout, because its snapshot is stale.
+        "OPTIONS": {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+        },
+    }
+
+
+def _port_range(text: str) -> tuple[int, int]:
+    low, dash, high = text.partition("-")
+    if not dash or not low.isdigit() or not high.isdigit() or not 0 < int(low) <= int(high) <= HIGHEST_PORT:
+        raise EnvironmentProblem(f"SLUICE_PORT_RANGE must be LOW-HIGH within 1-{HIGHEST_PORT}, not {text!r}")
+    return int(low), int(high)
+
+
+def _positive(variables: Mapping[str, str], name: str, default: int) -> int:
+    text = variables.get(name) or str(default)
+    if not text.isdigit() or int(text) < 1:
+        raise EnvironmentProblem(f"{name} must be a whole number of 1 or more, not {text!r}")
+    return int(text)

@@ -1,0 +1,1 @@
+"""The thing tenants buy: its wanted state, and the machinery that makes brokers serve it."""

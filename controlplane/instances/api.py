@@ -1,0 +1,118 @@
+"""REST of instances."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.api import pagination
+from controlplane.clusters.selectors import ports_by_owner
+from controlplane.instances import selectors, services
+from controlplane.instances.serializers import (
+    AcceptedSerializer,
+    AllocationSerializer,
+    CreatedSerializer,
+    InstanceChangeSerializer,
+    InstanceCreateSerializer,
+    InstancePageSerializer,
+    InstanceSerializer,
+    WhitelistSerializer,
+)
+from controlplane.quotas.selectors import allocation_get, storage_used
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rest_framework.request import Request
+
+    from controlplane.instances.models import Instance
+
+TAGS = ["instances"]
+
+
+def shown(instances: Sequence[Instance]) -> list[dict[str, Any]]:
+    """Instances with what stands elsewhere: addresses and use."""
+    ports = ports_by_owner(instance.id for instance in instances)
+    used = storage_used(instances)
+    for instance in instances:
+        instance.bootstrap = selectors.bootstrap_of(ports.get(instance.id, []))  # type: ignore[attr-defined]
+        instance.storage_used_bytes = used[instance.id]  # type: ignore[attr-defined]
+    return InstanceSerializer(instances, many=True).data
+
+
+class InstancesApi(APIView):
+    """/api/v1/instances."""
+
+    @extend_schema(responses=InstancePageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request) -> Response:
+        """Instances of the organisation, oldest first."""
+        rows = selectors.instance_list(organisation=request.user.organisation)
+        instances, following = pagination.rows_page(request, rows)
+        return Response(pagination.body(shown(instances), following))
+
+    @extend_schema(request=InstanceCreateSerializer, responses={202: CreatedSerializer}, tags=TAGS)
+    def post(self, request: Request) -> Response:
+        """A new instance. The operation says when it can be used."""
+        body = InstanceCreateSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        instance, operation = services.instance_create(
+            organisation=request.user.organisation, actor=request.user.actor, **body.validated_data
+        )
+        return Response({"id": instance.id, "operation_id": operation.id}, status=202)
+
+
+class InstanceApi(APIView):
+    """/api/v1/instances/{id}."""
+
+    @extend_schema(responses=InstanceSerializer, tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """One instance."""
+        instance = selectors.instance_get(organisation=request.user.organisation, instance_id=instance_id)
+        return Response(shown([instance])[0])
+
+    @extend_schema(request=InstanceChangeSerializer, responses={202: AcceptedSerializer}, tags=TAGS)
+    def patch(self, request: Request, instance_id: str) -> Response:
+        """Another name, bandwidth, storage or number of partitions."""
+        body = InstanceChangeSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        _, operation = services.instance_update(
+            organisation=request.user.organisation,
+            actor=request.user.actor,
+            instance_id=instance_id,
+            changes=body.validated_data,
+        )
+        return Response({"operation_id": operation.id}, status=202)
+
+    @extend_schema(responses={202: AcceptedSerializer}, tags=TAGS)
+    def delete(self, request: Request, instance_id: str) -> Response:
+        """Delete the instance and all its data."""
+        operation = services.instance_delete(
+            organisation=request.user.organisation, actor=request.user.actor, instance_id=instance_id
+        )
+        return Response({"operation_id": operation.id}, status=202)
+
+
+class InstanceWhitelistApi(APIView):
+    """/api/v1/instances/{id}/whitelist."""
+
+    @extend_schema(request=WhitelistSerializer, responses=InstanceSerializer, tags=TAGS)
+    def put(self, request: Request, instance_id: str) -> Response:
+        """Who may connect; in force within 2 s, for open connections too."""
+        body = WhitelistSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        instance = services.instance_whitelist_set(
+            organisation=request.user.organisation, actor=request.user.actor, instance_id=instance_id, **body.validated_data
+        )
+        return Response(shown([instance])[0])
+
+
+class InstanceAllocationApi(APIView):
+    """/api/v1/instances/{id}/allocation."""
+
+    @extend_schema(responses=AllocationSerializer, tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """How the bought bandwidth is shared out between brokers at the moment."""
+        return Response(allocation_get(organisation=request.user.organisation, instance_id=instance_id))

@@ -1,0 +1,49 @@
+"""Instances. What is wanted of one stands here; ZooKeeper holds a copy for the brokers."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+from controlplane.tenants.scope import TenantManager
+from quota.contracts.instance import InstanceState as SpecState
+
+
+class InstanceState(models.TextChoices):
+    """What its tenant is shown."""
+
+    CREATING = "creating"  # an operation is bringing it up
+    RUNNING = "running"  # every live broker serves it
+    FAILED = "failed"  # bringing it up gave up; the reconciler still tries, and it can be deleted
+    DELETING = "deleting"  # an operation is taking it away
+    DELETED = "deleted"  # gone for its tenant; the row stays for the bill
+
+
+class Instance(models.Model):
+    """One instance. `generation` counts every change brokers must hear of, and guards each by compare-and-set."""
+
+    id = models.CharField(primary_key=True, max_length=32)
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    cluster = models.ForeignKey("clusters.PhysicalCluster", models.PROTECT, related_name="+")
+    name = models.CharField(max_length=128)
+    bandwidth_mib_per_s = models.FloatField()
+    storage_gib = models.FloatField()
+    partitions = models.PositiveIntegerField()  # replicas included
+    whitelist = models.JSONField(default=list)
+    topic_whitelists = models.JSONField(default=dict)  # tenant's topic name -> CIDRs
+    state = models.CharField(max_length=16, choices=InstanceState, default=InstanceState.CREATING)
+    spec_state = models.CharField(max_length=16, default=SpecState.RUNNING.value)  # what brokers are told
+    generation = models.PositiveBigIntegerField(default=1)
+    created_at = models.DateTimeField()
+    deleted_at = models.DateTimeField(null=True)
+
+    objects: ClassVar[TenantManager[Instance]] = TenantManager()
+
+    class Meta:
+        """Lists are in the order of creation."""
+
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["organisation", "created_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.name})"

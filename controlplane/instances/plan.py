@@ -1,0 +1,113 @@
+"""The next step towards brokers serving what is wanted. Pure: reconcile.py observes, asks here, does one step, returns.
+
+In order, the first that applies:
+
+1. A live broker has no port for the instance                 -> Allocate
+2. ZooKeeper holds a newer generation than the database, or   -> Advance (the database is the truth: it must outrank)
+   another document under the same generation
+3. ZooKeeper holds an older one, or none                      -> Publish
+4. A broker says that it cannot have its port                 -> Replace
+5. A live broker has not applied the generation               -> Await
+6. otherwise                                                  -> Settled
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from quota.contracts.applied import AppliedInstance
+from quota.contracts.instance import InstanceSpec, InstanceState
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What is there. `applied` has an entry for every live broker: None for one that does not know the instance."""
+
+    published: InstanceSpec | None
+    applied: Mapping[int, AppliedInstance | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Allocate:
+    """Give these brokers a port each."""
+
+    brokers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Raise the database's generation to this one."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Write the spec to ZooKeeper."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Another process has this broker's port: pick another."""
+
+    broker: int
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Nothing to do but wait for brokers; `note` says for which and why."""
+
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Every live broker serves what is wanted."""
+
+
+NextStep = Allocate | Advance | Publish | Replace | Await | Settled
+
+
+def next_step(wanted: InstanceSpec, observed: Observed) -> NextStep:
+    """See above."""
+    ports = _ports(wanted)
+    live = sorted(observed.applied)
+    homeless = tuple(broker for broker in live if broker not in ports)
+    if homeless and wanted.state is InstanceState.RUNNING:
+        return Allocate(homeless)
+    published = observed.published
+    if published is not None and published.generation >= wanted.generation and published != wanted:
+        return Advance(published.generation + 1)
+    if published is None or published.generation < wanted.generation:
+        return Publish()
+    if not live:
+        return Await("no broker is running")
+    return _brokers_step(wanted, observed, ports)
+
+
+def _brokers_step(wanted: InstanceSpec, observed: Observed, ports: Mapping[int, int]) -> NextStep:
+    behind = []
+    for broker, applied in sorted(observed.applied.items()):
+        if applied is None:
+            # A broker that has forgotten an instance to be deleted has done what was asked.
+            if wanted.state is not InstanceState.DELETED:
+                behind.append(f"broker {broker} has not seen it")
+        elif applied.generation < wanted.generation:
+            behind.append(f"broker {broker} is at generation {applied.generation} of {wanted.generation}")
+        elif applied.problem is not None:
+            port = ports.get(broker)
+            if port is not None and wanted.state is InstanceState.RUNNING and _names_port(applied.problem, port):
+                return Replace(broker, port)
+            behind.append(f"broker {broker}: {applied.problem}")
+    return Await("; ".join(behind)) if behind else Settled()
+
+
+def _names_port(problem: str, port: int) -> bool:
+    return re.search(rf"(?<!\d){port}(?!\d)", problem) is not None
+
+
+def _ports(spec: InstanceSpec) -> dict[int, int]:
+    return {broker: endpoint.bind[1] for route in spec.routes for broker, endpoint in route.endpoints.items()}

@@ -1,0 +1,148 @@
+"""The steps of an instance's operations. Each is idempotent: a worker may die in the middle of any of them.
+
+======================= =========================================================================================
+create                  allocate addresses; write specification; wait for brokers; open for use
+update                  write specification; wait for brokers
+delete                  close listeners; delete topics; retire specification; remove specification; free addresses
+======================= =========================================================================================
+
+Deleting closes the listeners first (spec state "stopped"), so that no client makes a topic while topics are deleted.
+"""
+
+from __future__ import annotations
+
+from django.db.models import F, QuerySet
+
+from controlplane.clusters import coordination, zookeeper
+from controlplane.clusters import services as clusters
+from controlplane.core import operations
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import Conflict
+from controlplane.core.models import Operation
+from controlplane.core.operations import Finished, NotYet, Plan, Step
+from controlplane.instances import reconcile
+from controlplane.instances.models import Instance, InstanceState
+from controlplane.instances.plan import Await
+from controlplane.instances.selectors import instance_fresh
+from controlplane.instances.services import CREATE, DELETE, UPDATE
+from controlplane.kafka import topics
+from quota.contracts.instance import InstanceState as SpecState
+
+BROKERS_PATIENCE_S = 120.0
+TOPICS_PATIENCE_S = 300.0
+
+
+def register() -> None:
+    """Make the three plans known."""
+    operations.register(
+        Plan(
+            CREATE,
+            (
+                Step("allocate addresses", allocate_addresses),
+                Step("write specification", write_specification),
+                Step("wait for brokers", wait_for_brokers, BROKERS_PATIENCE_S),
+                Step("open for use", open_for_use),
+            ),
+            failed=mark_failed,
+        )
+    )
+    operations.register(
+        Plan(
+            UPDATE,
+            (
+                Step("write specification", write_specification),
+                Step("wait for brokers", wait_for_brokers, BROKERS_PATIENCE_S),
+            ),
+        )
+    )
+    operations.register(
+        Plan(
+            DELETE,
+            (
+                Step("close listeners", close_listeners, BROKERS_PATIENCE_S),
+                Step("delete topics", delete_topics, TOPICS_PATIENCE_S),
+                Step("retire specification", retire_specification, BROKERS_PATIENCE_S),
+                Step("remove specification", remove_specification),
+                Step("free addresses", free_addresses),
+            ),
+        )
+    )
+
+
+def allocate_addresses(operation: Operation) -> Finished:
+    """A port on every broker."""
+    addresses = reconcile.addresses_allocate(_instance(operation))
+    return Finished(note=", ".join(addresses))
+
+
+def write_specification(operation: Operation) -> Finished:
+    """The row as it is now, into ZooKeeper."""
+    instance = _instance(operation)
+    reconcile.publish(zookeeper.tree(), instance.id)
+    return Finished(note=f"generation {instance.generation}")
+
+
+def wait_for_brokers(operation: Operation) -> Finished | NotYet:
+    """Until every live broker serves the newest generation; ports that are taken are replaced on the way."""
+    outcome = reconcile.converge(_instance(operation).id)
+    return NotYet(outcome.note) if isinstance(outcome, Await) else Finished()
+
+
+def open_for_use(operation: Operation) -> Finished:
+    """The state its tenant waits for."""
+    _rows(operation).filter(state=InstanceState.CREATING).update(state=InstanceState.RUNNING)
+    return Finished(result={"instance_id": operation.target})
+
+
+def close_listeners(operation: Operation) -> Finished | NotYet:
+    """No client gets in any more."""
+    return _spec_state(operation, SpecState.STOPPED)
+
+
+def delete_topics(operation: Operation) -> Finished | NotYet:
+    """Through the cluster, until it shows none."""
+    left = topics.delete_all(operation.target)
+    return NotYet(f"{left} topics are being deleted", after_s=0.5) if left else Finished()
+
+
+def retire_specification(operation: Operation) -> Finished | NotYet:
+    """Brokers forget the instance."""
+    return _spec_state(operation, SpecState.DELETED)
+
+
+def remove_specification(operation: Operation) -> Finished:
+    """Nothing is left in ZooKeeper."""
+    coordination.spec_remove(zookeeper.tree(), operation.target)
+    return Finished()
+
+
+def free_addresses(operation: Operation) -> Finished:
+    """Give back the ports; the instance is gone."""
+    freed = clusters.ports_release(owner=operation.target)
+    _rows(operation).update(state=InstanceState.DELETED, deleted_at=SYSTEM_CLOCK.now())
+    return Finished(note=f"{freed} ports")
+
+
+def mark_failed(operation: Operation) -> None:
+    """Of a creation that gave up."""
+    _rows(operation).filter(state=InstanceState.CREATING).update(state=InstanceState.FAILED)
+
+
+def _spec_state(operation: Operation, state: SpecState) -> Finished | NotYet:
+    """Tell brokers a state and wait until they have it."""
+    stale = _rows(operation).exclude(spec_state=state.value)
+    stale.update(spec_state=state.value, generation=F("generation") + 1)
+    outcome = reconcile.converge(operation.target)
+    return NotYet(outcome.note) if isinstance(outcome, Await) else Finished()
+
+
+def _instance(operation: Operation) -> Instance:
+    """The target, for steps that bring it up. Raises Conflict once it is to go."""
+    instance = instance_fresh(operation.target)
+    if instance.state in (InstanceState.DELETING, InstanceState.DELETED):
+        raise Conflict("the instance is being deleted", code="instance_deleting")
+    return instance
+
+
+def _rows(operation: Operation) -> QuerySet[Instance]:
+    return Instance.objects.unscoped("the operation names its target").filter(pk=operation.target)

@@ -1,0 +1,117 @@
+"""Bringing what brokers serve to what the database wants: observe, compare (plan.py), one step, look again.
+
+Both the steps of operations and the periodic task come here, and any number of workers may: every write is guarded by
+the instance's generation, the node's version in ZooKeeper, or the unique constraint of ports.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from django.db.models import F, QuerySet
+
+from controlplane.clusters import coordination, zookeeper
+from controlplane.clusters import services as clusters
+from controlplane.clusters.models import Broker
+from controlplane.clusters.zookeeper import Tree
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import ClusterUnavailable, SluiceError
+from controlplane.instances import plan
+from controlplane.instances.models import Instance, InstanceState
+from controlplane.instances.selectors import instance_fresh, spec_wanted
+from controlplane.instances.spec import DEFAULT_ROUTE
+from quota.contracts.instance import ContractError
+from quota.contracts.instance import InstanceState as SpecState
+
+LOG = logging.getLogger(__name__)
+STEPS_AT_ONCE = 10
+
+
+def observe(tree: Tree, instance: Instance) -> plan.Observed:
+    """What ZooKeeper shows of an instance now."""
+    live = coordination.live_brokers(tree)
+    applied = coordination.applied(tree)
+    try:
+        stored = coordination.spec_read(tree, instance.id)
+    except ContractError as error:
+        LOG.warning("the spec of %s in ZooKeeper is not legible and will be replaced: %s", instance.id, error)
+        stored = None
+    return plan.Observed(
+        published=stored[0] if stored else None,
+        applied={
+            broker.id: applied[broker.id].instances.get(instance.id) if broker.id in applied else None
+            for broker in live
+        },
+    )
+
+
+def converge(instance_id: str, *, clock: Clock = SYSTEM_CLOCK) -> plan.Settled | plan.Await:
+    """Do what can be done now; says what is being waited for."""
+    tree = zookeeper.tree()
+    for _ in range(STEPS_AT_ONCE):
+        instance = instance_fresh(instance_id)
+        step = plan.next_step(spec_wanted(instance), observe(tree, instance))
+        if isinstance(step, plan.Settled | plan.Await):
+            return step
+        LOG.info("instance %s: %s", instance_id, step)
+        _take(tree, instance, step, clock)
+    return plan.Await("it keeps changing")
+
+
+def _take(tree: Tree, instance: Instance, step: plan.NextStep, clock: Clock) -> None:
+    if isinstance(step, plan.Allocate):
+        addresses_allocate(instance, clock=clock)
+        _raise_generation(instance)
+    elif isinstance(step, plan.Advance):
+        _generations(instance).filter(generation__lt=step.generation).update(generation=step.generation)
+    elif isinstance(step, plan.Publish):
+        publish(tree, instance.id)
+    elif isinstance(step, plan.Replace):
+        broker = Broker.objects.get(cluster=instance.cluster_id, broker_id=step.broker)
+        if clusters.port_block(broker=broker, owner=instance.id, port=step.port, clock=clock):
+            clusters.port_ensure(broker=broker, owner=instance.id, route=DEFAULT_ROUTE, clock=clock)
+            _raise_generation(instance)
+
+
+def addresses_allocate(instance: Instance, *, clock: Clock = SYSTEM_CLOCK) -> list[str]:
+    """A port on every broker of the cluster that is known. Raises ClusterUnavailable if none ever registered."""
+    live = coordination.live_brokers(zookeeper.tree())
+    brokers = clusters.brokers_sync(cluster=instance.cluster, live=live)
+    if not brokers:
+        raise ClusterUnavailable("no broker has registered yet")
+    ports = [
+        clusters.port_ensure(broker=broker, owner=instance.id, route=DEFAULT_ROUTE, clock=clock) for broker in brokers
+    ]
+    return [f"{port.host}:{port.port}" for port in ports]
+
+
+def publish(tree: Tree, instance_id: str) -> None:
+    """Put the row as it is now in force."""
+    coordination.spec_write(tree, spec_wanted(instance_fresh(instance_id)))
+
+
+def reconcile_all(*, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Look after every instance that should be served: a new broker, a lost node, a port that was taken over."""
+    rows = Instance.objects.unscoped("the reconciler serves every organisation").filter(
+        state__in=(InstanceState.RUNNING, InstanceState.FAILED), spec_state=SpecState.RUNNING
+    )
+    for instance_id in rows.values_list("pk", flat=True):
+        try:
+            outcome = converge(instance_id, clock=clock)
+        except ClusterUnavailable as error:
+            LOG.warning("reconciling stops: %s", error)
+            return
+        except SluiceError as error:
+            LOG.warning("instance %s: %s", instance_id, error)
+            continue
+        if isinstance(outcome, plan.Settled):
+            rows.filter(pk=instance_id, state=InstanceState.FAILED).update(state=InstanceState.RUNNING)
+
+
+def _generations(instance: Instance) -> QuerySet[Instance]:
+    return Instance.objects.unscoped("guarded by id and generation").filter(pk=instance.pk)
+
+
+def _raise_generation(instance: Instance) -> None:
+    """After ports have changed: brokers must hear of it."""
+    _generations(instance).update(generation=F("generation") + 1)

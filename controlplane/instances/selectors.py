@@ -1,0 +1,70 @@
+"""Reading instances, always within an organisation unless the reason stands beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db.models import QuerySet
+
+from controlplane.clusters.selectors import ports_of
+from controlplane.core.errors import NotFound
+from controlplane.instances.models import Instance, InstanceState
+from controlplane.instances.spec import Bought, Listener, spec_of
+from quota.contracts.instance import InstanceSpec, address_text
+from quota.contracts.instance import InstanceState as SpecState
+
+if TYPE_CHECKING:
+    from controlplane.clusters.models import PortAllocation
+    from controlplane.tenants.models import Organisation
+
+
+def instance_list(*, organisation: Organisation) -> QuerySet[Instance]:
+    """Instances of an organisation that are not gone."""
+    return Instance.objects.for_organisation(organisation).exclude(state=InstanceState.DELETED)
+
+
+def instance_get(*, organisation: Organisation, instance_id: str) -> Instance:
+    """One instance. Raises NotFound, also for another organisation's."""
+    instance = instance_list(organisation=organisation).filter(pk=instance_id).first()
+    if instance is None:
+        raise NotFound(f"no instance {instance_id}")
+    return instance
+
+
+def instance_fresh(instance_id: str) -> Instance:
+    """The row as it is now, for the machinery. Raises NotFound."""
+    instance = Instance.objects.unscoped("workers serve every organisation").filter(pk=instance_id).first()
+    if instance is None:
+        raise NotFound(f"no instance {instance_id}")
+    return instance
+
+
+def spec_wanted(instance: Instance) -> InstanceSpec:
+    """The spec of a row just read.
+
+    The row is read before its ports: whoever changes a port raises the generation afterwards, so that ports are never
+    older than the generation they are published under.
+    """
+    return spec_of(
+        instance_id=instance.id,
+        generation=instance.generation,
+        state=SpecState(instance.spec_state),
+        bought=Bought(
+            bandwidth_mib_per_s=instance.bandwidth_mib_per_s,
+            storage_gib=instance.storage_gib,
+            partitions=instance.partitions,
+            whitelist=instance.whitelist,
+            topic_whitelists=instance.topic_whitelists,
+        ),
+        listeners=[
+            Listener(port.broker.broker_id, port.host, port.port) for port in ports_of(instance.id) if port.broker
+        ],
+        advertised_host=settings.ENVIRONMENT.advertised_host,
+    )
+
+
+def bootstrap_of(ports: list[PortAllocation]) -> str | None:
+    """``host:port,host:port``: what a client is given; None before addresses are allocated."""
+    advertised = settings.ENVIRONMENT.advertised_host
+    return ",".join(address_text((advertised or port.host, port.port)) for port in ports) or None

@@ -1,0 +1,103 @@
+"""Instances as JSON. Rules are in validation.py and whitelist.py; here are only shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from controlplane.api.serializers import (
+    CidrsField,
+    NumberField,
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+)
+from controlplane.instances.models import InstanceState
+
+
+class InstanceCreateSerializer(StrictSerializer):
+    """POST."""
+
+    name = StrictCharField()
+    bandwidth_mib_per_s = NumberField(help_text="for each direction")
+    storage_gib = NumberField(help_text="all replicas together")
+    partitions = StrictIntegerField(help_text="replicas included")
+    whitelist = CidrsField(help_text="who may connect; [] lets nobody in, 0.0.0.0/0 and ::/0 everyone")
+
+
+class InstanceChangeSerializer(StrictSerializer):
+    """PATCH: any of them."""
+
+    name = StrictCharField(required=False)
+    bandwidth_mib_per_s = NumberField(required=False)
+    storage_gib = NumberField(required=False)
+    partitions = StrictIntegerField(required=False)
+
+
+class WhitelistSerializer(StrictSerializer):
+    """PUT of an instance's whitelist."""
+
+    cidrs = CidrsField(help_text="[] lets nobody in")
+
+
+class InstanceSerializer(serializers.Serializer[Any]):
+    """An instance."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+    state = serializers.ChoiceField(choices=InstanceState.choices)
+    bootstrap = serializers.CharField(allow_null=True, help_text="host:port,…; null before addresses are allocated")
+    bandwidth_mib_per_s = NumberField()
+    storage_gib = NumberField()
+    partitions = serializers.IntegerField()
+    storage_used_bytes = serializers.IntegerField(allow_null=True, help_text="null while the master is away")
+    whitelist = serializers.ListField(child=serializers.CharField())
+    created_at = serializers.DateTimeField()
+
+
+class InstancePageSerializer(serializers.Serializer[Any]):
+    """A page of instances."""
+
+    items = InstanceSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class CreatedSerializer(serializers.Serializer[Any]):
+    """The answer to POST."""
+
+    id = serializers.CharField()
+    operation_id = serializers.CharField()
+
+
+class AcceptedSerializer(serializers.Serializer[Any]):
+    """The answer to a change that takes its time."""
+
+    operation_id = serializers.CharField()
+
+
+class BrokerShareSerializer(serializers.Serializer[Any]):
+    """One broker's part of a limit, in bytes/s."""
+
+    broker = serializers.IntegerField()
+    leaders = serializers.IntegerField(help_text="partitions of the instance that it leads")
+    initial_share = serializers.IntegerField(allow_null=True)
+    flow = serializers.IntegerField()
+    allocation = serializers.IntegerField(allow_null=True)
+
+
+class DirectionSerializer(serializers.Serializer[Any]):
+    """One direction."""
+
+    limit = serializers.IntegerField(allow_null=True, help_text="bytes/s; null: unlimited")
+    branch = serializers.CharField(help_text="which branch of the algorithm decided")
+    brokers = BrokerShareSerializer(many=True)
+
+
+class AllocationSerializer(serializers.Serializer[Any]):
+    """How the limit is shared out now, as the active master tells it."""
+
+    produce = DirectionSerializer()
+    consume = DirectionSerializer()
+    storage_used_bytes = serializers.IntegerField()
+    connections = serializers.IntegerField()

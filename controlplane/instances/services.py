@@ -1,0 +1,204 @@
+"""Changing instances. Each call checks, writes the row, and leaves the slow part to an operation.
+
+Whitelists are the exception: they must be in force within 2 s, so the request itself writes them to ZooKeeper. The row
+comes first. If ZooKeeper does not answer, the caller is told so, and the reconciler publishes the row later.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+
+from controlplane.clusters import services as clusters
+from controlplane.clusters import zookeeper
+from controlplane.clusters.models import PhysicalCluster
+from controlplane.core import audit, ids, operations
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import CapacityExhausted, ClusterUnavailable, ConcurrentChange, Conflict, Invalid
+from controlplane.core.models import Operation, OperationState
+from controlplane.instances import validation
+from controlplane.instances.models import Instance, InstanceState
+from controlplane.instances.reconcile import publish
+from controlplane.instances.selectors import instance_get
+from controlplane.instances.whitelist import whitelist_parse
+
+if TYPE_CHECKING:
+    from controlplane.tenants.models import Organisation
+
+CREATE, UPDATE, DELETE = "instance.create", "instance.update", "instance.delete"
+"""Kinds of operation; their steps are in provisioning.py."""
+TRIES = 10
+
+
+@transaction.atomic
+def instance_create(
+    *,
+    organisation: Organisation,
+    actor: str,
+    name: str,
+    bandwidth_mib_per_s: float,
+    storage_gib: float,
+    partitions: int,
+    whitelist: Sequence[object],
+    clock: Clock = SYSTEM_CLOCK,
+    source: ids.RandomSource | None = None,
+) -> tuple[Instance, Operation]:
+    """A new instance and the operation that brings it up. Raises Invalid, CapacityExhausted."""
+    bought = {
+        "name": name,
+        "bandwidth_mib_per_s": bandwidth_mib_per_s,
+        "storage_gib": storage_gib,
+        "partitions": partitions,
+    }
+    validation.check(bought)
+    cidrs = whitelist_parse(whitelist, field="whitelist")
+    cluster = _cluster_with_room()
+    instance = Instance(
+        id=_free_id(source or random.SystemRandom()),
+        organisation=organisation,
+        cluster=cluster,
+        **{**bought, "name": name.strip()},
+        whitelist=cidrs,
+        created_at=clock.now(),
+    )
+    instance.save(force_insert=True)
+    operation = operations.start(organisation=organisation, kind=CREATE, target=instance.id, clock=clock)
+    detail = {**bought, "whitelist": cidrs}
+    audit.record(
+        organisation=organisation, actor=actor, action=CREATE, target=instance.id, detail=detail, clock=clock
+    )
+    return instance, operation
+
+
+@transaction.atomic
+def instance_update(
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    changes: Mapping[str, Any],
+    clock: Clock = SYSTEM_CLOCK,
+) -> tuple[Instance, Operation]:
+    """Change name, bandwidth_mib_per_s, storage_gib or partitions. Raises Invalid, NotFound, Conflict."""
+    if not changes:
+        raise Invalid(f"nothing to change: give one or more of {', '.join(validation.RULES)}")
+    validation.check(changes)
+    instance = _change(organisation, instance_id, lambda _instance: dict(changes))
+    operation = operations.start(organisation=organisation, kind=UPDATE, target=instance.id, clock=clock)
+    audit.record(
+        organisation=organisation, actor=actor, action=UPDATE, target=instance.id, detail=dict(changes), clock=clock
+    )
+    return instance, operation
+
+
+@transaction.atomic
+def instance_delete(
+    *, organisation: Organisation, actor: str, instance_id: str, clock: Clock = SYSTEM_CLOCK
+) -> Operation:
+    """Take an instance and all its data away. Asked again meanwhile, it answers the operation that is at it."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    begun = (
+        Operation.objects.for_organisation(organisation)
+        .filter(target=instance.id, kind=DELETE, state=OperationState.RUNNING)
+        .first()
+    )
+    if begun:
+        return begun
+    rows = Instance.objects.for_organisation(organisation).filter(pk=instance.pk)
+    rows.update(state=InstanceState.DELETING)
+    operation = operations.start(organisation=organisation, kind=DELETE, target=instance.id, clock=clock)
+    audit.record(organisation=organisation, actor=actor, action=DELETE, target=instance.id, clock=clock)
+    return operation
+
+
+def instance_whitelist_set(
+    *, organisation: Organisation, actor: str, instance_id: str, cidrs: Sequence[object], clock: Clock = SYSTEM_CLOCK
+) -> Instance:
+    """Who may connect, from now on. Raises Invalid, NotFound, Conflict, ClusterUnavailable."""
+    blocks = whitelist_parse(cidrs, field="cidrs")
+    with transaction.atomic():
+        instance = _change(organisation, instance_id, lambda _instance: {"whitelist": blocks})
+        audit.record(
+            organisation=organisation,
+            actor=actor,
+            action="instance.whitelist",
+            target=instance.id,
+            detail={"cidrs": blocks},
+            clock=clock,
+        )
+    _put_in_force(instance)
+    return instance
+
+
+def instance_topic_whitelist_set(
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    topic: str,
+    cidrs: Sequence[object] | None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Instance:
+    """Who may use one topic; None: whoever may connect. Whether the topic exists is the caller's to know."""
+    blocks = None if cidrs is None else whitelist_parse(cidrs, field="cidrs")
+
+    def change(instance: Instance) -> dict[str, Any]:
+        others = {name: value for name, value in instance.topic_whitelists.items() if name != topic}
+        return {"topic_whitelists": others if blocks is None else {**others, topic: blocks}}
+
+    with transaction.atomic():
+        instance = _change(organisation, instance_id, change)
+        audit.record(
+            organisation=organisation,
+            actor=actor,
+            action="topic.whitelist",
+            target=f"{instance.id}/{topic}",
+            detail={"cidrs": blocks},
+            clock=clock,
+        )
+    _put_in_force(instance)
+    return instance
+
+
+def _put_in_force(instance: Instance) -> None:
+    try:
+        publish(zookeeper.tree(), instance.id)
+    except ClusterUnavailable as error:
+        raise ClusterUnavailable(f"the change is stored and comes into force as soon as it can: {error.detail}") from error
+
+
+def _change(organisation: Organisation, instance_id: str, compute: Callable[[Instance], dict[str, Any]]) -> Instance:
+    """Compare-and-set by generation: `compute` sees the row it will replace, again if another writer was faster."""
+    for _ in range(TRIES):
+        instance = instance_get(organisation=organisation, instance_id=instance_id)
+        if instance.state == InstanceState.DELETING:
+            raise Conflict("the instance is being deleted", code="instance_deleting")
+        changes = compute(instance) | {"generation": instance.generation + 1}
+        rows = Instance.objects.for_organisation(organisation).exclude(state=InstanceState.DELETING)
+        if rows.filter(pk=instance.pk, generation=instance.generation).update(**changes):
+            for name, value in changes.items():
+                setattr(instance, name, value)
+            return instance
+    raise ConcurrentChange("the instance is being changed by others; try again")
+
+
+def _cluster_with_room() -> PhysicalCluster:
+    # The lock keeps two requests from sharing the last place on PostgreSQL; on SQLite the transaction itself does.
+    cluster = PhysicalCluster.objects.select_for_update().get(pk=clusters.cluster_ensure().pk)
+    used = Instance.objects.unscoped("capacity counts everyone's").filter(cluster=cluster)
+    if used.exclude(state=InstanceState.DELETED).count() >= cluster.capacity:
+        raise CapacityExhausted(f"the cluster has its {cluster.capacity} instances")
+    return cluster
+
+
+def _free_id(source: ids.RandomSource) -> str:
+    """An id never used before: the key of a deleted instance must not come back with its offsets."""
+    rows = Instance.objects.unscoped("ids are unique across organisations")
+    for _ in range(TRIES):
+        candidate = ids.instance_id(source)
+        if not rows.filter(pk=candidate).exists():
+            return candidate
+    raise ConcurrentChange("no free instance id was found")

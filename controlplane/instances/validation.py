@@ -1,0 +1,52 @@
+"""What may be bought: the one list of rules for an instance's members. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from controlplane.core.errors import FieldProblem, Invalid
+
+LONGEST_NAME = 128
+MOST_BANDWIDTH_MIB_PER_S = 100_000
+MOST_STORAGE_GIB = 1_000_000
+MOST_PARTITIONS = 40_000
+
+
+def name_problem(value: object) -> str | None:
+    """Why a name will not do."""
+    if not isinstance(value, str) or not value.strip():
+        return "must not be empty"
+    if len(value) > LONGEST_NAME:
+        return f"must have at most {LONGEST_NAME} characters"
+    if not value.isprintable():
+        return "must hold printable characters only"
+    return None
+
+
+def _amount(most: int, *, whole: bool) -> Callable[[object], str | None]:
+    def problem(value: object) -> str | None:
+        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+            return "must be a whole number" if whole else "must be a number"
+        if not math.isfinite(value) or not 0 < value <= most:
+            return f"must be more than 0 and at most {most}"
+        return None
+
+    return problem
+
+
+RULES: Mapping[str, Callable[[object], str | None]] = {
+    "name": name_problem,
+    "bandwidth_mib_per_s": _amount(MOST_BANDWIDTH_MIB_PER_S, whole=False),
+    "storage_gib": _amount(MOST_STORAGE_GIB, whole=False),
+    "partitions": _amount(MOST_PARTITIONS, whole=True),
+}
+
+
+def check(members: Mapping[str, object]) -> None:
+    """Raises Invalid naming every member that breaks its rule."""
+    problems = [
+        FieldProblem(name, problem) for name, value in members.items() if (problem := RULES[name](value)) is not None
+    ]
+    if problems:
+        raise Invalid("; ".join(f"{problem.field} {problem.detail}" for problem in problems), errors=problems)

@@ -1,0 +1,51 @@
+"""Whitelists as tenants write them: lists of addresses and CIDR blocks. Pure.
+
+``[]`` is nobody. Everyone is ``0.0.0.0/0`` and ``::/0``, said explicitly. A single address is the block of that one.
+A block whose host bits are set (``10.0.0.1/8``) is refused: it is more often a wrong prefix length than a way of
+writing the larger network, and guessing the larger one would let strangers in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import ip_network
+
+from controlplane.core.errors import FieldProblem, Invalid
+
+MOST_ENTRIES = 512
+"""As CKafka's CreateTopicIpWhiteList."""
+
+
+def whitelist_parse(cidrs: Sequence[object], *, field: str) -> list[str]:
+    """The blocks in their one spelling, without repeats, in the order given. Raises Invalid naming every bad entry."""
+    if len(cidrs) > MOST_ENTRIES:
+        raise Invalid.field(field, f"has {len(cidrs)} entries; at most {MOST_ENTRIES} are allowed")
+    problems, blocks = [], []
+    for index, entry in enumerate(cidrs):
+        problem = _problem(entry)
+        if problem:
+            problems.append(FieldProblem(f"{field}.{index}", problem))
+        else:
+            blocks.append(str(ip_network(str(entry))))
+    if problems:
+        raise Invalid(f"{field}: {problems[0].detail}", errors=problems)
+    return list(dict.fromkeys(blocks))
+
+
+def _problem(entry: object) -> str | None:
+    if not isinstance(entry, str):
+        return "must be a string such as 10.1.0.0/16"
+    address, slash, length = entry.partition("/")
+    if slash and not (length.isascii() and length.isdigit()):
+        return f"{entry!r}: what follows the slash must be a prefix length"
+    if "%" in address:
+        return f"{entry!r}: an address with a zone cannot be matched"
+    try:
+        ip_network(entry)
+    except ValueError:
+        try:
+            wider = ip_network(entry, strict=False)
+        except ValueError:
+            return f"{entry!r} is neither an IPv4 nor an IPv6 block"
+        return f"{entry!r} has bits set beyond its prefix; did you mean {wider}?"
+    return None

@@ -1,0 +1,96 @@
+"""REST of topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.api import pagination
+from controlplane.kafka import selectors, services
+from controlplane.kafka.serializers import (
+    TopicChangeSerializer,
+    TopicCreateSerializer,
+    TopicPageSerializer,
+    TopicSerializer,
+    TopicSummarySerializer,
+    TopicWhitelistSerializer,
+)
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+TAGS = ["topics"]
+
+
+class TopicsApi(APIView):
+    """/api/v1/instances/{id}/topics."""
+
+    @extend_schema(responses=TopicPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """Topics of the instance by name, as the cluster has them at this moment."""
+        views = selectors.topic_list(organisation=request.user.organisation, instance_id=instance_id)
+        page, following = pagination.items_page(request, views, lambda view: view.topic.name)
+        return Response(pagination.body(TopicSummarySerializer(page, many=True).data, following))
+
+    @extend_schema(request=TopicCreateSerializer, responses={201: TopicSerializer}, tags=TAGS)
+    def post(self, request: Request, instance_id: str) -> Response:
+        """A new topic, ready for use when this answers."""
+        body = TopicCreateSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        view = services.topic_create(
+            organisation=request.user.organisation, actor=request.user.actor, instance_id=instance_id, **body.validated_data
+        )
+        return Response(TopicSerializer(view).data, status=201)
+
+
+class TopicApi(APIView):
+    """/api/v1/instances/{id}/topics/{topic}."""
+
+    @extend_schema(responses=TopicSerializer, tags=TAGS)
+    def get(self, request: Request, instance_id: str, topic: str) -> Response:
+        """A topic with each partition's leader, replicas and in-sync replicas."""
+        view = selectors.topic_get(organisation=request.user.organisation, instance_id=instance_id, name=topic)
+        return Response(TopicSerializer(view).data)
+
+    @extend_schema(request=TopicChangeSerializer, responses=TopicSerializer, tags=TAGS)
+    def patch(self, request: Request, instance_id: str, topic: str) -> Response:
+        """More partitions, other config (null takes a member back to its default)."""
+        body = TopicChangeSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        view = services.topic_update(
+            organisation=request.user.organisation,
+            actor=request.user.actor,
+            instance_id=instance_id,
+            name=topic,
+            **body.validated_data,
+        )
+        return Response(TopicSerializer(view).data)
+
+    @extend_schema(responses={204: None}, tags=TAGS)
+    def delete(self, request: Request, instance_id: str, topic: str) -> Response:
+        """Delete a topic and its data."""
+        services.topic_delete(
+            organisation=request.user.organisation, actor=request.user.actor, instance_id=instance_id, name=topic
+        )
+        return Response(status=204)
+
+
+class TopicWhitelistApi(APIView):
+    """/api/v1/instances/{id}/topics/{topic}/whitelist."""
+
+    @extend_schema(request=TopicWhitelistSerializer, responses=TopicSerializer, tags=TAGS)
+    def put(self, request: Request, instance_id: str, topic: str) -> Response:
+        """Who may use this topic, among those who may connect; in force within 2 s."""
+        body = TopicWhitelistSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        view = services.topic_whitelist_set(
+            organisation=request.user.organisation,
+            actor=request.user.actor,
+            instance_id=instance_id,
+            name=topic,
+            cidrs=body.validated_data["cidrs"],
+        )
+        return Response(TopicSerializer(view).data)

@@ -1,0 +1,279 @@
+"""The door to the brokers' admin protocol: the one module of the control plane that imports confluent_kafka.
+
+It speaks on the internal listener, where names are physical, and signs in with the cluster secret. `admin()` gives this
+process's client, made at the first call and anew after a fork (librdkafka's threads do not survive one). Every call is
+bounded by TIMEOUT_S, and every failure is one of core.errors: `problem_of` is the one mapping. Texts from a broker are
+shown with the tenant's own topic name in them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+)
+from django.conf import settings
+
+from controlplane.clusters import coordination, zookeeper
+from controlplane.core.errors import (
+    AlreadyExists,
+    ClusterUnavailable,
+    Conflict,
+    Invalid,
+    LimitReached,
+    NotFound,
+    SluiceError,
+    Unsupported,
+)
+from quota.contracts.instance import address_text
+from quota.contracts.namespace import split_physical
+
+TIMEOUT_S = 10.0
+USER = "cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition as the cluster shows it."""
+
+    partition: int
+    leader: int | None  # broker id
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A topic's partitions, by number."""
+
+    name: str  # physical
+    partitions: tuple[Partition, ...]
+
+    @property
+    def replicas(self) -> int:
+        """All replicas of all partitions: what is counted against an instance's partitions."""
+        return sum(len(partition.replicas) for partition in self.partitions)
+
+
+class Admin(Protocol):
+    """What this service asks of the cluster. Names are physical; every call may raise ClusterUnavailable."""
+
+    def layouts(self) -> list[Layout]:
+        """Every topic of the cluster, by name."""
+        ...
+
+    def layout(self, name: str) -> Layout | None:
+        """One topic; None if there is none."""
+        ...
+
+    def create(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
+        """Raises AlreadyExists, Invalid, LimitReached."""
+        ...
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Topics that are gone already are no error."""
+        ...
+
+    def grow(self, name: str, partitions: int) -> None:
+        """Raise the number of partitions. Raises NotFound, Invalid, Unsupported."""
+        ...
+
+    def config(self, name: str) -> dict[str, str]:
+        """What was set for this topic. Raises NotFound."""
+        ...
+
+    def config_set(self, name: str, changes: Mapping[str, str | None]) -> None:
+        """Set members; None takes one back to its default. Raises NotFound, Invalid, Unsupported."""
+        ...
+
+
+class KafkaAdmin:
+    """The real one."""
+
+    def __init__(self, bootstrap: str, secret: str) -> None:
+        self._client = AdminClient(
+            {
+                "bootstrap.servers": bootstrap,
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": USER,
+                "sasl.password": secret,
+                "client.id": "sluice-controlplane",
+                "socket.timeout.ms": int(TIMEOUT_S * 1000),
+                "reconnect.backoff.max.ms": 1000,
+                "log_level": 2,  # a broker that is away is normal here, and is reported by the call that meets it
+            }
+        )
+
+    def layouts(self) -> list[Layout]:
+        """See Admin."""
+        try:
+            topics = self._client.list_topics(timeout=TIMEOUT_S).topics
+        except KafkaException as error:
+            raise problem_of(error.args[0], "") from error
+        return [
+            Layout(
+                name,
+                tuple(
+                    Partition(
+                        number,
+                        partition.leader if partition.leader >= 0 else None,
+                        tuple(partition.replicas),
+                        tuple(partition.isrs),
+                    )
+                    for number, partition in sorted(topic.partitions.items())
+                ),
+            )
+            for name, topic in sorted(topics.items())
+            if topic.error is None
+        ]
+
+    def layout(self, name: str) -> Layout | None:
+        """See Admin."""
+        futures = self._client.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT_S)
+        try:
+            described = _result(futures[name], name)
+        except NotFound:
+            return None
+        partitions = (
+            Partition(
+                partition.id,
+                partition.leader.id if partition.leader else None,
+                tuple(node.id for node in partition.replicas),
+                tuple(node.id for node in partition.isr),
+            )
+            for partition in described.partitions
+        )
+        return Layout(name, tuple(sorted(partitions, key=lambda partition: partition.partition)))
+
+    def create(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
+        """See Admin."""
+        topic = NewTopic(
+            name, num_partitions=partitions, replication_factor=replication_factor, config=dict(config)
+        )
+        futures = self._client.create_topics(
+            [topic], operation_timeout=TIMEOUT_S / 2, request_timeout=TIMEOUT_S
+        )
+        _result(futures[name], name)
+
+    def delete(self, names: Sequence[str]) -> None:
+        """See Admin."""
+        if not names:
+            return
+        futures = self._client.delete_topics(
+            list(names), operation_timeout=TIMEOUT_S / 2, request_timeout=TIMEOUT_S
+        )
+        for name, future in futures.items():
+            try:
+                _result(future, name)
+            except NotFound:
+                continue
+
+    def grow(self, name: str, partitions: int) -> None:
+        """See Admin."""
+        futures = self._client.create_partitions(
+            [NewPartitions(name, partitions)], operation_timeout=TIMEOUT_S / 2, request_timeout=TIMEOUT_S
+        )
+        _result(futures[name], name)
+
+    def config(self, name: str) -> dict[str, str]:
+        """See Admin."""
+        resource = ConfigResource(ConfigResource.Type.TOPIC, name)
+        futures = self._client.describe_configs([resource], request_timeout=TIMEOUT_S)
+        entries = _result(next(iter(futures.values())), name)
+        own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+        return {
+            key: entry.value
+            for key, entry in sorted(entries.items())
+            if entry.source in (own, ConfigSource.DYNAMIC_TOPIC_CONFIG) and entry.value is not None
+        }
+
+    def config_set(self, name: str, changes: Mapping[str, str | None]) -> None:
+        """See Admin."""
+        entries = [
+            ConfigEntry(
+                key,
+                value,
+                incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
+            )
+            for key, value in changes.items()
+        ]
+        resource = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=entries)
+        futures = self._client.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)
+        _result(next(iter(futures.values())), name)
+
+
+_REFUSALS: Mapping[int, tuple[type[SluiceError], str]] = {
+    KafkaError.TOPIC_ALREADY_EXISTS: (AlreadyExists, "topic_exists"),
+    KafkaError.UNKNOWN_TOPIC_OR_PART: (NotFound, "topic_not_found"),
+    KafkaError.TOPIC_EXCEPTION: (Invalid, "invalid_topic"),
+    KafkaError.INVALID_PARTITIONS: (Invalid, "invalid_partitions"),
+    KafkaError.INVALID_REPLICATION_FACTOR: (Invalid, "invalid_replication_factor"),
+    KafkaError.INVALID_REPLICA_ASSIGNMENT: (Invalid, "invalid_replication_factor"),
+    KafkaError.INVALID_CONFIG: (Invalid, "invalid_config"),
+    KafkaError.INVALID_REQUEST: (Invalid, "invalid"),
+    KafkaError.POLICY_VIOLATION: (LimitReached, "limit_reached"),
+    KafkaError.REASSIGNMENT_IN_PROGRESS: (Conflict, "reassignment_in_progress"),
+    KafkaError.UNSUPPORTED_VERSION: (Unsupported, "unsupported"),
+    KafkaError._UNSUPPORTED_FEATURE: (Unsupported, "unsupported"),  # noqa: SLF001  # librdkafka's local codes begin so
+    KafkaError._INVALID_ARG: (Invalid, "invalid"),  # noqa: SLF001
+    KafkaError._UNKNOWN_TOPIC: (NotFound, "topic_not_found"),  # noqa: SLF001
+}
+
+
+def problem_of(error: KafkaError, physical: str) -> SluiceError:
+    """The answer for a Kafka error about a topic. Whatever is not a refusal means that the cluster cannot answer now."""
+    text = str(error.str()) or error.name()
+    owned = split_physical(physical)
+    if owned:
+        text = text.replace(physical, owned[1])
+    if error.code() not in _REFUSALS:
+        return ClusterUnavailable(f"the cluster cannot do this now ({error.name()})")
+    kind, code = _REFUSALS[error.code()]
+    if kind is Unsupported:
+        text = "this cluster's release does not support it"
+    return kind(text, code=code)
+
+
+def _result(future: Future[Any], name: str) -> Any:
+    try:
+        return future.result(timeout=TIMEOUT_S + 2)
+    except FutureTimeoutError as error:
+        raise ClusterUnavailable("the cluster does not answer") from error
+    except KafkaException as error:
+        raise problem_of(error.args[0], name) from error
+
+
+_clients: dict[int, tuple[str, KafkaAdmin]] = {}  # by process id, with the addresses it was made for
+_lock = threading.Lock()
+
+
+def admin() -> Admin:
+    """This process's client. Raises ClusterUnavailable where no broker is registered."""
+    brokers = coordination.live_brokers(zookeeper.tree())
+    if not brokers:
+        raise ClusterUnavailable("no broker is running")
+    secret = settings.ENVIRONMENT.secret("cluster_secret")
+    if secret is None:
+        raise ClusterUnavailable("the cluster secret is not known to this process")
+    bootstrap = ",".join(address_text((broker.host, broker.port)) for broker in brokers)
+    with _lock:
+        made_for, client = _clients.get(os.getpid(), ("", None))
+        if client is None or made_for != bootstrap:
+            client = KafkaAdmin(bootstrap, secret)
+            _clients[os.getpid()] = (bootstrap, client)
+    return client

@@ -1,0 +1,40 @@
+"""Reading topics, within an organisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from controlplane.instances.selectors import instance_get
+from controlplane.kafka import topics
+from controlplane.kafka.topics import Topic
+
+if TYPE_CHECKING:
+    from controlplane.instances.models import Instance
+    from controlplane.tenants.models import Organisation
+
+
+@dataclass(frozen=True, slots=True)
+class TopicView:
+    """A topic with what the control plane adds to it."""
+
+    topic: Topic
+    whitelist: list[str] | None  # None: as the instance
+    config: dict[str, str] | None = None  # None: not asked for
+
+
+def topic_list(*, organisation: Organisation, instance_id: str) -> list[TopicView]:
+    """All topics, by name. Raises NotFound, ClusterUnavailable."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    return [_view(instance, topic) for topic in topics.list_all(instance.id)]
+
+
+def topic_get(*, organisation: Organisation, instance_id: str, name: str) -> TopicView:
+    """One topic with its config. Raises NotFound, ClusterUnavailable."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    topic = topics.get(instance.id, name)
+    return _view(instance, topic, topics.config(instance.id, name))
+
+
+def _view(instance: Instance, topic: Topic, config: dict[str, str] | None = None) -> TopicView:
+    return TopicView(topic, instance.topic_whitelists.get(topic.name), config)

@@ -1,0 +1,103 @@
+"""Topics as JSON. `partitions` is a number wherever it stands; each partition's leader and replicas are beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from controlplane.api.serializers import CidrsField, StrictCharField, StrictIntegerField, StrictSerializer
+from controlplane.kafka.services import DEFAULT_PARTITIONS, DEFAULT_REPLICATION_FACTOR
+
+MOST_PARTITIONS = 3000
+MOST_REPLICAS = 9
+MOST_CONFIG = 100
+
+
+@extend_schema_field(OpenApiTypes.OBJECT)
+class ConfigField(serializers.Field):  # type: ignore[type-arg]
+    """Names and values as Kafka has them: text. Numbers and booleans are taken as their text."""
+
+    def __init__(self, *, nullable: bool = False, **options: Any) -> None:
+        super().__init__(**options)
+        self._nullable = nullable  # null in a PATCH takes a member back to its default
+
+    def to_internal_value(self, data: Any) -> dict[str, str | None]:
+        """Checked data."""
+        if not isinstance(data, dict) or len(data) > MOST_CONFIG:
+            raise serializers.ValidationError(f"must be an object of at most {MOST_CONFIG} members")
+        return {self._text(name): self._value(name, value) for name, value in data.items()}
+
+    def to_representation(self, value: dict[str, str]) -> dict[str, str]:
+        """As it is."""
+        return value
+
+    def _value(self, name: str, value: Any) -> str | None:
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, str | int | float):
+            return self._text(str(value))
+        if value is None and self._nullable:
+            return None
+        raise serializers.ValidationError({name: ["must be text, a number or a boolean"]})
+
+    def _text(self, text: str) -> str:
+        if not text.isprintable() or len(text) > 1000:
+            raise serializers.ValidationError("names and values must be printable and at most 1000 characters long")
+        return text
+
+
+class TopicCreateSerializer(StrictSerializer):
+    """POST."""
+
+    name = StrictCharField(max_length=1000)  # the name's own rule says more clearly what is wrong
+    partitions = StrictIntegerField(min_value=1, max_value=MOST_PARTITIONS, default=DEFAULT_PARTITIONS)
+    replication_factor = StrictIntegerField(min_value=1, max_value=MOST_REPLICAS, default=DEFAULT_REPLICATION_FACTOR)
+    config = ConfigField(required=False)
+
+
+class TopicChangeSerializer(StrictSerializer):
+    """PATCH."""
+
+    partitions = StrictIntegerField(min_value=1, max_value=MOST_PARTITIONS, required=False)
+    config = ConfigField(required=False, nullable=True)
+
+
+class TopicWhitelistSerializer(StrictSerializer):
+    """PUT of a topic's whitelist."""
+
+    cidrs = CidrsField(allow_null=True, help_text="[] lets nobody use it; null: whoever may connect")
+
+
+class PartitionSerializer(serializers.Serializer[Any]):
+    """One partition."""
+
+    partition = serializers.IntegerField()
+    leader = serializers.IntegerField(allow_null=True, help_text="broker id; null while there is none")
+    replicas = serializers.ListField(child=serializers.IntegerField())
+    isr = serializers.ListField(child=serializers.IntegerField(), help_text="in-sync replicas")
+
+
+class TopicSummarySerializer(serializers.Serializer[Any]):
+    """A topic in a list."""
+
+    name = serializers.CharField(source="topic.name")
+    partitions = serializers.IntegerField(source="topic.partitions")
+    replication_factor = serializers.IntegerField(source="topic.replication_factor")
+    whitelist = serializers.ListField(child=serializers.CharField(), allow_null=True, help_text="null: as the instance")
+
+
+class TopicSerializer(TopicSummarySerializer):
+    """A topic."""
+
+    config = ConfigField(help_text="what was set for this topic")
+    partition_details = PartitionSerializer(source="topic.layout", many=True)
+
+
+class TopicPageSerializer(serializers.Serializer[Any]):
+    """A page of topics."""
+
+    items = TopicSummarySerializer(many=True)
+    next = serializers.CharField(allow_null=True)

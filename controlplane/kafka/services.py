@@ -1,0 +1,125 @@
+"""Changing topics on a tenant's behalf: the cluster does it, this adds whose it is, the limit, and the audit trail.
+
+The cluster decides in the end; the limit on partitions is checked here as well, because the internal listener speaks
+for the cluster and not for the tenant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from controlplane.core import audit
+from controlplane.core.errors import AlreadyExists, Conflict, Invalid, LimitReached
+from controlplane.instances import services as instances
+from controlplane.instances.models import Instance, InstanceState
+from controlplane.instances.selectors import instance_get
+from controlplane.kafka import topics
+from controlplane.kafka.selectors import TopicView, topic_get
+from quota.contracts.namespace import topic_name_problem
+
+if TYPE_CHECKING:
+    from controlplane.tenants.models import Organisation
+
+DEFAULT_PARTITIONS = 3
+DEFAULT_REPLICATION_FACTOR = 3
+
+
+def topic_create(
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    name: str,
+    partitions: int = DEFAULT_PARTITIONS,
+    replication_factor: int = DEFAULT_REPLICATION_FACTOR,
+    config: Mapping[str, str] | None = None,
+) -> TopicView:
+    """Make a topic. Raises Invalid, AlreadyExists, LimitReached, Conflict, ClusterUnavailable."""
+    instance = _running(organisation, instance_id)
+    problem = topic_name_problem(name)
+    if problem:
+        raise Invalid.field("name", problem)
+    _check_limit(instance, adding=partitions * replication_factor, creating=name)
+    topics.create(
+        instance.id, name, partitions=partitions, replication_factor=replication_factor, config=config or {}
+    )
+    detail = {"partitions": partitions, "replication_factor": replication_factor, "config": dict(config or {})}
+    _audit(organisation, actor, "topic.create", instance, name, detail)
+    return topic_get(organisation=organisation, instance_id=instance_id, name=name)
+
+
+def topic_update(
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    name: str,
+    partitions: int | None = None,
+    config: Mapping[str, str | None] | None = None,
+) -> TopicView:
+    """Add partitions, set config. Raises NotFound, Invalid, LimitReached, Unsupported, ClusterUnavailable."""
+    instance = _running(organisation, instance_id)
+    if partitions is None and not config:
+        raise Invalid("nothing to change: give partitions, config or both")
+    topic = topics.get(instance.id, name)
+    if partitions is not None and partitions < topic.partitions:
+        raise Invalid.field("partitions", f"the topic has {topic.partitions}; partitions cannot be taken away")
+    if config:
+        topics.config_set(instance.id, name, config)
+    if partitions is not None and partitions > topic.partitions:
+        _check_limit(instance, adding=(partitions - topic.partitions) * topic.replication_factor)
+        topics.grow(instance.id, name, partitions)
+    detail = {"partitions": partitions, "config": dict(config or {})}
+    _audit(organisation, actor, "topic.update", instance, name, detail)
+    return topic_get(organisation=organisation, instance_id=instance_id, name=name)
+
+
+def topic_delete(*, organisation: Organisation, actor: str, instance_id: str, name: str) -> None:
+    """Delete a topic, its data and its whitelist. Raises NotFound, Conflict, ClusterUnavailable."""
+    instance = _running(organisation, instance_id)
+    topics.delete(instance.id, name)
+    _audit(organisation, actor, "topic.delete", instance, name, {})
+    if name in instance.topic_whitelists:
+        instances.instance_topic_whitelist_set(
+            organisation=organisation, actor=actor, instance_id=instance_id, topic=name, cidrs=None
+        )
+
+
+def topic_whitelist_set(
+    *, organisation: Organisation, actor: str, instance_id: str, name: str, cidrs: Sequence[object] | None
+) -> TopicView:
+    """Who may use a topic, from now on; None: whoever may connect. Raises NotFound, Invalid, ClusterUnavailable."""
+    instance = _running(organisation, instance_id)
+    topics.get(instance.id, name)
+    instances.instance_topic_whitelist_set(
+        organisation=organisation, actor=actor, instance_id=instance_id, topic=name, cidrs=cidrs
+    )
+    return topic_get(organisation=organisation, instance_id=instance_id, name=name)
+
+
+def _running(organisation: Organisation, instance_id: str) -> Instance:
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    if instance.state != InstanceState.RUNNING:
+        raise Conflict(f"the instance is {instance.state}, not running", code="instance_not_running")
+    return instance
+
+
+def _check_limit(instance: Instance, *, adding: int, creating: str | None = None) -> None:
+    existing = topics.list_all(instance.id)
+    if creating is not None and any(topic.name == creating for topic in existing):
+        raise AlreadyExists(f"there is a topic {creating}", code="topic_exists")
+    used = sum(topic.replicas for topic in existing)
+    if used + adding > instance.partitions:
+        raise LimitReached(
+            f"the instance has {instance.partitions} partitions, replicas included: "
+            f"{used} are used and {adding} more are asked for"
+        )
+
+
+def _audit(
+    organisation: Organisation, actor: str, action: str, instance: Instance, name: str, detail: dict[str, object]
+) -> None:
+    audit.record(
+        organisation=organisation, actor=actor, action=action, target=f"{instance.id}/{name}", detail=detail
+    )

@@ -1,0 +1,131 @@
+"""Django's settings. What differs between installations comes from the environment: see env.py."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from django.core.management.utils import get_random_secret_key
+
+from controlplane.env import ROOT, Environment
+
+ENVIRONMENT = Environment.read(os.environ)
+
+DEBUG = ENVIRONMENT.debug
+# A key of its own per process when none is given: sessions then do not outlive it, but none can be forged.
+SECRET_KEY = ENVIRONMENT.secret_key or ENVIRONMENT.secret("django_secret_key") or get_random_secret_key()
+ALLOWED_HOSTS = list(ENVIRONMENT.allowed_hosts)
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "controlplane.core",
+    "controlplane.accounts",
+    "controlplane.tenants",
+    "controlplane.clusters",
+    "controlplane.instances",
+    "controlplane.console",
+    "controlplane.stack",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "controlplane.urls"
+WSGI_APPLICATION = "controlplane.wsgi.application"
+APPEND_SLASH = False  # a redirect turns a POST into a GET
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {"context_processors": ["django.template.context_processors.request"]},
+    }
+]
+
+DATABASES: dict[str, dict[str, Any]] = {"default": ENVIRONMENT.database()}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_USER_MODEL = "accounts.User"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+STATIC_URL = "static/"
+WHITENOISE_USE_FINDERS = True  # no collectstatic step before the first start
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SESSION_COOKIE_HTTPONLY = True
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["controlplane.accounts.authentication.ApiKeyAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["controlplane.accounts.permissions.RolePermission"],
+    "DEFAULT_PARSER_CLASSES": ["controlplane.api.parsers.BoundedJSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "controlplane.api.negotiation.AlwaysJSON",
+    "DEFAULT_SCHEMA_CLASS": "controlplane.api.schema.ProblemAwareSchema",
+    "EXCEPTION_HANDLER": "controlplane.api.problems.exception_handler",
+    "UNAUTHENTICATED_USER": None,
+}
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Sluice",
+    "DESCRIPTION": "Kafka as a multi-tenant managed service. Sizes and rates are named with their units; "
+    "errors are application/problem+json with a stable `code`.",
+    "VERSION": "1.0.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "SERVE_AUTHENTICATION": [],
+    "SERVE_PERMISSIONS": [],
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "OperationStateEnum": "controlplane.core.models.OperationState",
+        "StepStateEnum": "controlplane.core.models.StepState",
+        "InstanceStateEnum": "controlplane.instances.models.InstanceState",
+    },
+}
+
+CELERY_BROKER_URL = ENVIRONMENT.redis_url
+CELERY_RESULT_BACKEND = None
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True  # a killed worker's message is delivered again; operations are claimed from the database
+CELERY_TASK_DEFAULT_QUEUE = "sluice"
+CELERY_WORKER_CONCURRENCY = ENVIRONMENT.workers
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# Short: a message is only a wake-up, and a web request must not wait for a Redis that is away.
+CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 1, "socket_timeout": 5, "max_retries": 0}
+CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULE_FILENAME = str(ENVIRONMENT.stack_dir / "beat-schedule")
+CELERY_BEAT_SCHEDULE = {
+    # Each message expires before the next two are due, so that a worker that was away does not find a heap of them.
+    "offer operations": {"task": "core.operations_offer", "schedule": 2.0, "options": {"expires": 4}},
+    "reconcile instances": {"task": "instances.reconcile", "schedule": 5.0, "options": {"expires": 10}},
+    "prune changes": {"task": "instances.changes_prune", "schedule": 300.0, "options": {"expires": 300}},
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+    "loggers": {"kazoo": {"level": "WARNING"}, "django.request": {"level": "ERROR"}},
+}
+
+PROJECT_ROOT = ROOT

@@ -1,0 +1,45 @@
+"""Organisations and memberships."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+
+
+class Role(models.TextChoices):
+    """What a member may do. The table of what each role allows is in services."""
+
+    OWNER = "owner"  # everything, and the members themselves
+    MEMBER = "member"  # everything about instances and topics
+    VIEWER = "viewer"  # looks, changes nothing
+
+
+class Organisation(models.Model):
+    """A tenant: what instances, keys and bills belong to."""
+
+    id = models.CharField(primary_key=True, max_length=32)
+    name = models.CharField(max_length=128, unique=True)
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Membership(models.Model):
+    """One person in one organisation. Not behind the tenant scope: it is what the scope is decided by."""
+
+    organisation = models.ForeignKey(Organisation, models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=16, choices=Role, default=Role.MEMBER)
+
+    class Meta:
+        """A person has one role in an organisation."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["organisation", "user"], name="one_role_per_member")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} is {self.role} of {self.organisation}"

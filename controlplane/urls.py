@@ -1,0 +1,49 @@
+"""Every route of the site."""
+
+from __future__ import annotations
+
+from django.urls import path, register_converter
+from django.urls.converters import StringConverter
+from drf_spectacular.views import SpectacularAPIView
+
+from controlplane.accounts import api as accounts
+from controlplane.api import problems
+from controlplane.console import views as console
+from controlplane.core import api as core
+from controlplane.instances import api as instances
+from controlplane.kafka import api as kafka
+
+
+class IdConverter(StringConverter):
+    """Ids as core/ids.py makes them; anything else is no address of ours."""
+
+    regex = "[a-z]{2,4}-[a-z0-9]{8,12}"
+
+
+register_converter(IdConverter, "id")
+
+V1 = "api/v1"
+INSTANCE = f"{V1}/instances/<id:instance_id>"
+TOPIC = f"{INSTANCE}/topics/<str:topic>"
+
+urlpatterns = [
+    path("", console.landing),
+    path("health", core.health),
+    path(f"{V1}/schema", SpectacularAPIView.as_view(), name="schema"),
+    path(f"{V1}/me", accounts.CallerApi.as_view()),
+    path(f"{V1}/api-keys", accounts.ApiKeysApi.as_view()),
+    path(f"{V1}/api-keys/<id:key_id>", accounts.ApiKeyApi.as_view()),
+    path(f"{V1}/operations", core.OperationsApi.as_view()),
+    path(f"{V1}/operations/<id:operation_id>", core.OperationApi.as_view()),
+    path(f"{V1}/instances", instances.InstancesApi.as_view()),
+    path(INSTANCE, instances.InstanceApi.as_view()),
+    path(f"{INSTANCE}/whitelist", instances.InstanceWhitelistApi.as_view()),
+    path(f"{INSTANCE}/allocation", instances.InstanceAllocationApi.as_view()),
+    path(f"{INSTANCE}/topics", kafka.TopicsApi.as_view()),
+    path(TOPIC, kafka.TopicApi.as_view()),
+    path(f"{TOPIC}/whitelist", kafka.TopicWhitelistApi.as_view()),
+]
+
+handler400 = problems.bad_request
+handler404 = problems.not_found
+handler500 = problems.server_error

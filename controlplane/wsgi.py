@@ -1,0 +1,10 @@
+"""The web process: ``granian --interface wsgi controlplane.wsgi:application``."""
+
+from __future__ import annotations
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+application = get_wsgi_application()
