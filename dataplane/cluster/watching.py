@@ -1,0 +1,65 @@
+"""Following something in ZooKeeper: read, tell, wait for the watch, read again.
+
+Level-triggered: a follower is told the present state after every change, never the change itself, so nothing is missed
+when several changes fall into one reading, or when the session was lost in between (watches fire then, too).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dataplane.doors import Loop, NoNodeError, ZooKeeper, ZooKeeperError
+from dataplane.tasks import Future, Task
+
+RETRY_S = 0.2
+
+
+def sleep(loop: Loop, seconds: float) -> Future[None]:
+    """A future that is resolved that much later."""
+    future: Future[None] = Future()
+    loop.call_later(seconds, lambda: future.resolve(None))
+    return future
+
+
+class ChildrenWatch:
+    """Calls `changed` with the sorted names below a path, now and after every change; a missing node has none."""
+
+    def __init__(self, loop: Loop, zookeeper: ZooKeeper, path: str, changed: Callable[[list[str]], None]) -> None:
+        self._loop = loop
+        self._zookeeper = zookeeper
+        self._path = path
+        self._changed = changed
+        self._task: Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin. The first call comes after one round trip."""
+        if self._task is None:
+            self._task = Task(self._follow(), f"watch {self._path}")
+
+    def stop(self) -> None:
+        """No further call."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _follow(self) -> None:
+        while True:
+            fired: Future[None] = Future()
+            try:
+                names = await self._read(fired)
+            except ZooKeeperError:
+                await sleep(self._loop, RETRY_S)
+                continue
+            if names is not None:
+                self._changed(names)
+                await fired
+
+    async def _read(self, fired: Future[None]) -> list[str] | None:
+        """Names, with a watch set; None where the node appeared between two reads."""
+
+        def watch() -> None:
+            fired.resolve(None)
+
+        try:
+            return await self._zookeeper.children(self._path, watch)
+        except NoNodeError:
+            return [] if await self._zookeeper.exists(self._path, watch) is None else None
