@@ -1,0 +1,324 @@
+"""One replica of a partition on this broker: its role, what it knows of the others, and what is committed.
+
+Vocabulary. LEO: log end offset, the offset the next batch gets. ISR: the replicas that have what the leader has, as the
+controller last confirmed. High watermark: every offset below it is on all of the ISR: it is committed, consumers may
+see it, and no election from the ISR loses it.
+
+Rules, and the losses they rule out:
+
+* The high watermark is the smallest LEO of the *maximal* ISR, and only moves forward while we lead. Maximal: while a
+  change of the ISR is proposed and not confirmed, the larger of the two counts, since either may be in force (KIP-497).
+* It also waits for a live replica that is about to join. Under steady load a follower's LEO is always a little behind a
+  high watermark that runs with the leader, and it would never be let in.
+* Only bytes that are in the file count: the log's end moves in `Log.commit`.
+* A follower may join when its LEO has reached the high watermark *and* the offset at which our epoch began: before that
+  nobody knows that it holds what the former leader committed.
+* A new leader knows nothing of its followers (LEO -1) until they fetch in its epoch, and writes its epoch durably
+  before the first batch of it (KIP-101).
+
+No clock and no I/O here besides the log; seconds of monotonic time are arguments called `now`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.control import AlterPartitionResponsePartitionData, LeaderAndIsrPartitionState
+
+if TYPE_CHECKING:
+    from dataplane.replication.waiting import AckWaiter, ReadWaiter
+    from dataplane.storage.log import Log
+
+UNKNOWN_OFFSET = -1
+NO_LEADER = -1
+_NEVER = float("-inf")
+_MAX_SIZES = 1_000
+
+_GIVE_UP = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
+"""The controller refused, and says that it has changed nothing: the old ISR is in force."""
+_OUTDATED = frozenset(
+    {
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.NEW_LEADER_ELECTED,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INVALID_REQUEST,
+    }
+)
+"""We are behind: what is in force comes with the next LeaderAndIsr. Until then the larger ISR keeps counting."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRules:
+    """What all partitions of a broker have in common."""
+
+    broker_id: int
+    lag_time_max_s: float
+    is_alive: Callable[[int], bool]
+    """Whether a broker is registered, as far as we know: a dead one neither joins an ISR nor is waited for."""
+
+
+class RemoteReplica:
+    """What the leader knows of a follower. Times are seconds of the leader's monotonic clock."""
+
+    __slots__ = ("_fetched_at", "_leader_end_at_fetch", "broker_epoch", "broker_id", "caught_up_at", "log_end_offset")
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self.reset(_NEVER)
+
+    def reset(self, caught_up_at: float) -> None:
+        """A new epoch of ours begins: its log is unknown again."""
+        self.log_end_offset = UNKNOWN_OFFSET
+        self.broker_epoch = -1
+        self.caught_up_at = caught_up_at
+        self._fetched_at = _NEVER
+        self._leader_end_at_fetch = 0
+
+    def fetched(self, offset: int, leader_end: int, now: float, broker_epoch: int) -> None:
+        """It asks for `offset`, so it has everything below. Reaching what was our end at its last fetch also counts as
+        being caught up, as of that fetch: else nobody keeps up with a leader that is written to all the time."""
+        if offset >= leader_end:
+            self.caught_up_at = now
+        elif offset >= self._leader_end_at_fetch:
+            self.caught_up_at = max(self.caught_up_at, self._fetched_at)
+        self.log_end_offset = offset
+        self.broker_epoch = broker_epoch
+        self._fetched_at = now
+        self._leader_end_at_fetch = leader_end
+
+    def is_caught_up(self, leader_end: int, now: float, lag_time_max_s: float) -> bool:
+        """Whether it has everything, or had not long ago."""
+        return self.log_end_offset == leader_end or now - self.caught_up_at <= lag_time_max_s
+
+
+class Partition:
+    """See the module. Waiters hang here so that an idle partition costs nothing; `waiting` and `manager` own them."""
+
+    __slots__ = (
+        "_by_id",
+        "_maximal_isr",
+        "_remotes",
+        "_rules",
+        "_sizes",
+        "ack_waiters",
+        "appended_bytes",
+        "committed_bytes",
+        "counted_bytes",
+        "dirty",
+        "epoch_start_offset",
+        "high_watermark",
+        "index",
+        "instance_key",
+        "is_leader",
+        "is_offline",
+        "isr",
+        "leader_epoch",
+        "leader_high_watermark",
+        "leader_id",
+        "log",
+        "max_message_bytes",
+        "min_insync_replicas",
+        "partition_epoch",
+        "proposed_isr",
+        "read_waiters",
+        "replica_waiters",
+        "replicas",
+        "topic",
+        "topic_id",
+        "turn_end_calls",
+    )
+
+    def __init__(self, topic: str, index: int, topic_id: UUID, log: Log, rules: ReplicaRules) -> None:
+        self.topic = topic
+        self.index = index
+        self.topic_id = topic_id
+        self.log = log
+        self._rules = rules
+        self.is_leader = False
+        self.is_offline = False  # the log failed: no more reads and writes until the broker starts anew
+        self.leader_id = NO_LEADER
+        self.leader_epoch = -1
+        self.partition_epoch = -1
+        self.epoch_start_offset = UNKNOWN_OFFSET
+        self.replicas: tuple[int, ...] = ()
+        self.isr: tuple[int, ...] = ()
+        self.proposed_isr: tuple[int, ...] | None = None
+        self._maximal_isr: tuple[int, ...] = ()
+        self._remotes: tuple[RemoteReplica, ...] = ()
+        self._by_id: dict[int, RemoteReplica] = {}
+        self.high_watermark = log.start_offset
+        self.leader_high_watermark = -1  # as the leader's last answer said; ours follows when the bytes are here
+        self.min_insync_replicas = 1
+        self.max_message_bytes = 2**31 - 1
+        self.instance_key: str | None = None
+        self.counted_bytes = 0  # of the log, as last added to the instance's storage
+        self.dirty = False  # something is staged, or waits for the turn's commit
+        self.turn_end_calls: list[Callable[[ErrorCode], None]] = []
+        self.ack_waiters: deque[AckWaiter] = deque()
+        self.read_waiters: dict[ReadWaiter, None] = {}
+        self.replica_waiters: dict[ReadWaiter, None] = {}
+        # Bytes committed are counted by remembering the byte count at each end of the log that is not committed yet.
+        self.appended_bytes = 0
+        self.committed_bytes = 0
+        self._sizes: deque[tuple[int, int]] = deque()
+
+    def __repr__(self) -> str:
+        role = "leader" if self.is_leader else f"follower of {self.leader_id}"
+        return f"<{self.topic}-{self.index} {role} epoch {self.leader_epoch} isr {self.isr} hw {self.high_watermark}>"
+
+    # --- roles --------------------------------------------------------------------------------------------------------
+
+    def make_leader(self, state: LeaderAndIsrPartitionState, now: float) -> bool:
+        """Lead from here on. Returns whether the high watermark moved (it does when we are the whole ISR).
+
+        Raises OSError where the epoch cannot be written: then nothing has changed.
+        """
+        if state.leader_epoch > self.leader_epoch or not self.is_leader:
+            self.log.epochs.assign(state.leader_epoch, self.log.end_offset)
+            self.epoch_start_offset = self.log.end_offset
+        if not self.is_leader:
+            self._forget_sizes()
+        self._adopt(state)
+        self.is_leader = True
+        remotes = []
+        for broker_id in state.replicas:
+            if broker_id != self._rules.broker_id:
+                remote = self._by_id.get(broker_id) or RemoteReplica(broker_id)
+                remote.reset(now if broker_id in state.isr else _NEVER)
+                remotes.append(remote)
+        self._remotes = tuple(remotes)
+        self._by_id = {remote.broker_id: remote for remote in remotes}
+        return self.advance(now)
+
+    def make_follower(self, state: LeaderAndIsrPartitionState) -> None:
+        """Follow `state.leader`. Its log decides what of ours is kept: the fetcher truncates where epochs differ."""
+        self._adopt(state)
+        self.is_leader = False
+        self._remotes = ()
+        self._by_id = {}
+        self.leader_high_watermark = -1
+        self._forget_sizes()
+
+    def adopt_isr(self, isr: tuple[int, ...], partition_epoch: int) -> None:
+        """The controller's latest word within the epoch."""
+        self.isr = self._maximal_isr = isr
+        self.partition_epoch = partition_epoch
+        self.proposed_isr = None
+
+    def _adopt(self, state: LeaderAndIsrPartitionState) -> None:
+        self.leader_id = state.leader
+        self.leader_epoch = state.leader_epoch
+        self.replicas = state.replicas
+        self.adopt_isr(state.isr, state.partition_epoch)
+
+    # --- what is committed --------------------------------------------------------------------------------------------
+
+    def remote(self, broker_id: int) -> RemoteReplica | None:
+        """A follower, where we lead and it is one."""
+        return self._by_id.get(broker_id)
+
+    def update_follower(self, broker_id: int, offset: int, now: float, broker_epoch: int = -1) -> bool:
+        """A follower fetched from `offset`. Returns whether the high watermark moved."""
+        remote = self._by_id.get(broker_id)
+        if remote is None:
+            return False
+        before = remote.log_end_offset
+        remote.fetched(offset, self.log.end_offset, now, broker_epoch)
+        return offset != before and self.advance(now)
+
+    def appended(self, size: int, now: float) -> bool:
+        """The log's end moved by a commit of `size` bytes. Returns whether the high watermark moved."""
+        self.appended_bytes += size
+        if len(self._sizes) >= _MAX_SIZES:
+            self._sizes.pop()  # coarser from here on: nothing is committed for long, and this must not grow with it
+        self._sizes.append((self.log.end_offset, self.appended_bytes))
+        return self.advance(now)
+
+    def advance(self, now: float) -> bool:
+        """Move the high watermark as far as it may go. Returns whether it moved. For a leader."""
+        lowest = self.log.end_offset
+        for remote in self._remotes:
+            if remote.log_end_offset < lowest and (
+                remote.broker_id in self._maximal_isr or self._is_about_to_join(remote, now)
+            ):
+                lowest = remote.log_end_offset
+        return lowest > self.high_watermark and self._move(lowest)
+
+    def follow_high_watermark(self) -> bool:
+        """A follower's high watermark: the leader's, as far as our log goes. Returns whether it moved."""
+        offset = min(self.leader_high_watermark, self.log.end_offset)
+        return offset > self.high_watermark and self._move(offset)
+
+    def truncated(self) -> None:
+        """The log was cut or reset: the high watermark cannot be outside it."""
+        self.high_watermark = max(self.log.start_offset, min(self.high_watermark, self.log.end_offset))
+        self.leader_high_watermark = -1
+
+    def _move(self, offset: int) -> bool:
+        self.high_watermark = offset
+        sizes = self._sizes
+        while sizes and sizes[0][0] <= offset:
+            self.committed_bytes = sizes.popleft()[1]
+        return True
+
+    def _forget_sizes(self) -> None:
+        self._sizes.clear()
+        self.committed_bytes = self.appended_bytes
+
+    def _is_about_to_join(self, remote: RemoteReplica, now: float) -> bool:
+        rules = self._rules
+        return (
+            remote.log_end_offset >= 0
+            and rules.is_alive(remote.broker_id)
+            and remote.is_caught_up(self.log.end_offset, now, rules.lag_time_max_s)
+        )
+
+    # --- the ISR ------------------------------------------------------------------------------------------------------
+
+    def isr_with(self, broker_id: int) -> tuple[int, ...] | None:
+        """The ISR to propose because of a follower's progress; None where it may not join, or has."""
+        remote = self._by_id.get(broker_id)
+        if remote is None or self.proposed_isr is not None or broker_id in self.isr:
+            return None
+        has_all = remote.log_end_offset >= max(self.high_watermark, self.epoch_start_offset)
+        return (*self.isr, broker_id) if has_all and self._rules.is_alive(broker_id) else None
+
+    def isr_without_laggards(self, now: float) -> tuple[int, ...] | None:
+        """The ISR to propose because of the time that has passed; None where everybody keeps up."""
+        if not self.is_leader or self.proposed_isr is not None:
+            return None
+        end, limit = self.log.end_offset, self._rules.lag_time_max_s
+        laggards = [r.broker_id for r in self._remotes if r.broker_id in self.isr and not r.is_caught_up(end, now, limit)]
+        return tuple(b for b in self.isr if b not in laggards) if laggards else None
+
+    def propose(self, isr: tuple[int, ...]) -> None:
+        """A change is on its way to the controller. Until it is decided, whoever is in either ISR counts."""
+        self.proposed_isr = isr
+        self._maximal_isr = isr if len(isr) > len(self.isr) else self.isr
+
+    def isr_answered(self, data: AlterPartitionResponsePartitionData) -> bool:
+        """The controller's answer to our proposal. Returns whether to ask again."""
+        code = data.error_code
+        if self.proposed_isr is None or not self.is_leader:
+            return False
+        if code == ErrorCode.NONE:
+            if data.leader_epoch == self.leader_epoch and data.partition_epoch > self.partition_epoch:
+                self.adopt_isr(data.isr, data.partition_epoch)
+            elif data.leader_epoch == self.leader_epoch and data.partition_epoch == self.partition_epoch:
+                self.adopt_isr(self.isr, self.partition_epoch)  # it was so already
+            return False
+        if code in _GIVE_UP:
+            self.adopt_isr(self.isr, self.partition_epoch)
+            return False
+        return code not in _OUTDATED
+
+    def has_enough_replicas(self) -> bool:
+        """Whether acks=all may be acknowledged: by the confirmed ISR, not by one that is only proposed."""
+        return len(self.isr) >= self.min_insync_replicas

@@ -1,0 +1,66 @@
+"""The server's end of an internal listener, as small as can be: SASL/PLAIN, then one function per API key.
+
+A handler gets the decoded request and the version, and returns the answer or a future of it; answers leave in the order
+of the requests. What the broker itself serves is `dataplane.network`; this is for tests of its clients.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from dataplane.doors import Connection, Loop
+from dataplane.protocol.api import ApiKey
+from dataplane.protocol.headers import RequestHeader, decode_request, encode_frame, parse_request_header
+from dataplane.protocol.messages.security import SaslAuthenticateResponse, SaslHandshakeResponse
+from dataplane.tasks import Future, resolved
+
+Handler = Callable[[Any, int], Any]
+
+
+class BrokerServer:
+    """Listens at (host, port) and serves the handlers."""
+
+    def __init__(self, loop: Loop, host: str, port: int, secret: str, handlers: dict[int, Handler]) -> None:
+        self.secret = secret
+        self.handlers = handlers
+        self.logins = 0
+        self.listener = loop.listen(host, port, lambda connection: _Served(self, connection))
+
+
+class _Served:
+    def __init__(self, server: BrokerServer, connection: Connection) -> None:
+        self._server, self._connection = server, connection
+        self._authenticated = False
+        self._answers: deque[tuple[RequestHeader, Future[Any]]] = deque()
+
+    def frame(self, frame: memoryview) -> None:
+        header = parse_request_header(frame)
+        request = decode_request(header, frame)
+        answer = self._answer(header, request)
+        future = answer if isinstance(answer, Future) else resolved(answer)
+        self._answers.append((header, future))
+        future.then(lambda _: self._flush())
+
+    def closed(self, reason: str) -> None:
+        pass
+
+    def _answer(self, header: RequestHeader, request: Any) -> Any:
+        if header.api_key == ApiKey.SASL_HANDSHAKE:
+            return SaslHandshakeResponse(mechanisms=("PLAIN",))
+        if header.api_key == ApiKey.SASL_AUTHENTICATE:
+            self._authenticated = request.auth_bytes == b"\0cluster\0" + self._server.secret.encode()
+            self._server.logins += self._authenticated
+            return SaslAuthenticateResponse(error_code=0 if self._authenticated else 58)
+        if not self._authenticated:
+            self._connection.close()
+            return Future()
+        return self._server.handlers[header.api_key](request, header.api_version)
+
+    def _flush(self) -> None:
+        while self._answers and self._answers[0][1].done:
+            header, future = self._answers.popleft()
+            api = header.api
+            assert api is not None
+            self._connection.send(encode_frame(api, header.api_version, header.correlation_id, future.result()))

@@ -1,0 +1,474 @@
+"""The network and clock doors without a network and a clock: many hosts in one process, on virtual time, from a seed.
+
+    network = VirtualNetwork(seed=7)
+    a, b = network.loop("a"), network.loop("b")        # each is a doors.Loop
+    b.listen("b", 9092, accept); a.connect("b", 9092, opened, failed)
+    network.run_for(1.5)                               # seconds of virtual time; returns at once
+
+What it is faithful to: frames are cut from a byte stream; a host works in turns (everything that arrived while it was
+busy is handled together, then its turn-end callbacks run, then what was sent leaves); the memory of a frame is
+overwritten when the turn ends; a stream keeps its order, whatever the latencies; a close arrives after what was sent
+before it; `closed` is called exactly once on each side.
+
+Faults: `cut` and `heal` a pair of hosts, both ways or one (what is sent meanwhile arrives after the healing, as TCP's
+retransmission would have it; connections to be opened time out), `crash` a host (its peers see a reset, its timers and
+callbacks are gone; `loop(name)` then gives a new life), `pause` and `resume` it (SIGSTOP).
+
+Every delivery is mixed into `digest`, so two runs of a seed can be compared. An exception in any callback ends the run.
+"""
+
+from __future__ import annotations
+
+import heapq
+import struct
+import zlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from dataplane.doors import Buffer, Callback, Connection, FileRange, FrameProtocol
+
+CONNECT_TIMEOUT_S = 5.0
+WALL_CLOCK_START_MS = 1_700_000_000_000
+MAX_FRAME_BYTES = 100 * 2**20
+
+
+class VirtualClock:
+    """Time that moves when the network says so."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now_ms(self) -> int:
+        return WALL_CLOCK_START_MS + int(self.seconds * 1000)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+class VirtualTimer:
+    def __init__(self, callback: Callback) -> None:
+        self.callback: Callback | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+@dataclass
+class VirtualListener:
+    loop: VirtualLoop
+    address: tuple[str, int]
+    accept: Callable[[Connection], FrameProtocol | None]
+
+    def close(self) -> None:
+        if self.loop.network.listeners.get(self.address) is self:
+            del self.loop.network.listeners[self.address]
+
+
+class VirtualNetwork:
+    """All hosts, what is under way between them, and the one queue of events."""
+
+    def __init__(
+        self, seed: int = 0, *, latency_s: tuple[float, float] = (0.0001, 0.001), turn_s: float = 0.00005
+    ) -> None:
+        self.random = Random(seed)
+        self.clock = VirtualClock()
+        self.latency_s = latency_s
+        self.turn_s = turn_s
+        self.listeners: dict[tuple[str, int], VirtualListener] = {}
+        self.digest = 0
+        self.deliveries = 0
+        self._events: list[tuple[float, int, Callback]] = []
+        self._serial = 0
+        self._hosts: dict[str, VirtualLoop] = {}
+        self._cut: dict[tuple[str, str], list[Callback]] = {}
+        self._next_port = 40_000
+
+    # --- driving ------------------------------------------------------------------------------------------------------
+
+    def loop(self, host: str) -> VirtualLoop:
+        """The loop of a host; a new one where there is none, or where it crashed."""
+        loop = self._hosts.get(host)
+        if loop is None or loop.crashed:
+            loop = self._hosts[host] = VirtualLoop(self, host)
+        return loop
+
+    def run_for(self, seconds: float) -> None:
+        """Let that much time pass."""
+        end = self.clock.seconds + seconds
+        while self._events and self._events[0][0] <= end:
+            self._step()
+        self.clock.seconds = end
+
+    def run_until(self, condition: Callable[[], bool], within_s: float = 60.0) -> None:
+        """Run until the condition holds (looked at after each event). Raises TimeoutError."""
+        end = self.clock.seconds + within_s
+        while not condition():
+            if not self._events or self._events[0][0] > end:
+                raise TimeoutError(f"not within {within_s} s of virtual time: {condition}")
+            self._step()
+
+    def _step(self) -> None:
+        when, _, callback = heapq.heappop(self._events)
+        self.clock.seconds = max(self.clock.seconds, when)
+        callback()
+
+    def at(self, when: float, callback: Callback) -> None:
+        """Run at a moment of virtual time; in order of scheduling where moments are equal."""
+        self._serial += 1
+        heapq.heappush(self._events, (when, self._serial, callback))
+
+    def latency(self) -> float:
+        return self.random.uniform(*self.latency_s)
+
+    def record(self, *facts: object) -> None:
+        """Mix into the digest what happened, and when."""
+        self.deliveries += 1
+        self.digest = zlib.crc32(repr((round(self.clock.seconds, 9), facts)).encode(), self.digest)
+
+    def free_port(self) -> int:
+        self._next_port += 1
+        return self._next_port
+
+    # --- faults -------------------------------------------------------------------------------------------------------
+
+    def cut(self, a: str, b: str, *, both_ways: bool = True) -> None:
+        """From now on nothing that `a` sends reaches `b` (and, both ways, the reverse)."""
+        self._cut.setdefault((a, b), [])
+        if both_ways:
+            self._cut.setdefault((b, a), [])
+
+    def heal(self, a: str, b: str) -> None:
+        """What was held back arrives, in order."""
+        for pair in ((a, b), (b, a)):
+            for deliver in self._cut.pop(pair, []):
+                deliver()
+
+    def heal_all(self) -> None:
+        for a, b in list(self._cut):
+            self.heal(a, b)
+
+    def carry(self, a: str, b: str, deliver: Callback) -> None:
+        """Do it now, or when the cut between the hosts is healed."""
+        held = self._cut.get((a, b))
+        if held is None:
+            deliver()
+        else:
+            held.append(deliver)
+
+    def is_cut(self, a: str, b: str) -> bool:
+        return (a, b) in self._cut or (b, a) in self._cut
+
+    def crash(self, host: str) -> None:
+        """SIGKILL: nothing of the host runs again; its peers' connections are reset."""
+        loop = self._hosts[host]
+        loop.crashed = True
+        for listener in [x for x in self.listeners.values() if x.loop is loop]:
+            listener.close()
+        for connection in loop.connections:
+            connection.reset_peer()
+
+    def pause(self, host: str) -> None:
+        """SIGSTOP: its sockets stay open, it does nothing; its timers are late."""
+        self._hosts[host].paused = True
+
+    def resume(self, host: str) -> None:
+        loop = self._hosts[host]
+        loop.paused = False
+        loop.wake()
+
+
+class VirtualLoop:
+    """The loop of one host (`doors.Loop`)."""
+
+    def __init__(self, network: VirtualNetwork, host: str) -> None:
+        self.network = network
+        self.host = host
+        self.clock = network.clock
+        self.crashed = False
+        self.paused = False
+        self.connections: list[VirtualConnection] = []
+        self.turns = 0
+        self._inbox: deque[Callback] = deque()
+        self._turn_end: list[Callback] = []
+        self._unsent: list[VirtualConnection] = []
+        self._frames: list[bytearray] = []  # handed out in this turn
+        self._awake = False
+        self._busy_until = 0.0
+
+    # --- doors.Loop ---------------------------------------------------------------------------------------------------
+
+    def call_later(self, delay_s: float, callback: Callback) -> VirtualTimer:
+        timer = VirtualTimer(callback)
+
+        def ring() -> None:
+            if timer.callback is not None:
+                self.post(lambda: timer.callback and timer.callback())
+
+        self.network.at(self.clock.seconds + max(0.0, delay_s), ring)
+        return timer
+
+    def call_soon(self, callback: Callback) -> None:
+        self.post(callback)
+
+    def call_threadsafe(self, callback: Callback) -> None:
+        self.post(callback)
+
+    def at_turn_end(self, callback: Callback) -> None:
+        self._turn_end.append(callback)
+        self.wake()  # called from outside of a turn (by a test), it gets one
+
+    def listen(
+        self, host: str, port: int, accept: Callable[[Connection], FrameProtocol | None]
+    ) -> VirtualListener:
+        address = (host, port or self.network.free_port())
+        if address in self.network.listeners:
+            raise OSError(98, "Address already in use")
+        listener = self.network.listeners[address] = VirtualListener(self, address, accept)
+        return listener
+
+    def connect(
+        self, host: str, port: int, opened: Callable[[Connection], FrameProtocol], failed: Callable[[str], None]
+    ) -> Callback:
+        attempt = _Attempt(self, (host, port), opened, failed)
+        attempt.begin()
+        return attempt.give_up
+
+    # --- turns --------------------------------------------------------------------------------------------------------
+
+    def post(self, callback: Callback) -> None:
+        """Have it run in the host's next turn."""
+        if not self.crashed:
+            self._inbox.append(callback)
+            self.wake()
+
+    def wake(self) -> None:
+        if not self._awake and not self.crashed:
+            self._awake = True
+            self.network.at(max(self.clock.seconds, self._busy_until), self._turn)
+
+    def _turn(self) -> None:
+        if self.crashed or self.paused:
+            self._awake = False
+            return
+        self.turns += 1
+        for _ in range(len(self._inbox)):
+            self._inbox.popleft()()
+        while self._turn_end or self._unsent:
+            callbacks, self._turn_end = self._turn_end, []
+            for callback in callbacks:
+                callback()
+            unsent, self._unsent = self._unsent, []
+            for connection in unsent:
+                connection.flush()
+        for memory in self._frames:
+            memory[:] = b"\xdd" * len(memory)
+        self._frames.clear()
+        self._awake = False  # only now: what was posted during the turn waits until the host is free again
+        self._busy_until = self.clock.seconds + self.network.turn_s
+        if self._inbox:
+            self.wake()
+
+    def will_send(self, connection: VirtualConnection) -> None:
+        self._unsent.append(connection)
+        self.wake()
+
+    def lend(self, frame: bytes) -> memoryview:
+        """A frame's memory for the length of this turn."""
+        memory = bytearray(frame)
+        self._frames.append(memory)
+        return memoryview(memory)
+
+
+class VirtualConnection:
+    """One end of a stream (`doors.Connection`)."""
+
+    def __init__(self, loop: VirtualLoop, local: tuple[str, int], peer: tuple[str, int]) -> None:
+        self.loop = loop
+        self.network = loop.network
+        self.local, self.peer = local, peer
+        self.other: VirtualConnection
+        self.protocol: FrameProtocol | None = None
+        self.is_open = True
+        self._out: list[Buffer | FileRange] = []
+        self._stream = bytearray()
+        self._arrives_at = 0.0
+        self._paused = False
+        self._held: deque[Callback] = deque()
+        self._closing = False
+        loop.connections.append(self)
+
+    # --- sending ------------------------------------------------------------------------------------------------------
+
+    def send(self, parts: Sequence[Buffer | FileRange]) -> None:
+        if self.is_open and parts:
+            if not self._out:
+                self.loop.will_send(self)
+            self._out.extend(parts)
+
+    def queued_bytes(self) -> int:
+        return sum(part.size if hasattr(part, "size") else len(part) for part in self._out)
+
+    def flush(self) -> None:
+        if not self.is_open or not self._out:
+            return
+        data = b"".join(_bytes_of(part) for part in self._out)
+        self._out.clear()
+        other = self.other
+        self._transmit(lambda: other.loop.post(lambda: other.receive(data)))
+        if self._closing:
+            self._gone("closed here", tell="closed by the peer")
+
+    def _transmit(self, deliver: Callback) -> None:
+        """To the other host, after what was sent before."""
+        network = self.network
+        self._arrives_at = max(self._arrives_at, network.clock.seconds + network.latency())
+        network.at(self._arrives_at, lambda: network.carry(self.loop.host, self.other.loop.host, deliver))
+
+    # --- receiving ----------------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        if not self.is_open:
+            return
+        if self._paused:
+            self._held.append(lambda: self.receive(data))
+            return
+        self._stream += data
+        while self.is_open and not self._paused and (frame := self._next_frame()) is not None:
+            assert self.protocol is not None
+            self.network.record(self.peer, self.local, len(frame), zlib.crc32(frame))
+            self.protocol.frame(self.loop.lend(frame))
+
+    def _next_frame(self) -> bytes | None:
+        if len(self._stream) < 4:
+            return None
+        (size,) = struct.unpack_from(">i", self._stream)
+        if not 0 <= size <= MAX_FRAME_BYTES:
+            self._gone(f"a frame of {size} bytes", tell="closed by the peer")
+            return None
+        if len(self._stream) < 4 + size:
+            return None
+        frame = bytes(self._stream[4 : 4 + size])
+        del self._stream[: 4 + size]
+        return frame
+
+    def pause_reading(self) -> None:
+        self._paused = True
+
+    def resume_reading(self) -> None:
+        if self._paused:
+            self._paused = False
+            self.loop.post(self._catch_up)
+
+    def _catch_up(self) -> None:
+        self.receive(b"")
+        while self._held and not self._paused:
+            self._held.popleft()()
+
+    # --- ends ---------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        self._gone("closed here", tell="closed by the peer")
+
+    def close_after_send(self) -> None:
+        if self._out:
+            self._closing = True
+        else:
+            self.close()
+
+    def reset_peer(self) -> None:
+        """This end's host is gone."""
+        if self.is_open:
+            self.is_open = False
+            self._transmit(lambda: self.other.loop.post(lambda: self.other.peer_gone("reset by the peer")))
+
+    def peer_gone(self, reason: str) -> None:
+        if self._paused and reason != "reset by the peer":
+            self._held.append(lambda: self.peer_gone(reason))
+        else:
+            self._gone(reason, tell=None)
+
+    def _gone(self, reason: str, tell: str | None) -> None:
+        if not self.is_open:
+            return
+        self.is_open = False
+        self._out.clear()
+        self.loop.connections.remove(self)
+        if tell is not None:
+            self._transmit(lambda: self.other.loop.post(lambda: self.other.peer_gone(tell)))
+        if self.protocol is not None:
+            self.loop.at_turn_end(lambda: self.protocol.closed(reason))
+
+
+class _Attempt:
+    """A connection that is being opened."""
+
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        address: tuple[str, int],
+        opened: Callable[[Connection], FrameProtocol],
+        failed: Callable[[str], None],
+    ) -> None:
+        self._loop, self._network, self._address = loop, loop.network, address
+        self._opened, self._failed = opened, failed
+        self._decided = False
+
+    def begin(self) -> None:
+        timeout = self._network.clock.seconds + CONNECT_TIMEOUT_S
+        self._network.at(timeout, lambda: self._loop.post(lambda: self._fail("Connection timed out")))
+        self._network.at(self._network.clock.seconds + self._network.latency(), self._reach)
+
+    def give_up(self) -> None:
+        self._decided = True
+
+    def _reach(self) -> None:
+        if self._loop.crashed:
+            return
+        listener = self._network.listeners.get(self._address)
+        if listener is not None and self._network.is_cut(self._loop.host, listener.loop.host):
+            return  # nobody answers, until the timeout
+        if listener is None:
+            self._later(lambda: self._fail("Connection refused"))
+            return
+        local = (self._loop.host, self._network.free_port())
+        here = VirtualConnection(self._loop, local, self._address)
+        there = VirtualConnection(listener.loop, self._address, local)
+        here.other, there.other = there, here
+        listener.loop.post(lambda: self._accept(listener, there))
+        self._later(lambda: self._open(here))
+
+    def _later(self, callback: Callback) -> None:
+        self._network.at(self._network.clock.seconds + self._network.latency(), lambda: self._loop.post(callback))
+
+    def _accept(self, listener: VirtualListener, connection: VirtualConnection) -> None:
+        if not connection.is_open:
+            return
+        connection.protocol = listener.accept(connection)
+        if connection.protocol is None:
+            connection.close()
+
+    def _open(self, connection: VirtualConnection) -> None:
+        if self._decided:
+            connection.close()
+            return
+        self._decided = True
+        connection.protocol = self._opened(connection)
+        if not connection.is_open:  # reset before it was known here
+            connection.is_open = True
+            connection.loop.connections.append(connection)
+            connection._gone("reset by the peer", tell=None)
+
+    def _fail(self, reason: str) -> None:
+        if not self._decided:
+            self._decided = True
+            self._failed(reason)
+
+
+def _bytes_of(part: Buffer | FileRange) -> bytes:
+    if hasattr(part, "file"):
+        data = part.file.read(part.position, part.size)
+        assert len(data) == part.size, "the file is shorter than the range to be sent"
+        return data
+    return bytes(part)
