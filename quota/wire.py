@@ -10,6 +10,7 @@ A master that does not accept it closes the connection without an answer.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,16 +57,13 @@ class Decoder:
     """Cuts a byte stream into documents. After a WireError it is of no further use."""
 
     def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
-        self.max_frame_bytes = max_frame_bytes  # may be raised between two feeds
+        self.max_frame_bytes = max_frame_bytes  # may be raised between two documents
         self._buffer = bytearray()
 
-    def feed(self, data: bytes | memoryview) -> list[dict[str, Any]]:
-        """The documents that are complete now. Raises WireError."""
+    def feed(self, data: bytes | memoryview) -> Iterator[dict[str, Any]]:
+        """The documents that are complete now, one at a time: the limit may be raised between two. Raises WireError."""
         self._buffer += data
-        documents = []
-        while (document := self._next()) is not None:
-            documents.append(document)
-        return documents
+        return iter(self._next, None)  # until it answers None
 
     def _next(self) -> dict[str, Any] | None:
         if len(self._buffer) < LENGTH_BYTES:

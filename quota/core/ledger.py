@@ -17,7 +17,7 @@ Grants answer a report and name only instances that this broker leads something 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quota.contracts.grant import BLOCKED_STORAGE, Grant, Grants, InstanceGrant
 from quota.contracts.instance import InstanceSpec, InstanceState
@@ -118,14 +118,18 @@ class Ledger:
         return Grants(self.epoch, report.sequence, self.lease_ms, instances)
 
     def allocation(self, instance: str, direction: str, now: float) -> Allocation:
-        """How the rule divides one limit now; while learning, what *will* be granted. KeyError: no such instance."""
+        """What is granted of one limit now, to every leader. KeyError: no such instance.
+
+        While learning, an allocation of None under a limit means that the broker stands on its initial share.
+        """
         spec = self.specs[instance]
-        flows = [
-            _broker_flow(heard, instance, direction, silent=not self._fresh(heard, now))
-            for _, heard in sorted(self._heard.items())
-            if instance in heard.report.instances
-        ]
-        return allocate(limit_of(spec, direction), flows, spec.strategy)
+        heard = [each for _, each in sorted(self._heard.items()) if instance in each.report.instances]
+        flows = [_broker_flow(each, instance, direction, silent=not self._fresh(each, now)) for each in heard]
+        allocation = allocate(limit_of(spec, direction), flows, spec.strategy)
+        if not self.learning(now) or not allocation.limit_bytes_per_s:
+            return allocation
+        held = {each.report.broker: each.report.instances[instance].flow(direction).allocation for each in heard}
+        return _renewed(allocation, allocation.limit_bytes_per_s, held)
 
     def storage_used_bytes(self, instance: str) -> int:
         """Over all brokers, every replica counted."""
@@ -160,11 +164,6 @@ class Ledger:
         return InstanceGrant(produce, consume, self.storage_used_bytes(instance))
 
     def _grant(self, broker: int, instance: str, direction: str, now: float) -> Grant:
-        limit = limit_of(self.specs[instance], direction)
-        if limit and self.learning(now):
-            held = self._heard[broker].report.instances[instance].flow(direction).allocation
-            # Nothing held stays nothing held: None under a limit leaves the broker on its initial share.
-            return Grant(None if held is None else min(held, limit), Branch.LEARNING.value)
         share = self.allocation(instance, direction, now).share(broker)
         assert share is not None, "grants go to leaders only"
         return Grant(share.allocation_bytes_per_s, share.branch.value)
@@ -183,6 +182,16 @@ class Ledger:
 def limit_of(spec: InstanceSpec, direction: str) -> int | None:
     """What was bought in one direction, bytes/s."""
     return spec.limits.produce_bytes_per_s if direction == "produce" else spec.limits.consume_bytes_per_s
+
+
+def _renewed(allocation: Allocation, limit: int, held: Mapping[int, int | None]) -> Allocation:
+    """The same leaders with what they hold already, as far as the limit allows."""
+    shares = []
+    for share in allocation.shares:
+        amount = held[share.broker]
+        renewed = None if amount is None else min(amount, limit)
+        shares.append(replace(share, allocation_bytes_per_s=renewed, branch=Branch.LEARNING))
+    return Allocation(limit, Branch.LEARNING, tuple(shares))
 
 
 def _broker_flow(heard: Heard, instance: str, direction: str, *, silent: bool) -> BrokerFlow:

@@ -1,0 +1,119 @@
+"""``python -m quota master.toml``: one master, wired together. Runs until SIGTERM or SIGINT, then exits 0.
+
+Exit codes: 0 stopped as asked, 1 it cannot start (one sentence on stderr says why), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from quota.contracts.instance import address_text
+from quota.master.config import Config, ConfigError, load
+from quota.master.election import Election, Mastership
+from quota.master.server import HttpServer, ReportServer
+from quota.master.service import Service
+from quota.master.store import Store
+from quota.master.zookeeper import ZooKeeper
+
+Log = Callable[[str], None]
+
+
+class Master:
+    """The parts, and what connects them."""
+
+    def __init__(self, config: Config, log: Log) -> None:
+        self._config = config
+        self._log = log
+        now = asyncio.get_running_loop().time
+        self.service = Service(period_ms=config.period_ms, lease_ms=config.lease_ms, now=now)
+        self.zookeeper = ZooKeeper(config.zookeeper, chroot=config.chroot, session_timeout_ms=config.session_timeout_ms)
+        candidate = Mastership(config.id, address_text(config.report), f"http://{address_text(config.http)}", 0)
+        timeout_s = config.session_timeout_ms / 1000
+        self.election = Election(self.zookeeper, candidate, self, session_timeout_s=timeout_s, log=log)
+        self.reports = ReportServer(self.service, lambda: self.election.role, secret=config.secret, log=log)
+        self.http = HttpServer(self.service, self.election, now=now)
+        self.store = Store(
+            self.zookeeper, on_specs=self.service.set_specs, on_brokers=self.service.set_brokers, log=log
+        )
+
+    def won(self, epoch: int) -> None:
+        """The election's outcome."""
+        self.service.won(epoch)
+
+    def lost(self) -> None:
+        """The election's outcome: brokers are sent to the next master."""
+        self.service.lost()
+        self.reports.close_connections("")
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until `stop` is set. Raises OSError where an address cannot be listened on."""
+        await self.reports.start(*self._config.report)
+        await self.http.start(*self._config.http)
+        self._log(f"reports on {address_text(self._config.report)}, HTTP on {address_text(self._config.http)}")
+        self.zookeeper.start()
+        tasks = [asyncio.create_task(work) for work in (self.election.run(), self.store.run(), self._ticks())]
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait([stopping, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                if task.done():
+                    task.result()  # a bug: let it be seen, and let the supervisor start us again
+        finally:
+            await self._close([stopping, *tasks])
+
+    async def _ticks(self) -> None:
+        while True:
+            await asyncio.sleep(self._config.period_ms / 1000)
+            self.service.tick()
+
+    async def _close(self, tasks: Sequence[asyncio.Task[Any]]) -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.reports.stop()
+        self.http.stop()
+        await self.zookeeper.stop()
+
+
+async def serve(config: Config, log: Log) -> None:
+    """A master until a signal."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await Master(config, log).run(stop)
+    log("stopped")
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code."""
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m quota master.toml\n")
+        return 2
+    try:
+        config = load(Path(arguments[0]))
+    except ConfigError as error:
+        sys.stderr.write(f"master: {error}\n")
+        return 1
+
+    def log(line: str) -> None:
+        stamp = time.strftime("%H:%M:%S", time.gmtime())
+        sys.stderr.write(f"{stamp} master {config.id}: {line}\n")
+        sys.stderr.flush()
+
+    try:
+        asyncio.run(serve(config, log))
+    except OSError as error:
+        log(f"cannot listen: {error.strerror or error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,70 @@
+"""The master's configuration file.
+
+TOML::
+
+[master]
+id = 1
+report = "127.0.0.1:20021"            # brokers connect here
+http = "127.0.0.1:20031"              # the read API
+zookeeper = "127.0.0.1:20001"         # several with commas
+chroot = ""
+secrets_file = "/…/var/secrets.json"  # {"cluster_secret": …}
+session_timeout_ms = 2000
+period_ms = 1000
+lease_ms = 10000
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from quota.contracts.instance import ContractError, parse_address
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; the text is one sentence for the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What a master is told at start."""
+
+    id: int
+    report: tuple[str, int]
+    http: tuple[str, int]
+    zookeeper: str
+    secret: str = field(repr=False)
+    chroot: str = ""
+    session_timeout_ms: int = 2000
+    period_ms: int = 1000
+    lease_ms: int = 10_000
+
+
+def load(path: Path) -> Config:
+    """Read and check the file and the secret it points to. Raises ConfigError."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))["master"]
+        secret = json.loads(Path(table["secrets_file"]).read_text(encoding="utf-8"))["cluster_secret"]
+        config = Config(
+            id=int(table["id"]),
+            report=parse_address(table["report"]),
+            http=parse_address(table["http"]),
+            zookeeper=str(table["zookeeper"]),
+            secret=str(secret),
+            chroot=str(table.get("chroot", "")).rstrip("/"),
+            session_timeout_ms=int(table.get("session_timeout_ms", 2000)),
+            period_ms=int(table.get("period_ms", 1000)),
+            lease_ms=int(table.get("lease_ms", 10_000)),
+        )
+    except KeyError as error:
+        raise ConfigError(f"{path}: {error} is missing") from error
+    except (OSError, ValueError, ContractError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    if not config.secret:
+        raise ConfigError(f"{table['secrets_file']}: cluster_secret is empty")
+    if config.period_ms <= 0 or config.lease_ms < 3 * config.period_ms:
+        raise ConfigError(f"{path}: lease_ms must be at least 3 periods, and a period more than 0 ms")
+    return config

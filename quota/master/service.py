@@ -1,0 +1,61 @@
+"""The master without its sockets: a ledger for as long as it is active, and the answers that follow. No I/O.
+
+Brokers' reports are answered at once, from what all brokers last reported: a broker that starts throttling reports
+early, and has its new allocation a moment later. Once a period the ledger forgets who is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from quota.contracts.grant import Grants
+from quota.contracts.instance import InstanceSpec
+from quota.contracts.report import FlowReport
+from quota.core.ledger import Ledger
+
+
+class Service:
+    """Specs and brokers are kept while standing by too, so that a new mastership begins with them."""
+
+    def __init__(self, *, period_ms: int, lease_ms: int, now: Callable[[], float]) -> None:
+        self._period_ms = period_ms
+        self._lease_ms = lease_ms
+        self._now = now
+        self._specs: Mapping[str, InstanceSpec] = {}
+        self._brokers: Sequence[int] | None = None
+        self.ledger: Ledger | None = None
+        self.reports_total = 0
+
+    def won(self, epoch: int) -> None:
+        """A mastership begins, with an empty ledger."""
+        self.ledger = Ledger(epoch=epoch, now=self._now(), period_ms=self._period_ms, lease_ms=self._lease_ms)
+        self.ledger.set_specs(self._specs, self._now())
+        self.ledger.set_registered(self._brokers)
+
+    def lost(self) -> None:
+        """The mastership has ended: nothing more is granted."""
+        self.ledger = None
+
+    def set_specs(self, specs: Mapping[str, InstanceSpec]) -> None:
+        """All instances, as read from ZooKeeper."""
+        self._specs = specs
+        if self.ledger:
+            self.ledger.set_specs(specs, self._now())
+
+    def set_brokers(self, brokers: Sequence[int]) -> None:
+        """The registered brokers, as read from ZooKeeper."""
+        self._brokers = brokers
+        if self.ledger:
+            self.ledger.set_registered(brokers)
+
+    def report(self, report: FlowReport) -> Grants | None:
+        """The answer to a report; None where there is none to give (standing by, or the report is out of date)."""
+        if self.ledger is None or not self.ledger.report(report, self._now()):
+            return None
+        self.reports_total += 1
+        return self.ledger.grants(report.broker, self._now())
+
+    def tick(self) -> None:
+        """Once a period."""
+        if self.ledger:
+            self.ledger.tick(self._now())

@@ -1,0 +1,124 @@
+"""What the read API shows, as plain documents made from the ledger. No I/O.
+
+``/v1/instances/<id>/allocation``; all rates in bytes/s, null = unlimited::
+
+    {"instance": "ins-k3v9x2qa", "epoch": 3, "learning": false, "strategy": "ckafka",
+     "produce": {"limit": 5242880, "branch": "headroom", "brokers": [
+        {"broker": 1, "leaders": 2, "initial_share": 1747626, "flow": 1700000, "allocation": 3276800,
+         "branch": "headroom", "explanation": "broker 1 carries …"}]},
+     "consume": {…}, "storage_used_bytes": 987654321, "storage_limit_bytes": 10737418240, "storage_full": false,
+     "connections": 12}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from quota.contracts.report import DIRECTIONS
+from quota.core.explain import explain
+from quota.core.ledger import Ledger
+from quota.core.model import Allocation, Branch, Share
+
+
+def allocation_document(ledger: Ledger, instance: str, now: float) -> dict[str, Any]:
+    """One instance in full. KeyError: there is none of this id."""
+    spec = ledger.specs[instance]
+    return {
+        "instance": instance,
+        "epoch": ledger.epoch,
+        "learning": ledger.learning(now),
+        "strategy": spec.strategy,
+        **{direction: _direction(ledger, instance, direction, now) for direction in DIRECTIONS},
+        "storage_used_bytes": ledger.storage_used_bytes(instance),
+        "storage_limit_bytes": spec.limits.storage_bytes,
+        "storage_full": ledger.storage_full(instance),
+        "connections": ledger.connections(instance),
+    }
+
+
+def instances_document(ledger: Ledger, now: float) -> dict[str, Any]:
+    """All instances in short: limit, flow and branch per direction."""
+    return {
+        "epoch": ledger.epoch,
+        "learning": ledger.learning(now),
+        "brokers": list(ledger.reporting(now)),
+        "instances": [_short(ledger, instance, now) for instance in sorted(ledger.specs)],
+    }
+
+
+def metrics_text(ledger: Ledger | None, *, reports_total: int, now: float) -> str:
+    """Prometheus text format."""
+    lines = [
+        "# TYPE sluice_master_active gauge",
+        f"sluice_master_active {int(ledger is not None)}",
+        "# TYPE sluice_master_reports_total counter",
+        f"sluice_master_reports_total {reports_total}",
+    ]
+    if ledger is not None:
+        lines += [
+            "# TYPE sluice_master_epoch gauge",
+            f"sluice_master_epoch {ledger.epoch}",
+            "# TYPE sluice_master_reporting_brokers gauge",
+            f"sluice_master_reporting_brokers {len(ledger.reporting(now))}",
+            "# TYPE sluice_master_storage_used_bytes gauge",
+        ]
+        lines += [
+            f'sluice_master_storage_used_bytes{{instance="{instance}"}} {ledger.storage_used_bytes(instance)}'
+            for instance in sorted(ledger.specs)
+        ]
+        lines += ["# TYPE sluice_master_flow_bytes_per_second gauge", *_samples(ledger, "flow", now)]
+        lines += ["# TYPE sluice_master_allocation_bytes_per_second gauge", *_samples(ledger, "allocation", now)]
+    return "\n".join(lines) + "\n"
+
+
+def _samples(ledger: Ledger, name: str, now: float) -> Iterator[str]:
+    for instance in sorted(ledger.specs):
+        for direction in DIRECTIONS:
+            for share in ledger.allocation(instance, direction, now).shares:
+                value = share.flow_bytes_per_s if name == "flow" else _in_force(share)
+                labels = f'instance="{instance}",direction="{direction}",broker="{share.broker}"'
+                yield f"sluice_master_{name}_bytes_per_second{{{labels}}} {'+Inf' if value is None else value}"
+
+
+def _short(ledger: Ledger, instance: str, now: float) -> dict[str, Any]:
+    document: dict[str, Any] = {"instance": instance}
+    for direction in DIRECTIONS:
+        allocation = ledger.allocation(instance, direction, now)
+        document[direction] = {
+            "limit": allocation.limit_bytes_per_s,
+            "branch": allocation.branch.value,
+            "flow": sum(share.flow_bytes_per_s for share in allocation.shares),
+        }
+    document["storage_used_bytes"] = ledger.storage_used_bytes(instance)
+    document["storage_full"] = ledger.storage_full(instance)
+    document["connections"] = ledger.connections(instance)
+    return document
+
+
+def _direction(ledger: Ledger, instance: str, direction: str, now: float) -> dict[str, Any]:
+    allocation = ledger.allocation(instance, direction, now)
+    return {
+        "limit": allocation.limit_bytes_per_s,
+        "branch": allocation.branch.value,
+        "brokers": [_broker(direction, allocation, share) for share in allocation.shares],
+    }
+
+
+def _broker(direction: str, allocation: Allocation, share: Share) -> dict[str, Any]:
+    return {
+        "broker": share.broker,
+        "leaders": share.leaders,
+        "initial_share": share.initial_bytes_per_s,
+        "flow": share.flow_bytes_per_s,
+        "allocation": _in_force(share),
+        "branch": share.branch.value,
+        "explanation": explain(direction, allocation, share.broker),
+    }
+
+
+def _in_force(share: Share) -> int | None:
+    """While learning, a broker that holds nothing stands on its initial share."""
+    if share.branch is Branch.LEARNING and share.allocation_bytes_per_s is None:
+        return share.initial_bytes_per_s
+    return share.allocation_bytes_per_s

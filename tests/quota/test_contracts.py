@@ -1,0 +1,134 @@
+"""The contracts between the planes, pinned by golden JSON: a change of bytes is a change of contract."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from quota.contracts.applied import Applied, AppliedInstance
+from quota.contracts.grant import Grant, Grants, InstanceGrant
+from quota.contracts.instance import (
+    ContractError,
+    Endpoint,
+    InstanceSpec,
+    InstanceState,
+    Limits,
+    Route,
+    address_text,
+    parse_address,
+)
+from quota.contracts.report import Flow, FlowReport, InstanceReport
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "contracts"
+INSTANCE = "ins-k3v9x2qa"
+
+SPEC = InstanceSpec(
+    id=INSTANCE,
+    generation=7,
+    state=InstanceState.RUNNING,
+    limits=Limits(5_242_880, None, 10_737_418_240, 60, 0),
+    whitelist=("10.0.0.0/8", "fd00::/8"),
+    routes=(
+        Route(
+            "default",
+            {1: Endpoint(("127.0.0.1", 20100), ("kafka.example.com", 9092)), 10: Endpoint(("::1", 1), ("::1", 65535))},
+        ),
+        Route("public", {}, security="sasl_plaintext", proxy_protocol=True),
+    ),
+    topic_whitelists={"orders": ("10.1.2.3/32",), "nobody": ()},
+    brokers=(1, 2, 3),
+    strategy="bounded",
+    auto_create_topics=True,
+)
+REPORT = FlowReport(
+    broker=2,
+    boot="6f1c",
+    sequence=41,
+    period_ms=1000,
+    instances={
+        INSTANCE: InstanceReport(
+            produce=Flow(812_345, 120, 4096, 2, 1_747_626, "storage"),
+            consume=Flow(0, 0, 0, 2, None),
+            storage_bytes=123_456_789,
+            connections=12,
+        )
+    },
+)
+GRANTS = Grants(
+    epoch=3,
+    sequence=41,
+    lease_ms=10_000,
+    instances={
+        INSTANCE: InstanceGrant(
+            produce=Grant(1_747_626, "headroom", "storage"), consume=Grant(None, "unlimited"), storage_used_bytes=987
+        )
+    },
+)
+APPLIED = Applied("6f1c", {INSTANCE: AppliedInstance(7), "ins-aaaaaaaa": AppliedInstance(1, "port 20100 is taken")})
+
+CASES = {
+    "instance": (SPEC, InstanceSpec.from_json),
+    "report": (REPORT, lambda data: FlowReport.from_document(json.loads(data))),
+    "grants": (GRANTS, lambda data: Grants.from_document(json.loads(data))),
+    "applied": (APPLIED, Applied.from_json),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_value_is_written_as_the_golden_bytes_and_read_back_equal(name):
+    value, parse = CASES[name]
+    golden = (GOLDEN / f"{name}.json").read_bytes().rstrip(b"\n")
+    assert value.to_json() == golden
+    assert parse(golden) == value
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_newer_version_and_a_missing_member_are_refused_and_a_new_member_is_ignored(name):
+    value, parse = CASES[name]
+    document = json.loads(value.to_json())
+    assert parse(json.dumps({**document, "tomorrow": 1})) == value
+    with pytest.raises(ContractError, match="newer"):
+        parse(json.dumps({**document, "version": 2}))
+    for member in ("version", {"instance": "limits"}.get(name, "instances")):
+        with pytest.raises(ContractError, match=member):
+            parse(json.dumps({key: document[key] for key in document if key != member}))
+
+
+def test_a_report_of_an_earlier_writer_has_no_blocked_member():
+    document = json.loads(REPORT.to_json())
+    del document["instances"][INSTANCE]["produce"]["blocked"]
+    assert FlowReport.from_document(document).instances[INSTANCE].produce.blocked is None
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, "7", None, True])
+def test_a_report_holds_whole_numbers_only(value):
+    document = json.loads(REPORT.to_json())
+    document["instances"][INSTANCE]["consume"]["bytes"] = value
+    with pytest.raises(ContractError, match="bytes"):
+        FlowReport.from_document(document)
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, "7", True])
+def test_a_limit_is_null_or_a_whole_number(value):
+    document = json.loads(SPEC.to_json())
+    document["limits"]["storage_bytes"] = value
+    with pytest.raises(ContractError, match="storage_bytes"):
+        InstanceSpec.from_json(json.dumps(document).encode())
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"null", b"{}", b"\xff"])
+def test_what_is_no_document_is_a_contract_error(data):
+    for parse in (InstanceSpec.from_json, Applied.from_json):
+        with pytest.raises(ContractError):
+            parse(data)
+
+
+@pytest.mark.parametrize("address", [("127.0.0.1", 1), ("::1", 65535), ("a.example", 9092)])
+def test_an_address_comes_back_as_it_was(address):
+    assert parse_address(address_text(address)) == address
+
+
+@pytest.mark.parametrize("text", ["", "host", "host:", ":1", "host:0", "host:65536", "host:x", "host:-1"])
+def test_what_is_no_address_is_refused(text):
+    with pytest.raises(ContractError):
+        parse_address(text)
