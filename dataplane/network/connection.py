@@ -235,6 +235,8 @@ class SocketConnection:
         if not self._scheduled and not self._waits_to_send:
             self._scheduled = True
             self._loop.will_send(self)
+        elif self._queued > STOP_READING_ABOVE_BYTES and self._events & _IN:
+            self._listen_for()
 
     def queued_bytes(self) -> int:
         """What has not left yet."""

@@ -257,7 +257,13 @@ class EpollLoop:
         self.arena.reset()
 
     def close(self) -> None:
-        """Free the loop's own descriptors."""
+        """Close every socket that is still watched, and the loop's own descriptors. Only after `run` has returned."""
+        for handler in list(self._handlers.values()):
+            owner = getattr(handler, "__self__", None)
+            if isinstance(owner, (_Listener, SocketConnection)):
+                owner.close()
+            elif isinstance(owner, _Connecting):
+                owner.give_up()
         self._epoll.close()
         os.close(self._wake)
 

@@ -191,10 +191,10 @@ def test_buffers_and_file_ranges_leave_in_their_order(server, tmp_path, size):
 
 
 def test_a_slow_reader_gets_everything_in_the_end(server):
-    payload = os.urandom(2_000_000)
+    payload = os.urandom(300_000)
     one = server(lambda _: [payload])
     with one.connect() as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
         client.sendall(framed(b"go") * 5)
         for _ in range(5):
             assert read_exactly(client, len(payload)) == payload
