@@ -1,7 +1,7 @@
 # Sluice on one machine. `make help` lists what there is; `make up` is the beginning.
 
 PORT ?= 20000
-# The newest Python that every part has a wheel for comes first (Redis' has none for 3.13).
+# A Python the product supports; 3.12 first, because every part has a wheel for it.
 PYTHON ?= $(shell for p in python3.12 python3.11 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && { echo "$$p"; exit; }; \
 	done; echo python3)
@@ -49,6 +49,9 @@ lint: venv-develop
 pins:
 	uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --upgrade \
 		requirements/product.in --output-file requirements/product.txt
+	uv pip compile --quiet --no-header --generate-hashes --no-deps --upgrade \
+		--python-version 3.12 --python-platform x86_64-manylinux2014 --only-binary :all: \
+		requirements/redis.in --output-file requirements/redis.txt
 	uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --upgrade \
 		--constraint requirements/product.txt requirements/develop.in --output-file requirements/develop.txt
 

