@@ -98,7 +98,7 @@ def _control(layout: Layout, stores: Stores) -> Iterator[Program]:
     yield Program(
         "web",
         (*(PYTHON, "-m", "granian", "--interface", "wsgi", "--host", HOST, "--port", str(layout.base)),
-         *("--workers", "1", "--blocking-threads", "8", "--no-ws", "controlplane.wsgi:application")),
+         *("--workers", "1", "--blocking-threads", "4", "--no-ws", "controlplane.wsgi:application")),
         partial(serves_http, layout.url),
         needs,
         CONTROL,
@@ -107,7 +107,16 @@ def _control(layout: Layout, stores: Stores) -> Iterator[Program]:
     worker, beat = layout.log / "worker.log", layout.log / "beat.log"
     yield Program(
         "worker",
-        (*CELERY, "worker", "--loglevel", "INFO", "--hostname", f"worker-{layout.base}@%h"),
+        (
+            *CELERY,
+            "worker",
+            "--loglevel",
+            "INFO",
+            "--without-mingle",
+            "--without-gossip",
+            "--hostname",
+            f"worker-{layout.base}@%h",
+        ),
         log_says(worker, " ready."),
         needs,
         CONTROL,

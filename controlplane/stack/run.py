@@ -28,6 +28,7 @@ LOCK_PATIENCE_S = 15.0  # a warden needs up to 8 s to end what a killed supervis
 
 def run(base: int, directory: Path | None = None) -> int:
     """Run a stack until it is told to stop; the exit status."""
+    os.umask(0o077)  # logs, data and database of a stack are their owner's alone
     try:
         layout = Layout.of(base, directory)
         with _locked(layout) as lock_fd:
