@@ -1,0 +1,121 @@
+"""The master's read API, over loopback."""
+
+import asyncio
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from quota.master.election import Mastership, Role
+from quota.master.http import MAX_HEAD_BYTES
+from quota.master.server import HttpServer
+from quota.master.service import Service
+from tests.quota.samples import INSTANCE, flow, report, spec
+
+NOW = 100.0
+
+
+def ask(service, *requests, current=None):
+    """Status and body of raw requests."""
+
+    async def scenario():
+        election = SimpleNamespace(role=Role.ACTIVE, current=current)
+        server = HttpServer(service, election, now=lambda: NOW)
+        port = await server.start("127.0.0.1", 0)
+        answers = [await raw(port, request) for request in requests]
+        server.stop()
+        return answers
+
+    async def raw(port, request):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(request)
+        data = await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+        head, _, body = data.partition(b"\r\n\r\n")
+        return int(head.split(b" ")[1]), body
+
+    return asyncio.run(scenario())
+
+
+def get(path):
+    return f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+
+
+@pytest.fixture
+def service():
+    clock = [0.0]
+    service = Service(period_ms=1000, lease_ms=10_000, now=lambda: clock[0])
+    service.set_specs({INSTANCE: spec()})
+    service.won(6)
+    clock[0] = NOW
+    service.report(report(1, flow(300), storage=40, connections=2))
+    service.report(report(2, flow(0), storage=2, connections=1))
+    return service
+
+
+def test_the_allocation_of_an_instance_has_every_figure_it_was_decided_from(service):
+    ((status, body),) = ask(service, get(f"/v1/instances/{INSTANCE}/allocation"))
+    document = json.loads(body)
+    assert status == 200
+    assert (document["storage_used_bytes"], document["connections"], document["epoch"]) == (42, 3, 6)
+    produce = document["produce"]
+    assert (produce["limit"], produce["branch"]) == (300, "headroom")
+    first = {key: produce["brokers"][0][key] for key in ("broker", "leaders", "initial_share", "flow", "allocation")}
+    assert first == {"broker": 1, "leaders": 2, "initial_share": 150, "flow": 300, "allocation": 300}
+    assert produce["brokers"][0]["explanation"].startswith("broker 1 carries 100 %")
+    assert [broker["allocation"] for broker in document["consume"]["brokers"]] == [150, 150]
+
+
+def test_the_list_has_every_instance_in_short(service):
+    ((status, body),) = ask(service, get("/v1/instances"))
+    document = json.loads(body)
+    assert (status, document["brokers"]) == (200, [1, 2])
+    assert document["instances"] == [
+        {
+            "instance": INSTANCE,
+            "produce": {"limit": 300, "branch": "headroom", "flow": 300},
+            "consume": {"limit": 300, "branch": "initial", "flow": 0},
+            "storage_used_bytes": 42,
+            "storage_full": False,
+            "connections": 3,
+        }
+    ]
+
+
+def test_health_and_metrics_of_an_active_master(service):
+    (health, metrics) = ask(service, get("/health"), get("/metrics"))
+    assert health[0] == 200
+    assert json.loads(health[1]) == {"role": "active", "epoch": 6, "learning": False, "brokers": [1, 2]}
+    lines = metrics[1].decode().splitlines()
+    assert "sluice_master_active 1" in lines
+    assert "sluice_master_reports_total 2" in lines
+    label = f'instance="{INSTANCE}",direction="produce",broker="1"'
+    assert f"sluice_master_allocation_bytes_per_second{{{label}}} 300" in lines
+    assert f"sluice_master_flow_bytes_per_second{{{label}}} 300" in lines
+
+
+def test_a_standby_answers_503_with_the_address_of_the_active_one(service):
+    service.lost()
+    current = Mastership(2, "127.0.0.1:1", "http://127.0.0.1:2", 7)
+    answers = ask(service, get("/health"), get("/v1/instances"), get("/metrics"), current=current)
+    for status, body in answers[:2]:
+        assert status == 503
+        assert json.loads(body) == {"role": "standby", "active": "http://127.0.0.1:2"}
+    assert (answers[2][0], "sluice_master_active 0" in answers[2][1].decode()) == (200, True)
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (get("/v1/instances/ins-aaaaaaaa/allocation"), 404),
+        (get("/"), 404),
+        (get("/v1/instances?short=1"), 200),
+        (get("//[/"), 400),
+        (b"POST /health HTTP/1.1\r\n\r\n", 405),
+        (b"hello\r\n\r\n", 400),
+        (b"GET /" + b"x" * 2 * MAX_HEAD_BYTES, 431),
+    ],
+)
+def test_other_requests_get_the_status_they_deserve(service, request_bytes, status):
+    ((answered, _),) = ask(service, request_bytes)
+    assert answered == status
