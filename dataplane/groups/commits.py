@@ -1,0 +1,94 @@
+"""OffsetCommit, decided: which offsets are appended, which are refused, and whose session the commit prolongs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dataplane.groups.model import GroupState, Member
+from dataplane.groups.offsets import TopicPartition, commit_problem
+from dataplane.groups.records import KeyValue, write_offset
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.group_records import OffsetCommitValue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dataplane.groups.settings import GroupSettings
+    from dataplane.groups.shard import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """One offset to commit. `timestamp_ms` -1 means now."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    timestamp_ms: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A request. A simple consumer has generation -1 and no member id. `retention_ms` -1 means the broker's."""
+
+    offsets: Mapping[TopicPartition, Offset]
+    generation: int = -1
+    member_id: str = ""
+    instance_id: str | None = None
+    retention_ms: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to append, for which keys; the errors known already; whose session begins anew."""
+
+    records: list[KeyValue]
+    keys: list[TopicPartition]
+    errors: dict[TopicPartition, ErrorCode]
+    heard_of: Member | None = None
+
+
+def plan(entry: Entry, ask: Commit, settings: GroupSettings, now_ms: int) -> Plan:
+    """Decide. Nothing changes yet."""
+    group = entry.group
+    problem = commit_problem(group, ask.generation, ask.member_id, ask.instance_id)
+    member = None
+    if problem in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS) and group.state is not GroupState.EMPTY:
+        member = group.members[ask.member_id]
+    if problem != ErrorCode.NONE:
+        return Plan([], [], dict.fromkeys(ask.offsets, problem), member)
+    longest = settings.offset_metadata_max_bytes
+    errors = {k: ErrorCode.OFFSET_METADATA_TOO_LARGE for k, o in ask.offsets.items() if len(o.metadata) > longest}
+    keys = [key for key in ask.offsets if key not in errors]
+    records = [write_offset(group.group_id, *key, _value(ask.offsets[key], ask.retention_ms, now_ms)) for key in keys]
+    return Plan(records, keys, errors, member)
+
+
+def _value(offset: Offset, retention_ms: int, now_ms: int) -> OffsetCommitValue:
+    return OffsetCommitValue(
+        offset=offset.offset,
+        leader_epoch=offset.leader_epoch,
+        metadata=offset.metadata,
+        commit_timestamp=now_ms if offset.timestamp_ms < 0 else offset.timestamp_ms,
+        expire_timestamp=-1 if retention_ms < 0 else now_ms + retention_ms,
+    )
+
+
+_TOLD = {
+    ErrorCode.NONE: ErrorCode.NONE,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+}
+
+
+def told(error: ErrorCode) -> ErrorCode:
+    """What a client is told of an error of the log."""
+    return _TOLD.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)

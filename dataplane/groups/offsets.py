@@ -1,0 +1,131 @@
+"""The offsets that a group has committed: who may commit, what is visible, what has expired.
+
+A commit is *pending* from the moment it is appended until it is committed; only then is it visible. Offsets expire
+(`offsets.retention`) 7 days after their group became empty; offsets of a simple consumer, which has no group, 7 days
+after their own commit; those of a topic that a living consumer group no longer subscribes to, likewise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.groups.model import Group, GroupState
+from dataplane.groups.state import generation_problem
+from dataplane.protocol.codec import decode
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
+from dataplane.protocol.primitives import DecodeError
+from quota.contracts.namespace import KEY_LENGTH, split_physical
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dataplane.protocol.messages.group_records import OffsetCommitValue
+
+TopicPartition = tuple[str, int]
+CONSUMER = "consumer"
+
+
+class GroupOffsets:
+    """Committed and pending offsets of one group."""
+
+    __slots__ = ("committed", "pending")
+
+    def __init__(self) -> None:
+        self.committed: dict[TopicPartition, OffsetCommitValue] = {}
+        self.pending: dict[TopicPartition, int] = {}  # how many commits of it are on their way
+
+    def apply(self, topic: str, partition: int, value: OffsetCommitValue | None) -> None:
+        """What the log says, in service and at load."""
+        if value is None:
+            self.committed.pop((topic, partition), None)
+        else:
+            self.committed[(topic, partition)] = value
+
+    def begin(self, keys: Iterable[TopicPartition]) -> None:
+        """Commits were appended."""
+        for key in keys:
+            self.pending[key] = self.pending.get(key, 0) + 1
+
+    def finish(self, keys: Iterable[TopicPartition]) -> None:
+        """They are committed, or failed."""
+        for key in keys:
+            self.pending[key] -= 1
+            if not self.pending[key]:
+                del self.pending[key]
+
+    def is_empty(self) -> bool:
+        """Nothing committed and nothing on its way."""
+        return not self.committed and not self.pending
+
+    def all_keys(self) -> list[TopicPartition]:
+        """Committed or on their way, in order of first commit."""
+        return list(dict.fromkeys([*self.committed, *self.pending]))
+
+
+_COMMIT_ANSWERS = {
+    GroupState.EMPTY: ErrorCode.NONE,
+    GroupState.PREPARING: ErrorCode.NONE,  # a member commits before it joins again; its heartbeat tells it to
+    GroupState.COMPLETING: ErrorCode.REBALANCE_IN_PROGRESS,
+    GroupState.STABLE: ErrorCode.NONE,
+    GroupState.DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
+
+
+def commit_problem(group: Group, generation: int, member_id: str, instance_id: str | None) -> ErrorCode:
+    """Why a commit is refused. A simple consumer (generation -1) may commit while the group has no members."""
+    if generation < 0 and group.state is GroupState.EMPTY:
+        return ErrorCode.NONE
+    if generation < 0 and not member_id and instance_id is None and group.state is not GroupState.DEAD:
+        return ErrorCode.UNKNOWN_MEMBER_ID  # only members commit while there are any
+    error = generation_problem(group, member_id, instance_id, generation)
+    return error if error != ErrorCode.NONE else _COMMIT_ANSWERS[group.state]
+
+
+def subscribed_topics(group: Group) -> frozenset[str] | None:
+    """Physical topics that the members of a consumer group subscribe to; None where that cannot be known.
+
+    Subscriptions are the consumers' own bytes, in which topics have the tenant's names; the group's name says whose.
+    """
+    if group.protocol_type != CONSUMER or (group.members and group.protocol is None):
+        return None
+    prefix = group.group_id[: KEY_LENGTH + 1] if split_physical(group.group_id) else ""
+    topics: list[str] = []
+    for member in group.members.values():
+        try:
+            topics += _subscription_topics(member.metadata(group.protocol))
+        except (DecodeError, ValueError):
+            return None
+    return frozenset(prefix + topic for topic in topics)
+
+
+def _subscription_topics(metadata: bytes) -> tuple[str, ...]:
+    """Every version begins with the topics, so a newer one is read as the newest that we know."""
+    version = max(0, min(int.from_bytes(metadata[:2], "big", signed=True), 3))
+    return decode(ConsumerProtocolSubscription, version, metadata, 2).topics
+
+
+def expired(group: Group, offsets: GroupOffsets, now_ms: int, retention_ms: int) -> list[TopicPartition]:
+    """Committed offsets whose time is over."""
+    empty_since_ms = -1
+    kept: frozenset[str] | None = frozenset()
+    if group.protocol_type is not None and group.state is GroupState.EMPTY:
+        empty_since_ms = group.state_since_ms
+    elif group.protocol_type == CONSUMER and group.state is GroupState.STABLE:
+        kept = subscribed_topics(group)
+    elif group.protocol_type is not None:
+        kept = None
+    if kept is None:
+        return []
+
+    def is_over(value: OffsetCommitValue) -> bool:
+        if value.expire_timestamp >= 0:
+            return now_ms >= value.expire_timestamp
+        since_ms = empty_since_ms if empty_since_ms >= 0 else value.commit_timestamp
+        return now_ms - since_ms >= retention_ms
+
+    return [
+        key
+        for key, value in offsets.committed.items()
+        if key[0] not in kept and key not in offsets.pending and is_over(value)
+    ]

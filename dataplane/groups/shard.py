@@ -1,0 +1,118 @@
+"""All groups of one partition of ``__consumer_offsets``, on the broker that leads it.
+
+The partition of a group is Java's ``String.hashCode`` modulo the number of partitions, as every Kafka client and tool
+expects of the broker it is sent to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dataplane.groups.model import Group
+from dataplane.groups.offsets import GroupOffsets
+from dataplane.groups.records import GroupRecord, KeyValue, OffsetRecord, read_record
+from dataplane.groups.state import apply
+from dataplane.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from dataplane.groups.timers import Deadlines
+    from dataplane.tasks import Future
+
+
+def partition_of(name: str, partitions: int) -> int:
+    """Which partition of the internal topic keeps a group (or a transactional id)."""
+    code = 0
+    data = name.encode("utf-16-be", "surrogatepass")
+    for i in range(0, len(data), 2):
+        code = (31 * code + (data[i] << 8 | data[i + 1])) & 0xFFFFFFFF
+    if code >= 1 << 31:
+        code -= 1 << 32
+    return 0 if code == -(1 << 31) else abs(code) % partitions
+
+
+class Entry:
+    """One group, its offsets and its timers. `group` is replaced, never changed."""
+
+    __slots__ = ("group", "offsets", "timers")
+
+    def __init__(self, group: Group, timers: Deadlines) -> None:
+        self.group = group
+        self.offsets = GroupOffsets()
+        self.timers = timers
+
+    def is_blank(self) -> bool:
+        """Nothing would be lost if it were forgotten."""
+        return self.group.is_blank() and self.offsets.is_empty()
+
+
+Refuse = Callable[[ErrorCode], Any]
+"""Makes the answer that says nothing but an error."""
+
+
+class Shard:
+    """The groups of one partition, and the requests that wait for them."""
+
+    def __init__(self, index: int, leader_epoch: int, new_timers: Callable[[], Deadlines]) -> None:
+        self.index = index
+        self.leader_epoch = leader_epoch
+        self.loading = True
+        self.closed = False
+        self.entries: dict[str, Entry] = {}
+        self._new_timers = new_timers
+        self._parked: dict[int, tuple[Future[Any], Refuse]] = {}
+
+    def open(self, group_id: str) -> Entry:
+        """The entry of a group, made if there is none."""
+        entry = self.entries.get(group_id)
+        if entry is None:
+            entry = self.entries[group_id] = Entry(Group(group_id), self._new_timers())
+        return entry
+
+    def apply(self, key: bytes, value: bytes | None) -> None:
+        """What the log says. Raises DecodeError or ValueError for a record that cannot be read."""
+        record = read_record(key, value)
+        if isinstance(record, OffsetRecord):
+            if record.value is not None or record.group in self.entries:
+                self.open(record.group).offsets.apply(record.topic, record.partition, record.value)
+        elif isinstance(record, GroupRecord):
+            self._apply_group(record)
+
+    def apply_all(self, records: list[KeyValue]) -> None:
+        """Several, in order."""
+        for key, value in records:
+            self.apply(key, value)
+
+    def _apply_group(self, record: GroupRecord) -> None:
+        if record.value is not None:
+            entry = self.open(record.group)
+            entry.group = apply(entry.group, record.value)
+        elif record.group in self.entries:
+            entry = self.entries[record.group]
+            entry.group = Group(record.group)
+            entry.timers.cancel_all()
+
+    def drop_blank(self, group_id: str) -> None:
+        """Forget a group of which nothing is left."""
+        entry = self.entries.get(group_id)
+        if entry is not None and entry.is_blank():
+            entry.timers.cancel_all()
+            del self.entries[group_id]
+
+    def park(self, token: int, future: Future[Any], refuse: Refuse) -> None:
+        """A request waits."""
+        self._parked[token] = (future, refuse)
+
+    def answer(self, token: int, result: Any) -> None:
+        """It need not wait any longer."""
+        future, _ = self._parked.pop(token)
+        future.resolve(result)
+
+    def close(self, error: ErrorCode) -> None:
+        """Not ours any more: everybody who waits is told so, in order."""
+        self.closed = True
+        for entry in self.entries.values():
+            entry.timers.cancel_all()
+        parked, self._parked = self._parked, {}
+        for future, refuse in parked.values():
+            future.resolve(refuse(error))
