@@ -1,0 +1,1 @@
+"""`make demo`: real clients against the running stack, with faults, and figures in var/reports/demo.json."""
