@@ -10,8 +10,8 @@ Kafka's JSON, the bytes in hex.
     {"name":"orders","partitionIndexes":[1]}
     076f7264657273020000000100
 
-The first value of a version is as empty as can be, the others are random, with nulls, tags, Unicode and negative numbers
-in them. One value of the newest version has everything longer than 127, where one byte of a varint does not suffice.
+The first value of a version is as empty as can be; the others are random, with nulls, tags, Unicode, negative numbers
+in them; one value of the newest version has everything longer than 127, where one byte of a varint does not suffice.
 Versions that are newer than this Kafka are left out (kio has those).
 """
 
