@@ -1,0 +1,165 @@
+"""The files door: the operating system's files. The only module that touches the file system.
+
+A log file is opened once for reading and appending. Its descriptor lives as long as anything refers to the
+`SystemFile`: `close` forbids writing, and the descriptor itself goes with the last reference, so a range that is still
+being sent to a client outlives the segment it came from. (Rejected: closing at once, which sends another file's bytes
+as soon as the number is reused.)
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dataplane.doors import Buffer, File
+
+_IOV_MAX = 1024  # what one writev takes, on Linux
+
+
+@dataclass(slots=True)
+class FileSlice:
+    """Bytes of a file, sent without passing through this process. A `doors.FileRange`."""
+
+    file: File
+    position: int
+    size: int
+
+    def read(self) -> bytes:
+        """The bytes, for who wants to look at them after all."""
+        return self.file.read(self.position, self.size)
+
+
+class SystemFile:
+    """An open file, appended to at its end whatever else was done with it."""
+
+    __slots__ = ("_fd", "_unlisted", "_writable", "path")
+
+    def __init__(self, path: str, fd: int, *, created: bool) -> None:
+        self.path = path
+        self._fd = fd
+        self._writable = True
+        self._unlisted = created  # the directory's entry is not on disk yet
+
+    def size(self) -> int:
+        """Bytes in the file."""
+        return os.fstat(self._fd).st_size
+
+    def append(self, buffers: Sequence[Buffer]) -> int:
+        """Write all buffers at the end. Raises OSError, after which any part of them may be there."""
+        self._check_writable()
+        expected = sum(map(len, buffers))
+        if len(buffers) <= _IOV_MAX:
+            written = os.writev(self._fd, buffers)
+            if written == expected:
+                return written
+            self._append_rest(memoryview(b"".join(buffers))[written:])
+        else:
+            for start in range(0, len(buffers), _IOV_MAX):
+                self.append(buffers[start : start + _IOV_MAX])
+        return expected
+
+    def _append_rest(self, rest: memoryview) -> None:
+        """The kernel took only part: the disk is filling up, so the next write says why."""
+        while rest:
+            rest = rest[os.write(self._fd, rest) :]
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes; fewer at the end of the file."""
+        return os.pread(self._fd, size, position)
+
+    def truncate(self, size: int) -> None:
+        """Cut to `size` bytes."""
+        self._check_writable()
+        os.ftruncate(self._fd, size)
+
+    def sync(self) -> None:
+        """Force the content to disk, and the first time the name."""
+        os.fdatasync(self._fd)
+        if self._unlisted:
+            _sync_directory(self.path)
+            self._unlisted = False
+
+    def fileno(self) -> int:
+        """For sendfile."""
+        return self._fd
+
+    def close(self) -> None:
+        """No more writing. The descriptor goes with the last reference."""
+        self._writable = False
+
+    def _check_writable(self) -> None:
+        if not self._writable:
+            raise OSError(errno.EBADF, "the file was closed", self.path)
+
+    def __del__(self) -> None:
+        os.close(self._fd)
+
+
+class SystemFiles:
+    """The operating system's file system."""
+
+    def open(self, path: str, *, create: bool = False) -> SystemFile:
+        """Open for reading and appending. Raises FileNotFoundError."""
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+        try:
+            return SystemFile(path, os.open(path, flags), created=False)
+        except FileNotFoundError:
+            if not create:
+                raise
+        return SystemFile(path, os.open(path, flags | os.O_CREAT, 0o644), created=True)
+
+    def read_file(self, path: str) -> bytes:
+        """A whole small file. Raises FileNotFoundError."""
+        return Path(path).read_bytes()
+
+    def write_file(self, path: str, data: bytes) -> None:
+        """Replace a small file atomically and durably."""
+        beside = path + ".tmp"
+        with Path(beside).open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(beside).replace(path)
+        _sync_directory(path)
+
+    def exists(self, path: str) -> bool:
+        """A file or directory."""
+        return Path(path).exists()
+
+    def list(self, path: str) -> list[str]:
+        """Names in a directory, sorted; empty where there is none."""
+        try:
+            return sorted(os.listdir(path))  # noqa: PTH208 - names are wanted, not paths
+        except FileNotFoundError:
+            return []
+
+    def make_directory(self, path: str) -> None:
+        """With parents; harmless when it exists."""
+        Path(path).mkdir(parents=True, exist_ok=True)
+
+    def rename(self, old: str, new: str) -> None:
+        """Within one directory."""
+        Path(old).rename(new)
+
+    def remove(self, path: str) -> None:
+        """A file; harmless when it does not exist."""
+        Path(path).unlink(missing_ok=True)
+
+    def remove_tree(self, path: str) -> None:
+        """A directory and all below it; harmless when it does not exist."""
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _sync_directory(path: str) -> None:
+    fd = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)  # noqa: PTH120
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

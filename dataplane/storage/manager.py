@@ -1,0 +1,239 @@
+"""All logs of a broker: found at start, created, deleted, checkpointed, closed.
+
+A data directory holds one directory `<topic>-<partition>` for each replica, and beside them
+
+    meta.properties                      which broker it belongs to
+    recovery-point-offset-checkpoint     up to where each log is known to be on disk
+    log-start-offset-checkpoint          where logs begin that begin within a segment
+    replication-offset-checkpoint        high watermarks
+    .kafka_cleanshutdown                 only between an orderly stop and the next start: nothing needs recovery
+
+A replica that is deleted is renamed to `<topic>-<partition>.<n>.delete` at once and removed in the background.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.storage import checkpoints
+from dataplane.storage.checkpoints import MetadataError
+from dataplane.storage.config import LogConfig
+from dataplane.storage.errors import LogFailedError
+from dataplane.storage.log import Log
+from dataplane.tasks import Future, resolved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from uuid import UUID
+
+    from dataplane.config import BrokerConfig
+    from dataplane.doors import Background, Clock, Files
+
+META = "meta.properties"
+PARTITION_METADATA = "partition.metadata"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+START_OFFSETS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+DOOMED = ".delete"
+
+Key = tuple[str, int]
+
+
+class LogManager:
+    """Owns every Log. Call `open_all` first."""
+
+    def __init__(self, files: Files, clock: Clock, background: Background, config: BrokerConfig) -> None:
+        self._files, self._clock, self._background, self._config = files, clock, background, config
+        self._logs: dict[Key, Log] = {}
+        self._home: dict[Key, str] = {}  # the data directory of each log
+        self._high_watermarks: dict[Key, int] = {}
+        self._writing: Future[None] | None = None
+        self._defaults = LogConfig.from_settings(config.settings)
+
+    # --- start and stop -----------------------------------------------------------------------------------------------
+
+    def open_all(self) -> None:
+        """Load every log, recovering those that were not closed in order. Raises OSError, MetadataError."""
+        for home in self._config.data_dirs:
+            self._files.make_directory(home)
+            self._claim(home)
+            self._open_home(home)
+
+    def _claim(self, home: str) -> None:
+        """The directory is ours, from now on."""
+        path = f"{home}/{META}"
+        owner = checkpoints.read_properties(self._files, path).get("broker.id")
+        if owner is None:
+            self._files.write_file(path, f"version=0\nbroker.id={self._config.id}\n".encode())
+        elif owner != str(self._config.id):
+            raise MetadataError(f"{path} belongs to broker {owner}, not {self._config.id}")
+
+    def _open_home(self, home: str) -> None:
+        files = self._files
+        clean = files.exists(f"{home}/{CLEAN_SHUTDOWN}")
+        # Gone before anything is written, so that a crash from here on is one.
+        files.remove(f"{home}/{CLEAN_SHUTDOWN}")
+        recovery_points = checkpoints.read_offsets(files, f"{home}/{RECOVERY_POINTS}")
+        start_offsets = checkpoints.read_offsets(files, f"{home}/{START_OFFSETS}")
+        self._high_watermarks |= checkpoints.read_offsets(files, f"{home}/{HIGH_WATERMARKS}")
+        for name in files.list(home):
+            if name.endswith(DOOMED):
+                self._remove_in_background(f"{home}/{name}")
+            elif (key := _key_of(name)) and files.exists(f"{home}/{name}/{PARTITION_METADATA}"):
+                self._open(
+                    home,
+                    key,
+                    checkpoints.read_topic_id(files, f"{home}/{name}/{PARTITION_METADATA}"),
+                    self._defaults,
+                    clean=clean,
+                    recovery_point=recovery_points.get(key, 0),
+                    start_offset=start_offsets.get(key, 0),
+                )
+
+    def _open(
+        self,
+        home: str,
+        key: Key,
+        topic_id: UUID,
+        config: LogConfig,
+        *,
+        clean: bool,
+        recovery_point: int = 0,
+        start_offset: int = 0,
+    ) -> Log:
+        topic, partition = key
+        log = Log(
+            self._files,
+            self._background,
+            _directory(home, key),
+            topic=topic,
+            partition=partition,
+            topic_id=topic_id,
+            config=config,
+            clean=clean,
+            recovery_point=recovery_point,
+            start_offset=start_offset,
+        )
+        self._logs[key] = log
+        self._home[key] = home
+        return log
+
+    def close(self) -> None:
+        """Flush and close everything; where all of it succeeded the next start needs no recovery."""
+        for home in self._config.data_dirs:
+            logs = [log for key, log in self._logs.items() if self._home[key] == home]
+            if all([_closes(log) for log in logs]):  # noqa: C419 - every log is closed, also after a failure
+                self._write_positions(home)
+                self._files.write_file(f"{home}/{CLEAN_SHUTDOWN}", b'{"version":0,"brokerEpoch":-1}')
+
+    # --- logs ---------------------------------------------------------------------------------------------------------
+
+    def get(self, topic: str, partition: int) -> Log | None:
+        """The log, if this broker has it."""
+        return self._logs.get((topic, partition))
+
+    def logs(self) -> list[Log]:
+        """All of them, in the order in which they were opened."""
+        return list(self._logs.values())
+
+    def create(self, topic: str, partition: int, topic_id: UUID, log_config: LogConfig | None = None) -> Log:
+        """A new, empty log in the data directory with the fewest; the one there is, if there is one. Raises OSError."""
+        key = (topic, partition)
+        existing = self._logs.get(key)
+        if existing is not None:
+            return existing
+        homes = list(self._home.values())
+        home = min(self._config.data_dirs, key=homes.count)
+        directory = _directory(home, key)
+        # Without its metadata a directory is what a crash left of an earlier creation.
+        self._files.remove_tree(directory)
+        self._files.make_directory(directory)
+        checkpoints.write_topic_id(self._files, f"{directory}/{PARTITION_METADATA}", topic_id)
+        return self._open(home, key, topic_id, log_config or self._defaults, clean=True)
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Forget a log and remove its files. Harmless when there is none. Raises OSError."""
+        key = (topic, partition)
+        log = self._logs.pop(key, None)
+        if log is None:
+            return
+        log.abandon()
+        self._high_watermarks.pop(key, None)
+        del self._home[key]
+        number = 0
+        while self._files.exists(doomed := f"{log.directory}.{number}{DOOMED}"):
+            number += 1
+        self._files.rename(log.directory, doomed)
+        self._remove_in_background(doomed)
+
+    def _remove_in_background(self, path: str) -> None:
+        self._background.run(lambda: self._files.remove_tree(path))
+
+    # --- periodic work; the owner calls it ----------------------------------------------------------------------------
+
+    def high_watermark(self, topic: str, partition: int) -> int:
+        """As checkpointed before the last start; 0 when it was not."""
+        return self._high_watermarks.get((topic, partition), 0)
+
+    def write_checkpoints(self, high_watermarks: Mapping[Key, int]) -> Future[None]:
+        """High watermarks, recovery points and start offsets, in the background. Skipped while one is being written."""
+        if self._writing is not None and not self._writing.done:
+            return resolved(None)
+        self._high_watermarks.update(high_watermarks)
+        known = {key: offset for key, offset in self._high_watermarks.items() if key in self._logs}
+        homes = [(home, self._rows(home, known)) for home in self._config.data_dirs]
+
+        def write() -> None:
+            for home, rows in homes:
+                for name, offsets in rows.items():
+                    checkpoints.write_offsets(self._files, f"{home}/{name}", offsets)
+
+        self._writing = self._background.run(write)
+        return self._writing
+
+    def _write_positions(self, home: str) -> None:
+        for name, offsets in self._rows(home, {}).items():
+            if name != HIGH_WATERMARKS:
+                checkpoints.write_offsets(self._files, f"{home}/{name}", offsets)
+
+    def _rows(self, home: str, high_watermarks: Mapping[Key, int]) -> dict[str, dict[Key, int]]:
+        here = [(key, log) for key, log in self._logs.items() if self._home[key] == home]
+        return {
+            RECOVERY_POINTS: {key: log.recovery_point for key, log in here},
+            START_OFFSETS: {key: log.start_offset for key, log in here if log.start_offset > 0},
+            HIGH_WATERMARKS: {key: high_watermarks[key] for key, _ in here if key in high_watermarks},
+        }
+
+    def apply_retention(self, high_watermark_of: Callable[[Log], int]) -> int:
+        """Delete what is old or too much in every log, and forget producers long silent; returns the bytes freed."""
+        now_ms = self._clock.now_ms()
+        freed = 0
+        for log in self.logs():
+            if not log.failed:
+                log.producers.expire(now_ms, self._config.settings.producer_id_expiration_ms)
+                try:
+                    freed += log.apply_retention(now_ms, high_watermark_of(log))
+                except LogFailedError:
+                    continue  # it is marked; the partition's owner sees it at the next append
+        return freed
+
+
+def _closes(log: Log) -> bool:
+    if log.failed:
+        log.abandon()
+        return False
+    try:
+        log.close()
+    except OSError:
+        return False
+    return True
+
+
+def _directory(home: str, key: Key) -> str:
+    return f"{home}/{key[0]}-{key[1]}"
+
+
+def _key_of(name: str) -> Key | None:
+    topic, dash, number = name.rpartition("-")
+    return (topic, int(number)) if dash and topic and number.isdigit() else None

@@ -1,0 +1,102 @@
+"""What idempotent producers have written to one log: the check that makes a retry harmless.
+
+A producer numbers its records per partition; a batch carries the first number (`baseSequence`). The leader accepts
+the number that follows the last one, answers one of the last five batches with the offset it already has (a retry),
+and refuses the rest. Sequences go from 2^31 - 1 to 0. A larger producer epoch starts again at 0; a smaller one is a zombie's.
+
+State is changed when a batch is staged, so that two batches of one turn see each other, and rebuilt by replaying batch
+headers when a log is opened or cut. A producer nobody remembers may start at any number (KIP-360: its state expired).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from dataplane.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from dataplane.records.header import BatchHeader
+
+REMEMBERED = 5
+_SEQUENCE_MASK = 2**31 - 1
+
+
+class Duplicate(NamedTuple):
+    """The batch is in the log already, at this offset."""
+
+    base_offset: int
+
+
+class _Batch(NamedTuple):
+    first_sequence: int
+    last_sequence: int
+    base_offset: int
+
+
+class _Producer:
+    """Its epoch, and its last batches in that epoch, oldest first. None yet when a marker raised the epoch."""
+
+    __slots__ = ("batches", "epoch", "last_timestamp")
+
+    def __init__(self, epoch: int, timestamp: int) -> None:
+        self.epoch = epoch
+        self.batches: list[_Batch] = []
+        self.last_timestamp = timestamp
+
+
+class Producers:
+    """All producers of one log."""
+
+    __slots__ = ("_by_id",)
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, _Producer] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def check(self, header: BatchHeader) -> ErrorCode | Duplicate | None:
+        """May this batch be appended now? None: yes."""
+        producer = self._by_id.get(header.producer_id)
+        if producer is None:
+            return None  # nobody's, or a producer that is not remembered
+        epoch, first = header.producer_epoch, header.base_sequence
+        if epoch != producer.epoch:
+            if epoch < producer.epoch:
+                return ErrorCode.INVALID_PRODUCER_EPOCH
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER if first else None
+        batches = producer.batches
+        if first == ((batches[-1].last_sequence + 1) & _SEQUENCE_MASK if batches else 0):
+            return None
+        last = (first + header.last_offset_delta) & _SEQUENCE_MASK
+        for batch in batches:
+            if batch.first_sequence == first and batch.last_sequence == last:
+                return Duplicate(batch.base_offset)
+        return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    def update(self, header: BatchHeader, base_offset: int) -> None:
+        """A batch with a producer id was staged or replayed, at `base_offset`."""
+        producer = self._by_id.get(header.producer_id)
+        if producer is None or producer.epoch != header.producer_epoch:
+            producer = self._by_id[header.producer_id] = _Producer(header.producer_epoch, header.max_timestamp)
+        if header.base_sequence < 0:
+            return  # a transaction marker: it may raise the epoch, but has no sequence
+        first = header.base_sequence
+        batches = producer.batches
+        batches.append(_Batch(first, (first + header.last_offset_delta) & _SEQUENCE_MASK, base_offset))
+        if len(batches) > REMEMBERED:
+            del batches[0]
+        producer.last_timestamp = max(producer.last_timestamp, header.max_timestamp)
+
+    def holds_any_from(self, offset: int) -> bool:
+        """Does any producer's state stem from records at or after `offset`? Then cutting there needs a replay."""
+        return any(p.batches and p.batches[-1].base_offset >= offset for p in self._by_id.values())
+
+    def expire(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget producers that have written nothing for so long."""
+        for producer_id in [i for i, p in self._by_id.items() if p.last_timestamp < now_ms - expiration_ms]:
+            del self._by_id[producer_id]
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._by_id.clear()

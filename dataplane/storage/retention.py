@@ -1,0 +1,39 @@
+"""Which segments are old enough, or too many: whole segments, oldest first, never above the high watermark.
+
+by time   the youngest record of the segment is older than retention.ms. The newest segment goes too (an empty one
+          takes its place), so that a topic nobody writes to becomes empty. Segments without timestamps stay.
+by size   without the segment the log still has retention.bytes. The newest segment stays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dataplane.storage.config import LogConfig
+    from dataplane.storage.segment import Segment
+
+
+def segments_to_delete(
+    segments: list[Segment],
+    config: LogConfig,
+    now_ms: int,
+    high_watermark: int,
+    size_bytes: int,
+    *,
+    last_segment_too: bool,
+) -> int:
+    """How many of the oldest segments may go."""
+    count = 0
+    for segment, following in zip(segments, [*segments[1:], None], strict=True):
+        if following is None and (segment.size == 0 or not last_segment_too):
+            break
+        if following is not None and following.base_offset > high_watermark:
+            break
+        expired = 0 <= config.retention_ms < now_ms - segment.max_timestamp and segment.max_timestamp >= 0
+        surplus = following is not None and 0 <= config.retention_bytes <= size_bytes - segment.size
+        if not (expired or surplus):
+            break
+        count += 1
+        size_bytes -= segment.size
+    return count
