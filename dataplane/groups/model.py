@@ -2,7 +2,7 @@
 
 A *member* is one consumer process; it has a member id that the coordinator gave it, and, if *static*, an instance id
 that survives a restart. A *generation* is one agreement on who the members are. In each generation one member is the
-*leader*: it alone sees all members' subscriptions and computes everybody's assignment. A *pending* member has been given
+*leader*: it alone sees all subscriptions and computes everybody's assignment. A *pending* member has been given
 an id and has not come back with it yet. A *token* stands for a request that waits for its answer.
 
 Only part of a group is durable (`durable_value`): members, assignments, generation, as of the last completed rebalance.

@@ -1,0 +1,73 @@
+"""FindCoordinator: which broker keeps a group (key type 0) or a transactional id (key type 1).
+
+The coordinator is the leader of the partition of an internal topic that the name hashes to. The topic is created when
+somebody first asks. The key is the client's name, which the codec cannot map because its meaning depends on the type;
+it is mapped here, and answered as it was asked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.groups.log import OFFSETS_TOPIC
+from dataplane.groups.shard import partition_of
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.discovery import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from dataplane.tasks import Future
+
+if TYPE_CHECKING:
+    from dataplane.handlers.context import RequestContext
+
+TRANSACTIONS_TOPIC = "__transaction_state"
+GROUP, TRANSACTION = 0, 1
+
+CREATION_WAIT_S = 2.0
+"""So long an answer waits for the internal topic to be created; then the client asks again."""
+
+
+async def handle_find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    """One key, or (v4) several of one type."""
+    if request.key_type in (GROUP, TRANSACTION):
+        await _topic_exists(ctx, _topic(request.key_type))
+    if ctx.version >= 4:
+        return FindCoordinatorResponse(
+            coordinators=tuple(_find(ctx, request.key_type, key) for key in request.coordinator_keys)
+        )
+    found = _find(ctx, request.key_type, request.key)
+    return FindCoordinatorResponse(
+        error_code=found.error_code, error_message=None, node_id=found.node_id, host=found.host, port=found.port
+    )
+
+
+def _topic(key_type: int) -> str:
+    return OFFSETS_TOPIC if key_type == GROUP else TRANSACTIONS_TOPIC
+
+
+async def _topic_exists(ctx: RequestContext, topic: str) -> None:
+    """Create it if need be, and wait a little. If it is still missing then, the answer says so."""
+    if ctx.broker.metadata.partitions(topic):
+        return
+    either: Future[None] = Future()
+    timer = ctx.broker.doors.loop.call_later(CREATION_WAIT_S, lambda: either.resolve(None))
+    ctx.broker.ensure_internal_topic(topic).then(lambda _: either.resolve(None))
+    await either
+    timer.cancel()
+
+
+def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
+    if key_type not in (GROUP, TRANSACTION):
+        return _nobody(key, ErrorCode.INVALID_REQUEST)
+    names = ctx.session.names
+    physical = names.group_in(key) if key_type == GROUP else names.transactional_id_in(key)
+    partitions = ctx.broker.metadata.partitions(_topic(key_type))
+    if not partitions:
+        return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    leader = partitions[partition_of(physical, len(partitions))].leader
+    address = ctx.broker_address(leader) if leader in ctx.broker.metadata.brokers else None
+    if address is None:
+        return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return Coordinator(key, leader, address[0], address[1], ErrorCode.NONE, None)
+
+
+def _nobody(key: str, error: ErrorCode) -> Coordinator:
+    return Coordinator(key, -1, "", -1, error, None)
