@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import QuerySet
-
 from controlplane.accounts import keys
 from controlplane.accounts.models import ApiKey, User
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unauthenticated
 from controlplane.tenants.models import Membership, Organisation, Role
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 LAST_USED_PRECISION = timedelta(minutes=1)
 """How old `last_used_at` may be: writing it on every request would make every read a write."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +18,8 @@ from drf_spectacular.utils import OpenApiParameter
 from controlplane.core.errors import Invalid
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from rest_framework.request import Request
 
 Row = TypeVar("Row", bound=Model)

@@ -13,7 +13,7 @@ from controlplane.core.errors import Invalid
 MOST_BYTES = 2**20
 
 
-class TooLarge(Invalid):  # noqa: N818
+class TooLarge(Invalid):
     """The body is larger than any request of ours."""
 
     http_status, code, title = 413, "body_too_large", "The body is too large"
@@ -34,6 +34,8 @@ class BoundedJSONParser(BaseParser):
             raise TooLarge(f"a request has at most {MOST_BYTES} bytes")
         try:
             document = json.loads(body.decode(), parse_constant=_no_constant, object_pairs_hook=_members)
+            # Half a surrogate pair, written as an escape, is a string to Python and to no database or answer of ours.
+            json.dumps(document, ensure_ascii=False).encode()
         except RecursionError as error:
             raise ParseError("the JSON is nested too deeply") from error
         except ValueError as error:

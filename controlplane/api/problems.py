@@ -11,8 +11,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from rest_framework import exceptions
@@ -20,6 +19,9 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from controlplane.core.errors import FieldProblem, Invalid, NotFound, SluiceError, Unauthenticated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = "2"

@@ -4,7 +4,7 @@
 
     /brokers/ids/<id>           Kafka's own registration; a broker's internal address      read
     /sluice/instances/<id>      quota.contracts.instance                                   written here
-    /sluice/changes/<seq>       {"instance": id}, one per write: what brokers watch        written here
+    /sluice/changes/change-<n>  {"instance": id}, one per write: what brokers watch        written here
     /sluice/applied/<broker>    quota.contracts.applied                                    read
     /sluice/master              {"id", "report", "http", "epoch"}                          read
 
@@ -124,7 +124,7 @@ def spec_remove(tree: Tree, instance_id: str) -> None:
 
 
 def _change(instance_id: str) -> Create:
-    return Create(f"{CHANGES_PATH}/", json.dumps({"instance": instance_id}).encode(), sequence=True)
+    return Create(f"{CHANGES_PATH}/change-", json.dumps({"instance": instance_id}).encode(), sequence=True)
 
 
 def _generation(data: bytes) -> int:

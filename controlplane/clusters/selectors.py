@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from controlplane.clusters.models import PortAllocation, PortState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def ports_of(owner: str) -> list[PortAllocation]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from controlplane.clusters.coordination import LiveBroker
 from controlplane.clusters.models import Broker, PhysicalCluster, PortAllocation, PortState
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import CapacityExhausted, ConcurrentChange
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controlplane.clusters.coordination import LiveBroker
 
 DEFAULT_CLUSTER = "default"
 REST_S = 3600
@@ -86,9 +90,7 @@ def _never_used(host: str) -> int | None:
 def port_block(*, broker: Broker, owner: str, port: int, clock: Clock = SYSTEM_CLOCK) -> bool:
     """Give up a port that another process holds. False if this instance no longer has it."""
     rows = PortAllocation.objects.filter(broker=broker, owner=owner, port=port, state=PortState.HELD)
-    return bool(
-        rows.update(state=PortState.BLOCKED, owner="", route="", broker=None, changed_at=clock.now())
-    )
+    return bool(rows.update(state=PortState.BLOCKED, owner="", route="", broker=None, changed_at=clock.now()))
 
 
 def ports_release(*, owner: str, clock: Clock = SYSTEM_CLOCK) -> int:

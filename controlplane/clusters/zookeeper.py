@@ -11,9 +11,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from django.conf import settings
 from kazoo import exceptions
@@ -22,6 +21,9 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
 from controlplane.core.errors import ClusterUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 LOG = logging.getLogger(__name__)
 TIMEOUT_S = 5.0
@@ -35,7 +37,11 @@ class VersionMismatch(Exception):  # noqa: N818  # an outcome its caller expects
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make a node; parents must exist. With `sequence`, a counter is appended to `path`."""
+    """Make a node; parents must exist.
+
+    With `sequence`, a counter is appended to `path`, which must not end with a slash then: kazoo would drop it and
+    number a neighbour of the directory.
+    """
 
     path: str
     data: bytes

@@ -21,10 +21,15 @@
 UnscopedQueryError stands outside: it is a bug, never an answer.
 """
 
+# ruff: noqa: N818  # the tree reads as the answers it stands for: NotFound, Conflict
+
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, slots=True)

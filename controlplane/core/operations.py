@@ -1,7 +1,7 @@
 """Long operations: work in visible, idempotent steps that survives the death of whoever does it.
 
-Vocabulary. A *plan* is a kind of operation: named steps in order, each a function. A step *finishes* (returns Finished),
-is *not yet* ready (returns NotYet: come back in so many seconds), or raises. A *claim* is the right to work on an
+Vocabulary. A *plan* is a kind of operation: named steps in order, each a function. A step *finishes* (Finished), is
+*not yet* ready (returns NotYet: come back in so many seconds), or raises. A *claim* is the right to work on an
 operation, held by a lease.
 
 Strategy. The row is everything; a Celery message is only a wake-up. Beat offers every operation that is runnable or
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -33,6 +32,8 @@ from controlplane.core.errors import OperationFailed, SluiceError
 from controlplane.core.models import Operation, OperationState, StepState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from controlplane.tenants.models import Organisation
 
 LOG = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ ATTEMPTS = 6
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
 SHORT_WAIT_S = 0.5
-"""A "not yet" of at most this is waited for in place, holding the lease: most of our waits end within a second or two."""
+"""A "not yet" of at most this is waited for in place, holding the lease: most waits end within a second or two."""
 WAITS_IN_PLACE = 10
 
 
@@ -99,7 +100,7 @@ def start(
     clock: Clock = SYSTEM_CLOCK,
     source: ids.RandomSource | None = None,
 ) -> Operation:
-    """Write a new operation; call it inside the transaction that writes what it is about. Workers hear of it on commit."""
+    """Write a new operation, inside the transaction that writes what it is about. Workers hear of it on commit."""
     operation = Operation(
         id=ids.operation_id(source or random.SystemRandom()),
         organisation=organisation,
@@ -163,7 +164,9 @@ def _wait_in_place(step: Step, operation: Operation, outcome: Outcome, clock: Cl
 
 def _claim(operation: Operation, clock: Clock) -> bool:
     began = operation.step_began_at or clock.now()
-    return _save(operation, {**_mark(operation, StepState.RUNNING), "lease_until": _lease(clock), "step_began_at": began})
+    return _save(
+        operation, {**_mark(operation, StepState.RUNNING), "lease_until": _lease(clock), "step_began_at": began}
+    )
 
 
 def _attempt(step: Step, operation: Operation) -> Outcome:

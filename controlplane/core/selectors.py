@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.db.models import QuerySet
-
 from controlplane.core.errors import NotFound
 from controlplane.core.models import Operation
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from controlplane.tenants.models import Organisation
 
 

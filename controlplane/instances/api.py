@@ -104,7 +104,10 @@ class InstanceWhitelistApi(APIView):
         body = WhitelistSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         instance = services.instance_whitelist_set(
-            organisation=request.user.organisation, actor=request.user.actor, instance_id=instance_id, **body.validated_data
+            organisation=request.user.organisation,
+            actor=request.user.actor,
+            instance_id=instance_id,
+            **body.validated_data,
         )
         return Response(shown([instance])[0])
 

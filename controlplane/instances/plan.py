@@ -14,11 +14,15 @@ In order, the first that applies:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from quota.contracts.applied import AppliedInstance
 from quota.contracts.instance import InstanceSpec, InstanceState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from quota.contracts.applied import AppliedInstance
 
 
 @dataclass(frozen=True, slots=True)

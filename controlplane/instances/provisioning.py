@@ -11,6 +11,8 @@ Deleting closes the listeners first (spec state "stopped"), so that no client ma
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.db.models import F, QuerySet
 
 from controlplane.clusters import coordination, zookeeper
@@ -18,7 +20,6 @@ from controlplane.clusters import services as clusters
 from controlplane.core import operations
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict
-from controlplane.core.models import Operation
 from controlplane.core.operations import Finished, NotYet, Plan, Step
 from controlplane.instances import reconcile
 from controlplane.instances.models import Instance, InstanceState
@@ -27,6 +28,9 @@ from controlplane.instances.selectors import instance_fresh
 from controlplane.instances.services import CREATE, DELETE, UPDATE
 from controlplane.kafka import topics
 from quota.contracts.instance import InstanceState as SpecState
+
+if TYPE_CHECKING:
+    from controlplane.core.models import Operation
 
 BROKERS_PATIENCE_S = 120.0
 TOPICS_PATIENCE_S = 300.0

@@ -7,13 +7,13 @@ the instance's generation, the node's version in ZooKeeper, or the unique constr
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from django.db.models import F, QuerySet
 
 from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters import services as clusters
 from controlplane.clusters.models import Broker
-from controlplane.clusters.zookeeper import Tree
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ClusterUnavailable, SluiceError
 from controlplane.instances import plan
@@ -22,6 +22,9 @@ from controlplane.instances.selectors import instance_fresh, spec_wanted
 from controlplane.instances.spec import DEFAULT_ROUTE
 from quota.contracts.instance import ContractError
 from quota.contracts.instance import InstanceState as SpecState
+
+if TYPE_CHECKING:
+    from controlplane.clusters.zookeeper import Tree
 
 LOG = logging.getLogger(__name__)
 STEPS_AT_ONCE = 10

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db.models import QuerySet
 
 from controlplane.clusters.selectors import ports_of
 from controlplane.core.errors import NotFound
@@ -15,6 +14,8 @@ from quota.contracts.instance import InstanceSpec, address_text
 from quota.contracts.instance import InstanceState as SpecState
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from controlplane.clusters.models import PortAllocation
     from controlplane.tenants.models import Organisation
 

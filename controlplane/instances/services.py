@@ -7,7 +7,6 @@ comes first. If ZooKeeper does not answer, the caller is told so, and the reconc
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -26,6 +25,8 @@ from controlplane.instances.selectors import instance_get
 from controlplane.instances.whitelist import whitelist_parse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from controlplane.tenants.models import Organisation
 
 CREATE, UPDATE, DELETE = "instance.create", "instance.update", "instance.delete"
@@ -67,9 +68,7 @@ def instance_create(
     instance.save(force_insert=True)
     operation = operations.start(organisation=organisation, kind=CREATE, target=instance.id, clock=clock)
     detail = {**bought, "whitelist": cidrs}
-    audit.record(
-        organisation=organisation, actor=actor, action=CREATE, target=instance.id, detail=detail, clock=clock
-    )
+    audit.record(organisation=organisation, actor=actor, action=CREATE, target=instance.id, detail=detail, clock=clock)
     return instance, operation
 
 
@@ -167,7 +166,9 @@ def _put_in_force(instance: Instance) -> None:
     try:
         publish(zookeeper.tree(), instance.id)
     except ClusterUnavailable as error:
-        raise ClusterUnavailable(f"the change is stored and comes into force as soon as it can: {error.detail}") from error
+        raise ClusterUnavailable(
+            f"the change is stored and comes into force as soon as it can: {error.detail}"
+        ) from error
 
 
 def _change(organisation: Organisation, instance_id: str, compute: Callable[[Instance], dict[str, Any]]) -> Instance:

@@ -5,10 +5,13 @@ Bandwidth is given in MiB/s and counts once per direction: an instance of 5 MiB/
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from quota.contracts.instance import GIB, MIB, Endpoint, InstanceSpec, InstanceState, Limits, Route
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 DEFAULT_ROUTE = "default"
 CONNECTIONS_PER_BROKER = 1000

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from controlplane.core.errors import FieldProblem, Invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 LONGEST_NAME = 128
 MOST_BANDWIDTH_MIB_PER_S = 100_000

@@ -7,10 +7,13 @@ writing the larger network, and guessing the larger one would let strangers in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from ipaddress import ip_network
+from typing import TYPE_CHECKING
 
 from controlplane.core.errors import FieldProblem, Invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MOST_ENTRIES = 512
 """As CKafka's CreateTopicIpWhiteList."""

@@ -41,7 +41,10 @@ class TopicsApi(APIView):
         body = TopicCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         view = services.topic_create(
-            organisation=request.user.organisation, actor=request.user.actor, instance_id=instance_id, **body.validated_data
+            organisation=request.user.organisation,
+            actor=request.user.actor,
+            instance_id=instance_id,
+            **body.validated_data,
         )
         return Response(TopicSerializer(view).data, status=201)
 

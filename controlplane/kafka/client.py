@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
@@ -41,6 +40,9 @@ from controlplane.core.errors import (
 )
 from quota.contracts.instance import address_text
 from quota.contracts.namespace import split_physical
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 TIMEOUT_S = 10.0
 USER = "cluster"
@@ -162,21 +164,15 @@ class KafkaAdmin:
 
     def create(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         """See Admin."""
-        topic = NewTopic(
-            name, num_partitions=partitions, replication_factor=replication_factor, config=dict(config)
-        )
-        futures = self._client.create_topics(
-            [topic], operation_timeout=TIMEOUT_S / 2, request_timeout=TIMEOUT_S
-        )
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=replication_factor, config=dict(config))
+        futures = self._client.create_topics([topic], operation_timeout=TIMEOUT_S / 2, request_timeout=TIMEOUT_S)
         _result(futures[name], name)
 
     def delete(self, names: Sequence[str]) -> None:
         """See Admin."""
         if not names:
             return
-        futures = self._client.delete_topics(
-            list(names), operation_timeout=TIMEOUT_S / 2, request_timeout=TIMEOUT_S
-        )
+        futures = self._client.delete_topics(list(names), operation_timeout=TIMEOUT_S / 2, request_timeout=TIMEOUT_S)
         for name, future in futures.items():
             try:
                 _result(future, name)
@@ -236,7 +232,7 @@ _REFUSALS: Mapping[int, tuple[type[SluiceError], str]] = {
 
 
 def problem_of(error: KafkaError, physical: str) -> SluiceError:
-    """The answer for a Kafka error about a topic. Whatever is not a refusal means that the cluster cannot answer now."""
+    """The answer for a Kafka error about a topic. What is no refusal means that the cluster cannot answer now."""
     text = str(error.str()) or error.name()
     owned = split_physical(physical)
     if owned:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from controlplane.instances.selectors import instance_get
 from controlplane.kafka import topics
-from controlplane.kafka.topics import Topic
 
 if TYPE_CHECKING:
     from controlplane.instances.models import Instance
+    from controlplane.kafka.topics import Topic
     from controlplane.tenants.models import Organisation
 
 

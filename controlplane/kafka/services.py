@@ -6,7 +6,6 @@ for the cluster and not for the tenant.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from controlplane.core import audit
@@ -19,6 +18,8 @@ from controlplane.kafka.selectors import TopicView, topic_get
 from quota.contracts.namespace import topic_name_problem
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from controlplane.tenants.models import Organisation
 
 DEFAULT_PARTITIONS = 3
@@ -41,9 +42,7 @@ def topic_create(
     if problem:
         raise Invalid.field("name", problem)
     _check_limit(instance, adding=partitions * replication_factor, creating=name)
-    topics.create(
-        instance.id, name, partitions=partitions, replication_factor=replication_factor, config=config or {}
-    )
+    topics.create(instance.id, name, partitions=partitions, replication_factor=replication_factor, config=config or {})
     detail = {"partitions": partitions, "replication_factor": replication_factor, "config": dict(config or {})}
     _audit(organisation, actor, "topic.create", instance, name, detail)
     return topic_get(organisation=organisation, instance_id=instance_id, name=name)
@@ -117,9 +116,7 @@ def _check_limit(instance: Instance, *, adding: int, creating: str | None = None
         )
 
 
-def _audit(
+def _audit(  # noqa: PLR0917  # the order of the columns
     organisation: Organisation, actor: str, action: str, instance: Instance, name: str, detail: dict[str, object]
 ) -> None:
-    audit.record(
-        organisation=organisation, actor=actor, action=action, target=f"{instance.id}/{name}", detail=detail
-    )
+    audit.record(organisation=organisation, actor=actor, action=action, target=f"{instance.id}/{name}", detail=detail)

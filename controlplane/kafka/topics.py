@@ -6,14 +6,18 @@ they see what they did, for at most VISIBLE_WITHIN_S.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import NotFound
 from controlplane.kafka import client
-from controlplane.kafka.client import Layout, Partition
 from quota.contracts.namespace import InstanceNames, instance_key, topic_name_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from controlplane.kafka.client import Layout, Partition
 
 VISIBLE_WITHIN_S = 5.0
 LOOK_EVERY_S = 0.1

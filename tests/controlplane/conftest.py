@@ -1,0 +1,154 @@
+"""The people (alice owns, bob is on her team, charlie is a stranger) and the fake world around the control plane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from controlplane.accounts import services as accounts
+from controlplane.clusters import zookeeper
+from controlplane.core import operations
+from controlplane.core.errors import MasterUnavailable
+from controlplane.core.models import Operation
+from controlplane.instances import services as instances
+from controlplane.kafka import client
+from controlplane.quotas import master
+from controlplane.tenants import services as tenants
+from controlplane.tenants.models import Organisation, Role
+
+from .fakes import FakeAdmin, FakeBrokers, FakeTree, ManualClock
+
+if TYPE_CHECKING:
+    from controlplane.accounts.models import User
+    from controlplane.instances.models import Instance
+
+WANTED = {"name": "events", "bandwidth_mib_per_s": 5, "storage_gib": 10, "partitions": 60, "whitelist": ["127.0.0.0/8"]}
+
+
+@dataclass
+class Person:
+    """Someone with a key."""
+
+    user: User
+    organisation: Organisation
+    key: str
+
+    @property
+    def api(self) -> APIClient:
+        return client_of(self.key)
+
+
+def client_of(key: str) -> APIClient:
+    api = APIClient()
+    api.credentials(HTTP_AUTHORIZATION=f"Bearer {key}")
+    api.default_format = "json"
+    return api
+
+
+def _person(name: str, organisation: Organisation | None = None, role: Role = Role.MEMBER) -> Person:
+    user, _ = accounts.user_ensure(email=f"{name}@example.com", password=None)
+    if organisation is None:
+        organisation = tenants.organisation_create(name=f"{name}'s", owner=user)
+    else:
+        tenants.membership_set(organisation=organisation, user=user, role=role)
+    _, key = accounts.api_key_create(organisation=organisation, user=user, name="test")
+    return Person(user, organisation, key)
+
+
+@pytest.fixture
+def alice(db: None) -> Person:
+    return _person("alice")
+
+
+@pytest.fixture
+def bob(alice: Person) -> Person:
+    return _person("bob", alice.organisation)
+
+
+@pytest.fixture
+def viewer(alice: Person) -> Person:
+    return _person("vera", alice.organisation, Role.VIEWER)
+
+
+@pytest.fixture
+def charlie(db: None) -> Person:
+    return _person("charlie")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture(autouse=True)
+def tree(monkeypatch: pytest.MonkeyPatch) -> FakeTree:
+    fake = FakeTree()
+    monkeypatch.setattr(zookeeper, "tree", lambda: fake)
+    return fake
+
+
+@pytest.fixture
+def brokers(tree: FakeTree) -> FakeBrokers:
+    return FakeBrokers(tree)
+
+
+@pytest.fixture(autouse=True)
+def admin(monkeypatch: pytest.MonkeyPatch) -> FakeAdmin:
+    fake = FakeAdmin()
+    monkeypatch.setattr(client, "admin", lambda: fake)
+    return fake
+
+
+class FakeMaster:
+    """What the master answers, by instance; nothing: it is away."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, dict[str, Any]] = {}
+        self.asked = 0
+
+    def allocation(self, instance_id: str) -> dict[str, Any]:
+        self.asked += 1
+        if instance_id not in self.answers:
+            raise MasterUnavailable("no flow master is active")
+        return self.answers[instance_id]
+
+
+@pytest.fixture(autouse=True)
+def flow_master(monkeypatch: pytest.MonkeyPatch) -> FakeMaster:
+    fake = FakeMaster()
+    monkeypatch.setattr(master, "allocation", fake.allocation)
+    return fake
+
+
+@pytest.fixture(autouse=True)
+def wakeups(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Nothing is sent to a Redis that happens to run here."""
+    sent: list[str] = []
+    monkeypatch.setattr(operations, "wake", sent.extend)
+    return sent
+
+
+def run_to_the_end(operation_id: str, clock: ManualClock | None = None, rounds: int = 200) -> Operation:
+    """Be beat and the worker until the operation is over."""
+    clock = clock or ManualClock()
+    rows = Operation.objects.unscoped("a test")
+    clock.time = max(clock.time, rows.get(pk=operation_id).runnable_at)
+    for _ in range(rounds):
+        operations.run(operation_id, clock=clock)
+        operation = rows.get(pk=operation_id)
+        if operation.state != "running":
+            return operation
+        clock.advance(2)
+    raise AssertionError(f"still running: {operation.steps}")
+
+
+@pytest.fixture
+def instance(alice: Person, brokers: FakeBrokers) -> Instance:
+    """Alice's, up and running."""
+    made, operation = instances.instance_create(organisation=alice.organisation, actor="alice@example.com", **WANTED)
+    assert run_to_the_end(operation.id).state == "succeeded"
+    made.refresh_from_db()
+    return made

@@ -1,0 +1,210 @@
+"""The outside world of the control plane, in memory: ZooKeeper, brokers that follow it, and their admin protocol.
+
+`FakeTree` keeps ZooKeeper's rules (parents first, versions, all or nothing, counters); tests/controlplane/test_tree.py
+runs the same suite on it and on a real server. `FakeBrokers` apply what stands in the tree as real ones do.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from controlplane.clusters.zookeeper import Create, Delete, Put, VersionMismatch, Write
+from controlplane.core.errors import AlreadyExists, ClusterUnavailable, Invalid, NotFound
+from controlplane.kafka.client import Layout, Partition
+from quota.contracts.applied import Applied, AppliedInstance
+from quota.contracts.instance import APPLIED_PATH, INSTANCES_PATH, InstanceSpec, InstanceState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+
+class ManualClock:
+    """Time that passes only where it is told to."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2025, 3, 1, tzinfo=UTC)
+        self.slept: list[float] = []
+
+    def now(self) -> datetime:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.advance(seconds)
+
+    def advance(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+
+
+class FakeTree:
+    """ZooKeeper."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, tuple[bytes, int]] = {"": (b"", 0)}
+        self._counters: dict[str, int] = {}
+        self.away = False
+        self.after_write: Callable[[], None] = lambda: None
+        self.before_write: Callable[[], None] = lambda: None
+
+    def _check(self) -> None:
+        if self.away:
+            raise ClusterUnavailable("the cluster's coordination service (ZooKeeper) does not answer")
+
+    def get(self, path: str) -> tuple[bytes, int] | None:
+        self._check()
+        return self.nodes.get(path)
+
+    def children(self, path: str) -> list[str]:
+        self._check()
+        return sorted(node.rpartition("/")[2] for node in self.nodes if node and node.rpartition("/")[0] == path)
+
+    def ensure(self, path: str) -> None:
+        self._check()
+        parts = path.strip("/").split("/")
+        for count in range(1, len(parts) + 1):
+            self.nodes.setdefault("/" + "/".join(parts[:count]), (b"", 0))
+
+    def write(self, writes: Sequence[Write]) -> None:
+        self._check()
+        self.before_write()
+        nodes, counters = dict(self.nodes), dict(self._counters)
+        try:
+            for item in writes:
+                self._apply(item)
+        except VersionMismatch:
+            self.nodes, self._counters = nodes, counters
+            raise
+        self.after_write()
+
+    def _apply(self, item: Write) -> None:
+        parent = item.path.rpartition("/")[0]
+        if isinstance(item, Create):
+            if parent not in self.nodes:
+                raise VersionMismatch("no parent")
+            path = item.path
+            assert not path.endswith("/")
+            if item.sequence:
+                count = self._counters.get(parent, 0)
+                self._counters[parent] = count + 1
+                path += f"{count:010d}"
+            if path in self.nodes:
+                raise VersionMismatch("exists")
+            self.nodes[path] = (item.data, 0)
+        elif isinstance(item, Put):
+            node = self.nodes.get(item.path)
+            if node is None or node[1] != item.version:
+                raise VersionMismatch("version")
+            self.nodes[item.path] = (item.data, node[1] + 1)
+        elif isinstance(item, Delete):
+            node = self.nodes.get(item.path)
+            if node is None or item.version not in (-1, node[1]):
+                raise VersionMismatch("version")
+            del self.nodes[item.path]
+
+    def put(self, path: str, data: bytes) -> None:
+        """Another program's write."""
+        self.ensure(path)
+        self.nodes[path] = (data, self.nodes[path][1] + 1)
+
+
+class FakeBrokers:
+    """Brokers 1..n on 127.0.0.1 that apply every spec at once, unless they are `paused` or down."""
+
+    def __init__(self, tree: FakeTree, count: int = 3) -> None:
+        self.tree = tree
+        self.taken_ports: set[int] = set()
+        self.paused: set[int] = set()
+        self.served: dict[int, dict[str, AppliedInstance]] = {}
+        tree.after_write = self.apply
+        for broker in range(1, count + 1):
+            self.start(broker)
+
+    def start(self, broker: int) -> None:
+        self.served[broker] = {}
+        registration = {"host": "127.0.0.1", "port": 19000 + broker, "endpoints": [], "version": 5}
+        self.tree.put(f"/brokers/ids/{broker}", json.dumps(registration).encode())
+        self.apply()
+
+    def kill(self, broker: int) -> None:
+        del self.served[broker]
+        del self.tree.nodes[f"/brokers/ids/{broker}"]
+        self.tree.nodes.pop(f"{APPLIED_PATH}/{broker}", None)
+
+    def apply(self) -> None:
+        for broker in sorted(set(self.served) - self.paused):
+            for name in self.tree.children(INSTANCES_PATH):
+                data, _ = self.tree.nodes[f"{INSTANCES_PATH}/{name}"]
+                if data:
+                    spec = InstanceSpec.from_json(data)
+                    self.served[broker][name] = AppliedInstance(spec.generation, self._problem(broker, spec))
+            document = Applied(boot=f"boot-{broker}", instances=self.served[broker])
+            self.tree.put(f"{APPLIED_PATH}/{broker}", document.to_json())
+
+    def _problem(self, broker: int, spec: InstanceSpec) -> str | None:
+        if spec.state is not InstanceState.RUNNING:
+            return None
+        endpoint = spec.routes[0].endpoints.get(broker)
+        if endpoint is None:
+            return "no endpoint for this broker"
+        port = endpoint.bind[1]
+        return f"cannot listen on 127.0.0.1:{port}: address in use" if port in self.taken_ports else None
+
+
+class FakeAdmin:
+    """The cluster's topics."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, Layout] = {}
+        self.configs: dict[str, dict[str, str]] = {}
+        self.away = False
+
+    def _check(self) -> None:
+        if self.away:
+            raise ClusterUnavailable("the cluster does not answer")
+
+    def layouts(self) -> list[Layout]:
+        self._check()
+        return [self.topics[name] for name in sorted(self.topics)]
+
+    def layout(self, name: str) -> Layout | None:
+        self._check()
+        return self.topics.get(name)
+
+    def create(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
+        self._check()
+        if name in self.topics:
+            raise AlreadyExists("Topic exists", code="topic_exists")
+        if replication_factor > 3:
+            raise Invalid("more replicas than brokers", code="invalid_replication_factor")
+        replicas = tuple(range(1, replication_factor + 1))
+        self.topics[name] = Layout(
+            name, tuple(Partition(number, replicas[0], replicas, replicas) for number in range(partitions))
+        )
+        self.configs[name] = dict(config)
+
+    def delete(self, names: Sequence[str]) -> None:
+        self._check()
+        for name in names:
+            self.topics.pop(name, None)
+
+    def grow(self, name: str, partitions: int) -> None:
+        self._check()
+        old = self.topics[name].partitions
+        more = (Partition(number, 1, old[0].replicas, old[0].isr) for number in range(len(old), partitions))
+        self.topics[name] = Layout(name, (*old, *more))
+
+    def config(self, name: str) -> dict[str, str]:
+        self._check()
+        if name not in self.topics:
+            raise NotFound("no such topic")
+        return self.configs[name]
+
+    def config_set(self, name: str, changes: Mapping[str, str | None]) -> None:
+        self._check()
+        for key, value in changes.items():
+            if value is None:
+                self.configs[name].pop(key, None)
+            else:
+                self.configs[name][key] = value

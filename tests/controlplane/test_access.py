@@ -1,0 +1,138 @@
+"""Who may call, and what is of others: keys, roles, and the 404 of every path for a stranger."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from controlplane.accounts import keys
+from controlplane.accounts import services as accounts
+from controlplane.accounts.models import ApiKey, User
+from controlplane.tenants import services as tenants
+from controlplane.tenants.models import Membership
+
+from .conftest import WANTED, client_of
+from .test_instances_api import problem
+
+PATHS = [
+    ("get", "", None),
+    ("patch", "", {"name": "mine"}),
+    ("delete", "", None),
+    ("put", "/whitelist", {"cidrs": ["0.0.0.0/0"]}),
+    ("get", "/allocation", None),
+    ("get", "/topics", None),
+    ("post", "/topics", {"name": "t", "partitions": 1}),
+    ("get", "/topics/orders", None),
+    ("patch", "/topics/orders", {"partitions": 9}),
+    ("delete", "/topics/orders", None),
+    ("put", "/topics/orders/whitelist", {"cidrs": []}),
+]
+
+
+@pytest.fixture
+def orders(alice, instance):
+    assert alice.api.post(f"/api/v1/instances/{instance.id}/topics", {"name": "orders"}).status_code == 201
+
+
+@pytest.mark.parametrize(("method", "path", "body"), PATHS)
+def test_a_strangers_id_is_not_found_and_nothing_happens(  # noqa: PLR0917
+    alice, charlie, instance, orders, tree, admin, method, path, body
+):
+    nodes, topics = dict(tree.nodes), dict(admin.topics)
+    answer = getattr(charlie.api, method)(f"/api/v1/instances/{instance.id}{path}", body)
+    theirs = problem(answer, 404, "not_found")
+    missing = getattr(charlie.api, method)(f"/api/v1/instances/ins-00000000{path}", body)
+    assert theirs["detail"].replace(instance.id, "ins-00000000") == problem(missing, 404, "not_found")["detail"]
+    assert (tree.nodes, admin.topics) == (nodes, topics)
+    instance.refresh_from_db()
+    assert instance.state == "running"
+
+
+def test_operations_and_keys_of_others_are_not_found(alice, charlie, instance):
+    operation_id = alice.api.get("/api/v1/operations").json()["items"][0]["id"]
+    problem(charlie.api.get(f"/api/v1/operations/{operation_id}"), 404, "not_found")
+    key_id = alice.api.get("/api/v1/api-keys").json()["items"][0]["id"]
+    problem(charlie.api.delete(f"/api/v1/api-keys/{key_id}"), 404, "not_found")
+    assert alice.api.get("/api/v1/me").status_code == 200
+    for path in ("instances", "operations"):
+        assert charlie.api.get(f"/api/v1/{path}").json()["items"] == []
+
+
+@pytest.mark.parametrize(("method", "path", "body"), PATHS)
+def test_without_a_key_every_path_is_401(client, instance, method, path, body):
+    answer = getattr(client, method)(f"/api/v1/instances/{instance.id}{path}", body, content_type="application/json")
+    problem(answer, 401, "unauthenticated")
+    assert answer["WWW-Authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize("header", ["Bearer", "Bearer x", "Basic YTpi", "Bearer slc_aaaaaaaa_" + "a" * 40, "Bearer ä"])
+def test_a_wrong_key_is_401(client, db, header):
+    problem(client.get("/api/v1/instances", headers={"authorization": header}), 401, "unauthenticated")
+
+
+def test_half_a_key_is_401(alice):
+    wrong_end = alice.key[:-1] + ("a" if alice.key[-1] != "a" else "b")
+    problem(client_of(wrong_end).get("/api/v1/me"), 401, "unauthenticated")
+
+
+def test_a_viewer_looks_and_changes_nothing(viewer, instance):
+    base = f"/api/v1/instances/{instance.id}"
+    assert viewer.api.get(base).status_code == 200
+    problem(viewer.api.post("/api/v1/instances", WANTED), 403, "forbidden")
+    problem(viewer.api.put(f"{base}/whitelist", {"cidrs": []}), 403, "forbidden")
+    problem(viewer.api.delete(base), 403, "forbidden")
+
+
+def test_me_says_who_where_and_as_what(bob):
+    assert bob.api.get("/api/v1/me").json() == {
+        "email": "bob@example.com",
+        "role": "member",
+        "organisation": {"id": bob.organisation.id, "name": "alice's"},
+    }
+
+
+def test_a_new_key_works_is_shown_once_and_ends_when_revoked(alice):
+    made = alice.api.post("/api/v1/api-keys", {"name": "ci"})
+    assert made.status_code == 201
+    new = client_of(made.json()["key"])
+    assert new.get("/api/v1/me").json()["email"] == "alice@example.com"
+    listed = alice.api.get("/api/v1/api-keys")
+    assert made.json()["key"].encode() not in listed.content
+    assert alice.api.delete(f"/api/v1/api-keys/{made.json()['id']}").status_code == 204
+    problem(new.get("/api/v1/me"), 401, "unauthenticated")
+
+
+def test_a_key_dies_with_the_membership_and_with_the_person(alice, bob):
+    Membership.objects.filter(user=bob.user).delete()
+    problem(bob.api.get("/api/v1/instances"), 401, "unauthenticated")
+    User.objects.filter(pk=alice.user.pk).update(is_active=False)
+    problem(alice.api.get("/api/v1/instances"), 401, "unauthenticated")
+
+
+def test_no_part_of_a_keys_secret_is_stored(alice):
+    row = ApiKey.objects.for_organisation(alice.organisation).get()
+    secret = alice.key.rpartition("_")[2]
+    assert all(secret not in str(value) for value in vars(row).values())
+    assert keys.matches(alice.key, row.digest)
+
+
+def test_keys_come_from_the_source_that_is_handed_in():
+    assert keys.generate(random.Random(1)) == keys.generate(random.Random(1))
+    assert keys.generate(random.Random(1)) != keys.generate(random.Random(2))
+
+
+def test_a_demo_tenant_is_made_once_and_its_key_shown_once(db):
+    organisation, key = tenants.demo_tenant_ensure(name="Demo A")
+    assert client_of(key).get("/api/v1/me").json()["organisation"]["name"] == "Demo A"
+    assert tenants.demo_tenant_ensure(name="Demo A") == (organisation, None)
+
+
+def test_the_admin_gets_the_password_given_last(db):
+    admin, made = accounts.admin_ensure(email="admin@sluice.invalid", password="first password")
+    assert made
+    assert admin.check_password("first password")
+    again, made = accounts.admin_ensure(email="Admin@sluice.invalid", password="second password")
+    assert (again.pk, made) == (admin.pk, False)
+    assert again.check_password("second password")
+    assert again.is_superuser

@@ -1,0 +1,58 @@
+"""The environment: what each variable becomes, and one clear sentence for each that cannot be."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from controlplane.env import Environment, EnvironmentProblem
+
+
+def database(url: str) -> dict:
+    return Environment.read({"DATABASE_URL": url}).database()
+
+
+def test_sqlite_is_the_default_and_lies_in_the_stack_folder(tmp_path):
+    environment = Environment.read({"SLUICE_STACK_DIR": str(tmp_path / "with space%41")})
+    assert environment.database()["NAME"] == str(tmp_path / "with space%41" / "db.sqlite3")
+
+
+def test_sqlite_waits_for_the_lock_from_the_start_of_a_transaction():
+    options = database("sqlite:////tmp/x.sqlite3")["OPTIONS"]
+    assert options["transaction_mode"] == "IMMEDIATE"
+    assert "journal_mode=WAL" in options["init_command"]
+    assert options["timeout"] >= 5
+
+
+def test_postgresql_with_everything_said():
+    entry = database("postgresql://sluice:p%40ss@db.example.com:5433/plane?sslmode=require")
+    assert (entry["ENGINE"], entry["NAME"], entry["USER"]) == ("django.db.backends.postgresql", "plane", "sluice")
+    assert (entry["PASSWORD"], entry["HOST"], entry["PORT"]) == ("p@ss", "db.example.com", "5433")
+    assert entry["OPTIONS"] == {"sslmode": "require"}
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"SLUICE_PORT_RANGE": "5-4"}, {"SLUICE_PORT_RANGE": "1-40000"}, {"SLUICE_PORT_RANGE": "x"},
+     {"SLUICE_WORKERS": "0"}, {"SLUICE_LEASE_S": "soon"}],
+)  # fmt: skip
+def test_what_cannot_be_used_is_named(variables):
+    with pytest.raises(EnvironmentProblem, match=next(iter(variables))):
+        Environment.read(variables)
+
+
+def test_another_database_is_refused():
+    with pytest.raises(EnvironmentProblem, match="DATABASE_URL"):
+        database("mysql://x/y")
+
+
+def test_secrets_are_read_when_they_are_asked_for(tmp_path):
+    environment = Environment.read({"SLUICE_SECRETS_FILE": str(tmp_path / "secrets.json")})
+    assert environment.secret("cluster_secret") is None
+    (tmp_path / "secrets.json").write_text(json.dumps({"cluster_secret": "s"}))
+    assert environment.secret("cluster_secret") == "s"
+    assert environment.secret("other") is None
+    (tmp_path / "secrets.json").write_text("{")
+    with pytest.raises(EnvironmentProblem, match="not JSON"):
+        environment.secret("cluster_secret")

@@ -1,0 +1,145 @@
+"""The doors to brokers and master: one mapping of errors, the tenant's own names, and an end to every wait."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import KafkaError
+
+from controlplane.core.errors import (
+    AlreadyExists,
+    ClusterUnavailable,
+    Invalid,
+    LimitReached,
+    MasterUnavailable,
+    NotFound,
+    Unsupported,
+)
+from controlplane.kafka import client, topics
+from controlplane.quotas import master
+from quota.contracts.namespace import InstanceNames
+from tests.support.ports import free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REAL_ADMIN, REAL_ALLOCATION = client.admin, master.allocation
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "answer", "status"),
+    [
+        (KafkaError.TOPIC_ALREADY_EXISTS, AlreadyExists, "topic_exists", 409),
+        (KafkaError.INVALID_PARTITIONS, Invalid, "invalid_partitions", 400),
+        (KafkaError.INVALID_REPLICATION_FACTOR, Invalid, "invalid_replication_factor", 400),
+        (KafkaError.INVALID_CONFIG, Invalid, "invalid_config", 400),
+        (KafkaError.TOPIC_EXCEPTION, Invalid, "invalid_topic", 400),
+        (KafkaError.POLICY_VIOLATION, LimitReached, "limit_reached", 409),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, NotFound, "topic_not_found", 404),
+        (KafkaError.UNSUPPORTED_VERSION, Unsupported, "unsupported", 501),
+        (KafkaError._UNSUPPORTED_FEATURE, Unsupported, "unsupported", 501),
+        (KafkaError.NOT_CONTROLLER, ClusterUnavailable, "cluster_unavailable", 503),
+        (KafkaError._TIMED_OUT, ClusterUnavailable, "cluster_unavailable", 503),
+        (KafkaError._ALL_BROKERS_DOWN, ClusterUnavailable, "cluster_unavailable", 503),
+    ],
+)
+def test_each_kafka_error_has_its_answer(code, kind, answer, status):
+    error = client.problem_of(KafkaError(code, "why"), "k3v9x2qa.orders")
+    assert (type(error), error.code, error.http_status) == (kind, answer, status)
+
+
+def test_a_brokers_text_is_shown_with_the_tenants_name():
+    error = client.problem_of(KafkaError(KafkaError.TOPIC_ALREADY_EXISTS, "Topic 'k3v9x2qa.a' exists"), "k3v9x2qa.a")
+    assert error.detail == "Topic 'a' exists"
+
+
+def test_no_broker_and_no_secret_are_said(brokers, settings, tmp_path):
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, secrets_file=tmp_path / "missing.json")
+    with pytest.raises(ClusterUnavailable, match="secret"):
+        REAL_ADMIN()
+    for broker in (1, 2, 3):
+        brokers.kill(broker)
+    with pytest.raises(ClusterUnavailable, match="no broker is running"):
+        REAL_ADMIN()
+
+
+def test_a_cluster_that_is_away_ends_the_wait(monkeypatch):
+    monkeypatch.setattr(client, "TIMEOUT_S", 0.5)
+    admin = client.KafkaAdmin(f"127.0.0.1:{free_port()}", "secret")
+    with pytest.raises(ClusterUnavailable):
+        admin.layouts()
+    with pytest.raises(ClusterUnavailable):
+        admin.create("k3v9x2qa.t", partitions=1, replication_factor=1, config={})
+
+
+def test_a_topic_is_waited_for_until_it_is_seen(admin, clock):
+    show = admin.layout
+    looks = []
+
+    def late(name):
+        looks.append(name)
+        return show(name) if len(looks) > 3 else None
+
+    admin.layout = late
+    topics.create("ins-k3v9x2qa", "t", partitions=1, replication_factor=1, config={}, clock=clock)
+    assert len(looks) == 4
+    assert InstanceNames("k3v9x2qa").topic_in("t") == looks[0]
+
+
+class Answer(BaseHTTPRequestHandler):
+    status, body = 200, b"{}"
+
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        self.send_response(self.server.status)
+        self.end_headers()
+        self.wfile.write(self.server.body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def server(tree) -> Iterator[HTTPServer]:
+    server = HTTPServer(("127.0.0.1", free_port()), Answer)
+    server.status, server.body, server.asked = 200, b"{}", []
+    address = f"http://127.0.0.1:{server.server_port}"
+    tree.put("/sluice/master", json.dumps({"id": 1, "report": "x", "http": address, "epoch": 1}).encode())
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_the_masters_document_is_passed_on(server):
+    server.body = b'{"storage_used_bytes": 5}'
+    assert REAL_ALLOCATION("ins-k3v9x2qa") == {"storage_used_bytes": 5}
+    assert server.asked == ["/v1/instances/ins-k3v9x2qa/allocation"]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code"),
+    [(404, b"{}", "allocation_unknown"), (500, b"{}", "master_unavailable"), (200, b"[1", "master_unavailable"),
+     (200, b"[]", "master_unavailable")],
+)  # fmt: skip
+def test_a_master_that_does_not_answer_well_is_unavailable(server, status, body, code):
+    server.status, server.body = status, body
+    with pytest.raises(MasterUnavailable) as error:
+        REAL_ALLOCATION("ins-k3v9x2qa")
+    assert error.value.code == code
+
+
+def test_no_master_is_unavailable(tree):
+    with pytest.raises(MasterUnavailable, match="no flow master is active"):
+        REAL_ALLOCATION("ins-k3v9x2qa")
+    address = f"http://127.0.0.1:{free_port()}"
+    tree.put("/sluice/master", json.dumps({"id": 1, "report": "x", "http": address, "epoch": 1}).encode())
+    with pytest.raises(MasterUnavailable, match="does not answer"):
+        REAL_ALLOCATION("ins-k3v9x2qa")

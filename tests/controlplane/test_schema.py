@@ -1,0 +1,62 @@
+"""The published schema is current and says what the fixed table says; migrations match the models."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from django.core.management import call_command
+from drf_spectacular.generators import SchemaGenerator
+
+from controlplane.env import ROOT
+
+FIXED = {
+    ("post", "/instances"): 202,
+    ("get", "/operations/{operation_id}"): 200,
+    ("get", "/instances/{instance_id}"): 200,
+    ("patch", "/instances/{instance_id}"): 202,
+    ("delete", "/instances/{instance_id}"): 202,
+    ("put", "/instances/{instance_id}/whitelist"): 200,
+    ("get", "/instances/{instance_id}/topics"): 200,
+    ("post", "/instances/{instance_id}/topics"): 201,
+    ("get", "/instances/{instance_id}/topics/{topic}"): 200,
+    ("patch", "/instances/{instance_id}/topics/{topic}"): 200,
+    ("delete", "/instances/{instance_id}/topics/{topic}"): 204,
+    ("put", "/instances/{instance_id}/topics/{topic}/whitelist"): 200,
+    ("get", "/instances/{instance_id}/allocation"): 200,
+}
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict:
+    return SchemaGenerator().get_schema(request=None, public=True)
+
+
+def test_the_committed_schema_is_current(tmp_path):
+    call_command("spectacular", "--file", str(tmp_path / "openapi.yaml"), "--validate", "--fail-on-warn")
+    committed = (ROOT / "docs" / "openapi.yaml").read_text()
+    assert (tmp_path / "openapi.yaml").read_text() == committed, (
+        "renew it: python manage.py spectacular --file docs/openapi.yaml"
+    )
+
+
+@pytest.mark.parametrize(("call", "status"), FIXED.items(), ids=str)
+def test_every_call_of_the_fixed_table_is_in_it(schema, call, status):
+    method, path = call
+    responses = schema["paths"][f"/api/v1{path}"][method]["responses"]
+    assert str(status) in responses
+    assert "application/problem+json" in responses["default"]["content"]
+
+
+def test_operation_ids_are_unique(schema):
+    ids = [operation["operationId"] for path in schema["paths"].values() for operation in path.values()]
+    assert len(ids) == len(set(ids))
+
+
+def test_it_is_served_without_a_key(client):
+    answer = client.get("/api/v1/schema")
+    assert answer.status_code == 200
+    assert yaml.safe_load(answer.content)["info"]["title"] == "Sluice"
+
+
+def test_no_migration_is_missing(db):
+    call_command("makemigrations", "--check", "--dry-run")
