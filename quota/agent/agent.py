@@ -23,11 +23,17 @@ The rate of a bucket, in this order::
     a grant whose lease has not expired          the grant, never more than the limit
     otherwise                                    the initial share L * n_b / sum(n); all of L while leaders are unknown
 
+A report covers the last whole period, counted back from the moment it is made, however soon it follows the one before:
+so the flows of several brokers stay comparable when some of them report early (a window that began with the last report
+would show a broker that reported lately several times the flow of another under the same load). For that, `tick` notes
+what was paid in directions that are in use.
+
 A block for full storage outlives the lease: only a later grant lifts it. Grants of a lower epoch than seen are refused.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -38,6 +44,9 @@ from quota.core.bucket import TokenBucket
 
 EARLY_REPORT_S = 0.1
 NEVER = float("inf")
+NEVER_BEFORE = float("-inf")
+TOLERANCE_S = 0.001
+"""Timers are early or late by this much without meaning it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +64,17 @@ class InstanceFacts:
 class _Direction:
     """One instance and direction: its bucket, its limit, its grant, and what was already reported."""
 
-    __slots__ = ("blocked", "bucket", "granted", "limit", "reported_bytes", "reported_throttled_s")
+    __slots__ = ("_charged", "_notes", "_settled", "_throttled_s", "blocked", "bucket", "granted", "limit")
 
     def __init__(self, limit: int | None, bucket: TokenBucket) -> None:
         self.limit = limit
         self.bucket = bucket
         self.granted: int | None = None
         self.blocked: str | None = None
-        self.reported_bytes = 0
-        self.reported_throttled_s = 0.0
+        self._notes: deque[tuple[float, int]] = deque([(NEVER_BEFORE, 0)])  # moments, and bytes paid until then
+        self._charged = 0
+        self._settled = True
+        self._throttled_s = 0.0  # as last reported
 
     def refresh(self, leaders: int, all_leaders: int, now: float) -> None:
         self.bucket.set_rate(self._rate(leaders, all_leaders), now)
@@ -76,17 +87,30 @@ class _Direction:
         # A partition may be led here before the counts say so: a rate of 0 would stall it for no reason.
         return initial_share(self.limit, max(leaders, 1), max(leaders, all_leaders, 1))
 
-    def flow(self, leaders: int, queued_bytes: int, now: float) -> Flow:
-        paid, throttled_s = self.bucket.paid_bytes(now), self.bucket.throttled_s(now)
+    def note(self, now: float) -> None:
+        """Remember what was paid by now. Nothing to do where nothing was charged and no debt is being paid."""
+        bucket = self.bucket
+        if self._settled and bucket.charged_bytes == self._charged:
+            return
+        paid = bucket.paid_bytes(now)
+        self._notes.append((now, paid))
+        self._charged = bucket.charged_bytes
+        self._settled = paid == self._charged
+
+    def flow(self, leaders: int, queued_bytes: int, since: float, now: float) -> Flow:
+        """What was paid from `since`, a moment of `note`, to now; throttled time is what no report had yet."""
+        while len(self._notes) > 1 and self._notes[1][0] <= since:
+            self._notes.popleft()
+        throttled_s = self.bucket.throttled_s(now)
         flow = Flow(
-            bytes=max(0, paid - self.reported_bytes),
-            throttled_ms=max(0, round((throttled_s - self.reported_throttled_s) * 1000)),
+            bytes=max(0, self.bucket.paid_bytes(now) - self._notes[0][1]),
+            throttled_ms=max(0, round((throttled_s - self._throttled_s) * 1000)),
             queued_bytes=queued_bytes,
             leaders=leaders,
             allocation=self.granted,
             blocked=self.blocked,
         )
-        self.reported_bytes, self.reported_throttled_s = max(paid, self.reported_bytes), throttled_s
+        self._throttled_s = throttled_s
         return flow
 
 
@@ -117,6 +141,7 @@ class Agent:
         self._instances: dict[str, _Instance] = {}
         self._sequence = 0
         self._reported_at = now
+        self._ticks = deque([now])  # the moments of the last period, and one before
         self._early = False
         self._epoch = 0
         self._next_expiry = NEVER
@@ -177,7 +202,13 @@ class Agent:
     # --- what the transport does --------------------------------------------------------------------------------------
 
     def tick(self, now: float) -> None:
-        """Let expired leases go. Cheap while none has expired."""
+        """Note what was paid by now, let expired leases go. Every 100 ms; cheap for instances at rest."""
+        for entry in self._instances.values():
+            for direction in entry.directions.values():
+                direction.note(now)
+        self._ticks.append(now)
+        while self._ticks[1] <= now - self._period_s + TOLERANCE_S:
+            self._ticks.popleft()
         if now < self._next_expiry:
             return
         for entry in self._instances.values():
@@ -194,15 +225,17 @@ class Agent:
         return since >= self._period_s or (self._early and since >= EARLY_REPORT_S)
 
     def report(self, facts: Mapping[str, InstanceFacts], now: float) -> FlowReport:
-        """The report of the time since the last one. Instances without facts wait for a later report."""
-        period_ms = max(1, round((now - self._reported_at) * 1000))
+        """The report of the last period. Instances without facts are left out."""
+        self.tick(now)
+        since = self._ticks[0]
         self._sequence += 1
         self._reported_at, self._early = now, False
         instances = {}
         for instance, fact in facts.items():
             if instance in self._instances:
                 self.set_leaders(instance, fact.leaders, fact.all_leaders, now)
-                instances[instance] = self._instance_report(self._instances[instance], fact, now)
+                instances[instance] = _instance_report(self._instances[instance], fact, since, now)
+        period_ms = max(1, round((now - since) * 1000))
         return FlowReport(self._broker, self._boot, self._sequence, period_ms, instances)
 
     def apply(self, grants: Grants, now: float) -> bool:
@@ -231,13 +264,14 @@ class Agent:
     def _throttling_started(self) -> None:
         self._early = True
 
-    def _instance_report(self, entry: _Instance, fact: InstanceFacts, now: float) -> InstanceReport:
-        return InstanceReport(
-            produce=entry.directions["produce"].flow(fact.leaders, fact.produce_queued_bytes, now),
-            consume=entry.directions["consume"].flow(fact.leaders, fact.consume_queued_bytes, now),
-            storage_bytes=fact.storage_bytes,
-            connections=fact.connections,
-        )
+
+def _instance_report(entry: _Instance, fact: InstanceFacts, since: float, now: float) -> InstanceReport:
+    return InstanceReport(
+        produce=entry.directions["produce"].flow(fact.leaders, fact.produce_queued_bytes, since, now),
+        consume=entry.directions["consume"].flow(fact.leaders, fact.consume_queued_bytes, since, now),
+        storage_bytes=fact.storage_bytes,
+        connections=fact.connections,
+    )
 
 
 def _take(direction: _Direction, grant: Grant) -> None:

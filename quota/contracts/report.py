@@ -10,10 +10,11 @@ Sent as length-prefixed JSON (a 4-byte big-endian length, then the document). Ve
                     "blocked": null},
         "storage_bytes": 123456789, "connections": 12}}}
 
-`bytes` are request or response bytes on the wire in the period, between client and leader. `leaders` is n_b of
-ALLOCATION.md. `allocation` is what the broker holds at the moment in bytes/s (null: it has no grant and stands on its
-initial share), so that a new master can learn; `blocked` is the reason a grant gave, for the same purpose (a writer may
-leave it out). `storage_bytes` counts every replica on the broker.
+`bytes` are request or response bytes on the wire in the `period_ms` before the report, between client and leader; what
+a throttled sender still has to wait for counts when the wait is over. Periods of reports in a row may overlap.
+`leaders` is n_b of ALLOCATION.md. `allocation` is what the broker holds at the moment in bytes/s (null: it has no grant
+and stands on its initial share), so that a new master can learn; `blocked` is the reason a grant gave, for the same
+purpose (a writer may leave it out). `storage_bytes` counts every replica on the broker.
 """
 
 from __future__ import annotations

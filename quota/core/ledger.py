@@ -107,6 +107,10 @@ class Ledger:
 
     # --- what goes out ------------------------------------------------------------------------------------------------
 
+    def knows(self, broker: int) -> bool:
+        """Whether a report of the broker is remembered."""
+        return broker in self._heard
+
     def grants(self, broker: int, now: float) -> Grants:
         """The answer to the broker's last report. KeyError when it never reported."""
         report = self._heard[broker].report

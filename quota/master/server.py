@@ -21,7 +21,7 @@ from quota.contracts.instance import ContractError
 from quota.contracts.report import FlowReport
 from quota.master.election import Election, Role
 from quota.master.http import MAX_HEAD_BYTES, Response, json_response, problem, serve_one
-from quota.master.service import Service
+from quota.master.service import GATHER_S, Service
 from quota.master.views import allocation_document, instances_document, metrics_text
 from quota.wire import MAX_FRAME_BYTES, MAX_HELLO_BYTES, Decoder, Hello, WireError, frame
 
@@ -42,6 +42,7 @@ class ReportServer:
         self.log = log
         self.connections: dict[int, ReportConnection] = {}  # by order of arrival
         self._arrivals = 0
+        self._waiting: dict[int, ReportConnection] = {}  # brokers whose report is not answered yet
         self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> int:
@@ -54,6 +55,21 @@ class ReportServer:
         self._arrivals += 1
         self.connections[self._arrivals] = connection
         return self._arrivals
+
+    def answer_soon(self, broker: int, connection: ReportConnection) -> None:
+        """Grants for the broker, after those reports that come at the same time have been taken."""
+        if not self._waiting:
+            asyncio.get_running_loop().call_later(GATHER_S, self._answer)
+        self._waiting[broker] = connection
+
+    def _answer(self) -> None:
+        waiting, self._waiting = self._waiting, {}
+        if self.role() is not Role.ACTIVE:
+            return  # suspended: leases run on, and nothing is granted
+        for broker, connection in waiting.items():
+            grants = self.service.grants(broker)
+            if grants is not None:
+                connection.send(frame(grants.to_json()))
 
     def close_connections(self, reason: str) -> None:
         """Send the brokers to look for the active master."""
@@ -119,23 +135,25 @@ class ReportConnection(asyncio.Protocol):
             self._broker = hello.broker
             self._decoder.max_frame_bytes = MAX_FRAME_BYTES
         elif document.get("type") == "report":
-            self._answer(FlowReport.from_document(document))
+            self._report(FlowReport.from_document(document))
         else:
             raise WireError("not a report")
         self._wait(QUIET_S)
 
-    def _answer(self, report: FlowReport) -> None:
-        assert self._transport is not None
-        if report.broker != self._broker:
-            raise WireError(f"reports for broker {report.broker}")
-        if self._server.role() is not Role.ACTIVE:
-            return  # suspended: leases run on, and nothing is granted
-        grants = self._server.service.report(report)
-        if grants is None:
+    def send(self, data: bytes) -> None:
+        """Queue bytes; a broker that does not read is cut off."""
+        if self._transport is None or self._transport.is_closing():
             return
         if self._transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
-            raise WireError("does not read its grants")
-        self._transport.write(frame(grants.to_json()))
+            self.close("does not read its grants")
+        else:
+            self._transport.write(data)
+
+    def _report(self, report: FlowReport) -> None:
+        if report.broker != self._broker:
+            raise WireError(f"reports for broker {report.broker}")
+        if self._server.service.report(report):
+            self._server.answer_soon(report.broker, self)
 
     def _wait(self, seconds: float) -> None:
         if self._patience:

@@ -1,7 +1,9 @@
 """The master without its sockets: a ledger for as long as it is active, and the answers that follow. No I/O.
 
-Brokers' reports are answered at once, from what all brokers last reported: a broker that starts throttling reports
-early, and has its new allocation a moment later. Once a period the ledger forgets who is gone.
+A report is taken at once and answered a moment later (`GATHER_S`), together with those that come meanwhile. When the
+load of an instance changes, its brokers start to throttle together and report together: a grant made from the first of
+these reports and the others' old ones would take the change for an imbalance, hand out too much for ten periods and
+correct itself slowly. Once a period the ledger forgets who is gone.
 """
 
 from __future__ import annotations
@@ -12,6 +14,9 @@ from quota.contracts.grant import Grants
 from quota.contracts.instance import InstanceSpec
 from quota.contracts.report import FlowReport
 from quota.core.ledger import Ledger
+
+GATHER_S = 0.15
+"""A little more than the 100 ms between two ticks of an agent."""
 
 
 class Service:
@@ -48,12 +53,18 @@ class Service:
         if self.ledger:
             self.ledger.set_registered(brokers)
 
-    def report(self, report: FlowReport) -> Grants | None:
-        """The answer to a report; None where there is none to give (standing by, or the report is out of date)."""
+    def report(self, report: FlowReport) -> bool:
+        """Take a report. False: there is no answer to give (standing by, or the report is out of date)."""
         if self.ledger is None or not self.ledger.report(report, self._now()):
-            return None
+            return False
         self.reports_total += 1
-        return self.ledger.grants(report.broker, self._now())
+        return True
+
+    def grants(self, broker: int) -> Grants | None:
+        """The answer to the broker's last report; None where this mastership has had none."""
+        if self.ledger is None or not self.ledger.knows(broker):
+            return None
+        return self.ledger.grants(broker, self._now())
 
     def tick(self) -> None:
         """Once a period."""

@@ -121,8 +121,24 @@ def test_a_report_holds_what_came_since_the_last_one():
     assert (entry.produce.bytes, entry.consume.bytes) == (30, 40)
     assert (entry.produce.leaders, entry.produce.queued_bytes, entry.produce.allocation) == (2, 9, 500)
     assert (entry.storage_bytes, entry.connections) == (77, 3)
-    second = agent.report(FACTS, 1.5)
-    assert (second.sequence, second.period_ms, second.instances[INSTANCE].produce.bytes) == (2, 500, 0)
+    second = agent.report(FACTS, 2.0)
+    assert (second.sequence, second.period_ms, second.instances[INSTANCE].produce.bytes) == (2, 1000, 0)
+
+
+def test_an_early_report_covers_a_whole_period_too():
+    """So that brokers that report at different moments are compared by the same measure."""
+    agent = new_agent(None, None)
+    bucket, bytes_of = agent.bucket(INSTANCE, "produce"), []
+    for tick in range(1, 41):
+        now = tick / 10
+        if tick <= 20:
+            bucket.charge(7, now - 0.05)
+        agent.tick(now)
+        if tick in (10, 13, 20, 25, 30, 40):
+            report = agent.report(FACTS, now)
+            assert report.period_ms == 1000
+            bytes_of.append(report.instances[INSTANCE].produce.bytes)
+    assert bytes_of == [70, 70, 70, 35, 0, 0]
 
 
 def test_under_throttling_a_report_shows_the_rate_and_not_the_sizes_of_single_requests():
