@@ -106,7 +106,7 @@ def prepare(draft: Draft) -> None:
     initial = None
     if draft.group.state is GroupState.EMPTY:
         longest_ms, delay_ms = delay_ms, draft.settings.group_initial_rebalance_delay_ms
-        initial = InitialDelay(max(longest_ms - delay_ms, 0))
+        initial = InitialDelay(max(longest_ms - delay_ms, 0) if delay_ms else 0)
     draft.group = replace(draft.group, initial=initial, storing=False)
     draft.enter(GroupState.PREPARING)
     draft.set_timer(JOIN_TIMER, delay_ms, JoinExpired())

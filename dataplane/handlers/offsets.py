@@ -1,8 +1,8 @@
 """Committed offsets: OffsetCommit, OffsetFetch, OffsetDelete.
 
 Version 0 of the first two keeps offsets in ZooKeeper (`dataplane.groups.legacy`). In the others a partition that was
-never committed has the offset -1 and no error. A topic that a whitelist refuses says so when it is named, and is left out
-of a list of everything.
+never committed has the offset -1 and no error. A topic that a whitelist refuses says so when it is named, and is left
+out of a list of everything.
 """
 
 from __future__ import annotations
