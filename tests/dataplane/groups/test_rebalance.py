@@ -13,7 +13,8 @@ BOTH = (("sticky", b"s"), ("range", b"r"))
 def test_two_members_meet_in_one_generation_and_only_the_leader_sees_both():
     m = Machine()
     a, b = m.join(new_id="a"), m.join(new_id="b")
-    assert m.waits(a) and m.waits(b)
+    assert m.waits(a)
+    assert m.waits(b)
     m.ring("join")
     assert (m.replies[a].generation, m.replies[b].generation) == (1, 1)
     assert m.replies[a].leader == m.replies[b].leader == "a"
@@ -39,7 +40,8 @@ def test_nobody_gets_an_assignment_before_it_is_committed():
     m.ring("join")
     m.log_is_slow = True
     a, b = m.sync("a", assignments={"a": b"0", "b": b"1"}), m.sync("b")
-    assert m.waits(a) and m.waits(b)
+    assert m.waits(a)
+    assert m.waits(b)
     assert m.group.state is GroupState.COMPLETING
     m.commit()
     assert (m.replies[a].assignment, m.replies[b].assignment) == (b"0", b"1")
@@ -87,7 +89,8 @@ def test_a_third_member_makes_the_others_join_again():
     c = m.join(new_id="c")
     assert m.heartbeat("a") == ErrorCode.REBALANCE_IN_PROGRESS
     a = m.join("a")
-    assert m.waits(a) and m.waits(c)
+    assert m.waits(a)
+    assert m.waits(c)
     b = m.join("b")
     assert {m.replies[t].generation for t in (a, b, c)} == {2}
     assert [member[0] for member in m.replies[a].members] == ["a", "b", "c"]

@@ -1,0 +1,110 @@
+"""A coordinator on virtual time, over a log in memory that commits when it is told to."""
+
+from random import Random
+
+from dataplane.groups.coordinator import GroupCoordinator
+from dataplane.groups.events import Heartbeat, Join, Leave, Sync
+from dataplane.groups.log import OFFSETS_TOPIC
+from dataplane.groups.settings import GroupSettings
+from dataplane.protocol.errors import ErrorCode
+from tests.support.virtual_loop import VirtualNetwork
+
+PARTITIONS = 4
+
+
+class MemoryLog:
+    """What was appended to each partition; `done` is called in the next turn, or by `commit` while it is slow."""
+
+    def __init__(self, loop):
+        self.loop = loop
+        self.records = {}
+        self.waiting = []
+        self.slow = False
+        self.error = ErrorCode.NONE
+
+    def append(self, partition_index, records, done):
+        if self.error != ErrorCode.NONE:
+            done(self.error)
+            return
+        self.records.setdefault(partition_index, []).extend(records)
+        if self.slow:
+            self.waiting.append(done)
+        else:
+            self.loop.call_soon(lambda: done(ErrorCode.NONE))
+
+    def commit(self, error=ErrorCode.NONE):
+        waiting, self.waiting = self.waiting, []
+        for done in waiting:
+            done(error)
+
+    def read(self, partition_index):
+        yield from list(self.records.get(partition_index, []))
+
+    def compacted(self, partition_index):
+        latest = {}
+        for key, value in self.records.get(partition_index, []):
+            latest[key] = value
+        return {key: value for key, value in latest.items() if value is not None}
+
+
+class World:
+    """One coordinator that leads every partition."""
+
+    def __init__(self, **changes):
+        self.network = VirtualNetwork(seed=1)
+        self.loop = self.network.loop("broker")
+        self.log = MemoryLog(self.loop)
+        self.settings = GroupSettings(**{"group_initial_rebalance_delay_ms": 0, **changes})
+        self.epoch = 0
+        self.coordinator = self.new_coordinator()
+        self.elect()
+
+    def new_coordinator(self):
+        return GroupCoordinator(self.loop, self.log, Random(1), self.settings, lambda: PARTITIONS)
+
+    def elect(self):
+        self.epoch += 1
+        for index in range(PARTITIONS):
+            self.coordinator.on_leadership(OFFSETS_TOPIC, index, self.epoch)
+        self.run(0.01)
+
+    def resign(self):
+        for index in range(PARTITIONS):
+            self.coordinator.on_leadership(OFFSETS_TOPIC, index, None)
+
+    def take_over(self):
+        """Another broker, with the same log, leads from now on."""
+        self.coordinator.stop()
+        self.coordinator = self.new_coordinator()
+        self.elect()
+
+    def run(self, seconds):
+        self.network.run_for(seconds)
+
+    def join(self, group="g", member_id="", **more):
+        more = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000, "client_id": "me", **more}
+        return self.coordinator.join(group, Join(member_id, "consumer", (("range", b"x"),), **more))
+
+    def sync(self, member_id, generation=1, group="g"):
+        return self.coordinator.sync(group, Sync(generation, member_id))
+
+    def heartbeat(self, member_id, generation=1, group="g"):
+        future = self.coordinator.heartbeat(group, Heartbeat(generation, member_id))
+        return future.result().error
+
+    def leave(self, *member_ids, group="g"):
+        return self.coordinator.leave(group, Leave(tuple((m, None) for m in member_ids)))
+
+    def alone(self, group="g", **more):
+        """A stable group of one member; its id."""
+        joined = self.join(group, **more)
+        self.run(0.01)
+        member_id = joined.result().member_id
+        synced = self.coordinator.sync(group, Sync(1, member_id, assignments={member_id: b"all"}))
+        self.run(0.01)
+        assert synced.result().assignment == b"all"
+        return member_id
+
+    def group(self, group="g"):
+        entry = self.coordinator.find(group)
+        return None if entry is None else entry.group
