@@ -1,7 +1,7 @@
 """Connections that this broker opens to other brokers: authenticated, pipelined, with a timeout for every call.
 
-A `Peer` is one broker's address. It connects when the first call comes and again, after a pause that doubles, when calls
-come after a failure. It says who it is (SASL/PLAIN with the cluster secret, as every connection to an internal listener
+A `Peer` is one broker's address. It connects when the first call comes and again, after a pause that doubles, when
+calls come after a failure. It says who it is (SASL/PLAIN with the cluster secret, as every connection to an internal listener
 must) and then sends what it is asked to; answers come in the order of the requests. When the connection ends, or an
 answer is overdue, every call under way fails with PeerError: whether the other side did what was asked is then unknown,
 and it is the caller who knows how to ask again.
@@ -141,9 +141,7 @@ class Peer:
         authenticated: Future[Any] = Future()
         handshake.then(mechanisms)
         authenticated.then(outcome)
-        self._send(
-            _Call(APIS[ApiKey.SASL_HANDSHAKE], 1, SaslHandshakeRequest(mechanism="PLAIN"), handshake, deadline)
-        )
+        self._send(_Call(APIS[ApiKey.SASL_HANDSHAKE], 1, SaslHandshakeRequest(mechanism="PLAIN"), handshake, deadline))
 
     def _begin(self) -> None:
         self._ready = True

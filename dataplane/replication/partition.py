@@ -38,6 +38,7 @@ UNKNOWN_OFFSET = -1
 NO_LEADER = -1
 _NEVER = float("-inf")
 _MAX_SIZES = 1_000
+_PAUSE_AFTER_REFUSAL_S = 1.0
 
 _GIVE_UP = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
 """The controller refused, and says that it has changed nothing: the old ISR is in force."""
@@ -104,10 +105,12 @@ class Partition:
     __slots__ = (
         "_by_id",
         "_maximal_isr",
+        "_no_proposal_before",
         "_remotes",
         "_rules",
         "_sizes",
         "ack_waiters",
+        "announced_bytes",
         "appended_bytes",
         "committed_bytes",
         "counted_bytes",
@@ -151,6 +154,7 @@ class Partition:
         self.isr: tuple[int, ...] = ()
         self.proposed_isr: tuple[int, ...] | None = None
         self._maximal_isr: tuple[int, ...] = ()
+        self._no_proposal_before = _NEVER
         self._remotes: tuple[RemoteReplica, ...] = ()
         self._by_id: dict[int, RemoteReplica] = {}
         self.high_watermark = log.start_offset
@@ -167,6 +171,7 @@ class Partition:
         # Bytes committed are counted by remembering the byte count at each end of the log that is not committed yet.
         self.appended_bytes = 0
         self.committed_bytes = 0
+        self.announced_bytes = 0  # of the committed ones, to fetches that wait
         self._sizes: deque[tuple[int, int]] = deque()
 
     def __repr__(self) -> str:
@@ -270,7 +275,7 @@ class Partition:
 
     def _forget_sizes(self) -> None:
         self._sizes.clear()
-        self.committed_bytes = self.appended_bytes
+        self.committed_bytes = self.announced_bytes = self.appended_bytes
 
     def _is_about_to_join(self, remote: RemoteReplica, now: float) -> bool:
         rules = self._rules
@@ -282,20 +287,24 @@ class Partition:
 
     # --- the ISR ------------------------------------------------------------------------------------------------------
 
-    def isr_with(self, broker_id: int) -> tuple[int, ...] | None:
+    def isr_with(self, broker_id: int, now: float) -> tuple[int, ...] | None:
         """The ISR to propose because of a follower's progress; None where it may not join, or has."""
+        if broker_id in self.isr or self.proposed_isr is not None or now < self._no_proposal_before:
+            return None
         remote = self._by_id.get(broker_id)
-        if remote is None or self.proposed_isr is not None or broker_id in self.isr:
+        if remote is None:
             return None
         has_all = remote.log_end_offset >= max(self.high_watermark, self.epoch_start_offset)
         return (*self.isr, broker_id) if has_all and self._rules.is_alive(broker_id) else None
 
     def isr_without_laggards(self, now: float) -> tuple[int, ...] | None:
         """The ISR to propose because of the time that has passed; None where everybody keeps up."""
-        if not self.is_leader or self.proposed_isr is not None:
+        if not self.is_leader or self.proposed_isr is not None or now < self._no_proposal_before:
             return None
         end, limit = self.log.end_offset, self._rules.lag_time_max_s
-        laggards = [r.broker_id for r in self._remotes if r.broker_id in self.isr and not r.is_caught_up(end, now, limit)]
+        laggards = [
+            r.broker_id for r in self._remotes if r.broker_id in self.isr and not r.is_caught_up(end, now, limit)
+        ]
         return tuple(b for b in self.isr if b not in laggards) if laggards else None
 
     def propose(self, isr: tuple[int, ...]) -> None:
@@ -303,7 +312,7 @@ class Partition:
         self.proposed_isr = isr
         self._maximal_isr = isr if len(isr) > len(self.isr) else self.isr
 
-    def isr_answered(self, data: AlterPartitionResponsePartitionData) -> bool:
+    def isr_answered(self, data: AlterPartitionResponsePartitionData, now: float) -> bool:
         """The controller's answer to our proposal. Returns whether to ask again."""
         code = data.error_code
         if self.proposed_isr is None or not self.is_leader:
@@ -316,6 +325,7 @@ class Partition:
             return False
         if code in _GIVE_UP:
             self.adopt_isr(self.isr, self.partition_epoch)
+            self._no_proposal_before = now + _PAUSE_AFTER_REFUSAL_S
             return False
         return code not in _OUTDATED
 

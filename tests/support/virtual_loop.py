@@ -219,9 +219,7 @@ class VirtualLoop:
         self._turn_end.append(callback)
         self.wake()  # called from outside of a turn (by a test), it gets one
 
-    def listen(
-        self, host: str, port: int, accept: Callable[[Connection], FrameProtocol | None]
-    ) -> VirtualListener:
+    def listen(self, host: str, port: int, accept: Callable[[Connection], FrameProtocol | None]) -> VirtualListener:
         address = (host, port or self.network.free_port())
         if address in self.network.listeners:
             raise OSError(98, "Address already in use")

@@ -1,0 +1,179 @@
+"""The controller's words: LeaderAndIsr and StopReplica, and what they make of the replicas here.
+
+What is refused, and why: a controller epoch below the highest seen (a deposed controller, KAFKA-6082); a broker epoch
+below ours (meant for an earlier life of this broker, KIP-380); a leader epoch that is not above ours (overtaken on its
+way; said again, it is harmless); a topic id that is not the one on disk (another topic of the same name).
+
+A partition changes its role in one go: what is staged is written, then the role changes, then whoever waited for the old
+role is told. So a deposed leader acknowledges nothing of what was not committed when it was deposed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.control import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+    StopReplicaPartitionError,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+from dataplane.protocol.schema import NO_UUID
+from dataplane.replication.partition import Partition
+from quota.contracts.namespace import split_physical
+
+if TYPE_CHECKING:
+    from dataplane.replication.manager import Replicas
+
+NO_EPOCH = -1
+EPOCH_DURING_DELETE = -2
+"""Leader epochs of a StopReplica that holds whatever ours is."""
+
+
+def apply_leader_and_isr(replicas: Replicas, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+    """Take over the roles that the request gives. Every partition has its own error."""
+    refused = _refusal(replicas, request.controller_id, request.controller_epoch, request.broker_epoch)
+    if refused is not ErrorCode.NONE:
+        return LeaderAndIsrResponse(error_code=refused)
+    for leader in request.live_leaders:
+        replicas.peers.learn(leader.broker_id, leader.host_name, leader.port)
+    flat, by_topic = [], []
+    states = [(topic.topic_name, topic.topic_id, topic.partition_states) for topic in request.topic_states]
+    states += [(state.topic_name, NO_UUID, (state,)) for state in request.ungrouped_partition_states]
+    for name, topic_id, partition_states in states:
+        errors = [
+            LeaderAndIsrPartitionError(
+                topic_name=name,
+                partition_index=state.partition_index,
+                error_code=_apply(replicas, name, topic_id, state),
+            )
+            for state in partition_states
+        ]
+        flat += errors
+        by_topic.append(LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=tuple(errors)))
+    return LeaderAndIsrResponse(partition_errors=tuple(flat), topics=tuple(by_topic))
+
+
+def _refusal(replicas: Replicas, controller_id: int, controller_epoch: int, broker_epoch: int) -> ErrorCode:
+    if not replicas.metadata.saw_controller(controller_id, controller_epoch):
+        return ErrorCode.STALE_CONTROLLER_EPOCH
+    if broker_epoch != NO_EPOCH and broker_epoch < replicas.broker_epoch():
+        return ErrorCode.STALE_BROKER_EPOCH
+    return ErrorCode.NONE
+
+
+def _apply(replicas: Replicas, topic: str, topic_id: UUID, state: LeaderAndIsrPartitionState) -> ErrorCode:
+    if replicas.config.id not in state.replicas:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    try:
+        partition = _find_or_create(replicas, topic, topic_id, state)
+        if partition is None:
+            return ErrorCode.INCONSISTENT_TOPIC_ID
+        if partition.is_offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if state.leader_epoch > partition.leader_epoch:
+            _change_role(replicas, partition, state)
+        elif state.leader_epoch == partition.leader_epoch and state.partition_epoch > partition.partition_epoch:
+            partition.adopt_isr(state.isr, state.partition_epoch)  # said again by a new controller
+            replicas.isr_confirmed(partition)
+    except OSError:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    return ErrorCode.KAFKA_STORAGE_ERROR if partition.is_offline else ErrorCode.NONE
+
+
+def _find_or_create(
+    replicas: Replicas, topic: str, topic_id: UUID, state: LeaderAndIsrPartitionState
+) -> Partition | None:
+    """None: there is a log of another topic of this name."""
+    index = state.partition_index
+    partition = replicas.get(topic, index)
+    if partition is None:
+        log = replicas.logs.get(topic, index)
+        if log is None:
+            config = replicas.log_defaults.with_topic(replicas.topic_configs.get(topic))
+            log = replicas.logs.create(topic, index, topic_id, config)
+        if NO_UUID != topic_id != log.topic_id:
+            return None
+        partition = Partition(topic, index, log.topic_id, log, replicas.rules)
+        checkpoint = replicas.logs.high_watermark(topic, index)
+        partition.high_watermark = max(log.start_offset, min(checkpoint, log.end_offset))
+        owner = split_physical(topic)
+        partition.instance_key = None if owner is None else owner[0]
+        replicas.add(partition)
+    return None if NO_UUID != topic_id != partition.topic_id else partition
+
+
+def _change_role(replicas: Replicas, partition: Partition, state: LeaderAndIsrPartitionState) -> None:
+    replicas.commit(partition)
+    if partition.is_offline:
+        return
+    led = partition.is_leader
+    if state.leader == replicas.config.id:
+        replicas.fetchers.leave(partition)
+        moved = partition.make_leader(state, replicas.loop.clock.monotonic())
+        replicas.role_changed(partition, led)
+        if moved:
+            replicas.high_watermark_moved(partition)
+    else:
+        partition.make_follower(state)
+        replicas.fetchers.follow(partition)
+        replicas.role_changed(partition, led)
+
+
+# --- StopReplica ------------------------------------------------------------------------------------------------------
+
+
+class _Stop(NamedTuple):
+    topic: str
+    partition: int
+    leader_epoch: int
+    delete: bool
+
+
+def stop_replicas(replicas: Replicas, request: StopReplicaRequest) -> StopReplicaResponse:
+    """Stop following and leading; delete the logs where that is asked."""
+    refused = _refusal(replicas, request.controller_id, request.controller_epoch, request.broker_epoch)
+    if refused is not ErrorCode.NONE:
+        return StopReplicaResponse(error_code=refused)
+    errors = tuple(
+        StopReplicaPartitionError(topic_name=s.topic, partition_index=s.partition, error_code=_stop(replicas, s))
+        for s in _stops(request)
+    )
+    return StopReplicaResponse(partition_errors=errors)
+
+
+def _stops(request: StopReplicaRequest) -> Iterator[_Stop]:
+    for topic_state in request.topic_states:
+        for state in topic_state.partition_states:
+            yield _Stop(topic_state.topic_name, state.partition_index, state.leader_epoch, state.delete_partition)
+    for topic in request.topics:
+        for index in topic.partition_indexes:
+            yield _Stop(topic.name, index, NO_EPOCH, request.delete_partitions)
+    for ungrouped in request.ungrouped_partitions:
+        yield _Stop(ungrouped.topic_name, ungrouped.partition_index, NO_EPOCH, request.delete_partitions)
+
+
+def _stop(replicas: Replicas, stop: _Stop) -> ErrorCode:
+    partition = replicas.get(stop.topic, stop.partition)
+    if partition is not None:
+        if stop.leader_epoch >= 0 and stop.leader_epoch < partition.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        replicas.commit(partition)
+        replicas.fetchers.leave(partition)
+        led, partition.is_leader = partition.is_leader, False
+        replicas.role_changed(partition, led)
+        if stop.delete:
+            replicas.remove(partition)
+    if stop.delete and replicas.logs.get(stop.topic, stop.partition) is not None:
+        try:
+            replicas.logs.delete(stop.topic, stop.partition)
+        except OSError:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+    return ErrorCode.NONE

@@ -1,0 +1,398 @@
+"""All replicas of this broker: what handlers, coordinators and fetchers call.
+
+The path of a produce: `leader`, `append` (checks and stages), `after_commit` (what to do then). At the end of the turn
+every partition that was appended to is written once, and only then anything is told: acks 0 and 1, followers that wait
+for bytes, and, as far as the high watermark moved, acks=all and consumers. Followers' partitions go the same way.
+
+Who leads what is decided elsewhere: `leadership` takes the controller's words, `fetchers` copies what we follow, `isr`
+proposes who is in sync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from dataplane.config import BrokerConfig
+from dataplane.doors import Callback, Doors, Timer
+from dataplane.protocol.errors import ErrorCode
+from dataplane.records.batch import CorruptBatchError, check_batch, read_header
+from dataplane.replication import leadership
+from dataplane.replication.accounting import Accounting
+from dataplane.replication.fetchers import Fetchers
+from dataplane.replication.isr import AlterPartition, IsrChanges
+from dataplane.replication.partition import Partition, ReplicaRules
+from dataplane.replication.waiting import Waiting
+from dataplane.storage.config import LogConfig
+from dataplane.storage.errors import LogFailedError, OffsetOutOfRangeError
+from dataplane.storage.producers import Duplicate
+from dataplane.tasks import Future
+
+if TYPE_CHECKING:
+    from dataplane.cluster.metadata import Metadata
+    from dataplane.network.outbound import Peers
+    from dataplane.protocol.messages.control import (
+        LeaderAndIsrRequest,
+        LeaderAndIsrResponse,
+        StopReplicaRequest,
+        StopReplicaResponse,
+    )
+    from dataplane.storage.files import FileSlice
+    from dataplane.storage.log import Log
+    from dataplane.storage.manager import LogManager
+
+ALL_IN_SYNC = -1
+"""acks=all."""
+
+Leadership = Callable[[str, int, int | None], None]
+"""(topic, partition, leader epoch): we lead it from here on; None: we do not, or not any more."""
+
+
+class TopicOverrides(Protocol):
+    """Where a topic's configuration comes from (`cluster.topic_configs`)."""
+
+    def get(self, topic: str) -> Mapping[str, str]: ...
+
+    def on_change(self, callback: Callable[[str], None]) -> None: ...
+
+
+class Appended(NamedTuple):
+    """The outcome of an append: the offsets, which are promises until the turn's commit, or an error."""
+
+    error: ErrorCode
+    base_offset: int = -1
+    last_offset: int = -1
+    log_append_time: int = -1
+    log_start_offset: int = -1
+    duplicate: bool = False
+
+
+class Replicas:
+    """See the module. `broker_epoch` is the czxid of our registration; -1 while there is none."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        doors: Doors,
+        logs: LogManager,
+        metadata: Metadata,
+        topic_configs: TopicOverrides,
+        peers: Peers,
+        *,
+        broker_epoch: Callable[[], int],
+        alter_partition: AlterPartition,
+    ) -> None:
+        self.config = config
+        self.logs = logs
+        self.log_defaults = LogConfig.from_settings(config.settings)
+        self.metadata = metadata
+        self.topic_configs = topic_configs
+        self.peers = peers
+        self.broker_epoch = broker_epoch
+        self.loop = doors.loop
+        self.accounting = Accounting()
+        self.waiting = Waiting(doors.loop)
+        self.fetchers = Fetchers(self)
+        self.isr_changes = IsrChanges(config.id, doors.loop, broker_epoch, alter_partition, self.isr_confirmed)
+        self.rules = ReplicaRules(
+            config.id, config.settings.replica_lag_time_max_ms / 1000, lambda broker_id: broker_id in metadata.brokers
+        )
+        self._clock = doors.loop.clock
+        self._topics: dict[str, dict[int, Partition]] = {}
+        self._dirty: list[Partition] = []
+        self._listeners: list[Leadership] = []
+        self._timers: dict[str, Timer] = {}
+        topic_configs.on_change(self._configure_topic)
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin what happens by the clock."""
+        settings = self.config.settings
+        self._every("isr", settings.replica_lag_time_max_ms / 2000, self._shrink_isrs)
+        self._every("checkpoint", settings.high_watermark_checkpoint_interval_ms / 1000, self._checkpoint)
+        self._every("retention", settings.log_retention_check_interval_ms / 1000, self.apply_retention)
+
+    def stop(self) -> Future[None]:
+        """No more fetching, proposing and answering; what is staged is written, and the high watermarks are checkpointed
+        when the future is resolved. The logs stay open."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self.fetchers.stop()
+        self.isr_changes.stop()
+        for partition in self.partitions():
+            self.commit(partition)
+            self.waiting.dismiss(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return self._checkpoint()
+
+    def _every(self, name: str, period_s: float, work: Callable[[], object]) -> None:
+        def run() -> None:
+            self._timers[name] = self.loop.call_later(period_s, run)
+            work()
+
+        self._timers[name] = self.loop.call_later(period_s, run)
+
+    def _checkpoint(self) -> Future[None]:
+        """Write down the high watermarks: where consumers may read to after a restart."""
+        return self.logs.write_checkpoints({(p.topic, p.index): p.high_watermark for p in self.partitions()})
+
+    def apply_retention(self) -> None:
+        """Delete what is too old or too much; nothing that is not committed."""
+        if self.logs.apply_retention(self._committed_of):
+            for partition in self.partitions():
+                self.accounting.measure(partition)
+
+    def _committed_of(self, log: Log) -> int:
+        partition = self.get(log.topic, log.partition)
+        return 0 if partition is None else partition.high_watermark
+
+    # --- looking up ---------------------------------------------------------------------------------------------------
+
+    def get(self, topic: str, index: int) -> Partition | None:
+        """The replica that is here, whatever its role."""
+        partitions = self._topics.get(topic)
+        return None if partitions is None else partitions.get(index)
+
+    def partitions(self) -> Iterator[Partition]:
+        """All replicas here, in the order in which they came."""
+        for partitions in list(self._topics.values()):
+            yield from list(partitions.values())
+
+    def leader(self, topic: str, index: int, current_leader_epoch: int = -1) -> Partition | ErrorCode:
+        """The partition if we lead it, in the epoch that the caller believes in (-1: it has no belief); or why not."""
+        partitions = self._topics.get(topic)
+        partition = None if partitions is None else partitions.get(index)
+        if partition is None:
+            exists = self.metadata.partition(topic, index) is not None
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if partition.is_offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if current_leader_epoch >= 0 and current_leader_epoch != partition.leader_epoch:
+            if current_leader_epoch < partition.leader_epoch:
+                return ErrorCode.FENCED_LEADER_EPOCH
+            return ErrorCode.UNKNOWN_LEADER_EPOCH
+        return partition if partition.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def storage_by_instance(self) -> dict[str, int]:
+        """Bytes stored here by instance key."""
+        return self.accounting.storage_by_instance()
+
+    def leaders_by_instance(self) -> dict[str, int]:
+        """Partitions led here by instance key."""
+        return self.accounting.leaders_by_instance()
+
+    # --- appending ----------------------------------------------------------------------------------------------------
+
+    def append(self, partition: Partition, batch: memoryview, acks: int) -> Appended:
+        """Check a producer's batch and stage it. Its memory (writable) must last until the end of the turn."""
+        if not partition.is_leader:
+            return Appended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if acks == ALL_IN_SYNC and len(partition.isr) < partition.min_insync_replicas:
+            return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
+        log = partition.log
+        try:
+            header = read_header(batch)
+            code = check_batch(batch, header, partition.max_message_bytes)
+            if code is not ErrorCode.NONE:
+                return Appended(code)
+            if header.producer_id >= 0:
+                verdict = log.producers.check(header)
+                if verdict is not None:
+                    if isinstance(verdict, Duplicate):
+                        base = verdict.base_offset
+                        last = base + header.last_offset_delta
+                        return Appended(ErrorCode.NONE, base, last, -1, log.start_offset, duplicate=True)
+                    return Appended(verdict)
+            base = log.stage(batch, header, partition.leader_epoch)
+        except CorruptBatchError as error:
+            return Appended(error.code)
+        except LogFailedError:
+            self.failed(partition)
+            return Appended(ErrorCode.KAFKA_STORAGE_ERROR)
+        if not partition.dirty:
+            self.mark_dirty(partition)
+        return Appended(ErrorCode.NONE, base, base + header.last_offset_delta, -1, log.start_offset)
+
+    def after_commit(
+        self, partition: Partition, last_offset: int, acks: int, timeout_s: float, done: Callable[[ErrorCode], None]
+    ) -> None:
+        """Call `done` once, at the end of this turn or later: acks 0 and 1 when the bytes are in the file, acks=all
+        when they are on all of a large enough ISR. To be called in the turn of the append."""
+        if not partition.dirty:  # a duplicate
+            self.mark_dirty(partition)
+        if acks == ALL_IN_SYNC:
+            self.waiting.for_acks(partition, last_offset, timeout_s, done)
+        else:
+            partition.turn_end_calls.append(done)
+
+    def mark_dirty(self, partition: Partition) -> None:
+        """Commit this partition at the end of the turn."""
+        partition.dirty = True
+        if not self._dirty:
+            self.loop.at_turn_end(self._commit_turn)
+        self._dirty.append(partition)
+
+    def _commit_turn(self) -> None:
+        partitions, self._dirty = self._dirty, []
+        for partition in partitions:
+            self.commit(partition)
+
+    def commit(self, partition: Partition) -> None:
+        """Write what is staged, and tell whoever may know now."""
+        if not partition.dirty:
+            return
+        partition.dirty = False
+        log = partition.log
+        size, end = log.size_bytes, log.end_offset
+        try:
+            log.commit()
+        except OSError:
+            self.failed(partition)
+            return
+        if partition.turn_end_calls:
+            calls, partition.turn_end_calls = partition.turn_end_calls, []
+            for call in calls:
+                call(ErrorCode.NONE)
+        if log.end_offset != end:
+            self.accounting.measure(partition)
+            if partition.is_leader:
+                grown = log.size_bytes - size
+                if partition.replica_waiters:
+                    self.waiting.arrived(partition.replica_waiters, grown)
+                if partition.appended(grown, self._clock.monotonic()):
+                    self.high_watermark_moved(partition)
+            else:
+                partition.follow_high_watermark()
+        if partition.ack_waiters:
+            self.waiting.acknowledge(partition)
+
+    def failed(self, partition: Partition) -> None:
+        """The disk refused: nothing of this replica can be trusted before recovery at the next start."""
+        led, partition.is_leader = partition.is_leader, False
+        partition.is_offline = True
+        self.fetchers.leave(partition)
+        calls, partition.turn_end_calls = partition.turn_end_calls, []
+        for call in calls:
+            call(ErrorCode.KAFKA_STORAGE_ERROR)
+        self.role_changed(partition, led, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def read(
+        self, partition: Partition, offset: int, max_bytes: int, *, at_least_one: bool, as_replica: bool
+    ) -> FileSlice | None:
+        """Whole batches from `offset`: up to the high watermark, for a replica up to the end. None: nothing there.
+
+        Raises OffsetOutOfRangeError, OSError.
+        """
+        log = partition.log
+        limit = log.end_offset if as_replica else partition.high_watermark
+        if offset >= limit:
+            if offset > log.end_offset:
+                raise OffsetOutOfRangeError(offset, log.start_offset, log.end_offset)
+            return None
+        return log.read(offset, max_bytes, limit, at_least_one=at_least_one)
+
+    def when_readable(
+        self,
+        places: Sequence[tuple[Partition, int]],
+        min_bytes: int,
+        timeout_s: float,
+        wake: Callback,
+        *,
+        as_replica: bool = False,
+    ) -> Callback:
+        """Call `wake` once, when `min_bytes` more can be read from the (partition, offset) pairs, when we lose one of
+        the partitions, or at the deadline. Returns how to give up. To be called in the turn that read too little."""
+        partitions = [partition for partition, _ in places]
+        return self.waiting.for_bytes(partitions, min_bytes, timeout_s, wake, as_replica=as_replica)
+
+    def fetched_by_replica(
+        self, replica_id: int, broker_epoch: int, partition: Partition, fetch_offset: int, now: float
+    ) -> None:
+        """A follower has everything below `fetch_offset` (and its log is a prefix of ours: checked by the caller)."""
+        if partition.update_follower(replica_id, fetch_offset, now, broker_epoch):
+            self.high_watermark_moved(partition)
+        isr = partition.isr_with(replica_id, now)
+        if isr is not None:
+            self.isr_changes.propose(partition, isr)
+
+    def high_watermark_moved(self, partition: Partition) -> None:
+        """More is committed on a partition that we lead: acks=all may go out, consumers have something to read."""
+        if partition.ack_waiters:
+            self.waiting.acknowledge(partition)
+        size = partition.committed_bytes - partition.announced_bytes
+        partition.announced_bytes = partition.committed_bytes
+        if partition.read_waiters:
+            self.waiting.arrived(partition.read_waiters, size)
+
+    # --- in-sync replicas ---------------------------------------------------------------------------------------------
+
+    def isr_confirmed(self, partition: Partition) -> None:
+        """The controller has decided about an ISR: without a laggard more may be committed."""
+        if partition.is_leader and partition.advance(self._clock.monotonic()):
+            self.high_watermark_moved(partition)
+
+    def _shrink_isrs(self) -> None:
+        now = self._clock.monotonic()
+        for partition in self.partitions():
+            isr = partition.isr_without_laggards(now)
+            if isr is not None:
+                self.isr_changes.propose(partition, isr)
+            elif partition.is_leader and partition.advance(now):  # it waits no longer for who was about to join
+                self.high_watermark_moved(partition)
+
+    # --- roles --------------------------------------------------------------------------------------------------------
+
+    def on_leadership(self, callback: Leadership) -> None:
+        """Hear of every partition that we begin or cease to lead, after the fact and in order."""
+        self._listeners.append(callback)
+
+    def apply_leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        """The controller says who leads and who follows."""
+        return leadership.apply_leader_and_isr(self, request)
+
+    def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """The controller takes replicas away from this broker, or from the earth."""
+        return leadership.stop_replicas(self, request)
+
+    def role_changed(self, partition: Partition, led: bool, code: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
+        """After a change of role or epoch: whoever waited for us as the leader gets `code`, and all who asked are told."""
+        if partition.is_leader != led:
+            self.accounting.led(partition, -1 if led else 1)
+            self.waiting.dismiss(partition, code)
+        if partition.is_leader or led:
+            for listener in self._listeners:
+                listener(partition.topic, partition.index, partition.leader_epoch if partition.is_leader else None)
+
+    def add(self, partition: Partition) -> None:
+        """A replica comes to this broker."""
+        self._topics.setdefault(partition.topic, {})[partition.index] = partition
+        self.configure(partition)
+        self.accounting.measure(partition)
+
+    def remove(self, partition: Partition) -> None:
+        """It goes."""
+        partitions = self._topics[partition.topic]
+        del partitions[partition.index]
+        if not partitions:
+            del self._topics[partition.topic]
+        self.accounting.forget(partition)
+
+    def hosts_topic(self, topic: str) -> bool:
+        """Whether any partition of the topic is here."""
+        return topic in self._topics
+
+    # --- configuration ------------------------------------------------------------------------------------------------
+
+    def configure(self, partition: Partition) -> None:
+        """Take over what the topic's configuration says."""
+        settings, overrides = self.config.settings, self.topic_configs.get(partition.topic)
+        partition.min_insync_replicas = int(overrides.get("min.insync.replicas", settings.min_insync_replicas))
+        partition.max_message_bytes = int(overrides.get("max.message.bytes", settings.message_max_bytes))
+        partition.log.config = self.log_defaults.with_topic(overrides)
+
+    def _configure_topic(self, topic: str) -> None:
+        for partition in self._topics.get(topic, {}).values():
+            self.configure(partition)
