@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 TIMEOUT_S = 5.0
-CONNECT_TIMEOUT_S = 4.0
-RECONNECT_TIMEOUT_S = 2.0
+CONNECT_TIMEOUT_S = 4.0  # for a process's first call
+RECONNECT_TIMEOUT_S = 1.0  # for a connection that was lost: a page must not wait long for what is away
 
 
 class VersionMismatch(Exception):  # noqa: N818  # an outcome its caller expects, not an error to show
@@ -175,7 +175,8 @@ def tree() -> Tree:
     """This process's connection. Raises ClusterUnavailable."""
     with _lock:
         connection = _connections.get(os.getpid())
+        patience_s = RECONNECT_TIMEOUT_S if connection else CONNECT_TIMEOUT_S
         if connection is None:
             connection = _connections[os.getpid()] = KazooTree(settings.ENVIRONMENT.zookeeper_hosts)
-    connection.wait_connected(CONNECT_TIMEOUT_S)
+    connection.wait_connected(patience_s)
     return connection
