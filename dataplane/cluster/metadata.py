@@ -51,6 +51,7 @@ class Metadata:
         self.brokers: dict[int, BrokerAddress] = {}  # live ones only, in order of id
         self.controller_id = -1
         self.controller_epoch = 0
+        self.version = 0  # grows with every update that was taken over
         self._partitions: dict[str, dict[int, PartitionMetadata]] = {}
         self._ids: dict[str, UUID] = {}
         self._names: dict[UUID, str] = {}
@@ -95,6 +96,7 @@ class Metadata:
         """Take an update over: NONE, or STALE_CONTROLLER_EPOCH and nothing changes."""
         if not self.saw_controller(request.controller_id, request.controller_epoch):
             return ErrorCode.STALE_CONTROLLER_EPOCH
+        self.version += 1
         self.brokers = {broker.id: _address(broker) for broker in sorted(request.live_brokers, key=lambda b: b.id)}
         if request.type == FULL_UPDATE:
             self._partitions, self._ids, self._names = {}, {}, {}

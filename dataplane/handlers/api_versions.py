@@ -9,7 +9,7 @@ from dataplane.protocol.messages.discovery import ApiVersion, ApiVersionsRequest
 
 def handle_api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
     """The rows of the table that this kind of listener serves."""
-    from dataplane.handlers import served  # noqa: PLC0415 - the table refers to this function
+    from dataplane.handlers.table import served  # noqa: PLC0415 - the table refers to this function
 
     error = ErrorCode.NONE
     if ctx.version >= 3 and not (_is_software_name(request.client_software_name)):
@@ -21,7 +21,7 @@ def handle_api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> Api
 
 def unsupported_version() -> ApiVersionsResponse:
     """The answer, in layout 0, to a version of ApiVersions that we do not know: which ones we do (KIP-511)."""
-    from dataplane.handlers import HANDLERS  # noqa: PLC0415 - the table refers to this module
+    from dataplane.handlers.table import HANDLERS  # noqa: PLC0415 - the table refers to this module
 
     row = HANDLERS[18]
     return ApiVersionsResponse(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dataplane.doors import Doors
     from dataplane.groups.coordinator import GroupCoordinator
     from dataplane.replication.manager import Replicas
+    from dataplane.replication.serving import ReplicaFetches
     from dataplane.storage.manager import LogManager
     from dataplane.tasks import Future
     from dataplane.tenancy.instance import Instance
@@ -37,6 +38,7 @@ class BrokerRooms(Protocol):
     metadata: Metadata
     logs: LogManager
     replicas: Replicas
+    replica_fetches: ReplicaFetches
     groups: GroupCoordinator
     controller: Controller
     registry: Registry

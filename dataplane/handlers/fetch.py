@@ -21,8 +21,7 @@ from dataplane.protocol.messages.fetch import (
     FetchResponsePartitionData,
 )
 from dataplane.replication.partition import Partition
-from dataplane.replication.serving import serve_replica_fetch
-from dataplane.storage.log import OffsetOutOfRangeError
+from dataplane.storage.errors import OffsetOutOfRangeError
 from dataplane.tasks import Future
 from dataplane.throttle.gate import throttle_ms
 
@@ -36,6 +35,10 @@ def handle_fetch(ctx: RequestContext, request: FetchRequest) -> Reply:
         raise CloseConnectionError("a replica's fetch on a tenant's listener")
     if request.session_epoch > 0:  # a session that we never gave out
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    if request.replica_id >= 0:
+        answer: Future[FetchResponse] = Future()
+        ctx.broker.replica_fetches.serve(request, answer.resolve)
+        return answer
     fetch = _Fetch(ctx, request)
     fetch.start()
     return fetch.answer
@@ -48,15 +51,14 @@ class _Round:
     topics: list[FetchableTopicResponse]
     readable: list[tuple[Partition, int]]
     size: int
-    must_answer: bool  # an error, or something a follower must know at once
+    must_answer: bool  # there is an error to tell
 
 
 class _Fetch:
-    """A fetch until it is answered."""
+    """A consumer's fetch until it is answered."""
 
     def __init__(self, ctx: RequestContext, request: FetchRequest) -> None:
         self._ctx, self._request = ctx, request
-        self._as_replica = request.replica_id >= 0
         self.answer: Future[Encoded] = Future()
 
     def start(self) -> None:
@@ -102,24 +104,16 @@ class _Fetch:
             round_.must_answer = True
             return _error(wanted, partition)
         at_least_one = round_.size == 0  # a batch larger than every limit must still be deliverable
-        if self._as_replica:
-            data = serve_replica_fetch(
-                replicas, partition, self._request, wanted, max_bytes=left, at_least_one=at_least_one
-            )
-            if data.error_code or data.diverging_epoch.epoch >= 0:
-                round_.must_answer = True
-                return data
-        else:
-            data = self._consumer_partition(partition, wanted, left, at_least_one=at_least_one)
-            if data.error_code:
-                round_.must_answer = True
-                return data
+        data = self._records(partition, wanted, left, at_least_one=at_least_one)
+        if data.error_code:
+            round_.must_answer = True
+            return data
         size = _size(data)
         round_.size += size
         round_.readable.append((partition, wanted.fetch_offset))
         return data
 
-    def _consumer_partition(
+    def _records(
         self, partition: Partition, wanted: FetchPartition, left: int, *, at_least_one: bool
     ) -> FetchResponsePartitionData:
         max_bytes = min(wanted.partition_max_bytes, left)

@@ -16,11 +16,11 @@ from types import CoroutineType
 from typing import Any
 
 from dataplane.doors import Buffer, Connection, FileRange
-from dataplane.handlers import HANDLERS, Handler
 from dataplane.handlers.api_versions import unsupported_version
 from dataplane.handlers.context import BrokerRooms, RequestContext, Session
 from dataplane.handlers.outcome import CloseConnectionError, Encoded
 from dataplane.handlers.produce_shapes import ProduceShapes
+from dataplane.handlers.table import HANDLERS, Handler
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import decoder
 from dataplane.protocol.headers import RequestHeader, encode_frame, parse_request_header
@@ -115,6 +115,14 @@ class ClientConnection:
         if header.api_key == _PRODUCE:
             self._produce.remember(ctx, request, frame)
         self._take(row, ctx, row.handle(ctx, request))
+        if row.api.key == ApiKey.SASL_AUTHENTICATE:
+            self._authenticated_or_gone()
+
+    def _authenticated_or_gone(self) -> None:
+        if self.session.authenticated:
+            self._connection.max_frame_bytes = self.broker.config.settings.socket_request_max_bytes
+        else:
+            self._connection.close_after_send()
 
     def _row(self, header: RequestHeader) -> Handler | None:
         """The handler, or None when the request is dealt with. Raises CloseConnectionError."""

@@ -9,7 +9,7 @@ import pytest
 
 from dataplane.clock import SystemClock
 from dataplane.network.loop import EpollLoop
-from dataplane.storage.files import FileSlice, OsFiles
+from dataplane.storage.files import FileSlice, SystemFiles
 
 
 def framed(payload: bytes) -> bytes:
@@ -180,7 +180,7 @@ def test_buffers_and_file_ranges_leave_in_their_order(server, tmp_path, size):
     content = os.urandom(size + 100)
     path = tmp_path / "data"
     path.write_bytes(content)
-    file = OsFiles().open(str(path))
+    file = SystemFiles().open(str(path))
     parts = [b"head", FileSlice(file, 50, size), b"middle", FileSlice(file, 0, 10), b"tail"]
     one = server(lambda _: parts)
     with one.connect() as client:

@@ -1,0 +1,73 @@
+"""``python -m dataplane broker.toml``: one broker, until SIGTERM or ctrl-C. Exit status 1 with a sentence where it cannot run."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import signal
+import sys
+
+from dataplane.background import ThreadBackground
+from dataplane.broker import Broker
+from dataplane.clock import SystemClock
+from dataplane.cluster.membership import BrokerIdTakenError
+from dataplane.cluster.zookeeper import KazooZooKeeper
+from dataplane.config import ConfigError, load
+from dataplane.doors import Doors
+from dataplane.network.loop import EpollLoop
+from dataplane.storage.files import SystemFiles
+from dataplane.tasks import Future
+
+_STOP_WITHIN_S = 15.0
+
+
+def main(arguments: list[str]) -> int:
+    """The exit status."""
+    if len(arguments) != 1:
+        print("usage: python -m dataplane broker.toml", file=sys.stderr)
+        return 2
+    try:
+        config = load(arguments[0])
+    except ConfigError as error:
+        print(f"broker: {error}", file=sys.stderr)
+        return 1
+    loop = EpollLoop(SystemClock(), config.settings.tcp_congestion_control)
+    zookeeper = KazooZooKeeper(loop, config.zookeeper, config.session_timeout_ms / 1000, config.chroot)
+    background = ThreadBackground(loop)
+    doors = Doors(loop, SystemFiles(), zookeeper, background, random.SystemRandom())
+    broker = Broker(config, doors, loop.report)
+    status = [0]
+
+    def started(future: Future[None]) -> None:
+        error = future.error
+        if error is not None:
+            loop.report(f"broker {config.id} cannot start: {_sentence(error)}")
+            status[0] = 1
+            loop.stop()
+        gc.collect()
+        gc.freeze()  # what lives from the start on is never looked at again by the collector
+
+    def stop() -> None:
+        loop.call_later(_STOP_WITHIN_S, lambda: os._exit(1))
+        broker.stop().then(lambda _: loop.stop())
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: loop.call_threadsafe(stop))
+    zookeeper.connect()
+    broker.start().then(started)
+    loop.run()
+    background.close()
+    return status[0]
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, BrokerIdTakenError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}"
+    return f"{type(error).__name__}: {error}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,200 @@
+"""One broker: the rooms, wired. No decisions here.
+
+Start: read the logs, connect to ZooKeeper, register, run for controller, listen. The internal listener opens before the
+registration, so that whoever finds the broker can reach it; tenants' listeners follow their specs. Stop: the other way
+round, leaderships given away first (controlled shutdown) so that clients do not notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dataplane.cluster.membership import Membership
+from dataplane.cluster.metadata import Metadata
+from dataplane.cluster.paths import BrokerAddress
+from dataplane.cluster.topic_configs import TopicConfigs
+from dataplane.config import BrokerConfig
+from dataplane.controller.controller import Controller, Rules
+from dataplane.doors import Connection, Doors, FrameProtocol, Listener
+from dataplane.groups.coordinator import GroupCoordinator
+from dataplane.groups.log import OFFSETS_TOPIC, ReplicatedLog
+from dataplane.groups.settings import group_settings
+from dataplane.handlers.context import Session
+from dataplane.internal_topics import InternalTopics
+from dataplane.network.dispatch import UNAUTHENTICATED_FRAME_BYTES, ClientConnection
+from dataplane.network.outbound import Peers
+from dataplane.protocol.messages.control import ControlledShutdownRequest
+from dataplane.replication.manager import Replicas
+from dataplane.replication.serving import ReplicaFetches
+from dataplane.storage.manager import LogManager
+from dataplane.tasks import Future, Task
+from dataplane.tenancy.instance import Instance
+from dataplane.tenancy.registry import Registry
+from dataplane.throttle.facts import Facts
+from dataplane.throttle.gate import Gate
+from dataplane.throttle.master import MasterFollower
+from dataplane.transactions.producer_ids import ProducerIds
+from quota.agent.agent import Agent
+from quota.contracts.namespace import ClusterNames
+
+Log = Callable[[str], None]
+
+INTERNAL_ROUTE = "internal"
+_SHUTDOWN_TIMEOUT_S = 5.0
+
+
+class Broker:
+    """See the file's text. Handlers see it as `handlers.context.BrokerRooms`."""
+
+    def __init__(self, config: BrokerConfig, doors: Doors, log: Log) -> None:
+        self.config, self.doors, self.log = config, doors, log
+        clock, loop = doors.clock, doors.loop
+        boot = f"{doors.random.getrandbits(64):016x}"
+        host, port = config.internal
+        self.metadata = Metadata()
+        self.membership = Membership(
+            doors, BrokerAddress(config.id, host, port, config.rack), config.session_timeout_ms / 1000
+        )
+        self.topic_configs = TopicConfigs(doors)
+        self.peers = Peers(loop, f"broker-{config.id}", config.cluster_secret, self._address_of)
+        self.logs = LogManager(doors.files, clock, doors.background, config)
+        self.controller = Controller(doors, config.id, self._call, _rules(config))
+        self.replicas = Replicas(
+            config,
+            doors,
+            self.logs,
+            self.metadata,
+            self.topic_configs,
+            self.peers,
+            broker_epoch=lambda: self.membership.broker_epoch,
+            alter_partition=self._alter_partition,
+        )
+        self.replica_fetches = ReplicaFetches(self.replicas)
+        self.internal_topics = InternalTopics(self)
+        self.groups = GroupCoordinator(
+            loop,
+            ReplicatedLog(self.replicas, clock),
+            doors.random,
+            group_settings(config.settings),
+            self._offsets_partitions,
+        )
+        self.replicas.on_leadership(self.groups.on_leadership)
+        self.agent = Agent(
+            broker=config.id, boot=boot, now=clock.monotonic(), period_ms=config.settings.quota_report_period_ms
+        )
+        self.gate = Gate(self.agent, clock)
+        self.registry = Registry(doors, config.id, boot, self._accept, self._instance_changed)
+        self.facts = Facts(self.registry, self.replicas, self.metadata)
+        self.master = MasterFollower(doors, self.agent, config.id, config.cluster_secret, self.facts, log)
+        self.producer_ids = ProducerIds(doors.zookeeper, config.id)
+        self._listener: Listener | None = None
+        doors.zookeeper.on_session(self._on_session)
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+
+    def start(self) -> Future[None]:
+        """Resolved when the broker is registered and serves; fails with what is in the way."""
+        return Task(self._start(), "start")
+
+    async def _start(self) -> None:
+        began = self.doors.clock.monotonic()
+        self.logs.open_all()
+        self._listener = self.doors.loop.listen(*self.config.internal, self._accept_internal)
+        await self.membership.start()
+        await self.topic_configs.start()
+        self.replicas.start()
+        self.groups.start()
+        self.controller.start()
+        self.registry.start()
+        self.master.start()
+        self.log(f"broker {self.config.id} is up after {self.doors.clock.monotonic() - began:.2f} s")
+
+    def stop(self) -> Future[None]:
+        """Give leaderships away, close everything. Resolved when nothing is left open."""
+        return Task(self._stop(), "stop")
+
+    async def _stop(self) -> None:
+        await self._give_away()
+        self.master.stop()
+        self.registry.close()
+        self.controller.stop()
+        self.groups.stop()
+        self.replicas.stop()
+        self.membership.stop()
+        self.topic_configs.stop()
+        if self._listener is not None:
+            self._listener.close()
+        self.peers.close()
+        self.logs.close()
+        self.doors.zookeeper.close()
+
+    async def _give_away(self) -> None:
+        request = ControlledShutdownRequest(broker_id=self.config.id, broker_epoch=self.membership.broker_epoch)
+        try:
+            await self._call(self.metadata.controller_id, request, 3, _SHUTDOWN_TIMEOUT_S)
+        except Exception as error:  # noqa: BLE001 - then it is as if we had been killed, which must be safe too
+            self.log(f"no controlled shutdown: {type(error).__name__}: {error}")
+
+    # --- what rooms need of each other ----------------------------------------------------------------------------------
+
+    def _call(self, broker_id: int, request: Any, version: int, timeout_s: float = 30.0) -> Future[Any]:
+        """Ask another broker, or this one, over its internal listener."""
+        return self.peers.call(broker_id, request, version, timeout_s)
+
+    def _address_of(self, broker_id: int) -> tuple[str, int] | None:
+        broker = self.metadata.brokers.get(broker_id)
+        if broker is None:  # the controller knows a new broker before anybody's metadata do
+            known = self.controller.broker_address(broker_id)
+            return None if known is None else (known.host, known.port)
+        return broker.host, broker.port
+
+    def _alter_partition(self, request: Any) -> Future[Any]:
+        return self._call(self.metadata.controller_id, request, 2)
+
+    def _offsets_partitions(self) -> int:
+        return len(self.metadata.partitions(OFFSETS_TOPIC)) or self.config.settings.offsets_topic_num_partitions
+
+    def ensure_internal_topic(self, name: str) -> Future[None]:
+        """Create a topic of the cluster's own if it is missing; resolved when this broker knows it."""
+        return self.internal_topics.ensure(name)
+
+    def create_topic_automatically(self, physical: str) -> None:
+        """A client named a topic that does not exist, in an instance that allows it to come into being."""
+        self.internal_topics.create_for_tenant(physical)
+
+    def _instance_changed(self, instance: Instance, present: bool) -> None:
+        if present:
+            self.gate.configure(instance)
+        else:
+            self.gate.remove(instance)
+
+    def _on_session(self, state: str) -> None:
+        if state == "connected" and self._listener is not None:
+            self.registry.start()
+            self.master.follow()
+
+    # --- connections --------------------------------------------------------------------------------------------------
+
+    def _accept_internal(self, connection: Connection) -> FrameProtocol:
+        session = Session(None, INTERNAL_ROUTE, ClusterNames(), connection.peer[0], authenticated=False)
+        connection.max_frame_bytes = UNAUTHENTICATED_FRAME_BYTES
+        return ClientConnection(self, connection, session)
+
+    def _accept(self, instance: Instance, route: str, connection: Connection) -> FrameProtocol | None:
+        if not instance.admits(connection.peer[0]):
+            return None
+        connection.max_frame_bytes = self.config.settings.socket_request_max_bytes
+        client = ClientConnection(self, connection, Session(instance, route, instance.names, connection.peer[0]))
+        instance.connected(client)
+        return client
+
+
+def _rules(config: BrokerConfig) -> Rules:
+    settings = config.settings
+    return Rules(
+        partitions=settings.num_partitions,
+        replication_factor=settings.default_replication_factor,
+        unclean_election=settings.unclean_leader_election_enable,
+        rebalance_interval_s=settings.leader_imbalance_check_interval_ms / 1000,
+    )

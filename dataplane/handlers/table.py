@@ -1,0 +1,95 @@
+"""The one table of APIs that this broker answers: versions advertised, on which listeners, by which function.
+
+A key is advertised only when its handler works. `TENANT` APIs are those whose every name the tenancy layer maps: an API
+that is not marked is neither advertised nor answered on a tenant's listener, so a new one fails closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dataplane.handlers import (
+    api_versions,
+    configs,
+    control,
+    describe_cluster,
+    fetch,
+    find_coordinator,
+    groups,
+    init_producer_id,
+    log_offsets,
+    metadata,
+    offsets,
+    produce,
+    replication,
+    sasl,
+    topics,
+)
+from dataplane.handlers.context import Reply, RequestContext
+from dataplane.protocol.api import APIS, Api, ApiKey
+
+Handle = Callable[[RequestContext, Any], Reply]
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """One row of the table."""
+
+    api: Api
+    low: int
+    high: int
+    handle: Handle
+    tenant: bool
+    internal: bool = True
+
+    def serves(self, version: int) -> bool:
+        """Whether this version is one we answer."""
+        return self.low <= version <= self.high
+
+
+def _row(key: ApiKey, versions: tuple[int, int], handle: Handle, *, tenant: bool = True) -> tuple[int, Handler]:
+    return int(key), Handler(APIS[key], *versions, handle, tenant)
+
+
+# Produce is advertised from 0 for ever: librdkafka sends uncompressed otherwise (its issue 4956). What is not magic 2 is
+# refused with UNSUPPORTED_FOR_MESSAGE_FORMAT until the old formats are here; Fetch therefore starts at 4.
+HANDLERS: dict[int, Handler] = dict(
+    (
+        _row(ApiKey.PRODUCE, (0, 9), produce.handle_produce),
+        _row(ApiKey.FETCH, (4, 12), fetch.handle_fetch),
+        _row(ApiKey.LIST_OFFSETS, (0, 7), log_offsets.handle_list_offsets),
+        _row(ApiKey.METADATA, (0, 12), metadata.handle_metadata),
+        _row(ApiKey.OFFSET_COMMIT, (0, 8), offsets.handle_offset_commit),
+        _row(ApiKey.OFFSET_FETCH, (0, 8), offsets.handle_offset_fetch),
+        _row(ApiKey.FIND_COORDINATOR, (0, 4), find_coordinator.handle_find_coordinator),
+        _row(ApiKey.JOIN_GROUP, (0, 9), groups.handle_join_group),
+        _row(ApiKey.HEARTBEAT, (0, 4), groups.handle_heartbeat),
+        _row(ApiKey.LEAVE_GROUP, (0, 5), groups.handle_leave_group),
+        _row(ApiKey.SYNC_GROUP, (0, 5), groups.handle_sync_group),
+        _row(ApiKey.DESCRIBE_GROUPS, (0, 5), groups.handle_describe_groups),
+        _row(ApiKey.LIST_GROUPS, (0, 4), groups.handle_list_groups),
+        _row(ApiKey.SASL_HANDSHAKE, (0, 1), sasl.handle_sasl_handshake, tenant=False),
+        _row(ApiKey.API_VERSIONS, (0, 4), api_versions.handle_api_versions),
+        _row(ApiKey.CREATE_TOPICS, (0, 7), topics.handle_create_topics),
+        _row(ApiKey.DELETE_TOPICS, (0, 6), topics.handle_delete_topics),
+        _row(ApiKey.INIT_PRODUCER_ID, (0, 4), init_producer_id.handle_init_producer_id),
+        _row(ApiKey.OFFSET_FOR_LEADER_EPOCH, (0, 4), log_offsets.handle_offset_for_leader_epoch),
+        _row(ApiKey.DESCRIBE_CONFIGS, (0, 4), configs.handle_describe_configs),
+        _row(ApiKey.SASL_AUTHENTICATE, (0, 2), sasl.handle_sasl_authenticate, tenant=False),
+        _row(ApiKey.DELETE_GROUPS, (0, 2), groups.handle_delete_groups),
+        _row(ApiKey.OFFSET_DELETE, (0, 0), offsets.handle_offset_delete),
+        _row(ApiKey.DESCRIBE_CLUSTER, (0, 1), describe_cluster.handle_describe_cluster),
+        _row(ApiKey.LEADER_AND_ISR, (5, 7), replication.handle_leader_and_isr, tenant=False),
+        _row(ApiKey.STOP_REPLICA, (3, 4), replication.handle_stop_replica, tenant=False),
+        _row(ApiKey.UPDATE_METADATA, (6, 8), control.handle_update_metadata, tenant=False),
+        _row(ApiKey.CONTROLLED_SHUTDOWN, (2, 3), control.handle_controlled_shutdown, tenant=False),
+        _row(ApiKey.ALTER_PARTITION, (0, 3), control.handle_alter_partition, tenant=False),
+    )
+)
+
+
+def served(*, tenant: bool) -> list[Handler]:
+    """The rows of a kind of listener, in order of their keys."""
+    return [row for _, row in sorted(HANDLERS.items()) if row.tenant or not tenant]

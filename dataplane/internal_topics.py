@@ -1,0 +1,95 @@
+"""Topics that come into being because something needs them: the cluster's own, and a tenant's where its instance allows it.
+
+Any broker may need one; only the controller creates. So it is asked over the internal listener, like by any client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.cluster.watching import sleep
+from dataplane.groups.log import OFFSETS_TOPIC
+from dataplane.network.outbound import PeerError
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from dataplane.tasks import Future, Task, resolved
+
+if TYPE_CHECKING:
+    from dataplane.broker import Broker
+
+_PAUSE_S = 0.1
+_ATTEMPTS = 100
+_VERSION = 7
+_OFFSETS_CONFIG = {"cleanup.policy": "compact", "segment.bytes": "104857600", "compression.type": "producer"}
+
+
+class InternalTopics:
+    """Creates each topic once at a time."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._under_way: dict[str, Task[None]] = {}
+
+    def ensure(self, name: str) -> Future[None]:
+        """Resolved when this broker knows the topic, or has given up."""
+        if self._broker.metadata.partitions(name):
+            return resolved(None)
+        return self._begin(name)
+
+    def create_for_tenant(self, physical: str) -> None:
+        """Start to create it; the client asks again."""
+        self._begin(physical)
+
+    def _begin(self, name: str) -> Task[None]:
+        task = self._under_way.get(name)
+        if task is None or task.done:
+            task = self._under_way[name] = Task(self._create(name), f"create {len(name)} characters")
+        return task
+
+    async def _create(self, name: str) -> None:
+        request = CreateTopicsRequest(topics=(self._declaration(name),), timeout_ms=10_000)
+        try:
+            for _ in range(_ATTEMPTS):
+                if self._broker.metadata.partitions(name):
+                    return
+                if await self._ask(request):
+                    return
+                await sleep(self._broker.doors.loop, _PAUSE_S)
+        finally:
+            self._under_way.pop(name, None)
+
+    async def _ask(self, request: CreateTopicsRequest) -> bool:
+        """Whether there is no use in asking again."""
+        broker = self._broker
+        try:
+            answer: CreateTopicsResponse = await broker.peers.call(broker.metadata.controller_id, request, _VERSION)
+        except PeerError:
+            return False
+        code = answer.topics[0].error_code
+        return code not in (
+            ErrorCode.NONE,  # then wait until we hear of it
+            ErrorCode.TOPIC_ALREADY_EXISTS,
+            ErrorCode.NOT_CONTROLLER,
+            ErrorCode.REQUEST_TIMED_OUT,
+            ErrorCode.INVALID_REPLICATION_FACTOR,  # brokers are still coming up
+        )
+
+    def _declaration(self, name: str) -> CreatableTopic:
+        settings = self._broker.config.settings
+        if name != OFFSETS_TOPIC:
+            return CreatableTopic(
+                name=name,
+                num_partitions=settings.num_partitions,
+                replication_factor=settings.default_replication_factor,
+            )
+        return CreatableTopic(
+            name=name,
+            num_partitions=settings.offsets_topic_num_partitions,
+            replication_factor=settings.offsets_topic_replication_factor,
+            configs=tuple(CreatableTopicConfig(k, v) for k, v in _OFFSETS_CONFIG.items()),
+        )
