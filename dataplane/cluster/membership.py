@@ -11,6 +11,7 @@ waited for, up to twice the session timeout. If it is still there then, another 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from dataplane.cluster.paths import PERSISTENT, BrokerAddress, broker_json, broker_path
 from dataplane.cluster.watching import RETRY_S, sleep
@@ -108,10 +109,8 @@ class Membership:
         """The stat of our node; None: look again. Raises BrokerIdTakenError."""
         zookeeper = self._doors.zookeeper
         path = broker_path(self.address.id)
-        try:
+        with suppress(NodeExistsError):
             await zookeeper.create(path, broker_json(self.address, self._doors.clock.now_ms()), ephemeral=True)
-        except NodeExistsError:
-            pass
         gone: Future[None] = Future()
         stat = await zookeeper.exists(path, lambda: gone.resolve(None))
         if stat is None or stat.ephemeral_owner == zookeeper.session_id():

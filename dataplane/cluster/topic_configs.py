@@ -1,8 +1,8 @@
 """The overrides of topics, as this broker knows them: /config/topics/<t>, kept up to date by /config/changes.
 
-Whoever writes a configuration adds a sequential node that names the topic; every broker follows that directory and reads
-what is named. Old notifications are deleted; a broker that finds a gap in the numbers reads everything again, as it does
-after a new session.
+Whoever writes a configuration adds a sequential node that names the topic; every broker follows that directory and
+reads what is named. Old notifications are deleted; a broker that finds a gap in the numbers reads everything again, as
+it does after a new session.
 
 A new topic's leader must know `min.insync.replicas` before it takes the first record, which may be earlier than the
 notification: `refresh` reads the topics that a LeaderAndIsr brings as new.

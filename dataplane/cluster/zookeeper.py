@@ -1,11 +1,12 @@
 """The real door to ZooKeeper, over kazoo. The only module of the broker that imports it.
 
-kazoo runs threads of its own; every answer, watch and state change is handed to the loop with `call_threadsafe` and nothing
-else of ours runs on them. kazoo's retries of calls are not used: a call whose connection breaks has failed, applied or not,
-and the caller decides. kazoo forgets its watches and fires them when the connection is lost, which is the door's contract.
+kazoo runs threads of its own; every answer, watch and state change is handed to the loop with `call_threadsafe` and
+nothing else of ours runs on them. kazoo's retries of calls are not used: a call whose connection breaks has failed,
+applied or not, and the caller decides. kazoo forgets its watches and fires them when the connection is lost, which is
+the door's contract.
 
-Reconnecting is kazoo's: the same session while it lives ("resumed"), a new one after it expired ("expired", "connected").
-Paths are prefixed here and not by kazoo, whose chroot must exist beforehand.
+Reconnecting is kazoo's: the same session while it lives ("resumed"), a new one after it expired ("expired",
+"connected"). Paths are prefixed here and not by kazoo, whose chroot must exist beforehand.
 """
 
 from __future__ import annotations

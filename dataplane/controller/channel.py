@@ -1,0 +1,363 @@
+"""How the controller's decisions reach brokers: one channel per registered broker.
+
+A channel holds for each partition the *latest* thing the broker must know, not a queue of all of them: while one
+request is under way, decisions gather, and the next request carries them together. Requests of one channel follow each
+other, and each is repeated until it is answered, for as long as the broker is registered with this broker epoch; a new
+registration gets a new channel, which begins with everything.
+
+Order within one round: leaders are told before clients are sent to them (LeaderAndIsr, UpdateMetadata, StopReplica);
+only the first round of a channel brings the addresses of the other brokers first.
+
+`settled()` is a promise that what had been decided by now is known to every broker that is still registered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from uuid import UUID
+
+from dataplane.cluster.metadata import FULL_UPDATE, INCREMENTAL_UPDATE
+from dataplane.cluster.paths import INTERNAL_LISTENER, LEADER_DURING_DELETE, BrokerAddress
+from dataplane.cluster.watching import sleep
+from dataplane.controller.context import LiveBroker, Partition
+from dataplane.doors import Loop
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages import control
+from dataplane.tasks import Future, Task, resolved
+
+Call = Callable[[int, Any, int], "Future[Any]"]
+"""(broker id, request, version) -> response; fails with any exception when there is none."""
+
+LEADER_AND_ISR_VERSION = 7
+UPDATE_METADATA_VERSION = 8
+STOP_REPLICA_VERSION = 4
+EPOCH_DURING_DELETE = -2
+"""Leader epoch of a StopReplica that deletes a topic: above every other."""
+
+_RETRY_FIRST_S = 0.05
+_RETRY_LONGEST_S = 1.0
+_SASL_PLAINTEXT = 2
+Key = tuple[str, int]
+
+
+class Listener(Protocol):
+    """Who is told what brokers answered."""
+
+    def deposed(self) -> None:
+        """A broker has seen a newer controller."""
+        ...
+
+    def replicas_failed(self, broker_id: int, partitions: list[Key]) -> None:
+        """A broker cannot host these: its disk."""
+        ...
+
+    def replicas_stopped(self, broker_id: int, removed: list[Key], refused: list[Key]) -> None:
+        """Answer to StopReplica with deletion."""
+        ...
+
+
+@dataclass(slots=True)
+class _Round:
+    """What one broker has yet to be told."""
+
+    full: bool = False
+    metadata_due: bool = False
+    leaderships: dict[Key, tuple[UUID, control.LeaderAndIsrPartitionState]] = field(default_factory=dict)
+    metadata: dict[Key, tuple[UUID, control.UpdateMetadataPartitionState]] = field(default_factory=dict)
+    removals: dict[Key, None] = field(default_factory=dict)
+    settled: list[Future[None]] = field(default_factory=list)
+
+    @property
+    def empty(self) -> bool:
+        return not (self.metadata_due or self.leaderships or self.metadata or self.removals or self.settled)
+
+
+class Channels:
+    """All channels of one term of office."""
+
+    def __init__(  # noqa: PLR0917 - called once
+        self, loop: Loop, call: Call, controller_id: int, epoch: int, brokers: Mapping[int, LiveBroker], tell: Listener
+    ) -> None:
+        self.loop, self.call, self.tell = loop, call, tell
+        self.controller_id, self.epoch, self.brokers = controller_id, epoch, brokers
+        self._channels: dict[int, Channel] = {}
+
+    def open(self, broker_id: int, partitions: Iterable[Partition]) -> None:
+        """A broker registered: tell it of all brokers and all partitions."""
+        self.close(broker_id)
+        channel = self._channels[broker_id] = Channel(self, broker_id, self.brokers[broker_id].epoch)
+        channel.tell_everything(partitions)
+
+    def close(self, broker_id: int) -> None:
+        """The registration has gone."""
+        channel = self._channels.pop(broker_id, None)
+        if channel is not None:
+            channel.close()
+
+    def close_all(self) -> None:
+        """The term has ended."""
+        for broker_id in list(self._channels):
+            self.close(broker_id)
+
+    def leaderships(self, partitions: Iterable[Partition], *, new: bool = False, only: int | None = None) -> None:
+        """Tell replicas of a partition's state; `only` one broker where that is given."""
+        for partition in partitions:
+            for replica in partition.replicas:
+                channel = self._channels.get(replica) if only in (None, replica) else None
+                if channel is not None and partition.state is not None:
+                    channel.leadership(partition, new=new)
+
+    def metadata(self, partitions: Iterable[Partition]) -> None:
+        """Tell all brokers of partitions, and of who lives."""
+        changed = list(partitions)
+        for channel in self._channels.values():
+            channel.metadata(changed)
+
+    def forget(self, partitions: Iterable[Partition]) -> None:
+        """Tell all brokers that partitions are no more."""
+        gone = list(partitions)
+        for channel in self._channels.values():
+            channel.metadata(gone, forget=True)
+
+    def remove(self, broker_id: int, partition: Partition) -> bool:
+        """Tell a broker to delete a replica; False where it is not there."""
+        channel = self._channels.get(broker_id)
+        if channel is not None:
+            channel.remove(partition)
+        return channel is not None
+
+    def settled(self) -> Future[Any]:
+        """Resolved once every broker knows what was decided before now, or is gone."""
+        waits = [channel.settled() for channel in self._channels.values()]
+        return Task(_all(waits)) if waits else resolved(None)
+
+
+async def _all(futures: list[Future[None]]) -> None:
+    for future in futures:
+        await future
+
+
+class Channel:
+    """To one registration of one broker."""
+
+    def __init__(self, channels: Channels, broker_id: int, broker_epoch: int) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self._channels = channels
+        self._next = _Round()
+        self._under_way = _Round()
+        self._task: Task[None] | None = None
+        self._closed = False
+
+    # --- what it must know --------------------------------------------------------------------------------------------
+
+    def tell_everything(self, partitions: Iterable[Partition]) -> None:
+        """The first word."""
+        self._next.full = True
+        self.metadata(partitions)
+
+    def leadership(self, partition: Partition, *, new: bool) -> None:
+        """The state of a partition it hosts."""
+        key = (partition.topic, partition.index)
+        before = self._next.leaderships.get(key)
+        new = new or (before is not None and before[1].is_new)
+        self._next.leaderships[key] = (partition.topic_id, _leadership(partition, new=new))
+        self._next.removals.pop(key, None)
+        self._wake()
+
+    def metadata(self, partitions: Iterable[Partition], *, forget: bool = False) -> None:
+        """Partitions as clients see them; with none, still who lives."""
+        live = self._channels.brokers
+        for partition in partitions:
+            state = _metadata(partition, live, forget=forget)
+            if state is not None:
+                self._next.metadata[partition.topic, partition.index] = (partition.topic_id, state)
+        self._next.metadata_due = True
+        self._wake()
+
+    def remove(self, partition: Partition) -> None:
+        """Delete a replica."""
+        key = (partition.topic, partition.index)
+        self._next.removals[key] = None
+        self._next.leaderships.pop(key, None)
+        self._wake()
+
+    def settled(self) -> Future[None]:
+        """Resolved after the next round; at once if nothing is due."""
+        if self._closed or (self._next.empty and self._under_way.empty):
+            return resolved(None)
+        future: Future[None] = Future()
+        self._next.settled.append(future)
+        self._wake()
+        return future
+
+    def close(self) -> None:
+        """Send nothing more."""
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+        for future in self._under_way.settled + self._next.settled:
+            future.resolve(None)
+
+    # --- sending ------------------------------------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        """Send at the end of what is being decided now, so that it goes out together."""
+        if self._task is None or self._task.done:
+            self._task = Task(self._send_all())
+
+    async def _send_all(self) -> None:
+        await sleep(self._channels.loop, 0.0)
+        while not self._next.empty:
+            self._under_way, self._next = self._next, _Round()
+            steps = [self._send_leaderships, self._send_metadata, self._send_removals]
+            if self._under_way.full:
+                steps = [self._send_metadata, self._send_leaderships, self._send_removals]
+            for step in steps:
+                await step(self._under_way)
+            done, self._under_way = self._under_way, _Round()
+            for future in done.settled:
+                future.resolve(None)
+
+    async def _send_leaderships(self, due: _Round) -> None:
+        if not due.leaderships:
+            return
+        leaders = dict.fromkeys(state.leader for _, state in due.leaderships.values())
+        response = await self._call_until_answered(
+            control.LeaderAndIsrRequest(
+                controller_id=self._channels.controller_id,
+                controller_epoch=self._channels.epoch,
+                broker_epoch=self.broker_epoch,
+                topic_states=tuple(
+                    control.LeaderAndIsrTopicState(name, topic_id, tuple(states))
+                    for name, (topic_id, states) in _by_topic(due.leaderships).items()
+                ),
+                live_leaders=tuple(
+                    control.LeaderAndIsrLiveLeader(broker.address.id, broker.address.host, broker.address.port)
+                    for broker_id, broker in self._channels.brokers.items()
+                    if broker_id in leaders
+                ),
+            ),
+            LEADER_AND_ISR_VERSION,
+        )
+        names = {topic_id: name for (name, _), (topic_id, _) in due.leaderships.items()}
+        failed = [
+            (names[topic.topic_id], partition.partition_index)
+            for topic in response.topics
+            for partition in topic.partition_errors
+            if partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR and topic.topic_id in names
+        ]
+        if failed:
+            self._channels.tell.replicas_failed(self.broker_id, failed)
+
+    async def _send_metadata(self, due: _Round) -> None:
+        if not due.metadata_due:
+            return
+        await self._call_until_answered(
+            control.UpdateMetadataRequest(
+                controller_id=self._channels.controller_id,
+                type=FULL_UPDATE if due.full else INCREMENTAL_UPDATE,
+                controller_epoch=self._channels.epoch,
+                broker_epoch=self.broker_epoch,
+                topic_states=tuple(
+                    control.UpdateMetadataTopicState(name, topic_id, tuple(states))
+                    for name, (topic_id, states) in _by_topic(due.metadata).items()
+                ),
+                live_brokers=tuple(_broker(broker.address) for broker in self._channels.brokers.values()),
+            ),
+            UPDATE_METADATA_VERSION,
+        )
+
+    async def _send_removals(self, due: _Round) -> None:
+        if not due.removals:
+            return
+        by_topic: dict[str, list[int]] = {}
+        for topic, index in due.removals:
+            by_topic.setdefault(topic, []).append(index)
+        response = await self._call_until_answered(
+            control.StopReplicaRequest(
+                controller_id=self._channels.controller_id,
+                controller_epoch=self._channels.epoch,
+                broker_epoch=self.broker_epoch,
+                topic_states=tuple(
+                    control.StopReplicaTopicState(
+                        topic,
+                        tuple(
+                            control.StopReplicaPartitionState(index, EPOCH_DURING_DELETE, delete_partition=True)
+                            for index in indexes
+                        ),
+                    )
+                    for topic, indexes in by_topic.items()
+                ),
+            ),
+            STOP_REPLICA_VERSION,
+        )
+        refused = {(e.topic_name, e.partition_index): None for e in response.partition_errors if e.error_code}
+        removed = [key for key in due.removals if key not in refused]
+        self._channels.tell.replicas_stopped(self.broker_id, removed, list(refused))
+
+    async def _call_until_answered(self, request: Any, version: int) -> Any:
+        """The first answer that the broker gave as this controller's subject."""
+        pause_s = _RETRY_FIRST_S
+        while True:
+            try:
+                response = await self._channels.call(self.broker_id, request, version)
+            except Exception as error:
+                if self._closed:
+                    raise
+                del error
+            else:
+                if response.error_code == ErrorCode.NONE:
+                    return response
+                if response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH:
+                    self._channels.tell.deposed()
+                # STALE_BROKER_EPOCH: it has not heard yet that it is registered, or we not yet that it is again.
+            await sleep(self._channels.loop, pause_s)
+            pause_s = min(2 * pause_s, _RETRY_LONGEST_S)
+
+
+def _by_topic(states: Mapping[Key, tuple[UUID, Any]]) -> dict[str, tuple[UUID, list[Any]]]:
+    topics: dict[str, tuple[UUID, list[Any]]] = {}
+    for (name, _), (topic_id, state) in states.items():
+        topics.setdefault(name, (topic_id, []))[1].append(state)
+    return topics
+
+
+def _leadership(partition: Partition, *, new: bool) -> control.LeaderAndIsrPartitionState:
+    state = partition.state
+    assert state is not None
+    return control.LeaderAndIsrPartitionState(
+        partition_index=partition.index,
+        controller_epoch=state.controller_epoch,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=state.isr,
+        partition_epoch=state.partition_epoch,
+        replicas=partition.replicas,
+        is_new=new,
+    )
+
+
+def _metadata(
+    partition: Partition, live: Mapping[int, LiveBroker], *, forget: bool
+) -> control.UpdateMetadataPartitionState | None:
+    state = partition.state
+    if state is None and not forget:
+        return None
+    return control.UpdateMetadataPartitionState(
+        partition_index=partition.index,
+        controller_epoch=state.controller_epoch if state else 0,
+        leader=LEADER_DURING_DELETE if forget or state is None else state.leader,
+        leader_epoch=state.leader_epoch if state else 0,
+        isr=state.isr if state else (),
+        zk_version=state.partition_epoch if state else 0,
+        replicas=partition.replicas,
+        offline_replicas=tuple(r for r in partition.replicas if r not in live or r in partition.failed),
+    )
+
+
+def _broker(address: BrokerAddress) -> control.UpdateMetadataBroker:
+    endpoint = control.UpdateMetadataEndpoint(address.port, address.host, INTERNAL_LISTENER, _SASL_PLAINTEXT)
+    return control.UpdateMetadataBroker(id=address.id, endpoints=(endpoint,), rack=address.rack)

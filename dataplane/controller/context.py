@@ -1,0 +1,137 @@
+"""What a controller knows, in memory: live brokers and their epochs, topics, partitions. No I/O, no decisions.
+
+It mirrors ZooKeeper: loaded when the controller is elected, changed only after a write succeeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from dataplane.cluster.paths import NO_LEADER, BrokerAddress, PartitionState
+from dataplane.controller.state import PARTITION, PartitionEvent, PartitionStatus
+from quota.contracts.namespace import split_physical
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBroker:
+    """One registration of a broker."""
+
+    address: BrokerAddress
+    epoch: int  # czxid of its node
+
+
+@dataclass(slots=True)
+class Partition:
+    """One partition."""
+
+    topic: str
+    topic_id: UUID
+    index: int
+    replicas: tuple[int, ...]
+    state: PartitionState | None = None
+    status: PartitionStatus = PartitionStatus.NEW
+    failed: dict[int, None] = field(default_factory=dict)  # live brokers whose disk lost this replica
+
+    def take(self, state: PartitionState) -> None:
+        """A state that has been written, or read."""
+        if state.leader == NO_LEADER:
+            event = PartitionEvent.LEADER_LOST
+        elif self.state is not None and self.state.leader == state.leader:
+            event = PartitionEvent.ISR_CHANGED
+        else:
+            event = PartitionEvent.LEADER_CHOSEN
+        self.status = PARTITION[self.status, event]
+        self.state = state
+
+    def load(self, state: PartitionState) -> None:
+        """The state as the last controller left it."""
+        self.state = state
+        self.status = PartitionStatus.OFFLINE if state.leader == NO_LEADER else PartitionStatus.ONLINE
+
+
+@dataclass(slots=True)
+class Topic:
+    """One topic."""
+
+    name: str
+    topic_id: UUID
+    partitions: dict[int, Partition]
+    has_directory: bool = False  # whether /brokers/topics/<t>/partitions exists
+
+    @property
+    def replica_count(self) -> int:
+        """Of all partitions: what an instance's partition limit counts."""
+        return sum(len(partition.replicas) for partition in self.partitions.values())
+
+
+class Context:
+    """The cluster as the controller sees it. Dictionaries keep their order, so every walk is deterministic."""
+
+    def __init__(self) -> None:
+        self.brokers: dict[int, LiveBroker] = {}
+        self.shutting_down: dict[int, None] = {}
+        self.topics: dict[str, Topic] = {}
+        self._by_id: dict[UUID, Topic] = {}
+        self._by_broker: dict[int, dict[tuple[str, int], Partition]] = {}
+        self._replicas_by_key: dict[str, int] = {}
+
+    def sort_brokers(self) -> None:
+        """In order of their ids, after one was added. The dictionary stays the same: channels read it."""
+        ordered = sorted(self.brokers.items())
+        self.brokers.clear()
+        self.brokers.update(ordered)
+
+    def add_topic(self, topic: Topic) -> None:
+        """A topic appeared."""
+        self.topics[topic.name] = topic
+        self._by_id[topic.topic_id] = topic
+        for partition in topic.partitions.values():
+            for replica in partition.replicas:
+                self._by_broker.setdefault(replica, {})[topic.name, partition.index] = partition
+        self._count(topic, topic.replica_count)
+
+    def remove_topic(self, name: str) -> None:
+        """A topic has gone. Harmless where it was not known."""
+        topic = self.topics.pop(name, None)
+        if topic is None:
+            return
+        self._by_id.pop(topic.topic_id, None)
+        for partition in topic.partitions.values():
+            for replica in partition.replicas:
+                self._by_broker.get(replica, {}).pop((name, partition.index), None)
+        self._count(topic, -topic.replica_count)
+
+    def topic_of_id(self, topic_id: UUID) -> Topic | None:
+        """A topic by its id."""
+        return self._by_id.get(topic_id)
+
+    def partition(self, topic: str, index: int) -> Partition | None:
+        """One partition."""
+        found = self.topics.get(topic)
+        return None if found is None else found.partitions.get(index)
+
+    def partitions(self) -> Iterator[Partition]:
+        """All of them."""
+        for topic in self.topics.values():
+            yield from topic.partitions.values()
+
+    def on_broker(self, broker_id: int) -> list[Partition]:
+        """Those with a replica there."""
+        return list(self._by_broker.get(broker_id, {}).values())
+
+    def alive(self, partition: Partition) -> list[int]:
+        """Brokers that can hold the lead or the ISR of a partition."""
+        return [
+            broker for broker in self.brokers if broker not in self.shutting_down and broker not in partition.failed
+        ]
+
+    def replicas_of_key(self, key: str) -> int:
+        """Partitions of an instance, replicas included."""
+        return self._replicas_by_key.get(key, 0)
+
+    def _count(self, topic: Topic, difference: int) -> None:
+        parsed = split_physical(topic.name)
+        if parsed is not None:
+            self._replicas_by_key[parsed[0]] = self._replicas_by_key.get(parsed[0], 0) + difference

@@ -1,0 +1,227 @@
+"""The controller as the rest of a broker sees it: stands for election, and passes requests on to its term of office.
+
+Election: /controller is ephemeral, whoever creates it is the controller; the same multi raises /controller_epoch with a
+compare-and-set, and the version of that node fences every write of the term (`store`). A broker that finds /controller
+taken waits for its watch.
+
+One's own /controller without a term behind it is deleted and contested again: it is left by an election whose answer
+was lost, or by a term that ended on an error while the session lived on. So the node can never stand for nobody
+(KAFKA-13407).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from uuid import UUID
+
+from dataplane.cluster.paths import CONTROLLER, CONTROLLER_EPOCH, BrokerAddress, controller_json
+from dataplane.cluster.watching import RETRY_S, sleep
+from dataplane.controller.channel import Call
+from dataplane.controller.creation import NewTopic, TopicOutcome
+from dataplane.controller.events import TermEndedError
+from dataplane.controller.reign import Reign, Rules
+from dataplane.controller.store import Store
+from dataplane.doors import (
+    BadVersionError,
+    Create,
+    Doors,
+    NodeExistsError,
+    NoNodeError,
+    SetData,
+    ZooKeeperError,
+)
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages import control
+from dataplane.tasks import Future, Task
+
+__all__ = ["Controller", "NewTopic", "Rules", "TopicOutcome"]
+
+logger = logging.getLogger(__name__)
+_NOT_CONTROLLER = "this broker is not the controller"
+
+
+class Controller:
+    """Always there; active on one broker of the cluster."""
+
+    def __init__(self, doors: Doors, broker_id: int, call: Call, rules: Rules | None = None) -> None:
+        self._doors = doors
+        self._broker_id = broker_id
+        self._call = call
+        self._rules = rules or Rules()
+        self._reign: Reign | None = None
+        self._task: Task[None] | None = None
+        self._stopped = False
+        doors.zookeeper.on_session(self._on_session)
+
+    def start(self) -> None:
+        """Stand for election, now and after every new session."""
+        if self._task is None and not self._stopped:
+            self._task = Task(self._campaign(), "controller election")
+
+    def stop(self) -> None:
+        """Leave office and stand no more. /controller goes with the session."""
+        self._stopped = True
+        if self._reign is not None:
+            self._reign.end("the broker stops")
+        if self._task is not None:
+            self._task.cancel()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is the controller (it may still be loading: requests wait for that)."""
+        return self._reign is not None
+
+    @property
+    def epoch(self) -> int:
+        """Of the present term; -1 when not active."""
+        return -1 if self._reign is None else self._reign.epoch
+
+    def broker_address(self, broker_id: int) -> BrokerAddress | None:
+        """Where a registered broker is, as the active controller knows it: before anybody's metadata does."""
+        broker = None if self._reign is None else self._reign.context.brokers.get(broker_id)
+        return None if broker is None else broker.address
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    async def create_topics(
+        self, topics: Sequence[NewTopic], timeout_s: float = 30.0, *, validate_only: bool = False
+    ) -> list[TopicOutcome]:
+        """Create topics; answers when every live broker knows them. REQUEST_TIMED_OUT: they are there, or will be."""
+        reign = self._reign
+        if reign is None:
+            return [TopicOutcome(topic.name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for topic in topics]
+        deadline = self._deadline(timeout_s)
+        try:
+            outcomes = await reign.create_topics(topics, validate_only=validate_only)
+        except TermEndedError:
+            return [TopicOutcome(topic.name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for topic in topics]
+        done = await _either(reign.settled(), deadline)
+        return [_timed_out(outcome, done=done or validate_only) for outcome in outcomes]
+
+    async def delete_topics(self, names: Sequence[str], timeout_s: float = 30.0) -> list[TopicOutcome]:
+        """Delete topics; answers when they have gone, or wait only for brokers that are away."""
+        reign = self._reign
+        if reign is None:
+            return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for name in names]
+        deadline = self._deadline(timeout_s)
+        try:
+            outcomes = await reign.delete_topics(names)
+        except TermEndedError:
+            return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for name in names]
+        answers = []
+        for outcome in outcomes:
+            waits = outcome.error is ErrorCode.NONE
+            done = not waits or await _either(reign.deleted(outcome.name), deadline)
+            answers.append(_timed_out(outcome, done=done))
+        return answers
+
+    async def alter_partition(
+        self, request: control.AlterPartitionRequest, version: int
+    ) -> control.AlterPartitionResponse:
+        """A leader's proposal of ISRs."""
+        if self._reign is not None:
+            try:
+                return await self._reign.alter_partition(request, version)
+            except TermEndedError as error:
+                logger.debug("alter partition: %s", error)
+        return control.AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER)
+
+    async def controlled_shutdown(
+        self, request: control.ControlledShutdownRequest
+    ) -> control.ControlledShutdownResponse:
+        """A broker is about to stop: its leadership moves first."""
+        if self._reign is None:
+            return control.ControlledShutdownResponse(error_code=ErrorCode.NOT_CONTROLLER)
+        try:
+            left = await self._reign.controlled_shutdown(request.broker_id, request.broker_epoch)
+        except TermEndedError:
+            return control.ControlledShutdownResponse(error_code=ErrorCode.NOT_CONTROLLER)
+        if isinstance(left, ErrorCode):
+            return control.ControlledShutdownResponse(error_code=left)
+        remaining = tuple(control.RemainingPartition(partition.topic, partition.index) for partition in left)
+        return control.ControlledShutdownResponse(remaining_partitions=remaining)
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        """Of a topic that the active controller knows."""
+        topic = None if self._reign is None else self._reign.context.topic_of_id(topic_id)
+        return None if topic is None else topic.name
+
+    # --- election -----------------------------------------------------------------------------------------------------
+
+    def _on_session(self, state: str) -> None:
+        """Without a connection nothing can be decided, and the session may be over already."""
+        if state in ("suspended", "expired") and self._reign is not None:
+            self._reign.end(f"the ZooKeeper session is {state}")
+
+    async def _campaign(self) -> None:
+        while not self._stopped:
+            try:
+                reign = await self._stand()
+            except ZooKeeperError as error:
+                logger.debug("election: %s", error)
+                await sleep(self._doors.loop, RETRY_S)
+                continue
+            if reign is not None:
+                reign.begin()
+                reason = await reign.ended
+                self._reign = None
+                logger.info("controller of epoch %d has ended: %s", reign.epoch, reason)
+                await sleep(self._doors.loop, RETRY_S)
+
+    async def _stand(self) -> Reign | None:
+        """A term of office; None: look again."""
+        zookeeper = self._doors.zookeeper
+        gone: Future[None] = Future()
+        stat = await zookeeper.exists(CONTROLLER, lambda: gone.resolve(None))
+        if stat is not None:
+            if stat.ephemeral_owner == zookeeper.session_id():
+                await zookeeper.delete(CONTROLLER, stat.version)
+            else:
+                await gone
+            return None
+        epoch, version = await self._epoch()
+        session = zookeeper.session_id()
+        try:
+            results = await zookeeper.multi(
+                [
+                    Create(CONTROLLER, controller_json(self._broker_id, self._doors.clock.now_ms()), ephemeral=True),
+                    SetData(CONTROLLER_EPOCH, str(epoch + 1).encode(), version),
+                ]
+            )
+        except (NodeExistsError, BadVersionError):
+            return None
+        if zookeeper.session_id() != session:
+            return None
+        store = Store(zookeeper, epoch + 1, results[1].version)
+        self._reign = Reign(self._doors, self._broker_id, store, self._call, self._rules)
+        return self._reign
+
+    async def _epoch(self) -> tuple[int, int]:
+        """The last controller's epoch, and the version of its node."""
+        zookeeper = self._doors.zookeeper
+        try:
+            data, stat = await zookeeper.get(CONTROLLER_EPOCH)
+        except NoNodeError:
+            with suppress(NodeExistsError):
+                await zookeeper.create(CONTROLLER_EPOCH, b"0")
+            data, stat = await zookeeper.get(CONTROLLER_EPOCH)
+        return int(data), stat.version
+
+    def _deadline(self, timeout_s: float) -> Future[None]:
+        return sleep(self._doors.loop, timeout_s)
+
+
+def _timed_out(outcome: TopicOutcome, *, done: bool) -> TopicOutcome:
+    if done or outcome.error is not ErrorCode.NONE:
+        return outcome
+    return TopicOutcome(outcome.name, ErrorCode.REQUEST_TIMED_OUT, "not every broker has heard of it in time")
+
+
+async def _either(wanted: Future[None], deadline: Future[None]) -> bool:
+    """Wait for either; whether the wanted one is done."""
+    first: Future[bool] = Future()
+    wanted.then(lambda _: first.resolve(True))
+    deadline.then(lambda _: first.resolve(False))
+    return await first

@@ -1,0 +1,96 @@
+"""What may be created: a wanted topic is checked and given its assignment. Pure, but for the dice of the placement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from uuid import UUID
+
+from dataplane.cluster.paths import TopicAssignment, topic_id_text
+from dataplane.controller.placement import spread
+from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.protocol.schema import NO_UUID
+
+MAX_PARTITIONS_PER_TOPIC = 10_000
+"""A topic's assignment is one node of at most a mebibyte."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic that somebody wants. -1 is the cluster's default."""
+
+    name: str  # physical
+    partitions: int = -1
+    replication_factor: int = -1
+    assignment: Mapping[int, tuple[int, ...]] | None = None  # instead of the two numbers
+    config: Mapping[str, str] = field(default_factory=dict)
+    brokers: tuple[int, ...] = ()  # where replicas may be placed; empty = anywhere
+    replica_limit: int | None = None  # of the owner, all its topics together; None = unlimited
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOutcome:
+    """What became of one topic of a request."""
+
+    name: str
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    topic_id: UUID = NO_UUID
+    partitions: int = -1
+    replication_factor: int = -1
+
+
+def assign(
+    topic: NewTopic, live: Sequence[int], used_replicas: int, defaults: tuple[int, int], random: Random
+) -> TopicAssignment:
+    """The topic's id and assignment. Raises ApiError with a sentence that may reach the tenant."""
+    assignment = dict(topic.assignment) if topic.assignment else _placed(topic, live, defaults, random)
+    _check_assignment(assignment, live)
+    needed = sum(len(replicas) for replicas in assignment.values())
+    if topic.replica_limit is not None and used_replicas + needed > topic.replica_limit:
+        raise ApiError(
+            ErrorCode.POLICY_VIOLATION,
+            f"the instance may hold {topic.replica_limit} partitions, replicas included; it holds {used_replicas} and "
+            f"this topic needs {needed}",
+        )
+    return TopicAssignment(new_topic_id(random), assignment)
+
+
+def new_topic_id(random: Random) -> UUID:
+    """A random id. As Kafka, none whose text begins with a dash: command lines would take it for an option."""
+    while True:
+        topic_id = UUID(int=random.getrandbits(128), version=4)
+        if not topic_id_text(topic_id).startswith("-"):
+            return topic_id
+
+
+def _placed(
+    topic: NewTopic, live: Sequence[int], defaults: tuple[int, int], random: Random
+) -> dict[int, tuple[int, ...]]:
+    partitions = topic.partitions if topic.partitions != -1 else defaults[0]
+    factor = topic.replication_factor if topic.replication_factor != -1 else defaults[1]
+    if not 0 < partitions <= MAX_PARTITIONS_PER_TOPIC:
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS, f"the number of partitions must be from 1 to {MAX_PARTITIONS_PER_TOPIC}"
+        )
+    brokers = [broker for broker in live if not topic.brokers or broker in topic.brokers]
+    if not 0 < factor <= len(brokers):
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"replication factor {factor} is not possible: {len(brokers)} brokers are available",
+        )
+    return spread(brokers, partitions, factor, random)
+
+
+def _check_assignment(assignment: Mapping[int, tuple[int, ...]], live: Sequence[int]) -> None:
+    if sorted(assignment) != list(range(len(assignment))):
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions must be numbered from 0 without a gap")
+    factors = {len(replicas): None for replicas in assignment.values()}
+    if len(factors) != 1 or 0 in factors:
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "every partition needs the same number of replicas")
+    for replicas in assignment.values():
+        if len(set(replicas)) != len(replicas):
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a partition names a broker twice")
+        if any(broker not in live for broker in replicas):
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a replica is assigned to a broker that is not there")

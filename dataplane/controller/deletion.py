@@ -1,0 +1,93 @@
+"""Deleting topics: tell everybody to forget them, have every replica removed, then delete the nodes.
+
+/admin/delete_topics/<t> stands from the request to the end, so a controller that crashes in the middle leaves a note,
+and the next one begins again (every step can be repeated). A replica whose broker is away is waited for: its log would
+otherwise come back as a stranger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dataplane.controller.channel import Channels, Key
+from dataplane.controller.context import Context, Topic
+from dataplane.controller.state import DELETION, DeletionEvent, DoomedReplica
+from dataplane.tasks import Future
+
+
+class Deletions:
+    """Topics on their way out, and how far each replica is."""
+
+    def __init__(self, context: Context, channels: Channels) -> None:
+        self._context = context
+        self._channels = channels
+        self._replicas: dict[str, dict[tuple[int, int], DoomedReplica]] = {}  # topic -> (partition, broker) -> where
+        self._topics: dict[str, Topic] = {}
+        self._finished: dict[str, Future[None]] = {}
+
+    def __contains__(self, topic: str) -> bool:
+        return topic in self._topics
+
+    def begin(self, topic: Topic) -> None:
+        """Withdraw a topic and tell its brokers. Harmless when it has begun."""
+        if topic.name in self._topics:
+            return
+        self._topics[topic.name] = topic
+        self._replicas[topic.name] = {
+            (partition.index, broker): DoomedReplica.DOOMED
+            for partition in topic.partitions.values()
+            for broker in partition.replicas
+        }
+        self._channels.forget(topic.partitions.values())
+        self._tell(topic.name)
+
+    def finished(self, topic: str) -> Future[None]:
+        """Resolved when nothing is left of it."""
+        return self._finished.setdefault(topic, Future())
+
+    def blocked(self, topic: str) -> bool:
+        """Whether it waits for a broker that is away."""
+        return any(where is DoomedReplica.DOOMED for where in self._replicas.get(topic, {}).values())
+
+    def broker_lost(self, broker_id: int) -> None:
+        """What it was told may not have happened."""
+        for name in self._topics:
+            self._advance(name, ((key, DeletionEvent.BROKER_LOST) for key in self._on(name, broker_id)))
+
+    def broker_back(self) -> None:
+        """Tell those that are registered and have something left to remove."""
+        for name in self._topics:
+            self._tell(name)
+
+    def stopped(self, broker_id: int, removed: Iterable[Key], refused: Iterable[Key]) -> list[str]:
+        """A broker's answer: the topics of which every replica is gone now."""
+        touched: dict[str, None] = {}
+        for event, keys in ((DeletionEvent.CONFIRMED, removed), (DeletionEvent.REFUSED, refused)):
+            for topic, index in keys:
+                if self._replicas.get(topic, {}).get((index, broker_id)) is DoomedReplica.STOPPING:
+                    self._advance(topic, [((index, broker_id), event)])
+                    touched[topic] = None
+        return [topic for topic in touched if self.removed(topic)]
+
+    def removed(self, topic: str) -> bool:
+        """Whether every replica is gone, so that the nodes may go."""
+        return all(where is DoomedReplica.REMOVED for where in self._replicas[topic].values())
+
+    def end(self, topic: str) -> None:
+        """The nodes are gone."""
+        del self._topics[topic], self._replicas[topic]
+        self._finished.pop(topic, Future()).resolve(None)
+
+    def _tell(self, name: str) -> None:
+        replicas = self._replicas[name]
+        for (index, broker), where in list(replicas.items()):
+            if where is DoomedReplica.DOOMED and self._channels.remove(broker, self._topics[name].partitions[index]):
+                self._advance(name, [((index, broker), DeletionEvent.TOLD)])
+
+    def _on(self, name: str, broker_id: int) -> list[tuple[int, int]]:
+        return [key for key in self._replicas[name] if key[1] == broker_id]
+
+    def _advance(self, name: str, steps: Iterable[tuple[tuple[int, int], DeletionEvent]]) -> None:
+        replicas = self._replicas[name]
+        for key, event in steps:
+            replicas[key] = DELETION[replicas[key], event]

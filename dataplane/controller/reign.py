@@ -1,0 +1,387 @@
+"""One term of office of a controller, from its election to its end (SPEC RP6-RP8).
+
+Everything it does is an event of one queue, so no two decisions overlap. What it needs to know comes from watches
+(brokers, topics, deletions), from requests (creation, deletion, AlterPartition, controlled shutdown) and from a clock
+(preferred leaders). The term ends when the session is lost, when a write meets a newer epoch, or when anything
+unexpected happens: whoever is elected next loads everything afresh, and that is the only kind of recovery there is.
+
+At the start, in this order: load brokers, topics and states; open a channel to every broker; choose leaders where they
+are missing; send leadership to all live brokers; take up unfinished deletions; then watch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dataplane.cluster.paths import BROKER_IDS, DELETE_TOPICS, NO_LEADER, TOPICS, PartitionState
+from dataplane.cluster.watching import ChildrenWatch
+from dataplane.controller import alter_partition, elections
+from dataplane.controller.channel import Call, Channels, Key
+from dataplane.controller.context import Context, Partition, Topic
+from dataplane.controller.creation import NewTopic, TopicOutcome, assign
+from dataplane.controller.deletion import Deletions
+from dataplane.controller.events import EventQueue, TermEndedError
+from dataplane.controller.proposals import Proposals
+from dataplane.controller.store import DeposedError, Store
+from dataplane.doors import Doors, NodeExistsError, Timer
+from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.protocol.messages import control
+from dataplane.tasks import Future, failed
+from quota.contracts.namespace import split_physical
+
+logger = logging.getLogger(__name__)
+_RETRY_REMOVAL_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Settings that the controller follows."""
+
+    partitions: int = 1
+    replication_factor: int = 3
+    unclean_election: bool = False
+    rebalance_interval_s: float = 5.0
+
+
+class Reign:
+    """The controller while it is in office. `ended` is resolved with the reason when it is not."""
+
+    def __init__(self, doors: Doors, broker_id: int, store: Store, call: Call, rules: Rules) -> None:
+        self.epoch = store.epoch
+        self.broker_id = broker_id
+        self.context = Context()
+        self.ended: Future[str] = Future()
+        self._doors = doors
+        self._store = store
+        self._rules = rules
+        self._channels = Channels(doors.loop, call, broker_id, store.epoch, self.context.brokers, self)
+        self._deletions = Deletions(self.context, self._channels)
+        self._events = EventQueue(doors.loop, self._event_failed)
+        self._timers: dict[str, Timer] = {}
+        self._proposals = Proposals(self.context, self._deletions, store.epoch)
+        self._watches = [
+            self._watch(BROKER_IDS, lambda _: self._brokers_changed()),
+            self._watch(TOPICS, self._topics_changed),
+            self._watch(DELETE_TOPICS, self._deletions_changed),
+        ]
+
+    def begin(self) -> None:
+        """Take office."""
+        self._events.submit(self._start)
+
+    def end(self, reason: str) -> None:
+        """Leave office at once: nothing is sent or written any more. Not to be called from within an event."""
+        if self.ended.done:
+            return
+        for watch in self._watches:
+            watch.stop()
+        for timer in self._timers.values():
+            timer.cancel()
+        self._channels.close_all()
+        error = TermEndedError(reason)
+        self._events.close(error)
+        self._proposals.fail(error)
+        self.ended.resolve(reason)
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def create_topics(self, wanted: Sequence[NewTopic], *, validate_only: bool) -> Future[list[TopicOutcome]]:
+        """Written, leaders chosen, brokers about to be told."""
+        return self._events.submit(lambda: self._create_topics(wanted, validate_only=validate_only))
+
+    def delete_topics(self, names: Sequence[str]) -> Future[list[TopicOutcome]]:
+        """Noted, and begun."""
+        return self._events.submit(lambda: self._delete_topics(names))
+
+    def settled(self) -> Future[Any]:
+        """Resolved when all live brokers know what was decided before now."""
+        return self._channels.settled()
+
+    def deleted(self, topic: str) -> Future[Any]:
+        """Resolved when a topic that is being deleted has gone, or waits for a broker that is away."""
+        if topic not in self._deletions or self._deletions.blocked(topic):
+            return self.settled()
+        return self._deletions.finished(topic)
+
+    def alter_partition(
+        self, request: control.AlterPartitionRequest, version: int
+    ) -> Future[control.AlterPartitionResponse]:
+        """Proposals that come while one is being written are written together next."""
+        if self.ended.done:
+            return failed(TermEndedError(self.ended.result()))
+        first, future = self._proposals.add(request, version)
+        if first:
+            # The leader learns the new state from its answer, so nobody but clients has to be told.
+            self._events.submit(lambda: self._proposals.decide(lambda changes: self._change(changes, tell=False)))
+        return future
+
+    def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> Future[list[Partition] | ErrorCode]:
+        """The partitions that the broker still leads, because no other replica is in sync."""
+        return self._events.submit(lambda: self._controlled_shutdown(broker_id, broker_epoch))
+
+    # --- what channels tell -------------------------------------------------------------------------------------------
+
+    def deposed(self) -> None:
+        """A broker has seen a newer controller."""
+        self._doors.loop.call_soon(lambda: self.end("a broker has seen a newer controller"))
+
+    def replicas_failed(self, broker_id: int, partitions: list[Key]) -> None:
+        """A broker cannot host these: somebody else must lead them."""
+        self._events.submit(lambda: self._replicas_failed(broker_id, partitions))
+
+    def replicas_stopped(self, broker_id: int, removed: list[Key], refused: list[Key]) -> None:
+        """An answer to StopReplica."""
+        self._events.submit(lambda: self._replicas_stopped(broker_id, removed, refused))
+
+    # --- events: brokers ----------------------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        self.context.brokers.update(await self._store.brokers())
+        topics = await self._store.topics(await self._store.topic_names())
+        doomed = await self._store.doomed()
+        for topic in topics:
+            self.context.add_topic(topic)
+        standing = [topic for topic in topics if topic.name not in doomed]
+        partitions = [partition for topic in standing for partition in topic.partitions.values()]
+        for broker_id in self.context.brokers:
+            self._channels.open(broker_id, partitions)
+        await self._elect(partitions, tell=False)
+        for topic in standing:
+            await self._start_partitions(topic)
+        self._channels.leaderships(partitions)
+        self._channels.metadata(partitions)
+        await self._resume_deletions(doomed)
+        await self._store.trim_config_changes()
+        for watch in self._watches:
+            watch.start()
+        self._schedule("rebalance", self._rules.rebalance_interval_s, self._rebalance_due)
+        logger.info("controller of epoch %d: %d brokers, %d topics", self.epoch, len(self.context.brokers), len(topics))
+
+    def _brokers_changed(self) -> None:
+        self._events.submit(self._update_brokers)
+
+    async def _update_brokers(self) -> None:
+        """Compare what is registered now with what we knew: a new epoch is a death and a birth."""
+        registered = await self._store.brokers()
+        known = self.context.brokers
+        lost = [broker_id for broker_id, broker in known.items() if registered.get(broker_id) != broker]
+        fresh = [broker_id for broker_id, broker in registered.items() if known.get(broker_id) != broker]
+        if not lost and not fresh:
+            return
+        for broker_id in lost:
+            self._channels.close(broker_id)
+            del known[broker_id]
+            self.context.shutting_down.pop(broker_id, None)
+            self._deletions.broker_lost(broker_id)
+        if lost:  # also where it is back already: its log may have lost its tail
+            await self._elect(self._standing(partition for b in lost for partition in self.context.on_broker(b)))
+        for broker_id in fresh:
+            known[broker_id] = registered[broker_id]
+        self.context.sort_brokers()
+        for broker_id in fresh:
+            await self._welcome(broker_id)
+        self._channels.metadata(())
+        self._deletions.broker_back()
+
+    async def _welcome(self, broker_id: int) -> None:
+        hosted = self._standing(self.context.on_broker(broker_id))
+        for partition in hosted:
+            partition.failed.pop(broker_id, None)
+        self._channels.open(broker_id, self._standing(self.context.partitions()))
+        await self._elect(hosted)
+        for name in dict.fromkeys(partition.topic for partition in hosted):
+            await self._start_partitions(self.context.topics[name])
+        self._channels.leaderships(hosted, only=broker_id)
+
+    async def _replicas_failed(self, broker_id: int, keys: list[Key]) -> None:
+        partitions = [p for p in (self.context.partition(*key) for key in keys) if p is not None]
+        for partition in partitions:
+            partition.failed[broker_id] = None
+        await self._elect(self._standing(partitions))
+        self._channels.metadata(partitions)
+
+    async def _controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[Partition] | ErrorCode:
+        broker = self.context.brokers.get(broker_id)
+        if broker is None:
+            return ErrorCode.BROKER_NOT_AVAILABLE
+        if broker_epoch not in (alter_partition.UNKNOWN_BROKER_EPOCH, broker.epoch):
+            return ErrorCode.STALE_BROKER_EPOCH
+        self.context.shutting_down[broker_id] = None
+        shared = [p for p in self._standing(self.context.on_broker(broker_id)) if len(p.replicas) > 1]
+        await self._change(
+            (p, elections.without(p.state, p.replicas, self.context.alive(p), broker_id, self.epoch))
+            for p in shared
+            if p.state is not None
+        )
+        return [p for p in shared if p.state is not None and p.state.leader == broker_id]
+
+    # --- events: topics -----------------------------------------------------------------------------------------------
+
+    def _topics_changed(self, names: list[str]) -> None:
+        if any(name not in self.context.topics for name in names) or len(names) != len(self.context.topics):
+            self._events.submit(self._update_topics)
+
+    async def _update_topics(self) -> None:
+        """Topics that appeared; and those that somebody removed by hand."""
+        names = await self._store.topic_names()
+        for gone in [name for name in self.context.topics if name not in names and name not in self._deletions]:
+            self._channels.forget(self.context.topics[gone].partitions.values())
+            self.context.remove_topic(gone)
+        for topic in await self._store.topics([name for name in names if name not in self.context.topics]):
+            await self._start_topic(topic)
+
+    async def _create_topics(self, wanted: Sequence[NewTopic], *, validate_only: bool) -> list[TopicOutcome]:
+        return [await self._create_topic(topic, validate_only=validate_only) for topic in wanted]
+
+    async def _create_topic(self, wanted: NewTopic, *, validate_only: bool) -> TopicOutcome:
+        try:
+            if wanted.name in self.context.topics:
+                raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, self._exists_sentence(wanted.name))
+            key = split_physical(wanted.name)
+            used = self.context.replicas_of_key(key[0]) if key is not None else 0
+            defaults = (self._rules.partitions, self._rules.replication_factor)
+            assignment = assign(wanted, list(self.context.brokers), used, defaults, self._doors.random)
+            if not validate_only:
+                await self._store.create_topic(wanted.name, assignment, dict(wanted.config))
+                for topic in await self._store.topics([wanted.name]):
+                    await self._start_topic(topic)
+        except NodeExistsError:
+            return TopicOutcome(wanted.name, ErrorCode.TOPIC_ALREADY_EXISTS, "the topic exists already")
+        except ApiError as refusal:
+            return TopicOutcome(wanted.name, refusal.code, refusal.message)
+        return TopicOutcome(
+            wanted.name,
+            topic_id=assignment.topic_id,
+            partitions=len(assignment.partitions),
+            replication_factor=len(assignment.partitions[0]),
+        )
+
+    def _exists_sentence(self, name: str) -> str:
+        return "the topic is being deleted" if name in self._deletions else "the topic exists already"
+
+    async def _start_topic(self, topic: Topic) -> None:
+        self.context.add_topic(topic)
+        await self._elect(topic.partitions.values())  # a topic brought back by hand may have states
+        await self._start_partitions(topic)
+
+    async def _start_partitions(self, topic: Topic) -> None:
+        """First leaders for partitions that never had one."""
+        first = [
+            (partition, state)
+            for partition in topic.partitions.values()
+            if partition.state is None
+            and (state := elections.first_state(partition.replicas, self.context.alive(partition), self.epoch))
+        ]
+        if not first:
+            return
+        await self._store.create_states(topic, first)
+        for partition, state in first:
+            partition.take(state)
+        self._channels.leaderships([partition for partition, _ in first], new=True)
+        self._channels.metadata([partition for partition, _ in first])
+
+    def _deletions_changed(self, names: list[str]) -> None:
+        if any(name not in self._deletions for name in names):
+            self._events.submit(lambda: self._resume_deletions(names))
+
+    async def _resume_deletions(self, names: Sequence[str]) -> None:
+        """Begin, or begin again, what the notes say."""
+        for name in names:
+            topic = self.context.topics.get(name)
+            if topic is None:
+                await self._store.forget_topic(name)  # nothing is left but the note, or configurations
+            else:
+                self._deletions.begin(topic)
+                await self._finish_deletion_if_removed(name)
+
+    async def _delete_topics(self, names: Sequence[str]) -> list[TopicOutcome]:
+        known = [name for name in dict.fromkeys(names) if name in self.context.topics]
+        await self._store.doom(known)
+        await self._resume_deletions(known)
+        return [
+            TopicOutcome(name)
+            if name in known
+            else TopicOutcome(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic does not exist")
+            for name in names
+        ]
+
+    async def _replicas_stopped(self, broker_id: int, removed: list[Key], refused: list[Key]) -> None:
+        for name in self._deletions.stopped(broker_id, removed, refused):
+            await self._finish_deletion_if_removed(name)
+        if refused:
+            self._schedule("removal", _RETRY_REMOVAL_S, self._deletions.broker_back)
+
+    async def _finish_deletion_if_removed(self, name: str) -> None:
+        if self._deletions.removed(name):
+            await self._store.forget_topic(name)
+            self.context.remove_topic(name)
+            self._deletions.end(name)
+
+    # --- events: leaders and ISRs -------------------------------------------------------------------------------------
+
+    async def _elect(self, partitions: Iterable[Partition], *, tell: bool = True) -> None:
+        """Leaders and ISRs from those who live."""
+        unclean = self._rules.unclean_election
+        await self._change(
+            (
+                (p, elections.after_change(p.state, p.replicas, self.context.alive(p), self.epoch, unclean=unclean))
+                for p in partitions
+                if p.state is not None
+            ),
+            tell=tell,
+        )
+
+    def _rebalance_due(self) -> None:
+        if self._events.idle:
+            self._events.submit(self._rebalance)
+        self._schedule("rebalance", self._rules.rebalance_interval_s, self._rebalance_due)
+
+    async def _rebalance(self) -> None:
+        """Give leadership back to preferred replicas that have caught up, so that load stays where placement put it."""
+        await self._change(
+            (p, elections.preferred(p.state, p.replicas, self.context.alive(p), self.epoch))
+            for p in self._standing(self.context.partitions())
+            if p.state is not None and p.state.leader not in (p.replicas[0], NO_LEADER)
+        )
+
+    async def _change(
+        self, decided: Iterable[tuple[Partition, PartitionState | None]], *, tell: bool = True
+    ) -> list[PartitionState | None]:
+        """Write new states, remember them, tell the brokers. None where somebody else had written in between."""
+        changes = [(partition, state) for partition, state in decided if state is not None]
+        if not changes:
+            return []
+        written = await self._store.write_states(changes)
+        for (partition, _), state in zip(changes, written, strict=True):
+            if state is not None:
+                partition.take(state)
+        if tell:
+            self._channels.leaderships([partition for partition, _ in changes])
+        self._channels.metadata([partition for partition, _ in changes])
+        return written
+
+    # --- plumbing -----------------------------------------------------------------------------------------------------
+
+    def _standing(self, partitions: Iterable[Partition]) -> list[Partition]:
+        """Those that are not being deleted."""
+        return [partition for partition in partitions if partition.topic not in self._deletions]
+
+    def _watch(self, path: str, changed: Callable[[list[str]], None]) -> ChildrenWatch:
+        return ChildrenWatch(self._doors.loop, self._doors.zookeeper, path, changed)
+
+    def _schedule(self, name: str, delay_s: float, callback: Callable[[], None]) -> None:
+        """One timer of each name; none after the end."""
+        if name in self._timers:
+            self._timers[name].cancel()
+        if not self.ended.done:
+            self._timers[name] = self._doors.loop.call_later(delay_s, callback)
+
+    def _event_failed(self, error: Exception) -> None:
+        if isinstance(error, DeposedError):
+            self.end("a newer controller was elected")
+        else:
+            logger.warning("the controller's term ends: %s: %s", type(error).__name__, error, exc_info=error)
+            self.end(f"{type(error).__name__}: {error}")

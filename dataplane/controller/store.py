@@ -1,0 +1,255 @@
+"""What a controller reads from and writes to ZooKeeper. Every write is fenced.
+
+A write is a multi that begins with Check(/controller_epoch, version at our election): once another broker has been
+elected, nothing of ours can be applied any more (KAFKA-6082), however late it arrives. Writes of many partitions are
+packed into few multis; the operations of one group are never torn apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dataplane.cluster.paths import (
+    BROKER_IDS,
+    CONFIG_CHANGE_PREFIX,
+    CONFIG_CHANGES,
+    CONTROLLER_EPOCH,
+    DELETE_TOPICS,
+    TOPICS,
+    PartitionState,
+    TopicAssignment,
+    broker_path,
+    config_change_json,
+    config_json,
+    delete_topic_path,
+    parse_broker,
+    parse_state,
+    parse_topic,
+    partition_path,
+    partitions_path,
+    state_json,
+    state_path,
+    topic_config_path,
+    topic_json,
+    topic_path,
+)
+from dataplane.controller.context import LiveBroker, Partition, Topic
+from dataplane.doors import (
+    BadVersionError,
+    Check,
+    Create,
+    Delete,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    Operation,
+    SetData,
+    ZooKeeper,
+    ZooKeeperError,
+)
+from dataplane.tasks import Task, gather
+
+_OPERATIONS_PER_MULTI = 300
+_KEPT_CONFIG_CHANGES = 1000
+
+
+class DeposedError(Exception):
+    """Another broker is the controller now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Reads, and writes of one term of office."""
+
+    zookeeper: ZooKeeper
+    epoch: int
+    epoch_version: int  # of the /controller_epoch node
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    async def brokers(self) -> dict[int, LiveBroker]:
+        """All registered brokers, in order of their ids."""
+        names = await self.zookeeper.children(BROKER_IDS)
+        ids = sorted(int(name) for name in names)
+        found = await gather([Task(self._broker(broker_id)) for broker_id in ids])
+        return {broker.address.id: broker for broker in found if broker is not None}
+
+    async def topics(self, names: Iterable[str]) -> list[Topic]:
+        """Topics with the states of their partitions; one that has gone is left out."""
+        found = await gather([Task(self._topic(name)) for name in names])
+        return [topic for topic in found if topic is not None]
+
+    async def topic_names(self) -> list[str]:
+        """All topics, also those that are being deleted."""
+        return await self.zookeeper.children(TOPICS)
+
+    async def doomed(self) -> list[str]:
+        """Topics whose deletion was asked for."""
+        return await self.zookeeper.children(DELETE_TOPICS)
+
+    async def _broker(self, broker_id: int) -> LiveBroker | None:
+        try:
+            data, stat = await self.zookeeper.get(broker_path(broker_id))
+        except NoNodeError:
+            return None
+        return LiveBroker(parse_broker(broker_id, data), stat.czxid)
+
+    async def _topic(self, name: str) -> Topic | None:
+        try:
+            data, _ = await self.zookeeper.get(topic_path(name))
+        except NoNodeError:
+            return None
+        assignment = parse_topic(data)
+        topic = new_topic(name, assignment)
+        topic.has_directory = await self.zookeeper.exists(partitions_path(name)) is not None
+        if topic.has_directory:
+            partitions = list(topic.partitions.values())
+            states = await gather([Task(self.state(name, partition.index)) for partition in partitions])
+            for partition, state in zip(partitions, states, strict=True):
+                if state is not None:
+                    partition.load(state)
+        return topic
+
+    async def state(self, topic: str, index: int) -> PartitionState | None:
+        """The state node of a partition, if it has one."""
+        try:
+            data, stat = await self.zookeeper.get(state_path(topic, index))
+        except NoNodeError:
+            return None
+        return parse_state(data, stat.version)
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    async def fenced(self, operations: Sequence[Operation]) -> list[Any]:
+        """One multi. Raises DeposedError, or the error of the operation that was refused."""
+        try:
+            results = await self.zookeeper.multi([Check(CONTROLLER_EPOCH, self.epoch_version), *operations])
+        except (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError):
+            stat = await self.zookeeper.exists(CONTROLLER_EPOCH)
+            if stat is None or stat.version != self.epoch_version:
+                raise DeposedError from None
+            raise
+        return results[1:]
+
+    async def fenced_groups(self, groups: Sequence[Sequence[Operation]]) -> list[list[Any]]:
+        """Many groups of operations, packed. Stops at the first multi that is refused."""
+        results: list[list[Any]] = []
+        for packed in _pack(groups):
+            flat = await self.fenced([operation for group in packed for operation in group])
+            for group in packed:
+                results.append(flat[: len(group)])
+                del flat[: len(group)]
+        return results
+
+    async def write_states(self, changes: Sequence[tuple[Partition, PartitionState]]) -> list[PartitionState | None]:
+        """Compare-and-set, each on its partition epoch: the states with their new epochs.
+
+        None where somebody else had written the node: the partition's memory then holds what was found.
+        """
+        groups = [[SetData(_path(p), state_json(state), state.partition_epoch)] for p, state in changes]
+        written: list[PartitionState | None] = []
+        done = 0
+        for packed in _pack(groups):
+            part = changes[done : done + len(packed)]
+            done += len(packed)
+            try:
+                stats = await self.fenced([operation for group in packed for operation in group])
+            except (BadVersionError, NoNodeError):
+                for partition, state in part:
+                    written.append(await self._write_alone(partition, state))  # noqa: PERF401 - one after the other
+            else:
+                written += [
+                    replace(state, partition_epoch=stat.version) for (_, state), stat in zip(part, stats, strict=True)
+                ]
+        return written
+
+    async def _write_alone(self, partition: Partition, state: PartitionState) -> PartitionState | None:
+        try:
+            (stat,) = await self.fenced([SetData(_path(partition), state_json(state), state.partition_epoch)])
+        except (BadVersionError, NoNodeError):
+            found = await self.state(partition.topic, partition.index)
+            if found is not None:
+                partition.load(found)
+            return None
+        return replace(state, partition_epoch=stat.version)
+
+    async def create_states(self, topic: Topic, states: Sequence[tuple[Partition, PartitionState]]) -> None:
+        """State nodes of partitions that have none, with the directories above."""
+        groups: list[list[Operation]] = [] if topic.has_directory else [[Create(partitions_path(topic.name))]]
+        groups += [
+            [Create(partition_path(topic.name, partition.index)), Create(_path(partition), state_json(state))]
+            for partition, state in states
+        ]
+        await self.fenced_groups(groups)
+        topic.has_directory = True
+
+    async def create_topic(self, name: str, assignment: TopicAssignment, config: dict[str, str]) -> None:
+        """The nodes that make a topic, at once. Raises NodeExistsError."""
+        operations: list[Operation] = [
+            Create(topic_path(name), topic_json(assignment)),
+            Create(CONFIG_CHANGE_PREFIX, config_change_json(name), sequential=True),
+        ]
+        # Left over where a deletion was cut short by hand: overwritten, not an error.
+        if await self.zookeeper.exists(topic_config_path(name)) is None:
+            operations.append(Create(topic_config_path(name), config_json(config)))
+        else:
+            operations.append(SetData(topic_config_path(name), config_json(config)))
+        await self.fenced(operations)
+
+    async def doom(self, topics: Sequence[str]) -> None:
+        """Note that topics are to be deleted; what a crash leaves unfinished, the next controller finishes."""
+        known = await self.doomed()
+        await self.fenced_groups([[Create(delete_topic_path(topic))] for topic in topics if topic not in known])
+
+    async def forget_topic(self, topic: str) -> None:
+        """Delete every node of a topic, the note of its deletion last. Can be repeated after a crash in the middle."""
+        groups: list[list[Operation]] = []
+        last: list[Operation] = []
+        try:
+            indexes = [int(name) for name in await self.zookeeper.children(partitions_path(topic))]
+            groups += [[Delete(state_path(topic, i)), Delete(partition_path(topic, i))] for i in indexes]
+            last.append(Delete(partitions_path(topic)))
+        except NoNodeError:
+            pass
+        for path in (topic_path(topic), topic_config_path(topic), delete_topic_path(topic)):
+            if await self.zookeeper.exists(path) is not None:
+                last.append(Delete(path))
+        await self.fenced_groups([*groups, last])
+
+    async def trim_config_changes(self) -> None:
+        """Delete the oldest notifications when there are many; brokers that missed some read everything."""
+        names = await self.zookeeper.children(CONFIG_CHANGES)
+        old = names[: max(0, len(names) - _KEPT_CONFIG_CHANGES)]
+        await self.fenced_groups([[Delete(f"{CONFIG_CHANGES}/{name}")] for name in old])
+
+
+def new_topic(name: str, assignment: TopicAssignment) -> Topic:
+    """A topic that nobody leads yet."""
+    partitions = {
+        index: Partition(name, assignment.topic_id, index, replicas)
+        for index, replicas in assignment.partitions.items()
+    }
+    return Topic(name, assignment.topic_id, partitions)
+
+
+def is_connection_loss(error: BaseException) -> bool:
+    """Whether the outcome of a call is unknown."""
+    return type(error) is ZooKeeperError
+
+
+def _path(partition: Partition) -> str:
+    return state_path(partition.topic, partition.index)
+
+
+def _pack(groups: Iterable[Sequence[Operation]]) -> list[list[Sequence[Operation]]]:
+    packs: list[list[Sequence[Operation]]] = []
+    size = _OPERATIONS_PER_MULTI
+    for group in groups:
+        if size + len(group) > _OPERATIONS_PER_MULTI:
+            packs.append([])
+            size = 0
+        packs[-1].append(group)
+        size += len(group)
+    return packs
