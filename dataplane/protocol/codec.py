@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import struct as _struct
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from itertools import count
 from typing import Any, TypeVar
 from uuid import UUID
 
 from dataplane.protocol import primitives
 from dataplane.protocol.primitives import Buffer, DecodeError, Splices
-from dataplane.protocol.schema import Wire, message_info, wires
+from dataplane.protocol.schema import Wire, draft_of, message_info, wires
 from quota.contracts.namespace import ClusterNames, Names
 
 T = TypeVar("T")
@@ -49,6 +49,12 @@ def encode(message: Any, version: int, names: Names = _PHYSICAL) -> bytes:
     if splices:
         raise ValueError("the message refers to bytes elsewhere")
     return bytes(out)
+
+
+@lru_cache(maxsize=4096)
+def _uuid_of(raw: bytes) -> UUID:
+    """The same ids come again and again, and UUID's constructor costs more than the rest of a partition."""
+    return UUID(bytes=raw)
 
 
 def _cached(make: Callable[[type, int], T]) -> Callable[[type, int], T]:
@@ -101,7 +107,7 @@ class _Source:
             "DecodeError": DecodeError,
             "read_uvarint": primitives.read_uvarint,
             "write_uvarint": primitives.write_uvarint,
-            "UUID": UUID,
+            "uuid_of": _uuid_of,
         }
         self._serial = count()
 
@@ -120,6 +126,17 @@ class _Source:
         self.names[name] = value
         return name
 
+    def constant(self, value: Any) -> str:
+        """An expression for a default."""
+        return (
+            repr(value) if value is None or value == () or type(value) in (bool, int) else self.bind(value, "default")
+        )
+
+    def uvarint(self, target: str) -> None:
+        """Read an unsigned varint; in line where it is one byte, as nearly all are."""
+        self.emit(f"{target} = b[p]; p += 1")
+        self.emit(f"if {target} > 127: {target}, p = read_uvarint(b, p - 1)")
+
     def packer(self, formats: str, verb: str) -> str:
         name = f"{verb}_{formats.replace('?', 'B')}"
         self.names[name] = getattr(_struct.Struct(">" + formats), verb)
@@ -134,14 +151,14 @@ class _Source:
 
 
 def _decode_struct(source: _Source, cls: type, version: int, *, flexible: bool) -> str:
-    """Emit the decoding of all fields of `cls`; returns the expression that constructs it."""
+    """Emit the decoding of all fields of `cls`; returns the variable that holds the structure."""
     values: dict[str, str] = {}
     tagged: list[tuple[str, Wire]] = []
     run: list[tuple[str, str]] = []  # (variable, format) of consecutive fixed-size fields
     for name, wire, default in wires(cls):
         if version in wire.tagged:
             values[name] = source.fresh()
-            source.emit(f"{values[name]} = {source.bind(default, 'default')}")
+            source.emit(f"{values[name]} = {source.constant(default)}")
             tagged.append((values[name], wire))
         elif version in wire.versions:
             values[name] = source.fresh()
@@ -150,11 +167,22 @@ def _decode_struct(source: _Source, cls: type, version: int, *, flexible: bool) 
             else:
                 _flush_decode(source, run)
                 _decode_value(source, values[name], wire, version, flexible=flexible)
+        else:
+            values[name] = source.constant(default)
     _flush_decode(source, run)
     if flexible:
         _decode_tagged(source, tagged, version)
-    arguments = ", ".join(f"{name}={value}" for name, value in values.items())
-    return f"{source.bind(cls, 'cls')}({arguments})"
+    return _construct(source, cls, values)
+
+
+def _construct(source: _Source, cls: type, values: dict[str, str]) -> str:
+    """Emit what the constructor does (`schema._frozen`), without calling it."""
+    made = source.fresh("m")
+    source.emit(f"{made} = {source.bind(draft_of(cls), 'draft')}()")
+    for name, value in values.items():
+        source.emit(f"{made}.{name} = {value}")
+    source.emit(f"{made}.__class__ = {source.bind(cls, 'cls')}")
+    return made
 
 
 def _flush_decode(source: _Source, run: list[tuple[str, str]]) -> None:
@@ -167,12 +195,13 @@ def _flush_decode(source: _Source, run: list[tuple[str, str]]) -> None:
 
 def _decode_tagged(source: _Source, tagged: list[tuple[str, Wire]], version: int) -> None:
     number, tag, size, after = (source.fresh() for _ in range(4))
-    source.emit(f"{number}, p = read_uvarint(b, p)")
-    source.emit(f"for _ in range({number}):")
+    source.uvarint(number)
+    source.emit(f"while {number}:")
     outer = source.indent
     source.indent += " "
-    source.emit(f"{tag}, p = read_uvarint(b, p)")
-    source.emit(f"{size}, p = read_uvarint(b, p)")
+    source.emit(f"{number} -= 1")
+    source.uvarint(tag)
+    source.uvarint(size)
     source.emit(f"{after} = p + {size}")
     source.emit(f"if {after} > end: raise DecodeError('a tagged field ends after the message')")
     for variable, wire in tagged:
@@ -193,7 +222,7 @@ def _decode_value(source: _Source, target: str, wire: Wire, version: int, *, fle
         _flush_decode(source, [(target, _FORMATS[wire.kind])])
     elif wire.kind == "uuid":
         source.emit("if p + 16 > end: raise DecodeError('a uuid ends after the message')")
-        source.emit(f"{target} = UUID(bytes=bytes(b[p:p + 16])); p += 16")
+        source.emit(f"{target} = uuid_of(bytes(b[p:p + 16])); p += 16")
     elif wire.kind == "struct":
         _decode_nested(source, target, wire, version, flexible=flexible)
     elif wire.kind == "array":
@@ -219,7 +248,7 @@ def _decode_nested(source: _Source, target: str, wire: Wire, version: int, *, fl
 def _decode_length(source: _Source, length_format: str, *, flexible: bool) -> str:
     length = source.fresh("n")
     if flexible:
-        source.emit(f"{length}, p = read_uvarint(b, p)")
+        source.uvarint(length)
         source.emit(f"{length} -= 1")
     else:
         _flush_decode(source, [(length, length_format)])
@@ -245,7 +274,7 @@ def _decode_sized(source: _Source, target: str, wire: Wire, version: int, *, fle
     source.emit(f"{after} = p + {length}")
     source.emit(f"if {after} > end: raise DecodeError('a {wire.kind} ends after the message')")
     if wire.kind == "string":
-        value = f"str(b[p:{after}], 'utf-8')"
+        value = f"bytes(b[p:{after}]).decode()"  # faster than str() of a memoryview
         source.emit(f"{target} = {_map_name(value, wire, 'in')}")
     elif wire.kind == "bytes":
         source.emit(f"{target} = bytes(b[p:{after}])")
@@ -317,11 +346,15 @@ def _encode_tagged(source: _Source, tagged: list[tuple[str, Wire, Any]], version
     if not tagged:
         source.emit("out.append(0)")
         return
+    tagged = sorted(tagged, key=lambda item: item[1].tag or 0)
+    given = [_is_given(source, expression, default) for expression, _, default in tagged]
+    source.emit(f"if {' or '.join(given)}:")
+    source.indent += " "
     number, whole = source.fresh(), source.fresh("whole")
     source.emit(f"{number} = 0; {whole} = out; out = bytearray()")
-    for expression, wire, default in sorted(tagged, key=lambda item: item[1].tag or 0):
+    for (expression, wire, _), condition in zip(tagged, given, strict=True):
         part = source.fresh("part")
-        source.emit(f"if {expression} != {source.bind(default, 'default')}:")
+        source.emit(f"if {condition}:")
         source.indent += " "
         source.emit(f"{number} += 1; {part} = out; out = bytearray()")
         if wire.kind in _FORMATS:
@@ -331,6 +364,16 @@ def _encode_tagged(source: _Source, tagged: list[tuple[str, Wire, Any]], version
         source.emit(f"write_uvarint({part}, {wire.tag}); write_uvarint({part}, len(out)); {part} += out; out = {part}")
         source.indent = source.indent[:-1]
     source.emit(f"write_uvarint({whole}, {number}); {whole} += out; out = {whole}")
+    source.indent = source.indent[:-1]
+    source.emit("else: out.append(0)")
+
+
+def _is_given(source: _Source, expression: str, default: Any) -> str:
+    """A condition: a tagged field is written where it is not the default. Identity first, structures are slow."""
+    constant = source.constant(default)
+    if constant == repr(default):  # a literal
+        return f"{expression} {'is not' if default is None else '!='} {constant}"
+    return f"({expression} is not {constant} and {expression} != {constant})"
 
 
 def _encode_value(source: _Source, expression: str, wire: Wire, version: int, *, flexible: bool) -> None:
@@ -388,14 +431,16 @@ def _encode_sized(source: _Source, expression: str, wire: Wire, version: int, *,
     if short:
         source.emit(f"{local} = {_map_name(local, wire, 'out')}.encode()")
     length = source.fresh("n")
+    spliced = source.fresh("size")
     if wire.kind == "records":
-        source.emit(f"{length} = {local}.size if hasattr({local}, 'size') else len({local})")
+        source.emit(f"{spliced} = getattr({local}, 'size', None)")
+        source.emit(f"{length} = len({local}) if {spliced} is None else {spliced}")
     else:
         source.emit(f"{length} = len({local})")
     _encode_length(source, length, "h" if short else "i", flexible=flexible)
     if wire.kind == "records":
-        source.emit(f"if hasattr({local}, 'size'): splices.append((len(out), {local}))")
-        source.emit(f"else: out += {local}")
+        source.emit(f"if {spliced} is None: out += {local}")
+        source.emit(f"else: splices.append((len(out), {local}))")
     else:
         source.emit(f"out += {local}")
     if indented:

@@ -24,9 +24,14 @@ from dataplane.protocol.primitives import Buffer, DecodeError, Splice, Splices, 
 from quota.contracts.namespace import ClusterNames, Names
 
 _FIXED = struct.Struct(">hhi")
+_ANSWER = struct.Struct(">ii")
 _SIZE = struct.Struct(">i")
 _LENGTH = struct.Struct(">h")
 _PHYSICAL = ClusterNames()
+_VERSIONS = [(api, version) for api in APIS.values() for version in range(api.versions.low, api.versions.high + 1)]
+_REQUEST_HEADERS = {(int(api.key), version): api.request_header_version(version) for api, version in _VERSIONS}
+_TAGGED_ANSWERS = {(api.response, version) for api, version in _VERSIONS if api.response_header_version(version)}
+"""The two rules of `Api`, asked once for every version instead of once for every frame."""
 
 
 class RequestHeader(NamedTuple):
@@ -54,14 +59,13 @@ def parse_request_header(frame: memoryview) -> RequestHeader:
     if len(frame) < _FIXED.size:
         raise DecodeError(f"a request of {len(frame)} bytes has no room for a header")
     key, version, correlation_id = _FIXED.unpack_from(frame)
-    api = APIS.get(key)
-    if api is None or version not in api.versions:
+    header_version = _REQUEST_HEADERS.get((key, version))
+    if header_version is None:
         try:
             client_id, position = _client_id(frame, _FIXED.size)
         except DecodeError:
             client_id, position = None, _FIXED.size
         return RequestHeader(key, version, correlation_id, client_id, position)
-    header_version = api.request_header_version(version)
     if header_version == 0:
         return RequestHeader(key, version, correlation_id, None, _FIXED.size)
     client_id, position = _client_id(frame, _FIXED.size)
@@ -83,7 +87,7 @@ def _client_id(frame: Buffer, position: int) -> tuple[str | None, int]:
     if length < 0 or body + length > len(frame):
         raise DecodeError(f"a client id of {length} bytes in {len(frame) - body}")
     try:
-        return str(frame[body : body + length], "utf-8"), body + length
+        return bytes(frame[body : body + length]).decode(), body + length
     except UnicodeDecodeError as error:
         raise DecodeError(f"client id: {error}") from None
 
@@ -95,15 +99,16 @@ def encode_frame(
 
     Raises ValueError for a version that the API does not have, ForeignNameError for a name of somebody else.
     """
-    out = bytearray(8)
-    if api.response_header_version(version):
+    out = bytearray(_ANSWER.size)
+    if (api.response, version) in _TAGGED_ANSWERS:
         out.append(0)  # no tags
     splices: Splices = []
     encoder(api.response, version)(message, out, names, splices)
-    spliced = sum(splice.size for _, splice in splices)
-    struct.pack_into(">ii", out, 0, len(out) - 4 + spliced, correlation_id)
     if not splices:
+        _ANSWER.pack_into(out, 0, len(out) - _SIZE.size, correlation_id)
         return [bytes(out)]
+    spliced = sum(splice.size for _, splice in splices)
+    _ANSWER.pack_into(out, 0, len(out) - _SIZE.size + spliced, correlation_id)
     return _cut(out, splices)
 
 

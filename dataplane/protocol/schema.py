@@ -190,10 +190,30 @@ def array(
     return _field("array", versions, default, nullable=nullable, tagged=tagged, tag=tag, element=element)
 
 
+def _frozen(cls: type[T]) -> type[T]:
+    """A frozen dataclass with slots that is made in half the time that `dataclass` takes.
+
+    The constructor of a frozen dataclass goes through `object.__setattr__` for each field. Ours fills a *draft*, a
+    class with the same slots that is not frozen, and then turns the draft into the real thing by setting its class,
+    which Python allows for equal layouts. The decoders do the same in line.
+    """
+    built: Any = dataclass(frozen=True, slots=True, init=False)(cls)
+    fields = dataclasses.fields(built)
+    built.DRAFT = type(f"{cls.__name__}Draft", (), {"__slots__": tuple(f.name for f in fields)})
+    parameters = "".join(f", {f.name}=defaults[{n}]" for n, f in enumerate(fields))
+    lines = [f"def __new__(cls{parameters}):", " message = draft()"]
+    lines += [f" message.{f.name} = {f.name}" for f in fields]
+    lines += [" message.__class__ = cls", " return message"]
+    scope: dict[str, Any] = {"draft": built.DRAFT, "defaults": [f.default for f in fields]}
+    exec(compile("\n".join(lines), f"<{cls.__name__}.__new__>", "exec"), scope)  # noqa: S102 - our own text
+    built.__new__ = scope["__new__"]
+    return built  # type: ignore[no-any-return]
+
+
 @dataclass_transform(frozen_default=True)
 def struct(cls: type[T]) -> type[T]:
     """A part of messages."""
-    return dataclass(frozen=True, slots=True)(cls)
+    return _frozen(cls)
 
 
 @dataclass_transform(frozen_default=True)
@@ -202,7 +222,7 @@ def message(*, versions: str, flexible: str, api_key: int | None = None) -> Call
     info = MessageInfo(api_key, Versions.parse(versions), Versions.parse(flexible))
 
     def decorate(cls: type[T]) -> type[T]:
-        built = dataclass(frozen=True, slots=True)(cls)
+        built = _frozen(cls)
         built.INFO = info  # type: ignore[attr-defined]
         return built
 
@@ -213,6 +233,12 @@ def message_info(cls: type) -> MessageInfo:
     """What the `message` decorator was told of a class."""
     info: MessageInfo = cls.INFO  # type: ignore[attr-defined]
     return info
+
+
+def draft_of(cls: type) -> type:
+    """The class of messages whose fields are still being set: see `_frozen`."""
+    draft: type = cls.DRAFT  # type: ignore[attr-defined]
+    return draft
 
 
 def wires(cls: type) -> list[tuple[str, Wire, Any]]:

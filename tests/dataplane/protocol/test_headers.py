@@ -25,7 +25,7 @@ from tests.dataplane.protocol.strategies import messages
 
 ALL = [(api, version) for api in APIS.values() for version in range(api.versions.low, api.versions.high + 1)]
 IDS = [f"{api.key.name}-v{version}" for api, version in ALL]
-CHEAP = settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+CHEAP = settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 CLIENT_IDS = st.none() | st.text(max_size=10)
 
 

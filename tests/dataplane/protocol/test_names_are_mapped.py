@@ -38,7 +38,7 @@ def physical(message):
 
 
 @pytest.mark.parametrize(("cls", "version"), MAPPED, ids=[cls.__name__ for cls, _ in MAPPED])
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 @given(data=st.data())
 def test_a_tenants_names_become_physical_and_come_back(cls, version, data):
     value = data.draw(messages(cls, version))

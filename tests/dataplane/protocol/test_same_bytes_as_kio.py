@@ -12,7 +12,7 @@ SHARED = [(cls, version) for cls, version in all_messages() if twin(cls, version
 NAMES = [f"{cls.__name__}-v{version}" for cls, version in SHARED]
 
 
-QUICK = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+QUICK = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 
 
 def compare(cls, version, data):
