@@ -59,11 +59,11 @@ class Tenant:
     def in_sync(self, topic: str) -> int:
         """How many partitions have a leader and three replicas in sync."""
         found = self.call("GET", f"/topics/{topic}", accept=(404, 503))
-        return sum(p["leader"] is not None and len(p["isr"]) == 3 for p in found.get("partitions", []) or [])
+        return sum(p["leader"] is not None and len(p["isr"]) == 3 for p in found.get("partition_details", ()))
 
     def leaders(self, topic: str) -> dict[int, int]:
         """Leader by partition."""
-        return {p["partition"]: p["leader"] for p in self.call("GET", f"/topics/{topic}")["partitions"]}
+        return {p["partition"]: p["leader"] for p in self.call("GET", f"/topics/{topic}")["partition_details"]}
 
 
 class Stack:
