@@ -1,6 +1,6 @@
 """Where groups are kept: partitions of ``__consumer_offsets``, appended with acks=all, read back at an election.
 
-`OffsetsLog` is what the coordinator needs; `ReplicatedLog` is it over this broker's replicas.
+`OffsetsLog` is what the coordinator needs; `ReplicatedOffsetsLog` is it over this broker's replicas.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataplane.records.batch import Record, build_batch, read_records
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dataplane.doors import Clock
     from dataplane.groups.records import KeyValue
     from dataplane.replication.manager import Replicas
 
@@ -35,12 +34,12 @@ class OffsetsLog(Protocol):
         ...
 
 
-class ReplicatedLog:
+class ReplicatedOffsetsLog:
     """The log of the partitions that this broker leads."""
 
-    def __init__(self, replicas: Replicas, clock: Clock) -> None:
+    def __init__(self, replicas: Replicas) -> None:
         self._replicas = replicas
-        self._clock = clock
+        self._clock = replicas.loop.clock
 
     def append(self, partition_index: int, records: list[KeyValue], done: Callable[[ErrorCode], None]) -> None:
         """See OffsetsLog."""
