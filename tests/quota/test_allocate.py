@@ -40,6 +40,16 @@ def test_worked_cases_of_the_paper(used, branch, expected):
     assert [amount / SCALE for amount in amounts(allocation)] == pytest.approx(expected, abs=0.006)
 
 
+def test_exactly_80_percent_of_the_initial_share_is_not_below_it():
+    assert allocate(300, flows_of(79, 79, 79)).branch == "initial"
+    assert allocate(300, flows_of(80, 79, 79)).branch == "proportional"
+
+
+def test_a_ratio_of_exactly_80_percent_is_proportional_and_a_byte_less_is_headroom():
+    assert allocate(10**9, flows_of(10**9, 8 * 10**8)).branch == "proportional"
+    assert allocate(10**9, flows_of(10**9, 8 * 10**8 - 1)).branch == "headroom"
+
+
 def naive(limit, flows):
     """ALLOCATION.md, read aloud."""
     flows = [flow for flow in flows if flow.leaders > 0]

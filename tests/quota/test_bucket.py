@@ -97,6 +97,14 @@ def test_throttling_is_announced_when_it_starts_and_not_while_it_goes_on():
     assert calls == ["started", "started"]
 
 
+def test_a_pause_shorter_than_a_slice_does_not_end_throttling():
+    calls = []
+    bucket = TokenBucket(1000, 0.0, lambda: calls.append("started"))
+    bucket.charge(200, 0.0)  # to 0.1
+    bucket.charge(200, 0.15)
+    assert calls == ["started"]
+
+
 sizes = st.lists(st.tuples(st.integers(0, 5000), st.floats(0, 0.5)), min_size=1, max_size=60)
 
 

@@ -81,6 +81,13 @@ def test_four_times_the_limit_is_held_to_it_within_five_percent_from_a_cold_star
     assert cluster.rate(13, 33) == pytest.approx(1, abs=0.02)
 
 
+def test_even_load_that_begins_everywhere_at_once_is_not_taken_for_an_imbalance():
+    cluster = Cluster((1 / 3, 1 / 3, 1 / 3), 16_000, seed=5)
+    cluster.run(3, load=False)
+    cluster.run(12, load=True)
+    assert cluster.rate(4, 14) <= 1.03
+
+
 def test_traffic_that_moves_to_another_broker_has_the_whole_limit_there_within_a_few_seconds():
     cluster = Cluster((1, 0, 0), 16_000, seed=7)
     cluster.run(3, load=False)

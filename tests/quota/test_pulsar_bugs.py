@@ -15,6 +15,7 @@ def test_a_quota_of_zero_is_blocked_and_not_unlimited():
     allocation = allocate(0, [BrokerFlow(1, 1, 50), BrokerFlow(2, 1, 0)])
     assert [share.allocation_bytes_per_s for share in allocation.shares] == [0, 0]
     bucket = TokenBucket(0, now=0.0)
+    assert bucket.charge(0, 0.0) == MAX_DELAY_S
     assert bucket.charge(1, 0.0) == MAX_DELAY_S
     assert bucket.charge(0, 100.0) == MAX_DELAY_S
     assert bucket.delay(100.0) == MAX_DELAY_S

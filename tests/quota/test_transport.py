@@ -149,6 +149,16 @@ def test_a_new_master_replaces_the_connection_and_the_old_one_is_not_heard_any_m
     assert agent.epoch == 2
 
 
+def test_half_a_frame_of_the_old_connection_does_not_spoil_the_new_one():
+    door, _, link = new_link()
+    link.set_master("127.0.0.1", 5, 1)
+    link.set_master("127.0.0.1", 6, 1)
+    door.conns[0].on_data(b"\x00\x00")
+    door.conns[1].on_open()
+    door.conns[1].answer()
+    assert link.connected
+
+
 def test_without_a_master_the_link_is_quiet_and_leases_expire():
     door, agent, link = new_link()
     link.set_master("127.0.0.1", 5, 1)
