@@ -28,7 +28,7 @@ class Membership:
 
     def __init__(self, doors: Doors, address: BrokerAddress, session_timeout_s: float) -> None:
         self.address = address
-        self.broker_epoch = -1  # of the latest registration
+        self.broker_epoch = -1  # of the present registration
         self.registered = False
         self._doors = doors
         self._patience_s = 2 * session_timeout_s
@@ -51,7 +51,7 @@ class Membership:
     def stop(self) -> None:
         """Register no more. The node goes with the session."""
         self._stopped = True
-        self.registered = False
+        self._forget()
         if self._task is not None:
             self._task.cancel()
 
@@ -64,9 +64,12 @@ class Membership:
 
     def _on_session(self, state: str) -> None:
         if state == "expired":
-            self.registered = False
+            self._forget()
         elif state == "connected":
             self._begin()
+
+    def _forget(self) -> None:
+        self.broker_epoch, self.registered = -1, False
 
     def _begin(self) -> None:
         if self._stopped:

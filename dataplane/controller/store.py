@@ -158,7 +158,7 @@ class Store:
                 stats = await self.fenced([operation for group in packed for operation in group])
             except (BadVersionError, NoNodeError):
                 for partition, state in part:
-                    written.append(await self._write_alone(partition, state))  # noqa: PERF401 - one after the other
+                    written.append(await self._write_alone(partition, state))
             else:
                 written += [
                     replace(state, partition_epoch=stat.version) for (_, state), stat in zip(part, stats, strict=True)
@@ -213,9 +213,8 @@ class Store:
             last.append(Delete(partitions_path(topic)))
         except NoNodeError:
             pass
-        for path in (topic_path(topic), topic_config_path(topic), delete_topic_path(topic)):
-            if await self.zookeeper.exists(path) is not None:
-                last.append(Delete(path))
+        named = (topic_path(topic), topic_config_path(topic), delete_topic_path(topic))
+        last += [Delete(path) for path in named if await self.zookeeper.exists(path) is not None]
         await self.fenced_groups([*groups, last])
 
     async def trim_config_changes(self) -> None:

@@ -9,7 +9,9 @@ from dataplane.protocol.api import ApiKey
 from quota.contracts.namespace import Names
 
 if TYPE_CHECKING:
+    from dataplane.cluster.membership import Membership
     from dataplane.cluster.metadata import Metadata
+    from dataplane.cluster.topic_configs import TopicConfigs
     from dataplane.config import BrokerConfig
     from dataplane.controller.controller import Controller
     from dataplane.doors import Doors
@@ -36,6 +38,8 @@ class BrokerRooms(Protocol):
     doors: Doors
     config: BrokerConfig
     metadata: Metadata
+    membership: Membership
+    topic_configs: TopicConfigs
     logs: LogManager
     replicas: Replicas
     replica_fetches: ReplicaFetches

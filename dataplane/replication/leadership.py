@@ -64,7 +64,9 @@ def apply_leader_and_isr(replicas: Replicas, request: LeaderAndIsrRequest) -> Le
 def _refusal(replicas: Replicas, controller_id: int, controller_epoch: int, broker_epoch: int) -> ErrorCode:
     if not replicas.metadata.saw_controller(controller_id, controller_epoch):
         return ErrorCode.STALE_CONTROLLER_EPOCH
-    if broker_epoch != NO_EPOCH and broker_epoch < replicas.broker_epoch():
+    own = replicas.broker_epoch()
+    # Without a registration, what comes was meant for our previous life: it may name us leader of what we lost.
+    if broker_epoch != NO_EPOCH and (own == NO_EPOCH or broker_epoch < own):
         return ErrorCode.STALE_BROKER_EPOCH
     return ErrorCode.NONE
 
@@ -78,7 +80,7 @@ def _apply(replicas: Replicas, topic: str, topic_id: UUID, state: LeaderAndIsrPa
             return ErrorCode.INCONSISTENT_TOPIC_ID
         if partition.is_offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if state.leader_epoch > partition.leader_epoch:
+        if state.leader_epoch >= 0:
             _change_role(replicas, partition, state)
         elif state.leader_epoch == partition.leader_epoch and state.partition_epoch > partition.partition_epoch:
             partition.adopt_isr(state.isr, state.partition_epoch)  # said again by a new controller

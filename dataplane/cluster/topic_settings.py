@@ -1,0 +1,152 @@
+"""What can be configured per topic: Kafka's names, types and defaults, and which values this broker takes. Pure.
+
+A default is a value of its own or one of the broker's settings. Some configurations are known but cannot be changed yet
+(`fixed`): asking for another value is refused, because taking it and doing nothing about it would be a lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from dataplane.config import Settings
+from dataplane.protocol.errors import ApiError, ErrorCode
+
+
+class ConfigType(IntEnum):
+    """Of DescribeConfigs."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+
+class ConfigSource(IntEnum):
+    """Of DescribeConfigs: where a value comes from."""
+
+    DYNAMIC_TOPIC = 1
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+_FOREVER = str(2**63 - 1)
+_INT_MAX = 2**31 - 1
+_LONG_MAX = 2**63 - 1
+Problem = Callable[[str], str | None]
+"""What is wrong with a value, to follow its name in a sentence; None where it is fine."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSetting:
+    """One configuration of topics."""
+
+    name: str
+    type: ConfigType
+    default: str
+    setting: str | None = None  # the field of Settings that is the default instead
+    problem: Problem | None = None  # None: fixed
+
+    @property
+    def broker_name(self) -> str | None:
+        """The broker's configuration that is its default, as Kafka calls it."""
+        return None if self.setting is None else self.setting.replace("_", ".")
+
+    def default_of(self, settings: Settings) -> str:
+        """The value of a topic that does not say."""
+        return self.default if self.setting is None else config_text(getattr(settings, self.setting))
+
+
+def _number(low: int, high: int) -> Problem:
+    def problem(value: str) -> str | None:
+        if not value.removeprefix("-").isdecimal():
+            return "must be a whole number"
+        return None if low <= int(value) <= high else f"must be from {low} to {high}"
+
+    return problem
+
+
+def _ratio(value: str) -> str | None:
+    try:
+        return None if 0 <= float(value) <= 1 else "must be from 0 to 1"
+    except ValueError:
+        return "must be a number"
+
+
+def _policy(value: str) -> str | None:
+    chosen = [part.strip() for part in value.split(",")]
+    return None if all(part in ("delete", "compact") for part in chosen) else "must be delete, compact or both"
+
+
+def _boolean(value: str) -> str | None:
+    return None if value.lower() in ("true", "false") else "must be true or false"
+
+
+def _int(name: str, default: str, low: int = 0, setting: str | None = None) -> TopicSetting:
+    return TopicSetting(name, ConfigType.INT, default, setting, _number(low, _INT_MAX))
+
+
+def _long(name: str, default: str, low: int = 0, setting: str | None = None) -> TopicSetting:
+    return TopicSetting(name, ConfigType.LONG, default, setting, _number(low, _LONG_MAX))
+
+
+TOPIC_SETTINGS: dict[str, TopicSetting] = {
+    setting.name: setting
+    for setting in (
+        TopicSetting("cleanup.policy", ConfigType.LIST, "delete", None, _policy),
+        TopicSetting("compression.type", ConfigType.STRING, "producer"),
+        _long("delete.retention.ms", "86400000"),
+        _long("file.delete.delay.ms", "60000"),
+        TopicSetting("flush.messages", ConfigType.LONG, _FOREVER),
+        TopicSetting("flush.ms", ConfigType.LONG, _FOREVER),
+        TopicSetting("follower.replication.throttled.replicas", ConfigType.LIST, ""),
+        _int("index.interval.bytes", "", 0, "log_index_interval_bytes"),
+        TopicSetting("leader.replication.throttled.replicas", ConfigType.LIST, ""),
+        _long("max.compaction.lag.ms", _FOREVER, 1),
+        _int("max.message.bytes", "", 0, "message_max_bytes"),
+        TopicSetting("message.downconversion.enable", ConfigType.BOOLEAN, "true", None, _boolean),
+        _long("message.timestamp.after.max.ms", _FOREVER),
+        _long("message.timestamp.before.max.ms", _FOREVER),
+        TopicSetting("message.timestamp.type", ConfigType.STRING, "", "log_message_timestamp_type"),
+        TopicSetting("min.cleanable.dirty.ratio", ConfigType.DOUBLE, "0.5", None, _ratio),
+        _long("min.compaction.lag.ms", "0"),
+        _int("min.insync.replicas", "", 1, "min_insync_replicas"),
+        TopicSetting("preallocate", ConfigType.BOOLEAN, "false"),
+        TopicSetting("remote.storage.enable", ConfigType.BOOLEAN, "false"),
+        _long("retention.bytes", "", -1, "log_retention_bytes"),
+        _long("retention.ms", "", -1, "log_retention_ms"),
+        _int("segment.bytes", "", 14, "log_segment_bytes"),
+        TopicSetting("segment.index.bytes", ConfigType.INT, "", "log_index_size_max_bytes"),
+        _long("segment.jitter.ms", "0"),
+        _long("segment.ms", "604800000", 1),
+        TopicSetting("unclean.leader.election.enable", ConfigType.BOOLEAN, "", "unclean_leader_election_enable"),
+    )
+}
+
+
+def checked_overrides(config: Mapping[str, str | None], settings: Settings) -> dict[str, str]:
+    """What a topic may be created with. A null stands for the default. Raises ApiError INVALID_CONFIG."""
+    overrides: dict[str, str] = {}
+    for name, value in config.items():
+        setting = TOPIC_SETTINGS.get(name)
+        if setting is None:
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"unknown topic configuration {name}")
+        if value is None:
+            continue
+        default = setting.default_of(settings)
+        if setting.problem is None:
+            problem = None if value == default else f"cannot be changed yet: it is {default or 'empty'}"
+        else:
+            problem = setting.problem(value)
+        if problem is not None:
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"{name} {problem}")
+        overrides[name] = value
+    return overrides
+
+
+def config_text(value: object) -> str:
+    """A setting's value as Kafka writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,38 @@
+"""Between controller and brokers: UpdateMetadata, AlterPartition, ControlledShutdown. Internal listener only."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from dataplane.handlers.context import RequestContext
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.control import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+
+
+def handle_update_metadata(ctx: RequestContext, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+    """What the controller tells of the cluster; refused where it was meant for an earlier life of this broker."""
+    if not ctx.broker.membership.accepts(request.broker_epoch):
+        return UpdateMetadataResponse(ErrorCode.STALE_BROKER_EPOCH)
+    return UpdateMetadataResponse(ctx.broker.metadata.apply(request))
+
+
+def handle_alter_partition(
+    ctx: RequestContext, request: AlterPartitionRequest
+) -> Coroutine[Any, Any, AlterPartitionResponse]:
+    """A leader proposes ISRs; only the controller writes them."""
+    return ctx.broker.controller.alter_partition(request, ctx.version)
+
+
+def handle_controlled_shutdown(
+    ctx: RequestContext, request: ControlledShutdownRequest
+) -> Coroutine[Any, Any, ControlledShutdownResponse]:
+    """A broker that is about to stop gives its leadership away."""
+    return ctx.broker.controller.controlled_shutdown(request)
