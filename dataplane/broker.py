@@ -18,7 +18,7 @@ from dataplane.config import BrokerConfig
 from dataplane.controller.controller import Controller, Rules
 from dataplane.doors import Connection, Doors, FrameProtocol, Listener
 from dataplane.groups.coordinator import GroupCoordinator
-from dataplane.groups.log import OFFSETS_TOPIC, ReplicatedLog
+from dataplane.groups.log import OFFSETS_TOPIC, ReplicatedOffsetsLog
 from dataplane.groups.settings import group_settings
 from dataplane.handlers.context import Session
 from dataplane.internal_topics import InternalTopics
@@ -74,7 +74,7 @@ class Broker:
         self.internal_topics = InternalTopics(self)
         self.groups = GroupCoordinator(
             loop,
-            ReplicatedLog(self.replicas, clock),
+            ReplicatedOffsetsLog(self.replicas),
             doors.random,
             group_settings(config.settings),
             self._offsets_partitions,

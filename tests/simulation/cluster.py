@@ -1,0 +1,147 @@
+"""A whole cluster in one process: three brokers as they are, on virtual time, a virtual network, disks and ZooKeeper in memory.
+
+Everything that happens follows from the seed: the brokers' own randomness, latencies, and when the test does what. `trace`
+sums up the run: every delivery on the network, and what clients saw. Two runs of a seed have equal traces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from random import Random
+from typing import Any
+
+from dataplane.broker import Broker
+from dataplane.config import BrokerConfig, Settings
+from dataplane.doors import Doors, SetData
+from dataplane.doors import Create as CreateNode
+from dataplane.protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from dataplane.tasks import Future, Task
+from quota.contracts.instance import Endpoint, InstanceSpec, InstanceState, Limits, Route
+from tests.simulation.client import Client
+from tests.simulation.zookeeper import ZooKeeperServer
+from tests.support.memory_files import ImmediateBackground, MemoryFiles
+from tests.support.virtual_loop import VirtualNetwork
+
+INSTANCE = "ins-simulate"
+SESSION_TIMEOUT_S = 2.0
+INTERNAL_PORT, TENANT_PORT = 9000, 9100
+SETTINGS = Settings(replica_lag_time_max_ms=3_000, replica_fetch_wait_max_ms=200, offsets_topic_num_partitions=2)
+
+
+class SimulatedCluster:
+    """Brokers 1, 2, 3 on hosts 10.0.0.1 to 10.0.0.3; a client's host beside them."""
+
+    def __init__(self, seed: int, brokers: int = 3) -> None:
+        self.random = Random(seed)
+        self.network = VirtualNetwork(self.random.getrandbits(64))
+        latency = Random(self.random.getrandbits(64))
+        self.zookeeper = ZooKeeperServer(
+            self.network.loop("zookeeper").call_later, lambda: latency.uniform(0.0005, 0.002)
+        )
+        self.ids = list(range(1, brokers + 1))
+        self.brokers: dict[int, Broker] = {}
+        self.files = {broker: MemoryFiles() for broker in self.ids}
+        self.log: list[tuple[float, str]] = []
+        self._sessions: dict[int, Any] = {}
+        self._write_spec()
+        for broker in self.ids:
+            self.start(broker)
+        self.client = Client(self.network.loop("10.0.1.1"), lambda broker: (f"10.0.0.{broker}", TENANT_PORT))
+
+    # --- life of brokers ----------------------------------------------------------------------------------------------
+
+    def start(self, broker: int) -> None:
+        """Start a broker, for the first time or again on the files that it left."""
+        loop = self.network.loop(f"10.0.0.{broker}")
+        session = self._sessions[broker] = self.zookeeper.connect(SESSION_TIMEOUT_S)
+        doors = Doors(loop, self.files[broker], session, ImmediateBackground(), Random(self.random.getrandbits(64)))
+        config = BrokerConfig(
+            id=broker,
+            data_dirs=("/data",),
+            internal=(f"10.0.0.{broker}", INTERNAL_PORT),
+            cluster_secret="secret",
+            session_timeout_ms=int(SESSION_TIMEOUT_S * 1000),
+            settings=SETTINGS,
+        )
+        self.brokers[broker] = Broker(config, doors, lambda text: self.note(f"b{broker}: {text}"))
+        self.brokers[broker].start()
+
+    def kill(self, broker: int) -> None:
+        """SIGKILL: sockets reset, the session ends by its timeout, what is in files stays."""
+        self.note(f"kill b{broker}")
+        self.network.crash(f"10.0.0.{broker}")
+        self._sessions[broker].kill()
+        del self.brokers[broker]
+
+    def note(self, text: str) -> None:
+        """Remember that something happened, and when."""
+        self.log.append((round(self.network.clock.monotonic(), 6), text))
+
+    @property
+    def trace(self) -> tuple[int, tuple[tuple[float, str], ...]]:
+        """The run in short."""
+        return self.network.digest, tuple(self.log)
+
+    # --- running ------------------------------------------------------------------------------------------------------
+
+    def run(self, coroutine: Coroutine[Any, Any, Any], within_s: float = 120.0) -> Any:
+        """Run until a coroutine has its result."""
+        task: Future[Any] = Task(coroutine)
+        self.network.run_until(lambda: task.done, within_s)
+        return task.result()
+
+    def until(self, condition: Callable[[], bool], within_s: float = 60.0) -> None:
+        """Run until a condition holds."""
+        self.network.run_until(condition, within_s)
+
+    def up(self) -> bool:
+        """Whether every broker that was not killed knows all of them, and the instance."""
+        alive = sorted(self.brokers)
+        return all(b.metadata.alive() == alive and b.registry.get(INSTANCE) for b in self.brokers.values())
+
+    def in_sync(self, topic: str) -> bool:
+        """Whether all partitions of a tenant's topic have all brokers in their ISR, in everybody's view."""
+        physical = f"simulate.{topic}"
+        return all(
+            (found := b.metadata.partitions(physical))
+            and all(p.has_leader and len(p.isr) == len(self.ids) for p in found.values())
+            for b in self.brokers.values()
+        )
+
+    # --- the tenant ---------------------------------------------------------------------------------------------------
+
+    def create_topic(self, name: str, partitions: int, **config: str) -> None:
+        """Create a topic as its tenant, and wait for all replicas."""
+        configs = tuple(CreatableTopicConfig(key.replace("_", "."), value) for key, value in config.items())
+        request = CreateTopicsRequest(topics=(CreatableTopic(name, partitions, 3, (), configs),), timeout_ms=10_000)
+
+        async def create() -> None:
+            while True:
+                controller = next(iter(self.brokers.values())).metadata.controller_id
+                answer = await self.client.call(controller, request, 5)
+                if answer is not None and answer.topics[0].error_code in (0, 36):
+                    return
+                await self.client.sleep(0.1)
+
+        self.run(create())
+        self.until(lambda: self.in_sync(name))
+
+    def _write_spec(self) -> None:
+        endpoints = {
+            broker: Endpoint((f"10.0.0.{broker}", TENANT_PORT), (f"10.0.0.{broker}", TENANT_PORT))
+            for broker in self.ids
+        }
+        spec = InstanceSpec(
+            id=INSTANCE,
+            generation=1,
+            state=InstanceState.RUNNING,
+            limits=Limits(None, None, None, None),
+            whitelist=("0.0.0.0/0", "::/0"),
+            routes=(Route("default", endpoints),),
+        )
+        paths = ("/sluice", "/sluice/instances", "/sluice/changes", "/sluice/applied")
+        self.zookeeper.write([CreateNode(path) for path in paths])
+        self.zookeeper.write([CreateNode(f"/sluice/instances/{INSTANCE}", spec.to_json())])
+
+
+__all__ = ["INSTANCE", "SetData", "SimulatedCluster"]
