@@ -137,4 +137,4 @@ def _partition(state: UpdateMetadataPartitionState) -> PartitionMetadata:
 
 def _address(broker: UpdateMetadataBroker) -> BrokerAddress:
     endpoint = next(endpoint for endpoint in broker.endpoints if endpoint.listener == INTERNAL_LISTENER)
-    return BrokerAddress(broker.id, endpoint.host, endpoint.port, broker.rack)
+    return BrokerAddress(broker.id, endpoint.host, endpoint.port, broker.rack or None)
