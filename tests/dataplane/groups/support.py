@@ -41,9 +41,7 @@ class MemoryLog:
         yield from list(self.records.get(partition_index, []))
 
     def compacted(self, partition_index):
-        latest = {}
-        for key, value in self.records.get(partition_index, []):
-            latest[key] = value
+        latest = dict(self.records.get(partition_index, []))
         return {key: value for key, value in latest.items() if value is not None}
 
 

@@ -158,6 +158,25 @@ def test_whoever_uses_the_old_id_of_a_static_member_is_fenced():
     assert m.heartbeat("b2", instance_id="B") == ErrorCode.NONE
 
 
+def test_the_session_of_a_fenced_process_ends_with_it():
+    m = static_group()
+    m.join(new_id="b2", instance_id="B")
+    assert "session:b1" not in m.timers
+    assert "session:b2" in m.timers
+
+
+def test_a_static_member_that_restarts_before_its_sync_is_still_waited_for():
+    m = Machine()
+    m.join(new_id="a1", instance_id="A")
+    m.join(new_id="b1", instance_id="B")
+    m.ring("join")
+    m.sync("a1", assignments={"a1": b"0", "b1": b"1"})
+    m.join(new_id="b2", instance_id="B")
+    assert m.group.state is GroupState.STABLE
+    m.ring("sync")
+    assert list(m.group.members) == ["a1"]
+
+
 def test_an_instance_id_that_nobody_has_is_unknown():
     assert static_group().heartbeat("a1", instance_id="C") == ErrorCode.UNKNOWN_MEMBER_ID
 

@@ -185,6 +185,17 @@ def test_nobody_joins_or_commits_while_a_group_is_being_deleted():
     assert w.group() is None
 
 
+def test_a_deleted_group_leaves_no_timer_behind():
+    w = World()
+    committed(w)
+    w.join(needs_known_id=True)
+    entry = w.coordinator.find("g")
+    assert entry.timers._timers != {}
+    w.log.slow = True
+    w.coordinator.delete_group("g")
+    assert entry.timers._timers == {}
+
+
 def test_a_deletion_that_fails_leaves_the_group_as_it_was():
     w = World()
     committed(w)
@@ -303,6 +314,18 @@ def test_members_keep_the_offsets_of_what_they_read_and_of_nothing_else(topic, l
     later_ms = w.loop.clock.now_ms() + 8 * DAY_S * 1000
     gone = expired(entry.group, entry.offsets, later_ms, w.settings.offsets_retention_ms)
     assert gone == ([] if lives else [(topic, 0)])
+
+
+def test_an_offset_that_is_being_committed_again_does_not_expire():
+    w = World()
+    committed(w, 1)
+    committed(w, 1, key=("t", 1))
+    w.log.slow = True
+    commit(w, 2)
+    entry = w.coordinator.find("g")
+    later_ms = w.loop.clock.now_ms() + 8 * DAY_S * 1000
+    gone = expired(entry.group, entry.offsets, later_ms, w.settings.offsets_retention_ms)
+    assert gone == [("t", 1)]
 
 
 def test_nothing_expires_from_a_group_whose_subscriptions_cannot_be_read():

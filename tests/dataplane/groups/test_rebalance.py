@@ -72,6 +72,21 @@ def test_an_assignment_of_a_generation_that_is_over_changes_nothing():
     assert m.waits(c)
 
 
+def test_a_late_assignment_of_the_last_generation_is_not_given_to_the_next():
+    m = Machine()
+    m.join(new_id="a")
+    m.ring("join")
+    m.log_is_slow = True
+    m.sync("a", assignments={"a": b"old"})
+    m.join(new_id="b")
+    m.join("a")
+    assert (m.group.state, m.group.generation) == (GroupState.COMPLETING, 2)
+    b = m.sync("b")
+    m.commit()
+    assert m.group.state is GroupState.COMPLETING
+    assert m.waits(b)
+
+
 def test_a_leader_that_repeats_its_sync_stores_its_assignment_once():
     m = Machine()
     m.join(new_id="a")
@@ -179,6 +194,15 @@ def test_members_that_never_ask_for_their_assignment_are_dropped():
     m.ring("sync")
     assert list(m.group.members) == ["a"]
     assert m.group.state is GroupState.PREPARING
+
+
+def test_a_rebalance_ends_the_wait_for_syncs_of_the_last_generation():
+    m = Machine()
+    m.join(new_id="a")
+    m.ring("join")
+    assert "sync" in m.timers
+    m.join(new_id="b")
+    assert "sync" not in m.timers
 
 
 def test_once_all_have_their_assignment_nobody_is_waited_for():
