@@ -80,7 +80,7 @@ def _apply(replicas: Replicas, topic: str, topic_id: UUID, state: LeaderAndIsrPa
             return ErrorCode.INCONSISTENT_TOPIC_ID
         if partition.is_offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if state.leader_epoch >= 0:
+        if state.leader_epoch > partition.leader_epoch:
             _change_role(replicas, partition, state)
         elif state.leader_epoch == partition.leader_epoch and state.partition_epoch > partition.partition_epoch:
             partition.adopt_isr(state.isr, state.partition_epoch)  # said again by a new controller

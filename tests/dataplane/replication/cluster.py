@@ -94,6 +94,7 @@ class Controller:
         self.requests: list[AlterPartitionRequest] = []
         self.refuse: ErrorCode | None = None
         self.silent = False
+        self.loses_answers = False  # decides, and nobody hears of it
         handlers = {ApiKey.ALTER_PARTITION: self._alter}
         self._server = BrokerServer(network.loop("controller"), "controller", 9000, SECRET, handlers)
 
@@ -105,7 +106,7 @@ class Controller:
         for topic in request.topics:
             rows = tuple(self._decide(request.broker_id, row) for row in topic.partitions)
             topics.append(AlterPartitionResponseTopicData(topic_id=topic.topic_id, partitions=rows))
-        return AlterPartitionResponse(topics=tuple(topics))
+        return Future() if self.loses_answers else AlterPartitionResponse(topics=tuple(topics))
 
     def _decide(self, broker_id, row):
         state = self.states[TOPIC, row.partition_index]
@@ -260,6 +261,12 @@ class Cluster:
             old, leader=leader, isr=isr, leader_epoch=old.leader_epoch + 1, partition_epoch=old.partition_epoch + 1
         )
         self.tell(index, told)
+
+    def tell_next_epoch(self, broker_id: int) -> list[LeaderAndIsrResponse]:
+        """As `elect`, of a leader alone; returns its answer."""
+        state = self.controller.states[TOPIC, 0]
+        self.controller.states[TOPIC, 0] = replace(state, leader=broker_id, leader_epoch=state.leader_epoch + 1)
+        return list(self.tell(told=(broker_id,)).values())
 
     def tell(self, index: int = 0, told: tuple[int, ...] | None = None) -> dict[int, LeaderAndIsrResponse]:
         """LeaderAndIsr to all replicas, or to some."""

@@ -1,0 +1,161 @@
+"""LeaderAndIsr and StopReplica: what is taken, and what is refused because it comes too late."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+from dataplane.protocol.codec import decode, encode
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.control import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+)
+from tests.dataplane.replication.cluster import CONTROLLER, TOPIC, TOPIC_ID, Cluster
+
+
+def _stop(cluster: Cluster, broker_id: int, leader_epoch: int, *, delete: bool, **more: int) -> ErrorCode:
+    row = StopReplicaPartitionState(partition_index=0, leader_epoch=leader_epoch, delete_partition=delete)
+    topic = StopReplicaTopicState(topic_name=TOPIC, partition_states=(row,))
+    request = StopReplicaRequest(controller_id=CONTROLLER, controller_epoch=1, topic_states=(topic,))
+    response = cluster[broker_id].replicas.stop_replicas(replace(request, **more))
+    return ErrorCode(response.error_code or response.partition_errors[0].error_code)
+
+
+def _apply(cluster: Cluster, request: LeaderAndIsrRequest, broker_id: int = 1) -> LeaderAndIsrResponse:
+    return cluster[broker_id].replicas.apply_leader_and_isr(request)
+
+
+def test_a_deposed_controller_is_refused():
+    cluster = Cluster()
+    cluster.create()
+    request = cluster.leader_and_isr(cluster[1])
+    assert _apply(cluster, replace(request, controller_epoch=5)).error_code == ErrorCode.NONE
+    assert _apply(cluster, replace(request, controller_epoch=4)).error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+    assert _stop(cluster, 1, 99, delete=True) == ErrorCode.STALE_CONTROLLER_EPOCH
+    assert cluster[1].partition().is_leader
+
+
+def test_a_word_for_an_earlier_life_of_the_broker_is_refused():
+    cluster = Cluster()
+    cluster.create()
+    late = replace(cluster.leader_and_isr(cluster[1]), broker_epoch=cluster[1].broker_epoch - 1)
+    assert _apply(cluster, late).error_code == ErrorCode.STALE_BROKER_EPOCH
+    stale = cluster[1].broker_epoch - 1
+    assert _stop(cluster, 1, 99, delete=True, broker_epoch=stale) == ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_a_leader_epoch_that_is_not_above_ours_changes_nothing():
+    cluster = Cluster()
+    cluster.create()
+    old = cluster.leader_and_isr(cluster[1])
+    cluster.elect(2, (1, 2, 3))
+    answer = _apply(cluster, old)
+    assert answer.error_code == ErrorCode.NONE
+    assert answer.topics[0].partition_errors[0].error_code == ErrorCode.NONE
+    assert not cluster[1].partition().is_leader
+    assert cluster[1].partition().leader_id == 2
+
+
+def test_a_new_controller_that_says_the_same_epoch_again_brings_the_isr_it_knows():
+    cluster = Cluster()
+    cluster.create()
+    cluster.run(0.5)
+    cluster.network.cut("b1", "b3")
+    produced = cluster.produce(1, "x")
+    cluster.run(0.1)
+    state = cluster.controller.states[TOPIC, 0]
+    state.isr, state.partition_epoch = (1, 2), 1
+    cluster.tell(told=(1,))
+    assert cluster[1].partition().isr == (1, 2)
+    cluster.run(3.5)  # replica 3 is waited for as long as it might join again
+    assert cluster.controller.requests == []
+    assert produced.code == ErrorCode.NONE
+
+
+def test_another_topic_of_the_same_name_is_not_taken_for_this_one():
+    cluster = Cluster()
+    cluster.create()
+    request = cluster.leader_and_isr(cluster[1])
+    (topic,) = request.topic_states
+    other = replace(request, topic_states=(replace(topic, topic_id=UUID(int=8)),))
+    (answer,) = _apply(cluster, other).topics
+    assert answer.topic_id == UUID(int=8)
+    assert answer.partition_errors[0].error_code == ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+def test_the_answer_can_be_written_in_every_version():
+    cluster = Cluster()
+    cluster.create()
+    answer = _apply(cluster, cluster.leader_and_isr(cluster[1]))
+    for version in range(8):
+        read = decode(LeaderAndIsrResponse, version, encode(answer, version))
+        rows = read.topics[0].partition_errors if version >= 5 else read.partition_errors
+        assert [row.partition_index for row in rows] == [0]
+        assert version < 5 or read.topics[0].topic_id == TOPIC_ID
+
+
+def test_a_stopped_replica_neither_leads_nor_follows_and_keeps_its_log():
+    cluster = Cluster()
+    cluster.create()
+    cluster.produce(1, "x")
+    cluster.run(0.5)
+    assert _stop(cluster, 2, 0, delete=False) == ErrorCode.NONE
+    assert _stop(cluster, 1, 0, delete=False) == ErrorCode.NONE
+    late = cluster.produce(1, "y")
+    cluster.run(1)
+    assert late.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert cluster[1].values() == cluster[2].values() == [b"x"]
+    assert cluster[1].leadership[-1] == (TOPIC, 0, None)
+
+
+def test_a_deleted_replica_is_gone_from_disk_and_its_waiters_are_told():
+    cluster = Cluster(size=2)
+    cluster.create((1, 2))
+    cluster.run(0.5)
+    cluster.network.cut("b1", "b2")
+    waiting = cluster.produce(1, "x")
+    cluster.run(0.1)
+    assert _stop(cluster, 1, -2, delete=True) == ErrorCode.NONE
+    assert waiting.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert cluster[1].replicas.get(TOPIC, 0) is None
+    assert not cluster[1].files.exists(f"/data/1/{TOPIC}-0")
+    assert _stop(cluster, 1, -2, delete=True) == ErrorCode.NONE  # harmless twice
+
+
+def test_a_deletion_of_an_older_epoch_is_refused():
+    cluster = Cluster()
+    cluster.create()
+    cluster.elect(1, (1, 2, 3))
+    assert _stop(cluster, 1, 0, delete=True) == ErrorCode.FENCED_LEADER_EPOCH
+    assert cluster[1].partition().is_leader
+
+
+def test_the_epoch_is_on_disk_before_the_first_batch_of_it():
+    cluster = Cluster(size=1)
+    cluster.create((1,))
+    order: list[str] = []
+    cluster[1].files.fault = lambda operation, path: order.append(f"{operation} {path.rsplit('/')[-1]}")
+    cluster.elect(1, (1,))
+    cluster.produce(1, "x")
+    cluster.run(0.01)
+    writes = [entry for entry in order if entry.startswith(("append", "write_file"))]
+    assert writes[0].endswith("leader-epoch-checkpoint")
+    assert writes[1].startswith("append")
+
+
+def test_nobody_leads_who_cannot_write_the_epoch_down():
+    cluster = Cluster(size=1)
+    cluster.create((1,))
+
+    def full(operation: str, path: str) -> None:
+        if operation == "write_file":
+            raise OSError(28, "No space left on device", path)
+
+    cluster[1].files.fault = full
+    (answer,) = cluster.tell_next_epoch(1)
+    assert answer.topics[0].partition_errors[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert cluster[1].partition().leader_epoch == 0
