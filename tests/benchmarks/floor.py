@@ -15,7 +15,7 @@ from pathlib import Path
 CHUNK = 128 * 2**10
 
 
-def cpu_s_per_gb(total: int = 2 * 10**9, directory: str | None = None) -> tuple[float, float]:
+def cpu_s_per_gb(total: int = 10**9, directory: str | None = None) -> tuple[float, float]:
     """(CPU seconds per GB, MB/s) of receiving and writing `total` bytes."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         pid = os.fork()

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 
 from quota.contracts.instance import Endpoint, InstanceSpec, InstanceState, Limits, Route
+from tests.benchmarks.warm import WarmPages
 from tests.support.ports import free_port
 from tests.support.zookeeper import ZooKeeperServer
 
@@ -105,6 +106,19 @@ offsets_topic_replication_factor = 1
                     log = (self.directory / "broker.log").read_text()
                     raise RuntimeError(f"the broker does not answer:\n{log[-3000:]}") from None
                 time.sleep(0.2)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic and wait until its files have gone: their pages are the next round's."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        for future in admin.delete_topics([name]).values():
+            future.result(20)
+        deadline = time.monotonic() + 20
+        while list((self.directory / "data").glob(f"*{name}-*")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+
+    def keep_pages_warm(self, size: int) -> None:
+        """See `tests.benchmarks.warm`."""
+        WarmPages(self.directory, size).write()
 
     @property
     def pid(self) -> int:
