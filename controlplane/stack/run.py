@@ -114,7 +114,11 @@ def _acquire(lock_fd: int, layout: Layout) -> None:
 
 
 def _alive(pid: str) -> bool:
-    return pid.isdigit() and Path(f"/proc/{pid}").exists()
+    """Whether the holder still runs; a dead process that nobody has collected does not."""
+    try:
+        return Path(f"/proc/{int(pid)}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (OSError, ValueError):
+        return False
 
 
 def _check_ports(layout: Layout, stores: config.Stores) -> None:
