@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dataplane.doors import ZooKeeperError
@@ -17,15 +18,16 @@ if TYPE_CHECKING:
 
 
 async def handle_leader_and_isr(ctx: RequestContext, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-    """Roles of replicas on this broker. What is configured for topics that are new here is read first: their leader
-    must know `min.insync.replicas` before it takes the first record."""
+    """Roles of replicas on this broker.
+
+    What is configured for topics that are new here is read first: their leader must know `min.insync.replicas` before
+    it takes the first record.
+    """
     broker = ctx.broker
     new = [topic.topic_name for topic in request.topic_states if not broker.replicas.hosts_topic(topic.topic_name)]
     if new:
-        try:
+        with suppress(ZooKeeperError):  # the last known configuration holds; changes are read when ZooKeeper is back
             await broker.topic_configs.refresh(new)
-        except ZooKeeperError:
-            pass  # the last known configuration holds; the changes are read when ZooKeeper is back
     return broker.replicas.apply_leader_and_isr(request)
 
 

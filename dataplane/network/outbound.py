@@ -1,19 +1,17 @@
 """Connections that this broker opens to other brokers: authenticated, pipelined, with a timeout for every call.
 
 A `Peer` is one broker's address. It connects when the first call comes and again, after a pause that doubles, when
-calls come after a failure. It says who it is (SASL/PLAIN with the cluster secret, as every connection to an internal listener
-must) and then sends what it is asked to; answers come in the order of the requests. When the connection ends, or an
-answer is overdue, every call under way fails with PeerError: whether the other side did what was asked is then unknown,
-and it is the caller who knows how to ask again.
+calls come after a failure. It says who it is (SASL/PLAIN with the cluster secret, as every connection to an internal
+listener must) and then sends what it is asked to; answers come in the order of the requests. When the connection ends,
+or an answer is overdue, every call under way fails with PeerError: whether the other side did what was asked is then
+unknown, and it is the caller who knows how to ask again.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dataplane.doors import Connection, Loop, Timer
 from dataplane.protocol.api import APIS, Api, ApiKey
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.headers import decode_response, encode_request
@@ -26,6 +24,11 @@ from dataplane.protocol.messages.security import (
 from dataplane.protocol.primitives import DecodeError
 from dataplane.protocol.schema import message_info
 from dataplane.tasks import Future, failed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dataplane.doors import Connection, Loop, Timer
 
 DEFAULT_TIMEOUT_S = 30.0
 FIRST_BACKOFF_S = 0.05

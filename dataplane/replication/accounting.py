@@ -5,7 +5,10 @@ Names that belong to the cluster itself (no instance key) are not counted.
 
 from __future__ import annotations
 
-from dataplane.replication.partition import Partition
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dataplane.replication.partition import Partition
 
 
 class Accounting:

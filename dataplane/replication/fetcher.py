@@ -4,8 +4,8 @@ A round: ask for what comes after our end of each log, take what comes (staged, 
 everything else), ask again once it is written. The leader holds a request that finds nothing until there is something.
 A partition that comes while such a request waits is asked for in another one, at once.
 
-Every request says in which leader epoch we believe and which epoch our log ends with. So the leader refuses us if one of
-us is out of date, and tells us where our logs part (`truncation`); an answer is thrown away if the epoch has changed
+Every request says in which leader epoch we believe and which epoch our log ends with. So the leader refuses us if one
+of us is out of date, and tells us where our logs part (`truncation`); an answer is thrown away if the epoch has changed
 meanwhile. The high watermark is taken over only from answers that do not ask us to cut.
 
 A partition with an error pauses on its own; a leader that cannot be reached pauses all. What cures most errors, a
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dataplane.doors import Timer
 from dataplane.network.outbound import Peer, PeerError
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.fetch import (
@@ -31,12 +30,13 @@ from dataplane.protocol.messages.fetch import (
     ListOffsetsTopic,
 )
 from dataplane.records.batch import CorruptBatchError
-from dataplane.replication.partition import Partition
 from dataplane.replication.truncation import truncation_point
 from dataplane.tasks import Future, Task
 
 if TYPE_CHECKING:
+    from dataplane.doors import Timer
     from dataplane.replication.manager import Replicas
+    from dataplane.replication.partition import Partition
 
 FETCH_VERSION = 12
 LIST_OFFSETS_VERSION = 7
@@ -233,8 +233,11 @@ class Fetcher:
             self._replicas.accounting.measure(partition)
 
     def _cut(self, partition: Partition, offset: int) -> None:
-        """Remove what our leader does not have. Also at the end of the log: an epoch that began there, and in which
-        nothing was written, has to go from the epochs, or it is asked about for ever (KAFKA-10706)."""
+        """Remove what our leader does not have.
+
+        Also at the end of the log: an epoch that began there, and in which nothing was written, has to go from the
+        epochs, or it is asked about for ever (KAFKA-10706).
+        """
         log = partition.log
         try:
             log.truncate(offset)

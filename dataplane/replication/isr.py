@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from dataplane.doors import Loop
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import (
     AlterPartitionRequest,
@@ -20,11 +19,13 @@ from dataplane.protocol.messages.control import (
     AlterPartitionResponsePartitionData,
     BrokerState,
 )
-from dataplane.replication.partition import Partition
 from dataplane.tasks import Future
 
 if TYPE_CHECKING:
     from uuid import UUID
+
+    from dataplane.doors import Loop
+    from dataplane.replication.partition import Partition
 
 ALTER_PARTITION_VERSION = 3
 FIRST_RETRY_S = 0.05

@@ -1,18 +1,16 @@
 """The controller's words: LeaderAndIsr and StopReplica, and what they make of the replicas here.
 
 What is refused, and why: a controller epoch below the highest seen (a deposed controller, KAFKA-6082); a broker epoch
-below ours (meant for an earlier life of this broker, KIP-380); a leader epoch that is not above ours (overtaken on its
-way; said again, it is harmless); a topic id that is not the one on disk (another topic of the same name).
+below ours (meant for an earlier life of this broker, KIP-380); a leader epoch that is not above ours (overtaken on
+its way; said again, it is harmless); a topic id that is not the one on disk (another topic of the same name).
 
-A partition changes its role in one go: what is staged is written, then the role changes, then whoever waited for the old
-role is told. So a deposed leader acknowledges nothing of what was not committed when it was deposed.
+A partition changes its role in one go: what is staged is written, then the role changes, then whoever waited for the
+old role is told. So a deposed leader acknowledges nothing of what was not committed when it was deposed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
-from uuid import UUID
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import (
@@ -30,6 +28,9 @@ from dataplane.replication.partition import Partition
 from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from uuid import UUID
+
     from dataplane.replication.manager import Replicas
 
 NO_EPOCH = -1

@@ -13,23 +13,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from dataplane.config import BrokerConfig
-from dataplane.doors import Callback, Doors, Timer
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import CorruptBatchError, check_batch, read_header
 from dataplane.replication import leadership
 from dataplane.replication.accounting import Accounting
 from dataplane.replication.fetchers import Fetchers
+from dataplane.replication.housekeeping import Housekeeping
 from dataplane.replication.isr import AlterPartition, IsrChanges
 from dataplane.replication.partition import Partition, ReplicaRules
 from dataplane.replication.waiting import Waiting
 from dataplane.storage.config import LogConfig
 from dataplane.storage.errors import LogFailedError, OffsetOutOfRangeError
 from dataplane.storage.producers import Duplicate
-from dataplane.tasks import Future
 
 if TYPE_CHECKING:
     from dataplane.cluster.metadata import Metadata
+    from dataplane.config import BrokerConfig
+    from dataplane.doors import Callback, Doors
     from dataplane.network.outbound import Peers
     from dataplane.protocol.messages.control import (
         LeaderAndIsrRequest,
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
         StopReplicaResponse,
     )
     from dataplane.storage.files import FileSlice
-    from dataplane.storage.log import Log
     from dataplane.storage.manager import LogManager
+    from dataplane.tasks import Future
 
 ALL_IN_SYNC = -1
 """acks=all."""
@@ -51,9 +51,13 @@ Leadership = Callable[[str, int, int | None], None]
 class TopicOverrides(Protocol):
     """Where a topic's configuration comes from (`cluster.topic_configs`)."""
 
-    def get(self, topic: str) -> Mapping[str, str]: ...
+    def get(self, topic: str) -> Mapping[str, str]:
+        """The topic's own settings."""
+        ...
 
-    def on_change(self, callback: Callable[[str], None]) -> None: ...
+    def on_change(self, callback: Callable[[str], None]) -> None:
+        """Hear of a topic whose settings have changed."""
+        ...
 
 
 class Appended(NamedTuple):
@@ -70,7 +74,7 @@ class Appended(NamedTuple):
 class Replicas:
     """See the module. `broker_epoch` is the czxid of our registration; -1 while there is none."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - the rooms it stands on, in their order
         self,
         config: BrokerConfig,
         doors: Doors,
@@ -101,51 +105,28 @@ class Replicas:
         self._topics: dict[str, dict[int, Partition]] = {}
         self._dirty: list[Partition] = []
         self._listeners: list[Leadership] = []
-        self._timers: dict[str, Timer] = {}
+        self._housekeeping = Housekeeping(self)
         topic_configs.on_change(self._configure_topic)
-
-    # --- life ---------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin what happens by the clock."""
-        settings = self.config.settings
-        self._every("isr", settings.replica_lag_time_max_ms / 2000, self._shrink_isrs)
-        self._every("checkpoint", settings.high_watermark_checkpoint_interval_ms / 1000, self._checkpoint)
-        self._every("retention", settings.log_retention_check_interval_ms / 1000, self.apply_retention)
+        self._housekeeping.start()
 
     def stop(self) -> Future[None]:
-        """No more fetching, proposing and answering; what is staged is written, and the high watermarks are checkpointed
-        when the future is resolved. The logs stay open."""
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        """No more fetching, proposing and answering; what is staged is written.
+
+        The future is resolved when the high watermarks are on disk. The logs stay open.
+        """
         self.fetchers.stop()
         self.isr_changes.stop()
         for partition in self.partitions():
             self.commit(partition)
             self.waiting.dismiss(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return self._checkpoint()
-
-    def _every(self, name: str, period_s: float, work: Callable[[], object]) -> None:
-        def run() -> None:
-            self._timers[name] = self.loop.call_later(period_s, run)
-            work()
-
-        self._timers[name] = self.loop.call_later(period_s, run)
-
-    def _checkpoint(self) -> Future[None]:
-        """Write down the high watermarks: where consumers may read to after a restart."""
-        return self.logs.write_checkpoints({(p.topic, p.index): p.high_watermark for p in self.partitions()})
+        return self._housekeeping.stop()
 
     def apply_retention(self) -> None:
-        """Delete what is too old or too much; nothing that is not committed."""
-        if self.logs.apply_retention(self._committed_of):
-            for partition in self.partitions():
-                self.accounting.measure(partition)
-
-    def _committed_of(self, log: Log) -> int:
-        partition = self.get(log.topic, log.partition)
-        return 0 if partition is None else partition.high_watermark
+        """Delete now what is too old or too much; nothing that is not committed."""
+        self._housekeeping.apply_retention()
 
     # --- looking up ---------------------------------------------------------------------------------------------------
 
@@ -217,12 +198,14 @@ class Replicas:
     def after_commit(
         self, partition: Partition, last_offset: int, acks: int, timeout_s: float, done: Callable[[ErrorCode], None]
     ) -> None:
-        """Call `done` once, at the end of this turn or later: acks 0 and 1 when the bytes are in the file, acks=all
-        when they are on all of a large enough ISR. To be called in the turn of the append."""
+        """Call `done` once, at the end of this turn or later. To be called in the turn of the append.
+
+        With acks 0 and 1 when the bytes are in the file, with acks=all when they are on all of a large enough ISR.
+        """
         if not partition.dirty:  # a duplicate
             self.mark_dirty(partition)
         if acks == ALL_IN_SYNC:
-            self.waiting.for_acks(partition, last_offset, timeout_s, done)
+            partition.turn_end_acks.append((last_offset, timeout_s, done))
         else:
             partition.turn_end_calls.append(done)
 
@@ -264,15 +247,17 @@ class Replicas:
                     self.high_watermark_moved(partition)
             else:
                 partition.follow_high_watermark()
-        if partition.ack_waiters:
-            self.waiting.acknowledge(partition)
+        if partition.turn_end_acks:
+            acks, partition.turn_end_acks = partition.turn_end_acks, []
+            self.waiting.for_acks(partition, acks)
 
     def failed(self, partition: Partition) -> None:
         """The disk refused: nothing of this replica can be trusted before recovery at the next start."""
         led, partition.is_leader = partition.is_leader, False
         partition.is_offline = True
         self.fetchers.leave(partition)
-        calls, partition.turn_end_calls = partition.turn_end_calls, []
+        calls = partition.turn_end_calls + [done for _, _, done in partition.turn_end_acks]
+        partition.turn_end_calls, partition.turn_end_acks = [], []
         for call in calls:
             call(ErrorCode.KAFKA_STORAGE_ERROR)
         self.role_changed(partition, led, ErrorCode.KAFKA_STORAGE_ERROR)
@@ -303,8 +288,10 @@ class Replicas:
         *,
         as_replica: bool = False,
     ) -> Callback:
-        """Call `wake` once, when `min_bytes` more can be read from the (partition, offset) pairs, when we lose one of
-        the partitions, or at the deadline. Returns how to give up. To be called in the turn that read too little."""
+        """Call `wake` once, when `min_bytes` more can be read from the (partition, offset) pairs, or at the deadline.
+
+        Also when we lose one of the partitions. Returns how to give up. To be called in the turn that read too little.
+        """
         partitions = [partition for partition, _ in places]
         return self.waiting.for_bytes(partitions, min_bytes, timeout_s, wake, as_replica=as_replica)
 
@@ -334,15 +321,6 @@ class Replicas:
         if partition.is_leader and partition.advance(self._clock.monotonic()):
             self.high_watermark_moved(partition)
 
-    def _shrink_isrs(self) -> None:
-        now = self._clock.monotonic()
-        for partition in self.partitions():
-            isr = partition.isr_without_laggards(now)
-            if isr is not None:
-                self.isr_changes.propose(partition, isr)
-            elif partition.is_leader and partition.advance(now):  # it waits no longer for who was about to join
-                self.high_watermark_moved(partition)
-
     # --- roles --------------------------------------------------------------------------------------------------------
 
     def on_leadership(self, callback: Leadership) -> None:
@@ -358,7 +336,7 @@ class Replicas:
         return leadership.stop_replicas(self, request)
 
     def role_changed(self, partition: Partition, led: bool, code: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
-        """After a change of role or epoch: whoever waited for us as the leader gets `code`, and all who asked are told."""
+        """After a change of role or epoch: who waited for us as the leader gets `code`, and all who asked are told."""
         if partition.is_leader != led:
             self.accounting.led(partition, -1 if led else 1)
             self.waiting.dismiss(partition, code)

@@ -22,15 +22,16 @@ No clock and no I/O here besides the log; seconds of monotonic time are argument
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from dataplane.protocol.errors import ErrorCode
-from dataplane.protocol.messages.control import AlterPartitionResponsePartitionData, LeaderAndIsrPartitionState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+    from dataplane.protocol.messages.control import AlterPartitionResponsePartitionData, LeaderAndIsrPartitionState
     from dataplane.replication.waiting import AckWaiter, ReadWaiter
     from dataplane.storage.log import Log
 
@@ -83,8 +84,11 @@ class RemoteReplica:
         self._leader_end_at_fetch = 0
 
     def fetched(self, offset: int, leader_end: int, now: float, broker_epoch: int) -> None:
-        """It asks for `offset`, so it has everything below. Reaching what was our end at its last fetch also counts as
-        being caught up, as of that fetch: else nobody keeps up with a leader that is written to all the time."""
+        """It asks for `offset`, so it has everything below.
+
+        Reaching what was our end at its last fetch also counts as being caught up, as of that fetch: else nobody keeps
+        up with a leader that is written to all the time.
+        """
         if offset >= leader_end:
             self.caught_up_at = now
         elif offset >= self._leader_end_at_fetch:
@@ -135,6 +139,7 @@ class Partition:
         "replicas",
         "topic",
         "topic_id",
+        "turn_end_acks",
         "turn_end_calls",
     )
 
@@ -165,6 +170,7 @@ class Partition:
         self.counted_bytes = 0  # of the log, as last added to the instance's storage
         self.dirty = False  # something is staged, or waits for the turn's commit
         self.turn_end_calls: list[Callable[[ErrorCode], None]] = []
+        self.turn_end_acks: list[tuple[int, float, Callable[[ErrorCode], None]]] = []  # last offset, timeout, whom
         self.ack_waiters: deque[AckWaiter] = deque()
         self.read_waiters: dict[ReadWaiter, None] = {}
         self.replica_waiters: dict[ReadWaiter, None] = {}

@@ -1,16 +1,15 @@
 """The leader's side of replication: answering a follower's Fetch.
 
-For each partition, in this order: do both believe in the same epoch; is the follower's log a prefix of ours, or where do
-they part; is its end inside of our log. Only then does its position count as progress, which may move the high
+For each partition, in this order: do both believe in the same epoch; is the follower's log a prefix of ours, or where
+do they part; is its end inside of our log. Only then does its position count as progress, which may move the high
 watermark. Then comes what lies behind it, up to our end: followers read what is not committed yet.
 
-A request that finds nothing waits for bytes, as long as it says. It stops waiting when the same follower asks again: a
-partition has come that it wants to hear of, and answers go out in order.
+A request that finds nothing waits for bytes, as long as it says. It stops waiting when the same follower asks again:
+a partition has come that it wants to hear of, and answers go out in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dataplane.protocol.errors import ErrorCode
@@ -23,12 +22,14 @@ from dataplane.protocol.messages.fetch import (
     FetchResponseLeaderIdAndEpoch,
     FetchResponsePartitionData,
 )
-from dataplane.replication.partition import Partition
 from dataplane.replication.truncation import divergence
 from dataplane.storage.errors import OffsetOutOfRangeError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dataplane.replication.manager import Replicas
+    from dataplane.replication.partition import Partition
 
 
 class ReplicaFetches:

@@ -1,13 +1,13 @@
 """Where two logs of a partition part, found by leader epochs; never by the high watermark, which lags behind (KIP-101).
 
-A follower says with every fetch where it stands: its end and the epoch of its last batch. The leader looks up where that
-epoch ended with *it*. If that is lower, or it does not know the epoch, the logs part at or before that place: it answers
-with the largest epoch not above, and its end. The follower cuts its log to the smaller of the two ends of that epoch,
-and asks again. After two quick changes of leader one answer is not enough (KIP-279), so this goes on until the epochs
-agree; each round takes an epoch off the follower's log or offsets off its end, so there is an end.
+A follower says with every fetch where it stands: its end and the epoch of its last batch. The leader looks up where
+that epoch ended with *it*. If that is lower, or it does not know the epoch, the logs part at or before that place: it
+answers with the largest epoch not above, and its end. The follower cuts its log to the smaller of the two ends of
+that epoch, and asks again. After two quick changes of leader one answer is not enough (KIP-279), so this goes on
+until the epochs agree; each round takes an epoch off the follower's log or offsets off its end, so there is an end.
 
-                  leader            epochs 0: 0-99       2: 100-149        asked about (epoch 1, offset 120):
-                  follower          epochs 0: 0-109  1: 110-119            answers (epoch 0, end 100), the follower cuts at 100
+    leader      epochs 0: 0-99     2: 100-149       asked about (epoch 1, offset 120) it answers (epoch 0, end 100),
+    follower    epochs 0: 0-109    1: 110-119       and the follower cuts at 100
 """
 
 from __future__ import annotations

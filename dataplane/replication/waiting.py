@@ -11,11 +11,15 @@ that would time out then, and a waiter that is woken leaves its tick at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from dataplane.doors import Callback, Loop, Timer
 from dataplane.protocol.errors import ErrorCode
-from dataplane.replication.partition import Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dataplane.doors import Callback, Loop, Timer
+    from dataplane.replication.partition import Partition
 
 TICK_S = 0.01
 
@@ -45,7 +49,7 @@ class AckWaiter(_Waiter):
         self.done = done
 
     def expired(self) -> None:
-        """Not on all of the ISR in time. It may get there yet: the producer asks again, and is told of the duplicate."""
+        """Not on all of the ISR in time. It may get there yet: a retry is told of the duplicate."""
         self.partition.ack_waiters.remove(self)
         self.done(ErrorCode.REQUEST_TIMED_OUT)
 
@@ -82,23 +86,31 @@ class Waiting:
 
     # --- acks ---------------------------------------------------------------------------------------------------------
 
-    def for_acks(
-        self, partition: Partition, last_offset: int, timeout_s: float, done: Callable[[ErrorCode], None]
-    ) -> None:
-        """Call `done` when the high watermark has passed `last_offset`, the partition is lost to us, or time is up."""
-        waiter = AckWaiter(partition, last_offset, done)
-        waiters = partition.ack_waiters
-        waiters.append(waiter)
-        if len(waiters) > 1 and waiters[-2].last_offset > last_offset:  # a duplicate of something not committed yet
-            ordered = sorted(waiters, key=lambda w: w.last_offset)
+    def for_acks(self, partition: Partition, produces: list[tuple[int, float, Callable[[ErrorCode], None]]]) -> None:
+        """Take the produces of a turn that has been committed: (last offset, timeout in seconds, whom to call).
+
+        They are called when the high watermark has passed them (often it has, already), when the partition is lost to
+        us, or when their time is up.
+        """
+        waiters, ordered = partition.ack_waiters, True
+        for last_offset, timeout_s, done in produces:
+            if last_offset < partition.high_watermark:
+                done(_outcome(partition))
+                continue
+            waiter = AckWaiter(partition, last_offset, done)
+            # A duplicate of something that is not committed yet comes before what was appended since.
+            ordered = ordered and not (waiters and waiters[-1].last_offset > last_offset)
+            waiters.append(waiter)
+            self._set_deadline(waiter, timeout_s)
+        if not ordered:
+            in_order = sorted(waiters, key=lambda waiter: waiter.last_offset)
             waiters.clear()
-            waiters.extend(ordered)
-        self._set_deadline(waiter, timeout_s)
+            waiters.extend(in_order)
 
     def acknowledge(self, partition: Partition) -> None:
         """Answer whoever waits for an offset that is committed now."""
         waiters, high_watermark = partition.ack_waiters, partition.high_watermark
-        code = ErrorCode.NONE if partition.has_enough_replicas() else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        code = _outcome(partition)
         while waiters and waiters[0].last_offset < high_watermark:
             waiter = waiters.popleft()
             self._clear_deadline(waiter)
@@ -109,8 +121,10 @@ class Waiting:
     def for_bytes(
         self, partitions: Sequence[Partition], min_bytes: int, timeout_s: float, wake: Callback, *, as_replica: bool
     ) -> Callback:
-        """Call `wake` once: when `min_bytes` more can be read from the partitions together, when the role of one of
-        them changes, or when time is up. Returns how to give up."""
+        """Call `wake` once, when `min_bytes` more can be read from the partitions together, or when time is up.
+
+        Or when the role of one of them changes. Returns how to give up.
+        """
         places = [p.replica_waiters if as_replica else p.read_waiters for p in partitions]
         waiter = ReadWaiter(places, min_bytes, wake)
         for place in places:
@@ -171,3 +185,8 @@ class Waiting:
             del waiters[waiter]
             waiter.tick = None
             waiter.expired()
+
+
+def _outcome(partition: Partition) -> ErrorCode:
+    """What acks=all is told of an offset that is committed."""
+    return ErrorCode.NONE if partition.has_enough_replicas() else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND

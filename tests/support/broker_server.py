@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dataplane.doors import Connection, Loop
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.headers import RequestHeader, decode_request, encode_frame, parse_request_header
 from dataplane.protocol.messages.security import SaslAuthenticateResponse, SaslHandshakeResponse
 from dataplane.tasks import Future, resolved
+
+if TYPE_CHECKING:
+    from dataplane.doors import Connection, Loop
 
 Handler = Callable[[Any, int], Any]
 

@@ -23,11 +23,14 @@ import heapq
 import struct
 import zlib
 from collections import deque
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import TYPE_CHECKING
 
-from dataplane.doors import Buffer, Callback, Connection, FileRange, FrameProtocol
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dataplane.doors import Buffer, Callback, Connection, FileRange, FrameProtocol
 
 CONNECT_TIMEOUT_S = 5.0
 WALL_CLOCK_START_MS = 1_700_000_000_000
@@ -289,6 +292,7 @@ class VirtualConnection:
         self.other: VirtualConnection
         self.protocol: FrameProtocol | None = None
         self.is_open = True
+        self.max_frame_bytes = MAX_FRAME_BYTES
         self._out: list[Buffer | FileRange] = []
         self._stream = bytearray()
         self._arrives_at = 0.0
@@ -342,7 +346,7 @@ class VirtualConnection:
         if len(self._stream) < 4:
             return None
         (size,) = struct.unpack_from(">i", self._stream)
-        if not 0 <= size <= MAX_FRAME_BYTES:
+        if not 0 <= size <= self.max_frame_bytes:
             self._gone(f"a frame of {size} bytes", tell="closed by the peer")
             return None
         if len(self._stream) < 4 + size:

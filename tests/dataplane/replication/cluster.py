@@ -1,13 +1,15 @@
 """Brokers that have nothing but `Replicas`, on the virtual network, and a controller that is told what to decide.
 
-The controller's own broker answers AlterPartition by compare-and-set; leaders are elected by the test. Produce and Fetch
-go through the same methods that the broker's handlers call; Fetch and ListOffsets between brokers through the codec.
+The controller's own broker answers AlterPartition by compare-and-set; leaders are elected by the test. Produce and
+Fetch go through the same methods that the broker's handlers call; Fetch and ListOffsets between brokers through the
+codec.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from dataplane.config import BrokerConfig, Settings
@@ -25,17 +27,19 @@ from dataplane.protocol.messages.control import (
     LeaderAndIsrResponse,
     LeaderAndIsrTopicState,
 )
-from dataplane.protocol.messages.fetch import FetchResponse
 from dataplane.records.batch import Record, build_batch, read_records
 from dataplane.replication.isr import ALTER_PARTITION_VERSION
 from dataplane.replication.manager import Appended, Replicas
-from dataplane.replication.partition import Partition
 from dataplane.replication.serving import ReplicaFetches
 from dataplane.storage.manager import LogManager
 from dataplane.tasks import Future
 from tests.support.broker_server import BrokerServer
 from tests.support.memory_files import ImmediateBackground, MemoryFiles
 from tests.support.virtual_loop import VirtualNetwork
+
+if TYPE_CHECKING:
+    from dataplane.protocol.messages.fetch import FetchResponse
+    from dataplane.replication.partition import Partition
 
 SECRET = "s3cret"
 TOPIC = "aaaabbbb.orders"

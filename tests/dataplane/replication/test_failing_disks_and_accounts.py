@@ -77,7 +77,7 @@ def test_what_is_cut_is_not_counted_any_more():
 def test_retention_frees_what_is_committed_only_and_the_account_follows():
     cluster = Cluster(size=1)
     cluster.create((1,), retention_bytes="300", segment_bytes="200")
-    for number in range(10):
+    for _ in range(10):
         cluster.produce(1, "x" * 100, acks=1)
         cluster.run(0.01)
     cluster[1].replicas.apply_retention()

@@ -229,3 +229,15 @@ def test_an_answer_of_the_old_leader_that_comes_late_is_thrown_away():
     cluster.run(0.1)
     assert zombie.code == ErrorCode.NONE
     assert cluster[3].partition().log.end_offset == 0
+
+
+def test_what_was_appended_in_the_turn_of_the_change_belongs_to_the_old_epoch():
+    cluster = _started()
+    produced = cluster.produce(1, "x")
+    cluster.elect(1, (1, 2, 3))  # heard of in the same turn
+    cluster.run(0.5)
+    assert produced.code == ErrorCode.NONE
+    assert cluster[1].partition().log.epochs.entries() == [(0, 0), (1, 1)]
+    late = cluster.produce(1, "y")
+    cluster.elect(2, (1, 2, 3))
+    assert late.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
