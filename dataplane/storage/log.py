@@ -4,8 +4,8 @@
 
 Appending has two steps, because everything that arrives in one turn of the loop is written with one system call:
 `stage` gives a batch its offsets (the leader's) or checks those it has (a follower's) and remembers the memory;
-`commit` writes. **`end_offset` moves only after the bytes are in the file**: whoever reads up to it, or tells a follower
-of it, can rely on them. Offsets of staged batches are promises that only this turn's callers know.
+`commit` writes. **`end_offset` moves only after the bytes are in the file**: whoever reads up to it, or tells a
+follower of it, can rely on them. Offsets of staged batches are promises that only this turn's callers know.
 
 When the disk refuses, the log has failed: nothing is appended any more and what was staged is dropped. Recovery at the
 next start cuts what was half written.
@@ -311,10 +311,12 @@ class Log:
         removed batches must not come back as if they belonged to a newer epoch.
         """
         self._drop_staged()
-        if offset >= self.end_offset:
-            return
         try:
-            self._truncate(max(offset, self._segments[0].base_offset))
+            if offset >= self.end_offset:
+                # Nothing to cut, but an epoch that began at the very end may contradict the leader's (KAFKA-10706).
+                self.epochs.truncate_from_end(offset)
+            else:
+                self._truncate(max(offset, self._segments[0].base_offset))
         except OSError as error:
             raise self._fail(error) from error
 

@@ -2,7 +2,8 @@
 
 A producer numbers its records per partition; a batch carries the first number (`baseSequence`). The leader accepts
 the number that follows the last one, answers one of the last five batches with the offset it already has (a retry),
-and refuses the rest. Sequences go from 2^31 - 1 to 0. A larger producer epoch starts again at 0; a smaller one is a zombie's.
+and refuses the rest. Sequences go from 2^31 - 1 to 0. A larger producer epoch starts again at 0; a smaller one is a
+zombie's.
 
 State is changed when a batch is staged, so that two batches of one turn see each other, and rebuilt by replaying batch
 headers when a log is opened or cut. A producer nobody remembers may start at any number (KIP-360: its state expired).

@@ -3,8 +3,8 @@
 After an orderly close only headers are read. After any other stop everything behind the recovery point (what is known
 to be on disk) is read whole and its CRC checked; the log ends with the last batch before the first that is torn,
 corrupt or out of place, and later segments are removed: their offsets would leave a gap. Nothing but CRC-checked
-batches is trusted there, least of all an index. Leader epochs that the batches show and the checkpoint does not are added; epochs
-that began behind the end are forgotten.
+batches is trusted there, least of all an index. Leader epochs that the batches show and the checkpoint does not are
+added; epochs that began behind the end are forgotten.
 
 The same walk rebuilds the producers' state. (Snapshots, which make it short for large logs, are a later issue.)
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dataplane.records.header import BatchHeader, CorruptBatchError, check_stored, split_batches
+from dataplane.records.header import HEADER_SIZE, BatchHeader, CorruptBatchError, check_stored, read_header
 from dataplane.storage.segment import LOG, Segment, note_of
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 DELETED = ".deleted"
 _CHUNK_BYTES = 2**20
+_LARGEST_BATCH = 2**27  # more than a request may carry: a larger length is damage
 _NAME_LENGTH = 20 + len(LOG)
 
 
@@ -81,34 +82,32 @@ def replay_producers(producers: Producers, segments: list[Segment]) -> None:
                 producers.update(header, header.base_offset)
 
 
-def read_batches(file: File, position: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Batches of a file, read in pieces; ends at the first that is not whole or has no possible length."""
-    want = _CHUNK_BYTES
+def read_batches(file: File, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """Batches from the beginning of a file, read in pieces; ends at the first that is not whole or has no size."""
+    position, want = 0, _CHUNK_BYTES
     while position < end:
         chunk = file.read(position, min(want, end - position))
-        try:
-            batches = split_batches(chunk)
-        except CorruptBatchError:
-            # What comes before the impossible length is still good: go on in steps of one batch.
-            batches = _before_the_damage(chunk)
-        yield from batches
-        used = sum(len(batch) for _, batch in batches)
-        position += used
-        if used == 0 and (len(chunk) < want or want > 2**31):
+        start = position
+        for header, batch in _split_until_damage(chunk):
+            yield header, batch
+            position += header.size
+        if position > start:
+            want = _CHUNK_BYTES
+        elif len(chunk) < want or want >= _LARGEST_BATCH:
             return
-        want = _CHUNK_BYTES if used else want * 8
+        else:
+            want *= 8
 
 
-def _before_the_damage(chunk: bytes) -> list[tuple[BatchHeader, memoryview]]:
-    good: list[tuple[BatchHeader, memoryview]] = []
-    position = 0
-    while True:
-        size = 12 + int.from_bytes(chunk[position + 8 : position + 12], "big", signed=True)
-        try:
-            good += split_batches(chunk[position : position + size])
-        except CorruptBatchError:
-            return good
-        position += size
+def _split_until_damage(chunk: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
+    view, position = memoryview(chunk), 0
+    while position + HEADER_SIZE <= len(view):
+        header = read_header(view, position)
+        after = position + header.size
+        if header.size < HEADER_SIZE or after > len(view):
+            return
+        yield header, view[position:after]
+        position = after
 
 
 def _scan(
@@ -133,7 +132,7 @@ def _plain_headers(segment: Segment) -> Iterator[BatchHeader]:
 
 
 def _checked_headers(file: File) -> Iterator[BatchHeader]:
-    for header, batch in read_batches(file, 0, file.size()):
+    for header, batch in read_batches(file, file.size()):
         try:
             check_stored(batch, header)
         except CorruptBatchError:

@@ -1,0 +1,139 @@
+"""One suite for the real door and the one in memory."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dataplane.storage.files import SystemFiles
+from tests.dataplane.storage.support import append, batch_of, open_log, records_in, stage
+from tests.support.memory_files import MemoryFiles
+
+
+@pytest.fixture(params=["system", "memory"])
+def door(request, tmp_path):
+    root = str(tmp_path / "root")
+    files = SystemFiles() if request.param == "system" else MemoryFiles()
+    files.make_directory(root)
+    return files, root
+
+
+def test_appending_reading_cutting(door):
+    files, root = door
+    file = files.open(f"{root}/a", create=True)
+    assert file.append([b"one", bytearray(b"two"), memoryview(b"three")]) == 11
+    assert (file.size(), file.read(0, 100), file.read(3, 3), file.read(99, 5)) == (11, b"onetwothree", b"two", b"")
+    file.truncate(4)
+    assert file.append([b"!"]) == 1
+    assert file.read(0, 100) == b"onet!"
+    file.sync()
+    assert files.open(f"{root}/a").read(0, 9) == b"onet!"
+
+
+def test_more_buffers_than_one_system_call_takes(door):
+    files, root = door
+    file = files.open(f"{root}/a", create=True)
+    parts = [b"%05d" % n for n in range(3000)]
+    assert file.append(parts) == 15_000
+    assert file.read(0, 20_000) == b"".join(parts)
+
+
+def test_a_closed_file_refuses_writes_and_ranges_stay_readable(door):
+    files, root = door
+    file = files.open(f"{root}/a", create=True)
+    file.append([b"data"])
+    file.close()
+    file.close()
+    with pytest.raises(OSError, match="closed"):
+        file.append([b"x"])
+    with pytest.raises(OSError, match="closed"):
+        file.truncate(0)
+    files.remove(f"{root}/a")
+    assert file.read(0, 4) == b"data"
+
+
+def test_small_files(door):
+    files, root = door
+    with pytest.raises(FileNotFoundError):
+        files.read_file(f"{root}/a")
+    with pytest.raises(FileNotFoundError):
+        files.open(f"{root}/a")
+    files.write_file(f"{root}/a", b"1")
+    files.write_file(f"{root}/a", b"22")
+    assert files.read_file(f"{root}/a") == b"22"
+    assert files.list(root) == ["a"]
+    with pytest.raises(FileNotFoundError):
+        files.write_file(f"{root}/none/a", b"")
+
+
+def test_directories(door):
+    files, root = door
+    assert files.list(f"{root}/none") == []
+    files.make_directory(f"{root}/b/c")
+    files.make_directory(f"{root}/b/c")
+    files.write_file(f"{root}/b/c/file", b"x")
+    files.write_file(f"{root}/a", b"x")
+    assert files.list(root) == ["a", "b"]
+    assert (files.exists(f"{root}/b"), files.exists(f"{root}/b/c/file"), files.exists(f"{root}/x")) == (
+        True,
+        True,
+        False,
+    )
+    files.rename(f"{root}/b", f"{root}/d")
+    assert files.read_file(f"{root}/d/c/file") == b"x"
+    with pytest.raises(FileNotFoundError):
+        files.rename(f"{root}/b", f"{root}/e")
+    files.remove(f"{root}/a")
+    files.remove(f"{root}/a")
+    files.remove_tree(f"{root}/d")
+    files.remove_tree(f"{root}/d")
+    assert files.list(root) == []
+
+
+def test_a_log_lives_on_it(door):
+    files, root = door
+    log = open_log(files, directory=root)
+    for n in range(20):
+        append(log, str(n))
+    log.truncate(15)
+    log.close()
+    log = open_log(files, directory=root, clean=True)
+    assert [value for _, value in records_in(log)] == [str(n).encode() for n in range(15)]
+
+
+def test_descriptors_go_with_the_last_reference(tmp_path):
+    def descriptors() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    before = descriptors()
+    log = open_log(SystemFiles(), directory=str(tmp_path))
+    append(log, "a")
+    found = log.read(0, 1000, 1, at_least_one=True)
+    log.close()
+    log = None
+    assert descriptors() == before + 1
+    assert os.pread(found.file.fileno(), found.size, found.position) == found.read()
+    found = None
+    assert descriptors() == before
+
+
+def test_writing_to_a_full_disk_says_so():
+    """/dev/full takes nothing."""
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full")
+    with pytest.raises(OSError, match="No space"):
+        SystemFiles().open("/dev/full").append([b"x"])
+
+
+def test_staged_memory_is_written_as_it_is(door):
+    files, root = door
+    log = open_log(files, directory=root)
+    frame = bytearray(b"head") + batch_of("in a frame") + b"tail"
+    from dataplane.records.batch import read_header
+
+    view = memoryview(frame)[4:-4]
+    log.stage(view, read_header(view), 9)
+    stage(log, batch_of("second"), 9)
+    log.commit()
+    assert [(h.base_offset, h.leader_epoch) for h, _ in log.batches(0, 2)] == [(0, 9), (1, 9)]
+    assert (frame[:4], frame[-4:]) == (b"head", b"tail")

@@ -1,0 +1,71 @@
+"""A follower's log is the leader's, byte for byte, or an error."""
+
+import pytest
+
+from dataplane.protocol.errors import ErrorCode
+from dataplane.records.batch import read_header
+from dataplane.storage.log import CorruptBatchError, LogConfig
+from dataplane.storage.producers import Duplicate
+from tests.dataplane.storage.support import append, batch_of, copy_of, new_files, open_log, records_in
+
+
+def leader():
+    log = open_log(new_files())
+    append(log, "a", "b", epoch=1)
+    append(log, "c", epoch=1, producer_id=9, producer_epoch=0, base_sequence=0)
+    append(log, "d", epoch=4)
+    return log
+
+
+def test_a_copy_has_the_same_bytes_epochs_and_producers():
+    source, copy = leader(), open_log(new_files(), config=LogConfig(segment_bytes=150))
+    copy.stage_replica(memoryview(copy_of(source)))
+    assert copy.end_offset == 0
+    copy.commit()
+    assert copy_of(copy) == copy_of(source)
+    assert copy.epochs.entries() == source.epochs.entries() == [(1, 0), (4, 3)]
+    again = read_header(batch_of("c", producer_id=9, producer_epoch=0, base_sequence=0))
+    assert copy.producers.check(again) == source.producers.check(again) == Duplicate(2)
+
+
+def test_a_partial_batch_at_the_end_waits_for_the_next_fetch():
+    source, copy = leader(), open_log(new_files())
+    data = copy_of(source)
+    copy.stage_replica(memoryview(data[:-1]))
+    copy.commit()
+    assert copy.end_offset == 3
+    assert records_in(copy) == records_in(source)[:3]
+
+
+@pytest.mark.parametrize("skip", [1, 2])
+def test_a_gap_is_refused(skip):
+    source, copy = leader(), open_log(new_files())
+    batches = [batch for _, batch in source.batches(0, source.end_offset)]
+    with pytest.raises(CorruptBatchError):
+        copy.stage_replica(memoryview(b"".join(batches[: skip - 1] + batches[skip:])))
+    copy.commit()
+    assert (copy.end_offset, copy.staged_end) == (0, 0)
+
+
+def test_batches_it_has_already_are_refused():
+    source, copy = leader(), open_log(new_files())
+    data = copy_of(source)
+    copy.stage_replica(memoryview(data))
+    copy.commit()
+    with pytest.raises(CorruptBatchError):
+        copy.stage_replica(memoryview(data))
+
+
+def test_a_damaged_batch_is_refused_with_all_that_came_with_it():
+    source = leader()
+    data = copy_of(source)
+    for at in (20, len(data) - 1):
+        copy = open_log(new_files())
+        bad = bytearray(data)
+        bad[at] ^= 1
+        with pytest.raises(CorruptBatchError) as caught:
+            copy.stage_replica(memoryview(bad))
+        assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+        assert copy.staged_end == 0
+        assert copy.epochs.latest() == -1
+        assert len(copy.producers) == 0

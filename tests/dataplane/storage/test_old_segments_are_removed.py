@@ -1,0 +1,106 @@
+"""Retention by time and size, and moving the start: whole segments, oldest first, readers undisturbed."""
+
+import pytest
+
+from dataplane.storage.log import LogConfig, OffsetOutOfRangeError
+from tests.dataplane.storage.support import DIRECTORY, append, new_files, open_log, records_in
+from tests.support.memory_files import ImmediateBackground
+
+
+def filled(background=None, **config):
+    """Five segments of two records each; record n is of second n."""
+    files = new_files()
+    log = open_log(files, background, config=LogConfig(segment_bytes=200, **config))
+    for n in range(10):
+        append(log, "x" * 30, now_ms=1_000 * n, epoch=n // 4)
+    assert [segment.base_offset for segment in log._segments] == [0, 2, 4, 6, 8]
+    return files, log
+
+
+def log_files(files) -> list[int]:
+    return [int(name[:-4]) for name in files.list(DIRECTORY) if name.endswith(".log")]
+
+
+def test_by_time():
+    files, log = filled(retention_ms=5_000)
+    size = log.size_bytes
+    freed = log.apply_retention(now_ms=9_000, high_watermark=10)
+    assert log.start_offset == 4  # record 3 is six seconds old, record 5 only four
+    assert freed == size - log.size_bytes == size * 2 // 5
+    assert log_files(files) == [4, 6, 8]
+    assert [offset for offset, _ in records_in(log)] == list(range(4, 10))
+    with pytest.raises(OffsetOutOfRangeError):
+        log.read(3, 1000, 10, at_least_one=True)
+    assert log.apply_retention(now_ms=9_000, high_watermark=10) == 0
+
+
+def test_by_size():
+    files, log = filled(retention_ms=-1, retention_bytes=1)
+    one = log.size_bytes // 5
+    log.config = LogConfig(segment_bytes=200, retention_ms=-1, retention_bytes=3 * one)
+    assert log.apply_retention(now_ms=0, high_watermark=10) == 2 * one
+    assert log.start_offset == 4
+    log.config = LogConfig(segment_bytes=200, retention_ms=-1, retention_bytes=3 * one - 1)
+    assert log.apply_retention(now_ms=0, high_watermark=10) == 0
+    log.config = LogConfig(segment_bytes=200, retention_ms=-1, retention_bytes=0)
+    assert log.apply_retention(now_ms=0, high_watermark=10) == 2 * one
+    assert log_files(files) == [8]
+
+
+def test_nothing_above_the_high_watermark_goes():
+    files, log = filled(retention_ms=0)
+    log.apply_retention(now_ms=10**9, high_watermark=5)
+    assert log.start_offset == 4
+    assert log_files(files) == [4, 6, 8]
+
+
+def test_for_ever_is_for_ever():
+    _, log = filled(retention_ms=-1)
+    assert log.apply_retention(now_ms=10**15, high_watermark=10) == 0
+    assert log.start_offset == 0
+
+
+def test_a_silent_topic_becomes_empty_and_goes_on_where_it_was():
+    files, log = filled(retention_ms=5_000)
+    log.apply_retention(now_ms=10**9, high_watermark=10)
+    assert (log.start_offset, log.end_offset, log.size_bytes) == (10, 10, 0)
+    assert log_files(files) == [10]
+    assert log.apply_retention(now_ms=10**9, high_watermark=10) == 0
+    assert append(log, "next") == 10
+    log.close()
+    reopened = open_log(files, clean=True)
+    assert (reopened.start_offset, reopened.end_offset) == (10, 11)
+
+
+def test_epochs_follow_the_start():
+    _, log = filled(retention_ms=5_000)
+    assert log.epochs.entries() == [(0, 0), (1, 4), (2, 8)]
+    log.set_start_offset(6)
+    assert log.epochs.entries() == [(1, 6), (2, 8)]
+
+
+def test_a_start_within_a_segment_keeps_the_segment_and_hides_its_beginning():
+    files, log = filled()
+    log.set_start_offset(5)
+    assert log_files(files) == [4, 6, 8]
+    assert log.start_offset == 5
+    with pytest.raises(OffsetOutOfRangeError):
+        log.read(4, 1000, 10, at_least_one=True)
+    log.set_start_offset(3)
+    assert log.start_offset == 5, "it never goes back"
+    log.set_start_offset(99)
+    assert log.start_offset == 10, "nor beyond the end"
+
+
+def test_a_range_being_sent_outlives_its_segment_and_a_restart_does_not_find_it_again():
+    background = ImmediateBackground()
+    files, log = filled(background)
+    sending = log.read(0, 10_000, 10, at_least_one=True)
+    before = sending.read()
+    background.held = True
+    log.set_start_offset(6)
+    assert log_files(files) == [6, 8]
+    assert len([name for name in files.list(DIRECTORY) if name.endswith(".deleted")]) == 3
+    assert open_log(files).start_offset == 6
+    background.release()
+    assert sending.read() == before

@@ -1,0 +1,137 @@
+"""Idempotent producers: what is accepted, what is a retry, what is refused."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataplane.protocol.errors import ErrorCode
+from dataplane.records.batch import read_header
+from dataplane.records.control import Marker, build_marker
+from dataplane.storage.producers import Duplicate, Producers
+from tests.dataplane.storage.support import append, batch_of, new_files, open_log, stage
+
+OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+TOP = 2**31 - 1
+
+
+def header(sequence: int, count: int = 1, *, epoch: int = 0, producer: int = 1, **options):
+    batch = batch_of(*["v"] * count, producer_id=producer, producer_epoch=epoch, base_sequence=sequence, **options)
+    return read_header(batch)
+
+
+def written(*batches) -> Producers:
+    producers = Producers()
+    offset = 0
+    for batch in batches:
+        assert producers.check(batch) is None
+        producers.update(batch, offset)
+        offset += batch.count
+    return producers
+
+
+def test_the_next_sequence_is_accepted_and_a_gap_is_not():
+    producers = written(header(0, 3))
+    assert producers.check(header(3)) is None
+    assert producers.check(header(4)) == OUT_OF_ORDER
+    assert producers.check(header(1)) == OUT_OF_ORDER
+
+
+def test_each_of_the_last_five_is_a_duplicate_and_an_older_one_is_out_of_order():
+    producers = written(*(header(2 * n, 2) for n in range(7)))
+    assert [producers.check(header(2 * n, 2)) for n in range(7)] == [
+        OUT_OF_ORDER,
+        OUT_OF_ORDER,
+        *(Duplicate(2 * n) for n in range(2, 7)),
+    ]
+
+
+def test_a_retry_of_another_size_is_no_duplicate():
+    producers = written(header(0, 2), header(2, 2))
+    assert producers.check(header(2, 1)) == OUT_OF_ORDER
+    assert producers.check(header(0, 4)) == OUT_OF_ORDER
+
+
+@pytest.mark.parametrize(("first", "count", "following"), [(TOP - 1, 2, 0), (TOP, 1, 0), (TOP - 1, 4, 2), (TOP, 2, 1)])
+def test_sequences_wrap(first, count, following):
+    producers = written(header(first, count))
+    assert producers.check(header(following)) is None
+    assert producers.check(header(following + 1)) == OUT_OF_ORDER
+    assert producers.check(header(first, count)) == Duplicate(0)
+
+
+def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_zero():
+    producers = written(header(0, epoch=3), header(1, epoch=3))
+    assert producers.check(header(2, epoch=2)) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert producers.check(header(2, epoch=4)) == OUT_OF_ORDER
+    assert producers.check(header(0, epoch=4)) is None
+    producers.update(header(0, epoch=4), 2)
+    assert producers.check(header(0, epoch=4)) == Duplicate(2)
+    assert producers.check(header(2, epoch=3)) == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_producers_do_not_see_each_other():
+    producers = written(header(0), header(5, producer=2))
+    assert producers.check(header(1)) is None
+    assert producers.check(header(6, producer=2)) is None
+    assert producers.check(header(6)) == OUT_OF_ORDER
+
+
+def test_an_unknown_producer_may_begin_anywhere():
+    assert Producers().check(header(1234)) is None
+
+
+def test_without_a_producer_id_nothing_is_checked():
+    producers = written(header(0))
+    assert producers.check(read_header(batch_of("v"))) is None
+
+
+def test_a_marker_can_raise_the_epoch():
+    producers = written(header(0, producer=5))
+    marker = build_marker(Marker.ABORT, producer_id=5, producer_epoch=1, coordinator_epoch=0, now_ms=1)
+    producers.update(read_header(marker), 1)
+    assert producers.check(header(1, producer=5)) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert producers.check(header(1, producer=5, epoch=1)) == OUT_OF_ORDER
+    assert producers.check(header(0, producer=5, epoch=1)) is None
+
+
+def test_silent_producers_expire():
+    producers = written(header(0, now_ms=1_000), header(0, producer=2, now_ms=9_000))
+    producers.expire(11_000, 5_000)
+    assert len(producers) == 1
+    assert producers.check(header(7)) is None
+    assert producers.check(header(7, producer=2)) == OUT_OF_ORDER
+
+
+def test_a_batch_staged_in_this_turn_is_seen():
+    log = open_log(new_files())
+    first = batch_of("a", producer_id=1, producer_epoch=0, base_sequence=0)
+    stage(log, first)
+    assert log.producers.check(header(0)) == Duplicate(0)
+    assert log.producers.check(header(1)) is None
+    assert log.end_offset == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=20),
+    st.integers(0, 20),
+    st.booleans(),
+)
+def test_a_reopened_or_cut_log_knows_what_one_that_was_never_longer_knows(batches, kept, reopen):
+    """State after a restart or truncation equals the state of a log that only ever had the batches left."""
+    files, sequences = new_files(), {}
+    log, short = open_log(files), open_log(new_files())
+    headers = []
+    for n, (producer, count) in enumerate(batches):
+        options = {"producer_id": producer, "producer_epoch": 0, "base_sequence": sequences.get(producer, 0)}
+        sequences[producer] = options["base_sequence"] + count
+        append(log, *["v"] * count, **options)
+        headers.append(header(options["base_sequence"], count, producer=producer))
+        if n < kept:
+            append(short, *["v"] * count, **options)
+    log.truncate(short.end_offset)
+    if reopen:
+        log.close()
+        log = open_log(files, clean=True)
+    later = [header(sequence, producer=producer) for producer, sequence in sequences.items()]
+    assert [log.producers.check(h) for h in headers + later] == [short.producers.check(h) for h in headers + later]

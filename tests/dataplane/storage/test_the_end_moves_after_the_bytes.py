@@ -1,0 +1,130 @@
+"""The invariant that keeps consumers and followers safe: what is below `end_offset` is in the file."""
+
+import errno
+
+import pytest
+
+from dataplane.protocol.errors import ErrorCode
+from dataplane.storage.log import LogConfig, LogFailedError
+from tests.dataplane.storage.support import DIRECTORY, append, batch_of, new_files, open_log, records_in, stage
+
+LOG = f"{DIRECTORY}/{0:020d}.log"
+
+
+def test_nothing_is_readable_before_the_commit():
+    log = open_log(new_files())
+    assert stage(log, batch_of("a", "b")) == 0
+    assert stage(log, batch_of("c")) == 2
+    assert (log.end_offset, log.staged_end, log.size_bytes) == (0, 3, 0)
+    assert log.read(0, 1000, 3, at_least_one=True) is None
+    log.commit()
+    assert (log.end_offset, log.staged_end) == (3, 3)
+    assert records_in(log) == [(0, b"a"), (1, b"b"), (2, b"c")]
+
+
+def test_while_the_file_is_written_the_end_has_not_moved():
+    files = new_files()
+    log = open_log(files, config=LogConfig(segment_bytes=200))
+    seen = []
+
+    def watch(operation, path):
+        if operation == "append":
+            in_file = sum(len(files.content(segment.path + ".log")) for segment in log._segments)
+            seen.append((log.end_offset, log.size_bytes == in_file))
+
+    files.fault = watch
+    for _ in range(6):
+        stage(log, batch_of("x" * 30))
+    log.commit()
+    assert [in_step for _, in_step in seen] == [True] * len(seen)
+    assert [end for end, _ in seen] == [0, 2, 4]  # two batches fill a segment
+    assert log.end_offset == 6
+
+
+def test_one_turn_is_one_write():
+    files = new_files()
+    log = open_log(files)
+    appends = []
+    files.fault = lambda operation, path: appends.append(path) if operation == "append" else None
+    for n in range(50):
+        stage(log, batch_of(str(n)))
+    log.commit()
+    assert appends == [LOG]
+    log.commit()
+    assert appends == [LOG]
+
+
+def test_a_full_disk_fails_the_log_and_drops_what_was_staged():
+    files = new_files()
+    log = open_log(files)
+    append(log, "kept")
+    files.capacity = files.used() + 100
+    stage(log, batch_of("lost" * 50))
+    with pytest.raises(LogFailedError) as caught:
+        log.commit()
+    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert log.failed
+    assert (log.end_offset, log.staged_end) == (1, 1)
+    assert records_in(log) == [(0, b"kept")]
+    files.capacity = None
+    stage(log, batch_of("refused"))
+    with pytest.raises(LogFailedError):
+        log.commit()
+    assert log.end_offset == 1
+    recovered = open_log(files)
+    assert recovered.bytes_cut == 100
+    append(recovered, "again")
+    assert records_in(recovered) == [(0, b"kept"), (1, b"again")]
+
+
+@pytest.mark.parametrize("failing", ["open", "append"])
+def test_a_failure_in_the_middle_of_a_roll_keeps_what_was_written(failing):
+    files = new_files()
+    log = open_log(files, config=LogConfig(segment_bytes=200))
+
+    def fault(operation, path):
+        if operation == failing and path != LOG:
+            raise OSError(errno.EIO, "the disk is gone", path)
+
+    files.fault = fault
+    for _ in range(5):
+        stage(log, batch_of("x" * 30))
+    with pytest.raises(LogFailedError):
+        log.commit()
+    files.fault = None
+    assert log.end_offset == 2
+    assert [offset for offset, _ in records_in(log)] == [0, 1]
+    assert open_log(files).end_offset == 2
+
+
+def test_a_failed_sync_in_the_background_fails_the_log():
+    files = new_files()
+    log = open_log(files, config=LogConfig(segment_bytes=200))
+
+    def fault(operation, path):
+        if operation == "sync":
+            raise OSError(errno.EIO, "the disk is gone", path)
+
+    files.fault = fault
+    for _ in range(3):
+        append(log, "x" * 30)
+    assert log.failed
+    assert log.recovery_point == 0
+
+
+def test_an_epoch_is_on_disk_before_its_first_batch():
+    files = new_files()
+    log = open_log(files)
+    order = []
+    files.fault = lambda operation, path: order.append((operation, path.rpartition("/")[2]))
+    append(log, "a", epoch=7)
+    assert order == [("write_file", "leader-epoch-checkpoint"), ("append", f"{0:020d}.log")]
+
+
+def test_a_batch_larger_than_a_segment_gets_one_of_its_own():
+    log = open_log(new_files(), config=LogConfig(segment_bytes=200))
+    for value in ("a", "b" * 500, "c"):
+        append(log, value)
+    assert [segment.base_offset for segment in log._segments] == [0, 1, 2]
+    assert [value for _, value in records_in(log)] == [b"a", b"b" * 500, b"c"]

@@ -1,0 +1,181 @@
+"""Look-ups by time, the index files' format, and that cost does not grow with the log."""
+
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataplane.records import compression
+from dataplane.records.batch import Record, build_batch
+from dataplane.storage.index import SparseIndex
+from dataplane.storage.log import LogConfig
+from tests.dataplane.storage.support import DIRECTORY, append, batch_of, new_files, open_log, records_in, stage
+
+SMALL = LogConfig(segment_bytes=600, index_interval_bytes=100)
+
+
+def log_with(times: list[list[int]], codec: int = 0):
+    log = open_log(new_files(), config=SMALL)
+    for epoch, batch in enumerate(times):
+        stage(log, build_batch([Record(None, b"v", (), time) for time in batch], now_ms=0, codec=codec), epoch)
+    log.commit()
+    return log
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=4), min_size=1, max_size=25),
+    st.integers(0, 52),
+    st.integers(0, 60),
+    st.integers(0, 10),
+)
+def test_the_first_record_not_older(batches, wanted, bound, start):
+    log = log_with(batches)
+    log.set_start_offset(start)
+    epochs = [epoch for epoch, batch in enumerate(batches) for _ in batch]
+    flat = list(enumerate(time for batch in batches for time in batch))
+    found = next(((o, t, epochs[o]) for o, t in flat if t >= wanted and o >= log.start_offset), None)
+    assert log.offset_for_timestamp(wanted, bound) == (found if found and found[0] < bound else None)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=4), min_size=1, max_size=25))
+def test_the_youngest_record(batches):
+    log = log_with(batches)
+    flat = [time for batch in batches for time in batch]
+    offset, time, _ = log.latest_timestamp()
+    assert (offset, time) == (flat.index(max(flat)), max(flat))
+    assert log.latest_timestamp(offset) is None
+    assert log.latest_timestamp(offset + 1) is not None
+
+
+def test_compressed_batches_are_looked_into():
+    log = log_with([[10, 20, 30], [40, 50]], codec=compression.GZIP)
+    assert log.offset_for_timestamp(25, 99) == (2, 30, 0)
+    assert log.offset_for_timestamp(41, 99) == (4, 50, 1)
+
+
+def test_an_empty_log_has_no_times():
+    log = open_log(new_files())
+    assert log.offset_for_timestamp(0, 99) is None
+    assert log.latest_timestamp() is None
+
+
+def test_a_batch_that_cannot_be_read_is_answered_by_its_header():
+    log = open_log(new_files())
+    batch = batch_of("v" * 50, now_ms=77)
+    batch[70:] = bytes(len(batch) - 70)
+    stage(log, batch, 3)
+    log.commit()
+    assert log.offset_for_timestamp(5, 99) == (0, 77, 3)
+
+
+def test_index_files_are_kafkas():
+    files = new_files()
+    log = open_log(files, config=SMALL)
+    for n in range(8):
+        append(log, "x" * 20, now_ms=1_000 + n)
+    size = log.size_bytes // 8
+    log.close()
+    offsets = files.read_file(f"{DIRECTORY}/{6:020d}.index")
+    first = files.read_file(f"{DIRECTORY}/{0:020d}.index")
+    assert list(struct.iter_unpack(">ii", first)) == [(n, n * size) for n in (2, 4)]
+    assert list(struct.iter_unpack(">qi", files.read_file(f"{DIRECTORY}/{0:020d}.timeindex"))) == [
+        (1_002, 2),
+        (1_004, 4),
+        (1_005, 5),
+    ]
+    assert offsets == b""
+    assert list(struct.iter_unpack(">qi", files.read_file(f"{DIRECTORY}/{6:020d}.timeindex"))) == [(1_007, 1)]
+
+
+columns = st.lists(st.integers(0, 2**31 - 1), unique=True, max_size=20).map(sorted)
+
+
+@settings(max_examples=100, deadline=None)
+@given(columns, st.data())
+def test_an_index_comes_back_from_its_files(offsets, data):
+    index = SparseIndex()
+    size = st.lists(st.integers(1, 2**31 - 2), unique=True, min_size=len(offsets), max_size=len(offsets)).map(sorted)
+    for offset, position in zip(offsets, data.draw(size), strict=True):
+        index.add(offset, position)
+    times = data.draw(st.lists(st.integers(0, 2**62), unique=True, max_size=20).map(sorted))
+    for n, time in enumerate(times):
+        index.add_time(time, n)
+    back = SparseIndex.unpack(*index.pack(), 2**31 - 1)
+    assert back is not None
+    assert (back.offsets, back.positions) == (index.offsets, index.positions)
+    assert (back.timestamps, back.time_offsets) == (index.timestamps, index.time_offsets)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "times"),
+    [
+        (b"1234567", b""),
+        (b"", b"1234567"),
+        (struct.pack(">iiii", 5, 10, 5, 20), b""),
+        (struct.pack(">iiii", 5, 10, 6, 10), b""),
+        (struct.pack(">ii", 5, 1000), b""),
+        (struct.pack(">ii", -5, 10), b""),
+        (b"", struct.pack(">qiqi", 9, 1, 9, 2)),
+        (b"", struct.pack(">qiqi", 9, 2, 10, 1)),
+    ],
+)
+def test_files_that_cannot_be_an_index_are_refused(offsets, times):
+    assert SparseIndex.unpack(offsets, times, 1000) is None
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "of another log"])
+def test_a_wrong_index_is_built_again(damage):
+    files = new_files()
+    log = open_log(files, config=LogConfig(segment_bytes=5_000, index_interval_bytes=100))
+    for n in range(100):
+        append(log, "x" * 20, now_ms=n)
+    log.close()
+    path = f"{DIRECTORY}/{0:020d}.index"
+    entries = list(struct.iter_unpack(">ii", files.read_file(path)))
+    assert len(entries) > 20
+    if damage == "missing":
+        files.remove(path)
+    elif damage == "empty":
+        files.write_file(path, b"")
+    else:
+        shifted = [(offset, position + (3 if n < 20 else 0)) for n, (offset, position) in enumerate(entries)]
+        files.write_file(path, b"".join(struct.pack(">ii", *entry) for entry in shifted))
+    log = open_log(files, clean=True)
+    for offset in range(100):
+        assert records_in(log, offset, offset + 1)[0][0] == offset
+
+
+def reads_needed(batches: int) -> dict[str, int]:
+    files = new_files()
+    log = open_log(files, config=LogConfig(index_interval_bytes=4096))
+    for _ in range(batches):
+        stage(log, batch_of("x" * 100))
+    log.commit()
+    count = 0
+
+    def counted(operation, path):
+        nonlocal count
+        count += 1
+
+    files.fault = counted
+    costs = {}
+    for name, offset in (("tail", batches - 1), ("middle", batches // 2), ("start", 0)):
+        count = 0
+        assert log.read(offset, 2**20, batches, at_least_one=True) is not None
+        costs[name] = count
+    count = 0
+    append(log, "one more")
+    costs["append"] = count
+    return costs
+
+
+def test_cost_does_not_grow_with_the_log():
+    small, large = reads_needed(600), reads_needed(12_000)
+    assert large["tail"] == 0, "no system call at the tail"
+    assert large["append"] == 1
+    assert large["middle"] <= 3
+    assert large["start"] <= 3
+    assert all(large[name] <= small[name] + 1 for name in large)
