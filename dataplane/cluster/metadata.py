@@ -21,6 +21,7 @@ from dataplane.protocol.messages.control import (
     UpdateMetadataRequest,
 )
 from dataplane.protocol.schema import NO_UUID
+from dataplane.tasks import Future
 
 __all__ = ["FULL_UPDATE", "INCREMENTAL_UPDATE", "BrokerAddress", "Metadata", "PartitionMetadata"]
 
@@ -55,6 +56,11 @@ class Metadata:
         self._partitions: dict[str, dict[int, PartitionMetadata]] = {}
         self._ids: dict[str, UUID] = {}
         self._names: dict[UUID, str] = {}
+        self._known: Future[None] = Future()
+
+    def known(self) -> Future[None]:
+        """Resolved once a controller has told anything at all. Before that there is nothing true to answer."""
+        return self._known
 
     def alive(self) -> list[int]:
         """Ids of the live brokers, sorted."""
@@ -102,6 +108,7 @@ class Metadata:
             self._partitions, self._ids, self._names = {}, {}, {}
         for topic in request.topic_states:
             self._apply_topic(topic.topic_name, topic.topic_id, topic.partition_states)
+        self._known.resolve(None)
         return ErrorCode.NONE
 
     def _apply_topic(self, name: str, topic_id: UUID, states: tuple[UpdateMetadataPartitionState, ...]) -> None:

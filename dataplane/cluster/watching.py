@@ -7,6 +7,7 @@ when several changes fall into one reading, or when the session was lost in betw
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from dataplane.doors import Loop, NoNodeError, ZooKeeper, ZooKeeperError
 from dataplane.tasks import Future, Task
@@ -19,6 +20,14 @@ def sleep(loop: Loop, seconds: float) -> Future[None]:
     future: Future[None] = Future()
     loop.call_later(seconds, lambda: future.resolve(None))
     return future
+
+
+async def either(wanted: Future[Any], deadline: Future[None]) -> bool:
+    """Wait for the first of the two; whether it was the wanted one."""
+    first: Future[bool] = Future()
+    wanted.then(lambda _: first.resolve(True))
+    deadline.then(lambda _: first.resolve(False))
+    return await first
 
 
 class ChildrenWatch:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from uuid import UUID
 
 from dataplane.cluster.paths import CONTROLLER, CONTROLLER_EPOCH, BrokerAddress, controller_json
-from dataplane.cluster.watching import RETRY_S, sleep
+from dataplane.cluster.watching import RETRY_S, either, sleep
 from dataplane.controller.channel import Call
 from dataplane.controller.creation import NewTopic, TopicOutcome
 from dataplane.controller.events import TermEndedError
@@ -97,7 +97,7 @@ class Controller:
             outcomes = await reign.create_topics(topics, validate_only=validate_only)
         except TermEndedError:
             return [TopicOutcome(topic.name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for topic in topics]
-        done = await _either(reign.settled(), deadline)
+        done = await either(reign.settled(), deadline)
         return [_timed_out(outcome, done=done or validate_only) for outcome in outcomes]
 
     async def delete_topics(self, names: Sequence[str], timeout_s: float = 30.0) -> list[TopicOutcome]:
@@ -113,7 +113,7 @@ class Controller:
         answers = []
         for outcome in outcomes:
             waits = outcome.error is ErrorCode.NONE
-            done = not waits or await _either(reign.deleted(outcome.name), deadline)
+            done = not waits or await either(reign.deleted(outcome.name), deadline)
             answers.append(_timed_out(outcome, done=done))
         return answers
 
@@ -217,11 +217,3 @@ def _timed_out(outcome: TopicOutcome, *, done: bool) -> TopicOutcome:
     if done or outcome.error is not ErrorCode.NONE:
         return outcome
     return TopicOutcome(outcome.name, ErrorCode.REQUEST_TIMED_OUT, "not every broker has heard of it in time")
-
-
-async def _either(wanted: Future[None], deadline: Future[None]) -> bool:
-    """Wait for either; whether the wanted one is done."""
-    first: Future[bool] = Future()
-    wanted.then(lambda _: first.resolve(True))
-    deadline.then(lambda _: first.resolve(False))
-    return await first

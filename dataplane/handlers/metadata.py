@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from dataplane.handlers.context import RequestContext
+from dataplane.cluster.watching import either, sleep
+from dataplane.handlers.context import Reply, RequestContext
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import (
     MetadataRequest,
@@ -17,8 +18,24 @@ from dataplane.protocol.messages.discovery import (
 from dataplane.protocol.schema import NO_UUID
 from quota.contracts.namespace import split_physical, topic_name_problem
 
+_PATIENCE_S = 10.0
 
-def handle_metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
+
+def handle_metadata(ctx: RequestContext, request: MetadataRequest) -> Reply:
+    """At once, except on a broker that has just started and knows nothing.
+
+    An answer without brokers, controller and topics would be taken for the truth: librdkafka's admin client does not
+    ask again for a controller, and a producer gives up a topic that is "unknown".
+    """
+    return _answer(ctx, request) if ctx.broker.metadata.known().done else _when_known(ctx, request)
+
+
+async def _when_known(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
+    await either(ctx.broker.metadata.known(), sleep(ctx.broker.doors.loop, _PATIENCE_S))
+    return _answer(ctx, request)
+
+
+def _answer(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
     """All topics for null (and, in version 0, for an empty list); otherwise the ones asked for, in their order."""
     if request.topics is None or (ctx.version == 0 and not request.topics):
         topics = [_describe(ctx, name) for name in _visible(ctx)]

@@ -34,4 +34,6 @@ class LogConfig:
         """As the topic's own configuration says (`segment.bytes` and so on); other keys are ignored."""
         known = {field.name.replace("_", "."): field.name for field in fields(self)}
         changes = {known[name]: int(value) for name, value in topic_config.items() if name in known}
+        if "delete" not in topic_config.get("cleanup.policy", "delete"):
+            changes |= {"retention_ms": -1, "retention_bytes": -1}  # compacted only: age and size delete nothing
         return replace(self, **changes)

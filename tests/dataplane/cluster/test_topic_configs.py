@@ -19,6 +19,7 @@ from dataplane.cluster.topic_settings import TOPIC_SETTINGS, checked_overrides
 from dataplane.config import Settings
 from dataplane.doors import Create, Delete, Doors, Operation, SetData
 from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.storage.config import LogConfig
 from dataplane.tasks import Task
 from tests.simulation.virtual_time import VirtualTime
 from tests.simulation.zookeeper import ZooKeeperServer
@@ -93,6 +94,13 @@ def test_a_gap_in_the_notifications_makes_it_read_everything() -> None:
     world.zookeeper.resume()
     world.time.run(2)
     assert (world.configs.get("a"), world.configs.get("b")) == ({"retention.ms": "12"}, {"retention.ms": "12"})
+
+
+def test_a_topic_that_is_only_compacted_loses_nothing_by_age_or_size() -> None:
+    defaults = LogConfig.from_settings(Settings())
+    compacted = defaults.with_topic({"cleanup.policy": "compact", "retention.ms": "5"})
+    both = defaults.with_topic({"cleanup.policy": "compact,delete", "retention.ms": "5"})
+    assert (compacted.retention_ms, compacted.retention_bytes, both.retention_ms) == (-1, -1, 5)
 
 
 @pytest.mark.parametrize(
