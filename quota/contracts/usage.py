@@ -1,0 +1,71 @@
+"""What a broker writes to the topic ``__usage``: cumulative counters, from which hourly usage and every bill is computed.
+
+Key and value are JSON, version 1; the key is the identity of the row, so that compaction keeps the newest::
+
+    key    {"boot": "5f0c…", "hour": "2026-11-21T09:00:00Z", "instance": "ins-k3v9x2qa", "topic": "orders"}
+    value  {"version": 1, "broker": 2, "boot": …, "hour": …, "instance": …, "topic": …,
+            "produced_bytes": 81234567, "consumed_bytes": 1234, "stored_byte_seconds": 99887766}
+
+Counters are cumulative **since the broker's boot** (a random id per start), over all hours: the usage of an hour is the
+largest value of its key minus the largest of the same (boot, instance, topic) in any earlier hour. Taking the largest
+makes repeated, late and reordered records harmless. `topic` is the tenant's name.
+
+`produced_bytes` and `consumed_bytes` are record bytes: the sum of 12 + batchLength of record batches; produced when the
+high watermark passes them on the leader (a duplicate of an idempotent producer never counts), consumed when they have
+left by the socket. `stored_byte_seconds` integrates the bytes of every replica on the broker over time.
+
+Emitted every 10 s where a byte counter has changed, every 10 minutes where only storage has, and at each hour's edge
+(under the hour that ends).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from quota.contracts.instance import ContractError
+
+VERSION = 1
+USAGE_TOPIC = "__usage"
+_KEY_MEMBERS = ("boot", "hour", "instance", "topic")
+COUNTERS = ("produced_bytes", "consumed_bytes", "stored_byte_seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRecord:
+    """One row of counters."""
+
+    broker: int
+    boot: str
+    hour: str  # the UTC hour's beginning, "2026-11-21T09:00:00Z"
+    instance: str
+    topic: str  # as the tenant calls it
+    produced_bytes: int
+    consumed_bytes: int
+    stored_byte_seconds: int
+
+    def key(self) -> bytes:
+        """The record's key."""
+        return _json({name: getattr(self, name) for name in _KEY_MEMBERS})
+
+    def value(self) -> bytes:
+        """The record's value."""
+        return _json({"version": VERSION, **{name: getattr(self, name) for name in self.__slots__}})
+
+    @classmethod
+    def from_value(cls, data: bytes) -> UsageRecord:
+        """Parse a value. Raises ContractError."""
+        try:
+            document = json.loads(data)
+            if document["version"] > VERSION:
+                raise ContractError(f"usage record: version {document['version']} is newer than {VERSION}")
+            return cls(**{name: document[name] for name in cls.__slots__})
+        except ContractError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ContractError(f"usage record: {type(error).__name__}: {error}") from error
+
+
+def _json(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
