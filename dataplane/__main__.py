@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import random
 import signal
@@ -32,6 +33,8 @@ def main(arguments: list[str]) -> int:
     except ConfigError as error:
         print(f"broker: {error}", file=sys.stderr)
         return 1
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("kazoo").setLevel(logging.WARNING)
     loop = EpollLoop(SystemClock(), config.settings.tcp_congestion_control)
     zookeeper = KazooZooKeeper(loop, config.zookeeper, config.session_timeout_ms / 1000, config.chroot)
     background = ThreadBackground(loop)

@@ -80,6 +80,7 @@ class Broker:
             self._offsets_partitions,
         )
         self.replicas.on_leadership(self.groups.on_leadership)
+        self.metadata.on_deleted(self.groups.partitions_deleted)
         self.agent = Agent(
             broker=config.id, boot=boot, now=clock.monotonic(), period_ms=config.settings.quota_report_period_ms
         )

@@ -10,6 +10,7 @@ controller sends (LeaderAndIsr and StopReplica raise it through `saw_controller`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -57,6 +58,11 @@ class Metadata:
         self._ids: dict[str, UUID] = {}
         self._names: dict[UUID, str] = {}
         self._known: Future[None] = Future()
+        self._deletion_listeners: list[Callable[[list[tuple[str, int]]], None]] = []
+
+    def on_deleted(self, callback: Callable[[list[tuple[str, int]]], None]) -> None:
+        """Called with the (topic, partition) pairs that an update has made disappear."""
+        self._deletion_listeners.append(callback)
 
     def known(self) -> Future[None]:
         """Resolved once a controller has told anything at all. Before that there is nothing true to answer."""
@@ -105,11 +111,24 @@ class Metadata:
         self.version += 1
         self.brokers = {broker.id: _address(broker) for broker in sorted(request.live_brokers, key=lambda b: b.id)}
         if request.type == FULL_UPDATE:
+            touched, before = list(self._partitions), self._partitions
             self._partitions, self._ids, self._names = {}, {}, {}
+        else:
+            touched = [topic.topic_name for topic in request.topic_states]
+            before = {topic: self._partitions[topic] for topic in touched if topic in self._partitions}
         for topic in request.topic_states:
             self._apply_topic(topic.topic_name, topic.topic_id, topic.partition_states)
         self._known.resolve(None)
+        self._tell_deletions(touched, before)
         return ErrorCode.NONE
+
+    def _tell_deletions(self, topics: list[str], before: dict[str, dict[int, PartitionMetadata]]) -> None:
+        deleted = [
+            (topic, index) for topic in topics for index in before.get(topic, {}) if self.partition(topic, index) is None
+        ]
+        if deleted:
+            for listener in self._deletion_listeners:
+                listener(deleted)
 
     def _apply_topic(self, name: str, topic_id: UUID, states: tuple[UpdateMetadataPartitionState, ...]) -> None:
         if self._ids.get(name, topic_id) != topic_id:

@@ -67,5 +67,5 @@ class Gate:
         used = self._agent.storage_used_bytes(instance.spec.id)
         return (
             f"storage is full: {used / GIB:.2f} GiB used of {limit / GIB:.2f} GiB; "
-            "delete topics, shorten retention or enlarge the instance. Consuming goes on"
+            "delete topics or enlarge the instance. Consuming goes on"
         )

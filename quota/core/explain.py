@@ -47,4 +47,4 @@ def _percent(part: int, whole: int) -> str:
 
 
 def _rate(bytes_per_s: int | None) -> str:
-    return "any rate" if bytes_per_s is None else f"{bytes_per_s / MIB:.2f} MB/s"
+    return "any rate" if bytes_per_s is None else f"{bytes_per_s / MIB:.2f} MiB/s"

@@ -9,8 +9,8 @@ from quota.core.model import BrokerFlow
 def test_it_names_the_broker_its_share_of_traffic_and_leaders_and_the_instance_total():
     flows = [BrokerFlow(1, 4, 3 * MIB), BrokerFlow(2, 2, MIB)]
     assert explain("produce", allocate(5 * MIB, flows), 1) == (
-        "broker 1 carries 75 % of the produce traffic (4 of 6 leaders) and may carry 3.75 MB/s; the instance uses "
-        "80 % of its 5.00 MB/s; the brokers are used unevenly, so shares follow use and less used ones may grow"
+        "broker 1 carries 75 % of the produce traffic (4 of 6 leaders) and may carry 3.75 MiB/s; the instance uses "
+        "80 % of its 5.00 MiB/s; the brokers are used unevenly, so shares follow use and less used ones may grow"
     )
 
 

@@ -9,8 +9,15 @@ from dataplane.cluster.watching import sleep
 from dataplane.doors import Connection, Loop
 from dataplane.protocol.api import APIS
 from dataplane.protocol.headers import decode_response, encode_request
-from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic
+from dataplane.protocol.messages.discovery import FindCoordinatorRequest, MetadataRequest, MetadataRequestTopic
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from dataplane.protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
+)
 from dataplane.protocol.messages.produce import (
     InitProducerIdRequest,
     PartitionProduceData,
@@ -118,6 +125,37 @@ class Client:
                 offset = header.last_offset + 1
             if offset >= row.high_watermark:
                 return found
+
+
+    async def _coordinator(self, group: str, brokers: list[int]) -> int:
+        request = FindCoordinatorRequest(key=group, key_type=0)
+        while True:
+            for broker in brokers:
+                answer = await self.call(broker, request, 2)
+                if answer is not None and not answer.error_code:
+                    return int(answer.node_id)
+            await self.sleep(PAUSE_S)
+
+    async def commit(self, group: str, topic: str, partition: int, offset: int, brokers: list[int]) -> None:
+        """Commit an offset as a simple consumer does, until it is taken."""
+        row = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
+        topics = (OffsetCommitRequestTopic(topic, (row,)),)
+        request = OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, topics=topics)
+        while True:
+            answer = await self.call(await self._coordinator(group, brokers), request, 7)
+            if answer is not None and not answer.topics[0].partitions[0].error_code:
+                return
+            await self.sleep(PAUSE_S)
+
+    async def committed(self, group: str, topic: str, partition: int, brokers: list[int]) -> int:
+        """The committed offset; -1: none."""
+        topics = (OffsetFetchRequestTopic(topic, (partition,)),)
+        while True:
+            coordinator = await self._coordinator(group, brokers)
+            answer = await self.call(coordinator, OffsetFetchRequest(group_id=group, topics=topics), 7)
+            if answer is not None and not answer.error_code:
+                return int(answer.topics[0].partitions[0].committed_offset)
+            await self.sleep(PAUSE_S)
 
 
 class _Wire:

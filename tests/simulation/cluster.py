@@ -14,7 +14,7 @@ from dataplane.broker import Broker
 from dataplane.config import BrokerConfig, Settings
 from dataplane.doors import Doors, SetData
 from dataplane.doors import Create as CreateNode
-from dataplane.protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from dataplane.protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest, DeleteTopicsRequest
 from dataplane.tasks import Future, Task
 from quota.contracts.instance import Endpoint, InstanceSpec, InstanceState, Limits, Route
 from tests.simulation.client import Client
@@ -125,6 +125,18 @@ class SimulatedCluster:
 
         self.run(create())
         self.until(lambda: self.in_sync(name))
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic as its tenant, and wait until nobody knows it."""
+        request = DeleteTopicsRequest(topic_names=(name,), timeout_ms=10_000)
+        physical = f"simulate.{name}"
+
+        async def delete() -> None:
+            while any(b.metadata.has_topic(physical) for b in self.brokers.values()):
+                await self.client.call(next(iter(self.brokers.values())).metadata.controller_id, request, 5)
+                await self.client.sleep(0.1)
+
+        self.run(delete())
 
     def _write_spec(self) -> None:
         endpoints = {

@@ -80,3 +80,14 @@ def test_every_replica_holds_the_same_log_when_all_is_quiet():
         assert contents[0] == contents[1] == contents[2]
         assert contents[0]
     assert acknowledged
+
+
+def test_a_topic_created_again_does_not_inherit_committed_offsets():
+    cluster = SimulatedCluster(5)
+    cluster.until(cluster.up)
+    cluster.create_topic(TOPIC, 1)
+    cluster.run(cluster.client.commit("readers", TOPIC, 0, 7, cluster.ids))
+    assert cluster.run(cluster.client.committed("readers", TOPIC, 0, cluster.ids)) == 7
+    cluster.delete_topic(TOPIC)
+    cluster.create_topic(TOPIC, 1)
+    assert cluster.run(cluster.client.committed("readers", TOPIC, 0, cluster.ids)) == -1
