@@ -1,7 +1,7 @@
 """What a broker is told at start: `broker.toml`.
 
-    [broker]    id, data_dirs, internal, zookeeper, chroot, secrets_file, session_timeout_ms, rack
-    [settings]  any field of `Settings`; names and defaults are Kafka's where Kafka has them
+[broker]    id, data_dirs, internal, zookeeper, chroot, secrets_file, session_timeout_ms, rack
+[settings]  any field of `Settings`; names and defaults are Kafka's where Kafka has them
 """
 
 from __future__ import annotations

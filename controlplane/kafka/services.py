@@ -116,7 +116,7 @@ def _check_limit(instance: Instance, *, adding: int, creating: str | None = None
         )
 
 
-def _audit(  # noqa: PLR0917  # the order of the columns
+def _audit(  # the order of the columns
     organisation: Organisation, actor: str, action: str, instance: Instance, name: str, detail: dict[str, object]
 ) -> None:
     audit.record(organisation=organisation, actor=actor, action=action, target=f"{instance.id}/{name}", detail=detail)

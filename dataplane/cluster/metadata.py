@@ -124,7 +124,10 @@ class Metadata:
 
     def _tell_deletions(self, topics: list[str], before: dict[str, dict[int, PartitionMetadata]]) -> None:
         deleted = [
-            (topic, index) for topic in topics for index in before.get(topic, {}) if self.partition(topic, index) is None
+            (topic, index)
+            for topic in topics
+            for index in before.get(topic, {})
+            if self.partition(topic, index) is None
         ]
         if deleted:
             for listener in self._deletion_listeners:

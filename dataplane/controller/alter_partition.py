@@ -23,7 +23,7 @@ UNKNOWN_BROKER_EPOCH = -1
 _RECOVERED, _RECOVERING = 0, 1
 
 
-def judge(  # noqa: PLR0917 - called once
+def judge(
     partition: Partition,
     proposal: AlterPartitionRequestPartitionData,
     sender: int,

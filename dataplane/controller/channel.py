@@ -77,7 +77,7 @@ class _Round:
 class Channels:
     """All channels of one term of office."""
 
-    def __init__(  # noqa: PLR0917 - called once
+    def __init__(
         self, loop: Loop, call: Call, controller_id: int, epoch: int, brokers: Mapping[int, LiveBroker], tell: Listener
     ) -> None:
         self.loop, self.call, self.tell = loop, call, tell

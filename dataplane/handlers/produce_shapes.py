@@ -60,7 +60,7 @@ class ProduceShapes:
         """Serve the frame if it has a known shape and nothing stands against it. False: nothing has been done."""
         for end in self._lengths:
             shape = self._shapes.get(bytes(frame[8:end]))
-            if shape is not None and frame[:4] == shape.head:
+            if shape is not None and bytes(frame[:4]) == shape.head:
                 return self._append(frame, shape, end)
         return False
 
@@ -71,7 +71,7 @@ class ProduceShapes:
             except DecodeError:
                 return False
             size -= 1
-            if position + size + 3 != len(frame) or frame[-3:] != b"\0\0\0":
+            if position + size + 3 != len(frame) or bytes(frame[-3:]) != b"\0\0\0":
                 return False
         else:
             (size,) = _LENGTH(frame, position)
@@ -154,7 +154,7 @@ def _end_of_shape(frame: memoryview, size: int, *, flexible: bool) -> int | None
     if not flexible:
         end = len(frame) - size - 4
         return end if _LENGTH(frame, end)[0] == size else None
-    if frame[-3:] != b"\0\0\0":
+    if bytes(frame[-3:]) != b"\0\0\0":
         return None
     varint_bytes = 1
     while (size + 1) >> (7 * varint_bytes):

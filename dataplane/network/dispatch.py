@@ -75,7 +75,7 @@ class ClientConnection:
         """One request."""
         if self._muted_until and len(frame) > 2 and self._is_parked(frame):
             return
-        if frame[:2] == b"\0\0" and self._produce.serve(frame):
+        if len(frame) > 2 and frame[1] == _PRODUCE and frame[0] == 0 and self._produce.serve(frame):
             return
         try:
             self._serve(frame)
@@ -136,7 +136,8 @@ class ClientConnection:
             return row
         if row.api.key != ApiKey.API_VERSIONS:
             raise CloseConnectionError("a version that was not offered")
-        self.fill(self.reserve(), encode_frame(row.api, 0, header.correlation_id, unsupported_version()))
+        answer = encode_frame(row.api, 0, header.correlation_id, unsupported_version())
+        self.fill(self.reserve(), answer)  # type: ignore[arg-type]
         return None
 
     def _take(self, row: Handler, ctx: RequestContext, reply: Any) -> None:

@@ -74,7 +74,7 @@ class Appended(NamedTuple):
 class Replicas:
     """See the module. `broker_epoch` is the czxid of our registration; -1 while there is none."""
 
-    def __init__(  # noqa: PLR0917 - the rooms it stands on, in their order
+    def __init__(
         self,
         config: BrokerConfig,
         doors: Doors,

@@ -1,4 +1,6 @@
-"""What a broker has made of the instance specs: ``/sluice/applied/<broker>``, JSON version 1::
+"""What a broker has made of the instance specs.
+
+``/sluice/applied/<broker>``, JSON version 1::
 
     {"version": 1, "boot": "…", "instances": {"ins-k3v9x2qa": {"generation": 7, "problem": null}}}
 

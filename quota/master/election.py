@@ -64,8 +64,8 @@ class Mastership:
 class Outcome(Protocol):
     """Whom the election tells. `won` begins a new mastership, `lost` ends it."""
 
-    def won(self, epoch: int) -> None: ...  # noqa: D102
-    def lost(self) -> None: ...  # noqa: D102
+    def won(self, epoch: int) -> None: ...
+    def lost(self) -> None: ...
 
 
 class Election:

@@ -19,7 +19,7 @@ _PARTITION_IN_MESSAGE = 0x8
 class _Message(ctypes.Structure):
     """rd_kafka_message_t."""
 
-    _fields_ = [  # noqa: RUF012 - ctypes wants a list
+    _fields_ = [
         ("err", ctypes.c_int),
         ("rkt", ctypes.c_void_p),
         ("partition", ctypes.c_int32),

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Self
 
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
@@ -27,7 +28,7 @@ class Rig:
     """ZooKeeper, a broker, an instance with limits so high that they are charged and never reached."""
 
     def __init__(self, settings: dict[str, object] | None = None) -> None:
-        shm = Path("/dev/shm")  # noqa: S108 - memory, so that the disk is not what is measured
+        shm = Path("/dev/shm")
         self.directory = Path(tempfile.mkdtemp(prefix="sluice-bench-", dir=shm if shm.is_dir() else None))
         self.on_tmpfs = shm.is_dir()
         self._settings = settings or {}
@@ -36,7 +37,7 @@ class Rig:
         self.port = free_port()
         self.bootstrap = f"127.0.0.1:{self.port}"
 
-    def __enter__(self) -> Rig:
+    def __enter__(self) -> Self:
         self._zookeeper.start()
         self._write_spec()
         self._start_broker()

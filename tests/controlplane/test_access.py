@@ -36,7 +36,7 @@ def orders(alice, instance):
 
 
 @pytest.mark.parametrize(("method", "path", "body"), PATHS)
-def test_a_strangers_id_is_not_found_and_nothing_happens(  # noqa: PLR0917
+def test_a_strangers_id_is_not_found_and_nothing_happens(
     alice, charlie, instance, orders, tree, admin, method, path, body
 ):
     nodes, topics = dict(tree.nodes), dict(admin.topics)

@@ -126,7 +126,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("writes_before_death", [0, 1, 2])
-def test_a_worker_killed_while_writing_leaves_nothing_that_its_successor_does_not_finish(  # noqa: PLR0917
+def test_a_worker_killed_while_writing_leaves_nothing_that_its_successor_does_not_finish(
     alice, brokers, tree, clock, settings, writes_before_death
 ):
     instance, operation = create(alice)

@@ -60,10 +60,10 @@ def _table(report: dict[str, Any]) -> str:
         rows.append(
             ("whitelist change in force", f"{found['let_in_after_s']} s, {found['open_connection_closed_after_s']} s")
         )
-    for row in report.get("limit", []):
-        rows.append(
-            (f"5 MiB/s, {row['traffic']}", f"{row['measured_mib_per_s']} MiB/s ({row['deviation_percent']:+} %)")
-        )
+    rows += [
+        (f"5 MiB/s, {row['traffic']}", f"{row['measured_mib_per_s']} MiB/s ({row['deviation_percent']:+} %)")
+        for row in report.get("limit", [])
+    ]
     if found := report.get("delivery"):
         rows += [(f"killed broker {k['broker']}", f"in sync after {k['in_sync_after_s']} s") for k in found["kills"]]
         for row in found["tenants"]:

@@ -69,6 +69,7 @@ class Writer(threading.Thread):
                 "linger.ms": 20,
                 "message.timeout.ms": 120_000,
                 "error_cb": self._on_error,
+                "log_level": 2,
             }
         )
 
@@ -139,20 +140,21 @@ def _kill_each(stack: Stack, writers: list[Writer], say: Say) -> list[dict[str, 
         before = [w.delivered for w in writers]
         os.kill(pid, signal.SIGKILL)
         say(f"killed broker {broker} (pid {pid})")
-        back = wait_for(
-            lambda: (
-                stack.broker_pid(broker) not in (None, pid)  # noqa: B023 - called at once
-                and all(w.tenant.in_sync(TOPIC) == PARTITIONS for w in writers)
-            ),
-            90,
-            f"broker {broker} to come back and catch up",
-        )
+        killed = time.monotonic()
+        wait_for(lambda: any(w.tenant.in_sync(TOPIC) < PARTITIONS for w in writers), 20, "it to be missed")
+        wait_for(lambda: _is_back(stack, broker, pid, writers), 90, f"broker {broker} to come back and catch up")
+        back = time.monotonic() - killed
         meanwhile = [w.delivered - b for w, b in zip(writers, before, strict=True)]
         say(f"broker {broker} is in sync again after {back:.1f} s; delivered meanwhile: {meanwhile}")
         kills.append({"broker": broker, "in_sync_after_s": round(back, 1), "delivered_meanwhile": meanwhile})
         if not any(w.is_alive() for w in writers):
             say("note: the producers had finished before this kill was over")
     return kills
+
+
+def _is_back(stack: Stack, broker: int, killed_pid: int, writers: list[Writer]) -> bool:
+    pid = stack.broker_pid(broker)
+    return pid not in (None, killed_pid) and all(w.tenant.in_sync(TOPIC) == PARTITIONS for w in writers)
 
 
 def _compare(writer: Writer, say: Say) -> dict[str, Any]:
@@ -184,7 +186,9 @@ def _compare(writer: Writer, say: Say) -> dict[str, Any]:
 
 def read_back(tenant: Tenant, say: Say) -> dict[bytes, Digest]:
     """Everything in the topic, from its beginning to where it ends now, by key."""
-    consumer = Consumer({"bootstrap.servers": tenant.bootstrap, "group.id": "demo", "enable.auto.commit": False})
+    consumer = Consumer(
+        {"bootstrap.servers": tenant.bootstrap, "group.id": "demo", "enable.auto.commit": False, "log_level": 2}
+    )
     found: dict[bytes, Digest] = defaultdict(Digest)
     try:
         ends = {

@@ -121,5 +121,5 @@ def answers(address: tuple[str, int], source: str, sock: socket.socket | None = 
 
 def first_address(bootstrap: str) -> tuple[str, int]:
     """The first host and port of a bootstrap list."""
-    host, _, port = bootstrap.split(",")[0].rpartition(":")
+    host, _, port = bootstrap.split(",", maxsplit=1)[0].rpartition(":")
     return host, int(port)

@@ -126,7 +126,6 @@ class Client:
             if offset >= row.high_watermark:
                 return found
 
-
     async def _coordinator(self, group: str, brokers: list[int]) -> int:
         request = FindCoordinatorRequest(key=group, key_type=0)
         while True:

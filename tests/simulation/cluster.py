@@ -12,9 +12,14 @@ from typing import Any
 
 from dataplane.broker import Broker
 from dataplane.config import BrokerConfig, Settings
-from dataplane.doors import Doors, SetData
 from dataplane.doors import Create as CreateNode
-from dataplane.protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest, DeleteTopicsRequest
+from dataplane.doors import Doors, SetData
+from dataplane.protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+)
 from dataplane.tasks import Future, Task
 from quota.contracts.instance import Endpoint, InstanceSpec, InstanceState, Limits, Route
 from tests.simulation.client import Client

@@ -206,12 +206,8 @@ def test_a_reader_that_never_reads_stops_being_read_from(server):
     with one.connect() as client:
         client.settimeout(0.5)
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
-        served = 0
-        with pytest.raises(TimeoutError):
-            while True:
-                client.sendall(framed(b"x" * 100_000))
-                served += 1
-                assert served < 2_000, "requests are taken without end"
+        with pytest.raises(TimeoutError):  # before all of them were taken
+            client.sendall(framed(b"x" * 100_000) * 2_000)
         assert one.on_loop(one.protocols[0].connection.queued_bytes) < 200_000_000
 
 

@@ -21,7 +21,7 @@ from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
 from dataplane.protocol.schema import NO_UUID, message_info, wires
-from tests.dataplane.protocol.strategies import Narrow  # noqa: TC001 - one import style
+from tests.dataplane.protocol.strategies import Narrow
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _KNOWN: dict[str, st.SearchStrategy[Any]] = {

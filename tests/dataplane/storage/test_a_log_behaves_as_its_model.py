@@ -78,6 +78,13 @@ class LogMachine(RuleBasedStateMachine):
         self.epoch += 1
         self.log.epochs.assign(self.epoch, self.log.end_offset)
 
+    @rule(held=st.booleans())
+    def background_work_stands_still(self, held):
+        """Sealed segments are synced, and removed ones deleted, later or never."""
+        self.background.held = held
+        if not held:
+            self.background.release()
+
     @rule()
     def flush(self):
         self.log.flush()
