@@ -405,7 +405,7 @@ class Log:
         end = self.end_offset
         try:
             for index, segment in enumerate(self._segments):
-                if self._segment_end(index) > self.recovery_point or segment is self._active:
+                if self._segment_end(index) > self.recovery_point:
                     segment.file.sync()
         except OSError as error:
             raise self._fail(error) from error
@@ -414,7 +414,7 @@ class Log:
     def close(self) -> None:
         """Flush, write the active segment's indexes, close (also when it raises LogFailedError)."""
         try:
-            if not self.failed:
+            if not self.failed and self.recovery_point < self.end_offset:
                 self.flush()
                 for path, content in self._active.packed_indexes():
                     self._files.write_file(path, content)

@@ -65,10 +65,11 @@ def load(
             segment.truncate(segment.size)
         if following is None:
             break
-        segment.forget_index()
+        segment.release()
         if torn or following < end or (checked and following != end):
             cut += _remove(files, directory, [base for base in bases if base >= following])
             break
+    segments[-1].close()  # a log nobody uses holds no descriptor; the first use opens it again
     epochs.truncate_from_end(expected)
     return Loaded(segments, expected, cut)
 

@@ -273,13 +273,18 @@ class Segment:
         self._index = None
         self._trim_tail(0)
 
+    def release(self) -> None:
+        """Give memory and descriptor back: both come again when needed."""
+        self.forget_index()
+        self._file = None
+
     def remove_indexes(self) -> None:
         """Remove the files: the log is about to change under them."""
         self._files.remove(self.path + INDEX)
         self._files.remove(self.path + TIME_INDEX)
 
     def close(self) -> None:
-        """No more writing."""
+        """Let go of the file. It is opened again when it is needed again."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -4,6 +4,7 @@ import pytest
 
 from dataplane.storage.log import LogConfig
 from tests.dataplane.storage.support import DIRECTORY, append, new_files, open_log, records_in
+from tests.support.memory_files import ImmediateBackground
 
 LOG = f"{DIRECTORY}/{0:020d}.log"
 TINY = LogConfig(segment_bytes=200, index_interval_bytes=1)
@@ -70,7 +71,7 @@ def test_damage_in_an_unsynced_segment_removes_those_behind_it():
 def test_a_segment_that_lost_its_end_leaves_no_gap():
     files = new_files()
     log = open_log(files, config=TINY)
-    for n in range(12):
+    for _ in range(12):
         append(log, "x" * 20)
     assert log._segments[1].base_offset == 2
     first = files.content(LOG)
@@ -128,3 +129,35 @@ def test_names_that_are_no_segments_are_left_alone():
     assert recovered.end_offset == 3
     assert files.exists(f"{DIRECTORY}/notes.log")
     assert not files.exists(f"{DIRECTORY}/{5:020d}.log.deleted")
+
+
+def test_after_a_cut_the_part_written_again_counts_as_not_on_disk():
+    files, background = new_files(), ImmediateBackground()
+    log = open_log(files, background, config=TINY)
+    for n in range(8):
+        append(log, "x" * 40 + str(n))
+    log.flush()
+    background.held = True
+    log.truncate(2)
+    for n in range(6):
+        append(log, "y" * 40 + str(n))
+    assert log.recovery_point == 2
+    third = log._segments[3]
+    files.content(third.path + ".log").clear()
+    recovered = open_log(files, config=TINY, recovery_point=log.recovery_point)
+    assert recovered.end_offset == third.base_offset, "no gap where a segment lost its content"
+
+
+def test_a_sync_that_ends_after_a_cut_says_nothing_about_what_came_later():
+    files, background = new_files(), ImmediateBackground()
+    log = open_log(files, background, config=TINY)
+    background.held = True
+    for n in range(6):
+        append(log, "x" * 40 + str(n))
+    log.truncate(1)
+    for n in range(6):
+        append(log, "y" * 40 + str(n))
+    waiting, background._waiting = background._waiting, []
+    background._waiting = waiting[:5]  # the syncs of what was there before the cut
+    background.release()
+    assert log.recovery_point == 0
