@@ -38,7 +38,7 @@ bench: venv-develop
 	@exec $(RUN) -m tests.benchmarks $(ARGS)
 
 test: venv-develop
-	$(ISOLATED) $(RUN) -m pytest --numprocesses 2 --dist worksteal $(ARGS)
+	$(ISOLATED) $(RUN) -m pytest -m "not long" --numprocesses 2 --dist worksteal $(ARGS)
 
 lint: venv-develop
 	$(RUN) -m ruff check .
