@@ -7,10 +7,13 @@ The data path does not use it: produce and fetch are callbacks.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 class CancelledError(Exception):
@@ -20,12 +23,13 @@ class CancelledError(Exception):
 class Future(Generic[T]):
     """A value or an error that comes later, once."""
 
-    __slots__ = ("_error", "_value", "_waiters", "done")
+    __slots__ = ("_error", "_observed", "_value", "_waiters", "done")
 
     def __init__(self) -> None:
         self.done = False
         self._value: T | None = None
         self._error: BaseException | None = None
+        self._observed = False  # somebody has asked, or waits
         self._waiters: list[Callable[[Future[T]], None]] = []
 
     def resolve(self, value: T) -> None:
@@ -42,6 +46,7 @@ class Future(Generic[T]):
 
     def result(self) -> T:
         """The value; raises the error. Only when done."""
+        self._observed = True
         if self._error is not None:
             raise self._error
         assert self.done
@@ -50,10 +55,12 @@ class Future(Generic[T]):
     @property
     def error(self) -> BaseException | None:
         """The error, if it ended with one."""
+        self._observed = True
         return self._error
 
     def then(self, callback: Callable[[Future[T]], None]) -> None:
         """Call with this future when done; at once if it is."""
+        self._observed = True
         if self.done:
             callback(self)
         else:
@@ -98,6 +105,10 @@ class Task(Future[T]):
         else:
             self._waiting_for = waits_for
             waits_for.then(self._resume)
+
+    def __del__(self) -> None:
+        if self._error is not None and not self._observed and not isinstance(self._error, CancelledError):
+            _log.error("the task %r failed and nobody asked", self.name, exc_info=self._error)
 
     def _resume(self, future: Future[Any]) -> None:
         if future is self._waiting_for and not self.done:

@@ -132,7 +132,10 @@ class Registry:
             except NoNodeError:  # pruned: so many changes at once that only reading everything is sure
                 self._read_all = self._again = True
                 continue
-            names[json.loads(data)["instance"]] = None
+            try:
+                names[json.loads(data)["instance"]] = None
+            except (ValueError, KeyError, TypeError):  # whatever it was meant to say, reading everything covers it
+                self._read_all = self._again = True
         return list(names)
 
     async def _read(self, name: str) -> None:
