@@ -47,9 +47,10 @@ class Epochs:
         """`epoch` begins at `start_offset`: on disk when this returns. Raises OSError.
 
         Entries that contradict it (an epoch or a start not below) are dropped: an epoch in which nothing was written
-        leaves no trace, and what a recovered log says is believed over the file.
+        leaves no trace, and what a recovered log says is believed over the file. The newest epoch said again at a later
+        offset changes nothing: a leader that comes back in its old epoch has records of it already.
         """
-        if (epoch, start_offset) != (self.latest(), self._starts[-1] if self._starts else None):
+        if epoch != self.newest or start_offset < self._starts[-1]:
             self._add(epoch, start_offset)
             self._write()
 

@@ -241,3 +241,22 @@ def test_what_was_appended_in_the_turn_of_the_change_belongs_to_the_old_epoch():
     late = cluster.produce(1, "y")
     cluster.elect(2, (1, 2, 3))
     assert late.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_leader_that_comes_back_in_its_old_epoch_remembers_where_that_began():
+    cluster = _started(2)
+    cluster.elect(1, (1, 2))
+    cluster.produce(1, "a")
+    cluster.run(0.5)
+    cluster.kill(2)
+    cluster.kill(1)
+    cluster.start(1)
+    cluster.tell(told=(1,))
+    assert cluster[1].partition().is_leader
+    assert cluster[1].partition().log.epochs.entries() == [(1, 0)]
+    cluster.start(2)
+    cluster.tell(told=(2,))
+    produced = cluster.produce(1, "b")
+    cluster.run(2)
+    assert produced.code == ErrorCode.NONE
+    assert _all_equal(cluster)

@@ -94,7 +94,19 @@ def test_both_columns_always_grow_and_the_file_agrees(assignments):
     assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(entries))
     assert Epochs(files, DIRECTORY).entries() == entries
     if assignments:
-        assert entries[-1] == assignments[-1]
+        epoch, start = assignments[-1]
+        assert entries[-1][0] == epoch
+        assert entries[-1][1] <= start
+        assert (
+            entries[-1] == (epoch, start) or (epoch, entries[-1][1]) in assignments
+        )  # said before, at an earlier place
+
+
+def test_an_epoch_said_again_at_a_later_place_keeps_its_beginning():
+    epochs = epochs_of((2, 10), (5, 20), (5, 30))
+    assert epochs.entries() == [(2, 10), (5, 20)]
+    epochs.assign(5, 15)
+    assert epochs.entries() == [(2, 10), (5, 15)]
 
 
 def follow(follower, leader) -> None:
