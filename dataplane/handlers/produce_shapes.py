@@ -15,6 +15,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dataplane.network.slots import Slot
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.primitives import DecodeError, read_uvarint
 from dataplane.throttle.gate import throttle_ms
@@ -29,6 +30,7 @@ MAX_SHAPES = 64
 _LENGTH = struct.Struct(">i").unpack_from
 _FIRST_FLEXIBLE = 9
 _HEADER_BYTES = 61
+_NO_TAGS = b"\0\0\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,27 @@ class Shape:
     prefix: bytes  # of the answer, between the correlation id and the error code
     suffix: struct.Struct  # error code … throttle time, of this version
     version: int
+
+
+class _Answer(Slot):
+    """The place of an answer, and what is called when the batch is as safe as was asked."""
+
+    __slots__ = ("_base_offset", "_client", "_correlation_id", "_partition", "_shape", "throttle_time_ms")
+
+    def __init__(
+        self, client: ClientConnection, shape: Shape, correlation_id: bytes, partition: Partition, base_offset: int
+    ) -> None:
+        self.parts = None
+        self._client, self._shape, self._correlation_id = client, shape, correlation_id
+        self._partition, self._base_offset = partition, base_offset
+        self.throttle_time_ms = 0
+
+    def __call__(self, error: ErrorCode) -> None:
+        shape = self._shape
+        offset = -1 if error else self._base_offset
+        tail = _tail(shape, error, offset, self._partition.log.start_offset, self.throttle_time_ms)
+        size = 4 + len(shape.prefix) + len(tail)
+        self._client.fill(self, (size.to_bytes(4) + self._correlation_id + shape.prefix + tail,))
 
 
 class ProduceShapes:
@@ -65,59 +88,51 @@ class ProduceShapes:
         return False
 
     def _append(self, frame: memoryview, shape: Shape, position: int) -> bool:
+        end = len(frame)
         if shape.flexible:
+            end -= 3  # three empty sections of tags
             try:
                 size, position = read_uvarint(frame, position)
             except DecodeError:
                 return False
             size -= 1
-            if position + size + 3 != len(frame) or bytes(frame[-3:]) != b"\0\0\0":
+            if bytes(frame[end:]) != _NO_TAGS:
                 return False
         else:
-            (size,) = _LENGTH(frame, position)
+            size = _LENGTH(frame, position)[0]
             position += 4
-            if position + size != len(frame):
-                return False
-        if size <= _HEADER_BYTES:
+        if size <= _HEADER_BYTES or position + size != end:
+            return False
+        batch = frame[position:end]
+        if batch[16] != 2 or _LENGTH(batch, 8)[0] + 12 != size:
             return False
         client = self._client
         broker, instance = client.broker, client.session.instance
-        partition = broker.replicas.leader(shape.physical, shape.index)
+        replicas = broker.replicas
+        partition = replicas.leader(shape.physical, shape.index)
         if isinstance(partition, ErrorCode):
             return False
-        if instance is not None and (
-            instance.topic_denied(shape.physical, client.session.peer) or broker.gate.produce_refusal(instance)
-        ):
-            return False
-        batch = frame[position : position + size]
-        if batch[16] != 2 or _LENGTH(batch, 8)[0] + 12 != size:
-            return False
-        appended = broker.replicas.append(partition, batch, shape.acks)
+        delay_s = 0.0
+        if instance is not None:
+            if instance.has_topic_whitelists and instance.topic_denied(shape.physical, client.session.peer):
+                return False
+            if broker.gate.produce_refusal(instance) is not None:
+                return False
+        appended = replicas.append(partition, batch, shape.acks)
         if appended.error:
             return False  # nothing was staged: the slow path finds the same error and words the answer
-        delay_s = broker.gate.charge_produce(instance, len(frame) + 4)
-        if delay_s:
-            client.mute_produce(delay_s)
+        if instance is not None:
+            delay_s = broker.gate.charge_produce(instance, len(frame) + 4)
+            if delay_s:
+                client.mute_produce(delay_s)
         if shape.acks == 0:
             return True
-        self._answer_later(frame, shape, partition, appended.base_offset, appended.last_offset, throttle_ms(delay_s))
+        answer = _Answer(client, shape, bytes(frame[4:8]), partition, appended.base_offset)
+        if delay_s:
+            answer.throttle_time_ms = throttle_ms(delay_s)
+        client.append_slot(answer)
+        replicas.after_commit(partition, appended.last_offset, shape.acks, shape.timeout_s, answer)
         return True
-
-    def _answer_later(
-        self, frame: memoryview, shape: Shape, partition: Partition, base: int, last: int, delay_ms: int
-    ) -> None:
-        client = self._client
-        correlation_id = bytes(frame[4:8])
-        slot = client.reserve()
-
-        def done(error: ErrorCode) -> None:
-            offset = base if not error else -1
-            start = partition.log.start_offset
-            tail = _tail(shape, error, offset, start, delay_ms)
-            body = len(correlation_id) + len(shape.prefix) + len(tail)
-            client.fill(slot, [body.to_bytes(4) + correlation_id + shape.prefix + tail])
-
-        client.broker.replicas.after_commit(partition, last, shape.acks, shape.timeout_s, done)
 
     def remember(self, ctx: RequestContext, request: ProduceRequest, frame: memoryview) -> None:
         """Learn the shape of a request that the slow path has decoded, if it is of the kind that is served here."""
@@ -154,7 +169,7 @@ def _end_of_shape(frame: memoryview, size: int, *, flexible: bool) -> int | None
     if not flexible:
         end = len(frame) - size - 4
         return end if _LENGTH(frame, end)[0] == size else None
-    if bytes(frame[-3:]) != b"\0\0\0":
+    if bytes(frame[-3:]) != _NO_TAGS:
         return None
     varint_bytes = 1
     while (size + 1) >> (7 * varint_bytes):

@@ -11,16 +11,16 @@ were sent before it are never held.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from types import CoroutineType
 from typing import Any
 
-from dataplane.doors import Buffer, Connection, FileRange
+from dataplane.doors import Connection
 from dataplane.handlers.api_versions import unsupported_version
 from dataplane.handlers.context import BrokerRooms, RequestContext, Session
 from dataplane.handlers.outcome import CloseConnectionError, Encoded
 from dataplane.handlers.produce_shapes import ProduceShapes
 from dataplane.handlers.table import HANDLERS, Handler
+from dataplane.network.slots import Parts, Slot
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import decoder
 from dataplane.protocol.headers import RequestHeader, encode_frame, parse_request_header
@@ -34,17 +34,6 @@ UNAUTHENTICATED_FRAME_BYTES = 512 * 2**10
 
 _BEFORE_AUTHENTICATION = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 _PRODUCE, _FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
-
-Parts = Sequence[Buffer | FileRange]
-
-
-class Slot:
-    """The place of one answer in the order."""
-
-    __slots__ = ("parts",)
-
-    def __init__(self) -> None:
-        self.parts: Parts | None = None
 
 
 class ClientConnection:
@@ -181,10 +170,14 @@ class ClientConnection:
     def reserve(self) -> Slot:
         """The next place in the order of answers."""
         slot = Slot()
+        self.append_slot(slot)
+        return slot
+
+    def append_slot(self, slot: Slot) -> None:
+        """Give a slot the next place in the order of answers."""
         self._slots.append(slot)
         if len(self._slots) > MAX_REQUESTS_IN_FLIGHT:
             self._connection.pause_reading()
-        return slot
 
     def fill(self, slot: Slot, parts: Parts) -> None:
         """The answer of a place; it leaves with all that are ready behind it."""

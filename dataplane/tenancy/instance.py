@@ -35,6 +35,7 @@ class Instance:
         self.spec = spec
         self._whitelist = Whitelist(spec.whitelist)
         self._topics = {self.names.topic_in(topic): Whitelist(cidrs) for topic, cidrs in spec.topic_whitelists.items()}
+        self.has_topic_whitelists = bool(self._topics)
         self._routes: dict[str, Route] = {route.id: route for route in spec.routes}
 
     def apply(self, spec: InstanceSpec) -> None:

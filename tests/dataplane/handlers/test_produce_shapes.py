@@ -57,12 +57,12 @@ class Client:
         self.sent, self.muted = [], []
         gate = SimpleNamespace(produce_refusal=lambda _: None, charge_produce=lambda _i, _n: delay_s)
         self.broker = SimpleNamespace(replicas=Replicas(), gate=gate)
-        instance = SimpleNamespace(topic_denied=lambda _t, _p: False)
+        instance = SimpleNamespace(topic_denied=lambda _t, _p: False, has_topic_whitelists=True)
         self.session = Session(instance, "default", NAMES, "127.0.0.1")
         self.shapes = ProduceShapes(self)
 
-    def reserve(self):
-        return object()
+    def append_slot(self, slot):
+        assert slot.parts is None
 
     def fill(self, _slot, parts):
         self.sent.append(b"".join(parts))
