@@ -25,6 +25,7 @@ from dataplane.internal_topics import InternalTopics
 from dataplane.network.dispatch import UNAUTHENTICATED_FRAME_BYTES, ClientConnection
 from dataplane.network.outbound import Peers
 from dataplane.protocol.messages.control import ControlledShutdownRequest
+from dataplane.replication.isr import ALTER_PARTITION_VERSION
 from dataplane.replication.manager import Replicas
 from dataplane.replication.serving import ReplicaFetches
 from dataplane.storage.manager import LogManager
@@ -121,7 +122,7 @@ class Broker:
         self.registry.close()
         self.controller.stop()
         self.groups.stop()
-        self.replicas.stop()
+        await self.replicas.stop()
         self.membership.stop()
         self.topic_configs.stop()
         if self._listener is not None:
@@ -151,7 +152,7 @@ class Broker:
         return broker.host, broker.port
 
     def _alter_partition(self, request: Any) -> Future[Any]:
-        return self._call(self.metadata.controller_id, request, 2)
+        return self._call(self.metadata.controller_id, request, ALTER_PARTITION_VERSION)
 
     def _offsets_partitions(self) -> int:
         return len(self.metadata.partitions(OFFSETS_TOPIC)) or self.config.settings.offsets_topic_num_partitions
