@@ -9,6 +9,7 @@ as soon as the number is reused.)
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import shutil
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from dataplane.doors import Buffer, File
 
@@ -30,6 +31,7 @@ class FileSlice:
     file: File
     position: int
     size: int
+    sent: Callable[[int], None] | None = None
 
     def read(self) -> bytes:
         """The bytes, for who wants to look at them after all."""
@@ -128,6 +130,16 @@ class SystemFiles:
             os.fsync(file.fileno())
         Path(beside).replace(path)
         _sync_directory(path)
+
+    def map(self, path: str, size: int) -> memoryview:
+        """A file as memory that outlives this process. Raises OSError."""
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            # Not a hole: writing to a page that finds no room on the disk would kill the process (SIGBUS).
+            os.posix_fallocate(fd, 0, size)
+            return memoryview(mmap.mmap(fd, size, mmap.MAP_SHARED))
+        finally:
+            os.close(fd)
 
     def exists(self, path: str) -> bool:
         """A file or directory."""

@@ -111,7 +111,8 @@ class Log:
         self.staged_end: int = loaded.end_offset
         self.bytes_cut = loaded.bytes_cut
         self.start_offset = min(max(start_offset, self._segments[0].base_offset), self.end_offset)
-        self.recovery_point = self.end_offset if clean else min(max(recovery_point, self.start_offset), self.end_offset)
+        known = max(recovery_point, self._segments[0].base_offset)
+        self.recovery_point = self.end_offset if clean else min(known, self.end_offset)
         self.size_bytes = sum(segment.size for segment in self._segments)
         self._drop_staged()
 
@@ -167,13 +168,13 @@ class Log:
 
     def commit(self) -> None:
         """Write what was staged; `end_offset` is where `staged_end` was. Raises LogFailedError."""
+        if self.failed:  # also when nothing is staged any more: the failure dropped it, and somebody waits for it
+            self._drop_staged()
+            raise LogFailedError("the log failed earlier")
         notes = self._notes
         if not notes:
             return
         active = self._active
-        if self.failed:
-            self._drop_staged()
-            raise LogFailedError("the log failed earlier")
         if (
             active.size + self._bytes_staged <= self.config.segment_bytes
             and self.staged_end - active.base_offset <= _MAX_RELATIVE
@@ -222,6 +223,8 @@ class Log:
     def _roll(self, base_offset: int) -> None:
         """Begin a new segment. The old one goes to disk in the background; then recovery need not look at it."""
         sealed = self._active
+        # All that is not known to be on disk, not only the last: an earlier sync may be under way or never have run.
+        unsynced = [segment.file for segment, end in self._with_ends() if end > self.recovery_point]
         self._active = Segment(self._files, self.directory, base_offset)
         self._segments.append(self._active)
         try:
@@ -229,10 +232,11 @@ class Log:
         except OSError as error:
             raise self._fail(error) from error
         indexes = sealed.packed_indexes()
-        file, truncations, files = sealed.file, self._truncations, self._files
+        truncations, files = self._truncations, self._files
 
         def settle() -> None:
-            file.sync()
+            for file in unsynced:
+                file.sync()
             for path, content in indexes:
                 files.write_file(path, content)
 
@@ -301,6 +305,9 @@ class Log:
         """The offset at which the next segment begins, or the log ends."""
         following = index + 1
         return self._segments[following].base_offset if following < len(self._segments) else self.end_offset
+
+    def _with_ends(self) -> list[tuple[Segment, int]]:
+        return [(segment, self._segment_end(index)) for index, segment in enumerate(self._segments)]
 
     # --- cutting ------------------------------------------------------------------------------------------------------
 
@@ -404,8 +411,8 @@ class Log:
         """Force everything committed to disk (blocks). Raises LogFailedError."""
         end = self.end_offset
         try:
-            for index, segment in enumerate(self._segments):
-                if self._segment_end(index) > self.recovery_point:
+            for segment, segment_end in self._with_ends():
+                if segment_end > self.recovery_point:
                     segment.file.sync()
         except OSError as error:
             raise self._fail(error) from error

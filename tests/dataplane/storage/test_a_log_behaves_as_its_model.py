@@ -6,6 +6,7 @@ prefix between the last two, batch by batch, and nothing else.
 
 from random import Random
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -204,10 +205,17 @@ class LogMachine(RuleBasedStateMachine):
         self.log.close()
         self.durable = len(self.batches)
         names = [name for name in self.files.list(DIRECTORY) if name.endswith("index")]
-        content = self.files.content(f"{DIRECTORY}/{names[at % len(names)]}")
-        content[at % (len(content) + 1) :] = value
+        if names:
+            content = self.files.content(f"{DIRECTORY}/{names[at % len(names)]}")
+            content[at % (len(content) + 1) :] = value
         self._open(clean=True)
+
+
+class LongLogMachine(LogMachine):
+    """The same, for minutes."""
 
 
 LogMachine.TestCase.settings = settings(max_examples=120, stateful_step_count=30, deadline=None)
 TestLog = LogMachine.TestCase
+LongLogMachine.TestCase.settings = settings(max_examples=5000, stateful_step_count=50, deadline=None)
+TestLogForLong = pytest.mark.long(pytest.mark.timeout(900)(LongLogMachine.TestCase))

@@ -7,6 +7,7 @@ import pytest
 from dataplane.protocol.errors import ErrorCode
 from dataplane.storage.log import LogConfig, LogFailedError
 from tests.dataplane.storage.support import DIRECTORY, append, batch_of, new_files, open_log, records_in, stage
+from tests.support.memory_files import ImmediateBackground
 
 LOG = f"{DIRECTORY}/{0:020d}.log"
 
@@ -111,6 +112,25 @@ def test_a_failed_sync_in_the_background_fails_the_log():
         append(log, "x" * 30)
     assert log.failed
     assert log.recovery_point == 0
+
+
+def test_a_failure_between_stage_and_commit_is_not_taken_for_success():
+    files, background = new_files(), ImmediateBackground()
+    log = open_log(files, background, config=LogConfig(segment_bytes=200))
+    background.held = True
+    for _ in range(3):
+        append(log, "x" * 30)
+    stage(log, batch_of("waited for"))
+
+    def fault(operation, path):
+        if operation == "sync":
+            raise OSError(errno.EIO, "the disk is gone", path)
+
+    files.fault = fault
+    background.release()
+    with pytest.raises(LogFailedError):
+        log.commit()
+    assert log.end_offset == 3
 
 
 def test_an_epoch_is_on_disk_before_its_first_batch():
