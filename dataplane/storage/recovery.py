@@ -65,10 +65,10 @@ def load(
             segment.truncate(segment.size)
         if following is None:
             break
-        segment.release()
         if torn or following < end or (checked and following != end):
             cut += _remove(files, directory, [base for base in bases if base >= following])
             break
+        segment.release()
     segments[-1].close()  # a log nobody uses holds no descriptor; the first use opens it again
     epochs.truncate_from_end(expected)
     return Loaded(segments, expected, cut)

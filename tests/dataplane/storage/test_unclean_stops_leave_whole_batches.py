@@ -161,3 +161,19 @@ def test_a_sync_that_ends_after_a_cut_says_nothing_about_what_came_later():
     background._waiting = waiting[:5]  # the syncs of what was there before the cut
     background.release()
     assert log.recovery_point == 0
+
+
+def test_a_first_segment_that_lost_everything_is_appended_to_again():
+    files, background = new_files(), ImmediateBackground()
+    log = open_log(files, background, config=TINY)
+    background.held = True
+    for n in range(3):
+        append(log, "x" * 60 + str(n))
+    files.crash()
+    recovered = open_log(files, config=LogConfig(index_interval_bytes=1))
+    assert recovered.end_offset == 0
+    for n in range(5):
+        append(recovered, str(n))
+    assert records_in(recovered) == [(n, str(n).encode()) for n in range(5)]
+    recovered.truncate(0)
+    assert (recovered.end_offset, recovered.size_bytes) == (0, 0)
