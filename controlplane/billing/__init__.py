@@ -1,0 +1,1 @@
+"""What tenants pay: a price plan as a declaration, pure rating, bills so far and frozen invoices."""

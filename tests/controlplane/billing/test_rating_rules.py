@@ -1,0 +1,133 @@
+"""What holds for every bill, whatever was bought when."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controlplane.billing.money import amount_of, in_units, text_of
+from controlplane.billing.plans import PRO, TRAFFIC
+from controlplane.billing.rating import Line, Month, Period, Size, Used, rate, slots_of, total
+
+EPOCH = datetime(2025, 1, 20, tzinfo=UTC)
+FEBRUARY = Month(2025, 2)
+LATER = datetime(2025, 6, 1, tzinfo=UTC)
+QUICK = settings(max_examples=60, deadline=None)
+
+sizes = st.builds(
+    Size,
+    st.decimals(Decimal("0.1"), 2000, places=1),
+    st.decimals(1, 5000, places=0),
+    st.integers(1, 8000),
+)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Period]:
+    """Consecutive periods over some weeks around a month's edge, the last one perhaps still open."""
+    minutes = draw(st.lists(st.integers(0, 60 * 24 * 40), min_size=2, max_size=6, unique=True))
+    moments = [EPOCH + timedelta(minutes=minute) for minute in sorted(minutes)]
+    ends: list[datetime | None] = [*moments[1:]]
+    if draw(st.booleans()):
+        ends[-1] = None
+    return [Period(start, end, draw(sizes)) for start, end in zip(moments, ends, strict=False)]
+
+
+def bill(periods: list[Period], month: Month = FEBRUARY, now: datetime = LATER) -> tuple[Line, ...]:
+    return rate(PRO, periods, month, now, Used())
+
+
+@QUICK
+@given(histories())
+def test_lines_add_up_and_none_is_negative(periods):
+    lines = bill(periods)
+    assert total(lines) == sum((line.amount for line in lines), Decimal(0))
+    assert all(line.amount >= 0 and line.quantity > 0 and line.start < line.end for line in lines)
+    assert all(line.amount == amount_of(line.quantity, line.unit_price) for line in lines)
+
+
+@QUICK
+@given(histories(), st.data())
+def test_cutting_a_period_in_two_changes_nothing(periods, data):
+    cut = data.draw(st.integers(0, len(periods) - 1))
+    period = periods[cut]
+    until = period.until or LATER
+    middle = period.start + (until - period.start) * data.draw(st.floats(0.001, 0.999))
+    halves = [Period(period.start, middle, period.size), Period(middle, period.until, period.size)]
+    assert bill([*periods[:cut], *halves, *periods[cut + 1 :]]) == bill(periods)
+
+
+@QUICK
+@given(histories(), st.randoms())
+def test_the_order_of_periods_changes_nothing(periods, random):
+    shuffled = list(periods)
+    random.shuffle(shuffled)
+    assert bill(shuffled) == bill(periods)
+
+
+@QUICK
+@given(histories())
+def test_every_hour_belongs_to_exactly_one_month(periods):
+    months = [Month(2024, 12), Month(2025, 1), Month(2025, 2), Month(2025, 3), Month(2025, 4), Month(2025, 5)]
+    slots = [slot for month in months for slot in slots_of(periods, month, LATER)]
+    assert len(slots) == len(set(slots))
+    first, last = periods[0].start, periods[-1].until or LATER
+    hours = (last - first.replace(minute=0)).total_seconds() / 3600
+    assert len(slots) == -(-hours // 1)
+
+
+@QUICK
+@given(histories(), st.integers(0, 60 * 24 * 60))
+def test_a_bill_so_far_never_exceeds_the_month(periods, minutes):
+    assert total(bill(periods, now=EPOCH + timedelta(minutes=minutes))) <= total(bill(periods))
+
+
+def test_a_month_begins_and_ends_at_midnight_utc():
+    month = Month(2025, 12)
+    assert (month.start, month.end) == (datetime(2025, 12, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC))
+    east = datetime.fromisoformat("2026-01-01T07:59:00+08:00")
+    assert str(Month.of(east)) == "2025-12"
+
+
+def test_an_hour_in_which_the_size_changed_is_billed_once_at_the_largest():
+    ten = datetime(2025, 2, 3, 10, tzinfo=UTC)
+    small, large = Size(Decimal(40), Decimal(100), 100), Size(Decimal(120), Decimal(300), 100)
+    half = timedelta(minutes=30)
+    periods = [Period(ten, ten + half, small), Period(ten + half, ten + 3 * half, large)]
+    assert list(slots_of(periods, Month(2025, 2), LATER).values()) == [large, large]
+
+
+def test_an_hour_that_has_not_begun_is_not_billed():
+    ten = datetime(2025, 2, 3, 10, tzinfo=UTC)
+    open_end = [Period(ten, None, Size(Decimal(20), Decimal(100), 1))]
+    assert bill(open_end, now=ten) == ()
+    assert [line.quantity for line in bill(open_end, now=ten + timedelta(seconds=1))] == [1, 1]
+    assert [line.quantity for line in bill(open_end, now=ten + timedelta(hours=1))] == [1, 1]
+
+
+def test_a_gap_divides_a_line():
+    ten, hour = datetime(2025, 2, 3, 10, tzinfo=UTC), timedelta(hours=1)
+    size = Size(Decimal(20), Decimal(100), 1)
+    periods = [Period(ten, ten + hour, size), Period(ten + 3 * hour, ten + 4 * hour, size)]
+    assert [(line.start.hour, line.end.hour) for line in bill(periods) if line.item == "disk"] == [(10, 11), (13, 14)]
+
+
+@QUICK
+@given(st.integers(0, 2**63), st.integers(0, 2**63))
+def test_traffic_quantities_lead_back_to_the_byte(produced, consumed):
+    lines = rate(TRAFFIC, [], Month(2025, 2), LATER, Used(produced, consumed))
+    assert {line.item: int(line.quantity * 10**9) for line in lines} == {
+        item: count for item, count in (("produced", produced), ("consumed", consumed)) if count
+    }
+
+
+def test_money_is_rounded_half_up_at_the_end_of_a_line():
+    assert amount_of(Decimal(1), Decimal("0.005")) == Decimal("0.01")
+    assert amount_of(Decimal(3), Decimal("0.115")) == Decimal("0.35")
+    assert text_of(in_units(1, 10**9)) == "0.000000001"
+    assert [text_of(Decimal(text)) for text in ("1170", "9.40", "0.00", "2.000000000", "100")] == [
+        "1170", "9.40", "0.00", "2", "100",
+    ]  # fmt: skip
