@@ -22,6 +22,8 @@ from dataplane.groups.log import OFFSETS_TOPIC, ReplicatedOffsetsLog
 from dataplane.groups.settings import group_settings
 from dataplane.handlers.context import Session
 from dataplane.internal_topics import InternalTopics
+from dataplane.metering.meter import Meter
+from dataplane.metering.publisher import Publisher
 from dataplane.network.dispatch import UNAUTHENTICATED_FRAME_BYTES, ClientConnection
 from dataplane.network.outbound import Peers
 from dataplane.protocol.messages.control import ControlledShutdownRequest
@@ -43,6 +45,7 @@ Log = Callable[[str], None]
 
 INTERNAL_ROUTE = "internal"
 _SHUTDOWN_TIMEOUT_S = 5.0
+_SETTLE_TIMEOUT_S = 1.0
 
 
 class Broker:
@@ -61,6 +64,8 @@ class Broker:
         self.peers = Peers(loop, f"broker-{config.id}", config.cluster_secret, self._address_of)
         self.logs = LogManager(doors.files, clock, doors.background, config)
         self.controller = Controller(doors, config.id, self._call, _rules(config))
+        self.publisher = Publisher(loop, self.metadata, self.peers, self.ensure_internal_topic)
+        self.meter = Meter(config, doors, boot, self.publisher, log)
         self.replicas = Replicas(
             config,
             doors,
@@ -70,6 +75,7 @@ class Broker:
             self.peers,
             broker_epoch=lambda: self.membership.broker_epoch,
             alter_partition=self._alter_partition,
+            meter=self.meter,
         )
         self.replica_fetches = ReplicaFetches(self.replicas)
         self.internal_topics = InternalTopics(self)
@@ -102,6 +108,7 @@ class Broker:
     async def _start(self) -> None:
         began = self.doors.clock.monotonic()
         self.logs.open_all()
+        self.meter.open()
         self._listener = self.doors.loop.listen(*self.config.internal, self._accept_internal)
         await self.membership.start()
         await self.topic_configs.start()
@@ -110,6 +117,8 @@ class Broker:
         self.controller.start()
         self.registry.start()
         self.master.start()
+        self.meter.start()
+        Task(self.publisher.prepare(), "usage topic")
         self.log(f"broker {self.config.id} is up after {self.doors.clock.monotonic() - began:.2f} s")
 
     def stop(self) -> Future[None]:
@@ -118,6 +127,9 @@ class Broker:
 
     async def _stop(self) -> None:
         await self._give_away()
+        await self.replicas.settle(_SETTLE_TIMEOUT_S)
+        await self.meter.stop(_SETTLE_TIMEOUT_S)
+        self.publisher.close()
         self.master.stop()
         self.registry.close()
         self.controller.stop()

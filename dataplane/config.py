@@ -57,6 +57,10 @@ class Settings:
     leader_imbalance_check_interval_ms: int = 5_000
     controller_request_timeout_ms: int = 10_000
     quota_report_period_ms: int = 1_000
+    usage_topic_num_partitions: int = 8
+    usage_topic_retention_ms: int = 35 * 86_400_000
+    usage_emit_interval_ms: int = 10_000  # records of topics whose byte counters have changed
+    usage_storage_interval_ms: int = 600_000  # records of topics that only store
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,9 @@ class FileRange(Protocol):
     file: File
     position: int
     size: int
+    sent: Callable[[int], None] | None
+    """Called once, with the bytes of the range that have left: all of them, or fewer when the connection ended first
+    (not at all where none had)."""
 
 
 class Connection(Protocol):
@@ -195,6 +198,14 @@ class Files(Protocol):
 
     def write_file(self, path: str, data: bytes) -> None:
         """Replace a small file atomically and durably (new file, fsync, rename, fsync of the directory)."""
+        ...
+
+    def map(self, path: str, size: int) -> memoryview:
+        """A file of `size` bytes as memory: what is written there survives the process, not a power cut.
+
+        Created with zeros, or enlarged, as needed; its room on the disk is taken at once. Mapped again at a larger size,
+        the earlier memory is not to be used any more. Raises OSError.
+        """
         ...
 
     def exists(self, path: str) -> bool: ...

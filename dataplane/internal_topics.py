@@ -18,6 +18,7 @@ from dataplane.protocol.messages.topics import (
     CreateTopicsResponse,
 )
 from dataplane.tasks import Future, Task, resolved
+from quota.contracts.usage import USAGE_TOPIC
 
 if TYPE_CHECKING:
     from dataplane.broker import Broker
@@ -81,6 +82,20 @@ class InternalTopics:
 
     def _declaration(self, name: str) -> CreatableTopic:
         settings = self._broker.config.settings
+        if name == USAGE_TOPIC:
+            # On more than one disk before it is acknowledged: a bill is made of it.
+            in_sync = min(2, settings.default_replication_factor)
+            config = {
+                "cleanup.policy": "delete",
+                "retention.ms": str(settings.usage_topic_retention_ms),
+                "min.insync.replicas": str(in_sync),
+            }
+            return CreatableTopic(
+                name=name,
+                num_partitions=settings.usage_topic_num_partitions,
+                replication_factor=settings.default_replication_factor,
+                configs=tuple(CreatableTopicConfig(k, v) for k, v in config.items()),
+            )
         if name != OFFSETS_TOPIC:
             return CreatableTopic(
                 name=name,

@@ -125,6 +125,8 @@ class _Fetch:
             return _error(wanted, ErrorCode.OFFSET_OUT_OF_RANGE, partition)
         except OSError:
             return _error(wanted, ErrorCode.KAFKA_STORAGE_ERROR, partition)
+        if records is not None and partition.usage is not None and not self._ctx.session.is_internal:
+            records.sent = partition.usage.consumed
         return FetchResponsePartitionData(
             partition_index=wanted.partition,
             high_watermark=partition.high_watermark,

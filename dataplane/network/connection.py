@@ -12,7 +12,7 @@ import select
 import socket
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dataplane.doors import Buffer, File, FileRange, FrameProtocol
@@ -66,10 +66,12 @@ class SocketConnection:
     __slots__ = (
         "_backlog",
         "_closing",
+        "_departed",
         "_events",
         "_fd",
         "_filled",
         "_loop",
+        "_marks",
         "_out",
         "_partial",
         "_paused",
@@ -97,6 +99,8 @@ class SocketConnection:
         self._paused = False
         self._out: deque[Buffer | FileRange] = deque()
         self._queued = 0
+        self._departed = 0  # bytes, since the beginning
+        self._marks: list[tuple[int, int, Callable[[int], None]]] = []  # who wants to know when a range has left
         self._scheduled = False
         self._waits_to_send = False
         self._closing = False
@@ -231,7 +235,12 @@ class SocketConnection:
             return
         for part in parts:
             self._out.append(part)
-            self._queued += len(part) if isinstance(part, (bytes, bytearray, memoryview)) else part.size
+            if isinstance(part, (bytes, bytearray, memoryview)):
+                self._queued += len(part)
+            else:
+                self._queued += part.size
+                if part.sent is not None:
+                    self._marks.append((self._departed + self._queued, part.size, part.sent))
         if not self._scheduled and not self._waits_to_send:
             self._scheduled = True
             self._loop.will_send(self)
@@ -286,7 +295,7 @@ class SocketConnection:
         except BlockingIOError:
             self._out.extendleft(reversed(buffers))
             raise
-        self._queued -= sent
+        self._left(sent)
         if sent < size:
             rest = _after(buffers, sent)
             self._out.extendleft(reversed(rest))
@@ -296,11 +305,32 @@ class SocketConnection:
         sent = os.sendfile(self._fd, part.file.fileno(), part.position, min(part.size, SENDFILE_BYTES))
         if sent == 0:
             raise OSError(0, "the file is shorter than the range to be sent")
-        self._queued -= sent
+        self._left(sent)
         if sent == part.size:
             self._out.popleft()
         else:
             self._out[0] = _Rest(part.file, part.position + sent, part.size - sent)
+
+    def _left(self, sent: int) -> None:
+        """So many bytes more are in the hands of the system."""
+        self._queued -= sent
+        self._departed += sent
+        marks = self._marks
+        if marks and marks[0][0] <= self._departed:
+            gone = 1
+            while gone < len(marks) and marks[gone][0] <= self._departed:
+                gone += 1
+            self._marks = marks[gone:]
+            for _, size, tell in marks[:gone]:
+                tell(size)
+
+    def _tell_of_the_rest(self) -> None:
+        """The end came: of the range that was being sent, some may have left."""
+        marks, self._marks = self._marks, []
+        for end, size, tell in marks:
+            left = self._departed - (end - size)
+            if left > 0:
+                tell(left)
 
     # --- closing ------------------------------------------------------------------------------------------------------
 
@@ -323,6 +353,8 @@ class SocketConnection:
         self._fd = -1
         self._out.clear()
         self._queued = 0
+        if self._marks:
+            self._tell_of_the_rest()
         protocol = self._protocol
         if protocol is not None:
             self._loop.at_turn_end(lambda: protocol.closed(reason))
@@ -331,10 +363,11 @@ class SocketConnection:
 class _Rest:
     """What is left of a file range."""
 
-    __slots__ = ("file", "position", "size")
+    __slots__ = ("file", "position", "sent", "size")
 
     def __init__(self, file: File, position: int, size: int) -> None:
         self.file, self.position, self.size = file, position, size
+        self.sent: Callable[[int], None] | None = None  # the mark was set when the whole range came
 
 
 def _read(part: FileRange) -> bytes:

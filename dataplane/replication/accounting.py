@@ -43,6 +43,8 @@ class Accounting:
         change, partition.counted_bytes = size - partition.counted_bytes, size
         if change and partition.instance_key is not None:
             _add(self._storage, partition.instance_key, change)
+            if partition.usage is not None:
+                partition.usage.stored(change)
 
 
 def _add(sums: dict[str, int], key: str, change: int) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from dataplane.cluster.watching import sleep
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import CorruptBatchError, check_batch, read_header
 from dataplane.replication import leadership
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from dataplane.cluster.metadata import Metadata
     from dataplane.config import BrokerConfig
     from dataplane.doors import Callback, Doors
+    from dataplane.metering.meter import Meter
     from dataplane.network.outbound import Peers
     from dataplane.protocol.messages.control import (
         LeaderAndIsrRequest,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 ALL_IN_SYNC = -1
 """acks=all."""
+_SETTLE_PAUSE_S = 0.02
 
 Leadership = Callable[[str, int, int | None], None]
 """(topic, partition, leader epoch): we lead it from here on; None: we do not, or not any more."""
@@ -85,6 +88,7 @@ class Replicas:
         *,
         broker_epoch: Callable[[], int],
         alter_partition: AlterPartition,
+        meter: Meter | None = None,
     ) -> None:
         self.config = config
         self.logs = logs
@@ -94,6 +98,7 @@ class Replicas:
         self.peers = peers
         self.broker_epoch = broker_epoch
         self.loop = doors.loop
+        self.meter = meter
         self.accounting = Accounting()
         self.waiting = Waiting(doors.loop)
         self.fetchers = Fetchers(self)
@@ -123,6 +128,15 @@ class Replicas:
             self.commit(partition)
             self.waiting.dismiss(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return self._housekeeping.stop()
+
+    async def settle(self, within_s: float) -> None:
+        """Wait, not for long, until what we took as the leader is known to be committed.
+
+        After leaderships were given away, before we stop: the new leaders' answers to our fetches say so.
+        """
+        end = self._clock.monotonic() + within_s
+        while any(p.uncommitted for p in self.partitions()) and self._clock.monotonic() < end:
+            await sleep(self.loop, _SETTLE_PAUSE_S)
 
     def apply_retention(self) -> None:
         """Delete now what is too old or too much; nothing that is not committed."""
@@ -347,6 +361,8 @@ class Replicas:
     def add(self, partition: Partition) -> None:
         """A replica comes to this broker."""
         self._topics.setdefault(partition.topic, {})[partition.index] = partition
+        if self.meter is not None:
+            partition.usage = self.meter.topic(partition.topic)
         self.configure(partition)
         self.accounting.measure(partition)
 
@@ -354,9 +370,11 @@ class Replicas:
         """It goes."""
         partitions = self._topics[partition.topic]
         del partitions[partition.index]
+        self.accounting.forget(partition)
         if not partitions:
             del self._topics[partition.topic]
-        self.accounting.forget(partition)
+            if self.meter is not None:
+                self.meter.retire(partition.topic)
 
     def hosts_topic(self, topic: str) -> bool:
         """Whether any partition of the topic is here."""

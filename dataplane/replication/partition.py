@@ -26,11 +26,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dataplane.protocol.errors import ErrorCode
+from dataplane.replication.uncommitted import Uncommitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
+    from dataplane.metering.usage import TopicUsage
     from dataplane.protocol.messages.control import AlterPartitionResponsePartitionData, LeaderAndIsrPartitionState
     from dataplane.replication.waiting import AckWaiter, ReadWaiter
     from dataplane.storage.log import Log
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
 UNKNOWN_OFFSET = -1
 NO_LEADER = -1
 _NEVER = float("-inf")
-_MAX_SIZES = 1_000
 _PAUSE_AFTER_REFUSAL_S = 1.0
 
 _GIVE_UP = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
@@ -110,12 +111,11 @@ class Partition:
         "_by_id",
         "_maximal_isr",
         "_no_proposal_before",
+        "_own_end",
         "_remotes",
         "_rules",
-        "_sizes",
         "ack_waiters",
         "announced_bytes",
-        "appended_bytes",
         "committed_bytes",
         "counted_bytes",
         "dirty",
@@ -141,6 +141,8 @@ class Partition:
         "topic_id",
         "turn_end_acks",
         "turn_end_calls",
+        "uncommitted",
+        "usage",
     )
 
     def __init__(self, topic: str, index: int, topic_id: UUID, log: Log, rules: ReplicaRules) -> None:
@@ -174,11 +176,11 @@ class Partition:
         self.ack_waiters: deque[AckWaiter] = deque()
         self.read_waiters: dict[ReadWaiter, None] = {}
         self.replica_waiters: dict[ReadWaiter, None] = {}
-        # Bytes committed are counted by remembering the byte count at each end of the log that is not committed yet.
-        self.appended_bytes = 0
-        self.committed_bytes = 0
+        self.committed_bytes = 0  # of what we appended as the leader
         self.announced_bytes = 0  # of the committed ones, to fetches that wait
-        self._sizes: deque[tuple[int, int]] = deque()
+        self.uncommitted = Uncommitted()
+        self._own_end = 0  # of the log, while we lead, as of the last append
+        self.usage: TopicUsage | None = None  # None: a topic of the cluster's own
 
     def __repr__(self) -> str:
         role = "leader" if self.is_leader else f"follower of {self.leader_id}"
@@ -195,7 +197,8 @@ class Partition:
             self.log.epochs.assign(state.leader_epoch, self.log.end_offset)
             self.epoch_start_offset = self.log.end_offset
         if not self.is_leader:
-            self._forget_sizes()
+            self._own_end = self.log.end_offset
+            self.announced_bytes = self.committed_bytes
         self._adopt(state)
         self.is_leader = True
         remotes = []
@@ -215,7 +218,6 @@ class Partition:
         self._remotes = ()
         self._by_id = {}
         self.leader_high_watermark = -1
-        self._forget_sizes()
 
     def adopt_isr(self, isr: tuple[int, ...], partition_epoch: int) -> None:
         """The controller's latest word within the epoch."""
@@ -246,10 +248,8 @@ class Partition:
 
     def appended(self, size: int, now: float) -> bool:
         """The log's end moved by a commit of `size` bytes. Returns whether the high watermark moved."""
-        self.appended_bytes += size
-        if len(self._sizes) >= _MAX_SIZES:
-            self._sizes.pop()  # coarser from here on: nothing is committed for long, and this must not grow with it
-        self._sizes.append((self.log.end_offset, self.appended_bytes))
+        start, self._own_end = self._own_end, self.log.end_offset
+        self.uncommitted.appended(start, self._own_end, size)
         return self.advance(now)
 
     def advance(self, now: float) -> bool:
@@ -271,17 +271,16 @@ class Partition:
         """The log was cut or reset: the high watermark cannot be outside it."""
         self.high_watermark = max(self.log.start_offset, min(self.high_watermark, self.log.end_offset))
         self.leader_high_watermark = -1
+        self.uncommitted.cut(self.log)
 
     def _move(self, offset: int) -> bool:
         self.high_watermark = offset
-        sizes = self._sizes
-        while sizes and sizes[0][0] <= offset:
-            self.committed_bytes = sizes.popleft()[1]
+        if self.uncommitted:
+            size = self.uncommitted.passed(offset, self.log)
+            self.committed_bytes += size
+            if size and self.usage is not None:
+                self.usage.produced(size)
         return True
-
-    def _forget_sizes(self) -> None:
-        self._sizes.clear()
-        self.committed_bytes = self.announced_bytes = self.appended_bytes
 
     def _is_about_to_join(self, remote: RemoteReplica, now: float) -> bool:
         rules = self._rules

@@ -5,8 +5,8 @@
     files.capacity = 1000    the disk is full at 1,000 bytes: appends write what fits and raise ENOSPC
     files.fault = hook       called as hook(operation, path) before each operation; may raise OSError
 
-Names (create, rename, remove) and `write_file` are durable at once; only appended and truncated content waits for
-`sync`. A file created and never synced survives a crash empty, which is the unfriendlier of the two things that happen.
+Names (create, rename, remove) and `write_file` are durable at once; only appended, truncated and mapped content waits
+for `sync`. A file created and never synced survives a crash empty, which is the unfriendlier of the two things that happen.
 """
 
 from __future__ import annotations
@@ -143,6 +143,17 @@ class MemoryFiles:
         content = self._contents[path] = _Content()
         content.data += data
         content.synced = bytes(data)
+
+    def map(self, path: str, size: int) -> memoryview:
+        self.enter("map", path)
+        if _parent(path) not in self._directories:
+            raise FileNotFoundError(errno.ENOENT, "no such directory", path)
+        content = self._contents.setdefault(path, _Content())
+        room = self.room()
+        if room is not None and size - len(content.data) > room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        content.data = bytearray(content.data.ljust(size, b"\0"))  # another object: the old memory is not this file
+        return memoryview(content.data)
 
     def exists(self, path: str) -> bool:
         return path in self._contents or path in self._directories

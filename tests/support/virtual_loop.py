@@ -316,6 +316,9 @@ class VirtualConnection:
         if not self.is_open or not self._out:
             return
         data = b"".join(_bytes_of(part) for part in self._out)
+        for part in self._out:
+            if getattr(part, "sent", None) is not None:
+                part.sent(part.size)
         self._out.clear()
         other = self.other
         self._transmit(lambda: other.loop.post(lambda: other.receive(data)))

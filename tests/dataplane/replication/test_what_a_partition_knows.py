@@ -13,6 +13,7 @@ from dataplane.protocol.messages.control import AlterPartitionResponsePartitionD
 from dataplane.replication.partition import Partition, ReplicaRules
 
 ME = 1
+BYTES_PER_OFFSET = 100
 
 
 @dataclass
@@ -25,11 +26,14 @@ class Epochs:
 
 @dataclass
 class FakeLog:
-    """Where a log begins and ends is all that a partition asks of it."""
+    """Where a log begins and ends, and how many bytes lie between, is all that a partition asks of it."""
 
     start_offset: int = 0
     end_offset: int = 0
     epochs: Epochs = field(default_factory=Epochs)
+
+    def bytes_between(self, start: int, end: int) -> int:
+        return BYTES_PER_OFFSET * (end - start)
 
 
 def _state(epoch: int = 0, leader: int = ME, isr: tuple[int, ...] = (1, 2, 3), version: int = 0):
@@ -50,7 +54,7 @@ def _leader(end: int = 0, isr: tuple[int, ...] = (1, 2, 3), alive: tuple[int, ..
 
 def _append(partition: Partition, offsets: int, now: float) -> bool:
     partition.log.end_offset += offsets
-    return partition.appended(100 * offsets, now)
+    return partition.appended(BYTES_PER_OFFSET * offsets, now)
 
 
 def _answer(partition: Partition, isr: tuple[int, ...] = (), code: ErrorCode = ErrorCode.NONE, **more: int) -> bool:
@@ -185,6 +189,8 @@ def test_committed_bytes_follow_the_high_watermark():
     assert partition.committed_bytes == 0
     partition.update_follower(2, 4, 0.0)
     assert partition.committed_bytes == 400
+    partition.update_follower(2, 7, 0.0)  # in the middle of what was written together
+    assert partition.committed_bytes == 700
     partition.update_follower(2, 10, 0.0)
     assert partition.committed_bytes == 1000
 

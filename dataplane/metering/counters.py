@@ -1,0 +1,147 @@
+"""The counter file of one boot: memory-mapped, so that what was counted outlives a killed process.
+
+Words of 64 bits in this machine's byte order (the file never leaves it). A header, then slots of a fixed size:
+
+    header  0 magic  1 boot  2 broker  3 number of slots  4 last sign of life, ms  5 hour of the last sign of life
+    slot    0 length of the name, 0: free   1 generation   2 produced bytes   3 consumed bytes
+            4 stored byte-seconds, as of   5 stored bytes   6 as of when, ms   7… the physical topic name, UTF-8
+
+Times in ms are the boot's monotonic clock: differences only. Every counter is one aligned word that is stored at once,
+so a kill between two instructions finds the old value or the new one. (Rejected: `struct.pack_into`, which clears the
+place before it writes.) A slot is taken by writing its name's length last, and given back by clearing that first.
+
+Slot 0 belongs to nobody: who has no slot writes there, and nobody reads it. When all are taken the file is mapped anew
+at twice the size; where the disk is too full for that, further topics are counted in memory only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dataplane.doors import Files
+
+WORD = 8
+HEADER_WORDS = 8
+SLOT_WORDS = 37
+FIRST_SLOTS = 1024
+NOWHERE = HEADER_WORDS
+"""The first word of slot 0."""
+MAX_WORD = 2**63 - 1
+
+GENERATION, PRODUCED, CONSUMED, BYTE_SECONDS, BYTES, AS_OF = range(1, 7)
+_NAME_AT = 7
+_NAME_BYTES = (SLOT_WORDS - _NAME_AT) * WORD
+_MAGIC, _BOOT, _BROKER, _SLOTS, _ALIVE, _HOUR = range(6)
+_MAGIC_VALUE = int.from_bytes(b"SLUSAGE1", "big")
+
+
+class CountersError(Exception):
+    """A file is not one of ours, or a power cut has left only part of it."""
+
+
+class Counters:
+    """The file of this boot. Raises OSError where it cannot be made."""
+
+    def __init__(self, files: Files, path: str, *, boot: int, broker: int, slots: int = FIRST_SLOTS) -> None:
+        self.path = path
+        self._files = files
+        self._slots = slots
+        self.words = self._map(slots)
+        self._free = list(range(slots - 1, 0, -1))
+        words = self.words
+        words[_BOOT], words[_BROKER], words[_SLOTS] = boot, broker, slots
+        words[_MAGIC] = _MAGIC_VALUE
+
+    def _map(self, slots: int) -> memoryview:
+        return self._files.map(self.path, WORD * (HEADER_WORDS + SLOT_WORDS * slots)).cast("Q")
+
+    def claim(self, name: str, generation: int) -> int:
+        """A slot for a topic: the index of its first word, counters at 0."""
+        data = name.encode()
+        if (not self._free and not self._grow()) or len(data) > _NAME_BYTES:
+            return NOWHERE
+        at = _first_word(self._free.pop())
+        words = self.words
+        for offset in range(GENERATION, _NAME_AT):
+            words[at + offset] = 0
+        words[at + GENERATION] = generation
+        start = (at + _NAME_AT) * WORD
+        words.cast("B")[start : start + len(data)] = data
+        words[at] = len(data)
+        return at
+
+    def release(self, at: int) -> None:
+        """The slot is free again. Harmless for the one that is nobody's."""
+        if at != NOWHERE:
+            self.words[at] = 0
+            self._free.append((at - HEADER_WORDS) // SLOT_WORDS)
+
+    def alive(self, now_ms: int, hour: int) -> None:
+        """A sign of life: until now, what is stored was stored."""
+        self.words[_HOUR] = hour
+        self.words[_ALIVE] = now_ms
+
+    def _grow(self) -> bool:
+        slots = 2 * self._slots
+        try:
+            self.words = self._map(slots)
+        except OSError:
+            return False
+        self.words[_SLOTS] = slots
+        self._free = list(range(slots - 1, self._slots - 1, -1))
+        self._slots = slots
+        return True
+
+
+def _first_word(slot: int) -> int:
+    return HEADER_WORDS + SLOT_WORDS * slot
+
+
+class Row(NamedTuple):
+    """The counters of one topic, as a boot left them."""
+
+    name: str
+    generation: int
+    produced_bytes: int
+    consumed_bytes: int
+    byte_seconds: int
+
+
+class Remains:
+    """The file of a boot that has ended. Raises CountersError."""
+
+    def __init__(self, data: bytes) -> None:
+        if len(data) % WORD or len(data) < WORD * HEADER_WORDS:
+            raise CountersError(f"{len(data)} bytes are not a counter file")
+        self._data = data
+        self._words = memoryview(data).cast("Q")
+        if self._words[_MAGIC] != _MAGIC_VALUE:
+            raise CountersError("the magic number is another")
+        self._slots = min(self._words[_SLOTS], (len(self._words) - HEADER_WORDS) // SLOT_WORDS)
+        self.boot = int(self._words[_BOOT])
+        self.broker = int(self._words[_BROKER])
+        self.hour = int(self._words[_HOUR])
+
+    def rows(self) -> Iterator[Row]:
+        """All topics that have counted anything; storage up to the last sign of life."""
+        for slot in range(1, self._slots):
+            at = _first_word(slot)
+            if self._words[at]:
+                with contextlib.suppress(UnicodeDecodeError):
+                    row = self._row(at)
+                    if row.produced_bytes or row.consumed_bytes or row.byte_seconds:
+                        yield row
+
+    def _row(self, at: int) -> Row:
+        words = self._words
+        start = (at + _NAME_AT) * WORD
+        name = self._data[start : start + min(words[at], _NAME_BYTES)].decode()
+        unsettled_ms = max(0, words[_ALIVE] - words[at + AS_OF])
+        byte_seconds = words[at + BYTE_SECONDS] + words[at + BYTES] * unsettled_ms // 1000
+        return Row(
+            name, words[at + GENERATION], words[at + PRODUCED], words[at + CONSUMED], min(byte_seconds, MAX_WORD)
+        )

@@ -1,0 +1,298 @@
+"""All topics that this broker has replicas of: their counters, and what of them is due to be told.
+
+Told is what has changed: byte counters every `usage_emit_interval_ms`, storage alone every `usage_storage_interval_ms`,
+and everything once under an hour when the hour has ended. Work is proportional to what there is to tell, in portions of
+at most a few milliseconds, and the next portion is made when the one before it has been acknowledged:
+
+    due      byte counters have changed
+    closing  an hour has ended: topics that were quiet are closed one by one. They can be, later, as of the hour's edge:
+             a quiet topic's storage grows evenly. A change closes its topic first.
+    former   what earlier boots left
+    round    storage alone: a slow walk around all topics
+
+A record waits in `_pending` until it is acknowledged; a newer one of the same key takes its place. So while `__usage` has
+no leader, nothing is lost and hardly anything is kept.
+
+A topic whose last replica here goes away is told once more; then its slot is free.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
+
+from dataplane.cluster.watching import either, sleep
+from dataplane.metering.counters import Counters
+from dataplane.metering.former import FormerBoots, counters_path
+from dataplane.metering.hours import HOUR_MS, hour_of
+from dataplane.metering.usage import TopicUsage
+from dataplane.tasks import Task
+from quota.contracts.namespace import split_physical
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dataplane.config import BrokerConfig
+    from dataplane.doors import Doors, Timer
+    from quota.contracts.usage import UsageRecord
+
+TICK_S = 1.0
+RETRY_S = 1.0
+PORTION = 64
+"""Records in one request: a millisecond or two to make."""
+_LOOKED_AT = 512
+"""Quiet topics passed over in one go."""
+
+
+class Sink(Protocol):
+    """Where records go (`publisher`)."""
+
+    async def publish(self, records: Sequence[UsageRecord]) -> list[UsageRecord]:
+        """Write each; returns those that were acknowledged."""
+        ...
+
+
+class Meter:
+    """See the module. `open` comes before everything else."""
+
+    def __init__(self, config: BrokerConfig, doors: Doors, boot: str, sink: Sink, log: Callable[[str], None]) -> None:
+        self._config, self._doors, self._boot, self._sink, self._log = config, doors, boot, sink, log
+        self._clock = doors.loop.clock
+        self.hour = hour_of(self._clock.now_ms())
+        self._generation = 0
+        self._counters: Counters | None = None
+        self._former: FormerBoots | None = None
+        self._topics: dict[str, TopicUsage] = {}
+        self._dirty: list[TopicUsage] = []
+        self._due: deque[TopicUsage] = deque()
+        self._closing: deque[TopicUsage] = deque()
+        self._round: deque[TopicUsage] = deque()
+        self._round_credit = 0.0
+        self._retired: list[TopicUsage] = []
+        self._pending: dict[tuple[str, str, str, str], UsageRecord] = {}
+        self._emit_at_ms = 0
+        self._flushing: Task[None] | None = None
+        self._timer: Timer | None = None
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Find what earlier boots left, and begin to count. Raises OSError."""
+        files, directory = self._doors.files, self._config.data_dirs[0]
+        self._former = FormerBoots(files, directory, self._log)
+        path = counters_path(directory, self._boot)
+        self._counters = Counters(files, path, boot=int(self._boot, 16), broker=self._config.id)
+        self._counters.alive(self.now_ms(), self.hour)
+
+    def start(self) -> None:
+        """Begin to tell."""
+        self._emit_at_ms = self.now_ms() + self._config.settings.usage_emit_interval_ms
+        self._tick()
+
+    async def stop(self, within_s: float) -> None:
+        """Tell what has changed, and wait a little. The next boot tells the rest: counting goes on until the end."""
+        if self._timer is None:
+            return
+        self._timer.cancel()
+        self._timer = None
+        self._sign_of_life()
+        self._emit()
+        if self._flushing is not None and not self._flushing.done:
+            await either(self._flushing, sleep(self._doors.loop, within_s))
+            self._flushing.cancel()
+
+    # --- topics -------------------------------------------------------------------------------------------------------
+
+    def topic(self, physical: str) -> TopicUsage | None:
+        """The counters of a topic that has replicas here; None for one of the cluster's own."""
+        usage = self._topics.get(physical)
+        if usage is None:
+            if self._counters is None or split_physical(physical) is None:
+                return None
+            usage = self._topics[physical] = TopicUsage(
+                self,
+                self._counters,
+                physical,
+                broker=self._config.id,
+                boot=self._boot,
+                generation=self._generation,
+            )
+            self._round.append(usage)
+        usage.is_retired = False
+        return usage
+
+    def retire(self, physical: str) -> None:
+        """The topic has no replica here any more."""
+        usage = self._topics.get(physical)
+        if usage is not None and not usage.is_retired:
+            usage.is_retired = True
+            self._retired.append(usage)
+            if not usage.is_dirty:
+                self.changed(usage)
+
+    def now_ms(self) -> int:
+        """Monotonic."""
+        return int(self._clock.monotonic() * 1000)
+
+    def changed(self, usage: TopicUsage) -> None:
+        """A byte counter changed that had not since the last record: one is due."""
+        if usage.has_left and not self._revive(usage):
+            return
+        if usage.hour != self.hour:
+            self.close_hours(usage)
+        usage.is_dirty = True
+        self._dirty.append(usage)
+
+    def _revive(self, usage: TopicUsage) -> bool:
+        """A topic that was told for the last time still sends something: count on, or with the topic that came since."""
+        successor = self._topics.get(usage.physical)
+        if successor is not None:
+            produced = usage.produced_bytes - usage.emitted_produced
+            consumed = usage.consumed_bytes - usage.emitted_consumed
+            usage.emitted_produced, usage.emitted_consumed = usage.produced_bytes, usage.consumed_bytes
+            successor.produced(produced)
+            successor.consumed(consumed)
+            return False
+        usage.hour = self.hour
+        usage.settle_in()
+        self._topics[usage.physical] = usage
+        self._retired.append(usage)
+        return True
+
+    # --- by the clock -------------------------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        to_edge_s = (HOUR_MS - self._clock.now_ms() % HOUR_MS) / 1000
+        period_s = min(TICK_S, self._config.settings.usage_emit_interval_ms / 1000, to_edge_s)
+        self._timer = self._doors.loop.call_later(period_s, self._tick)
+        self._sign_of_life()
+        if self.now_ms() >= self._emit_at_ms:
+            self._emit()
+
+    def _sign_of_life(self) -> None:
+        hour = hour_of(self._clock.now_ms())
+        if hour > self.hour:
+            self._end_hour(hour)
+        assert self._counters is not None
+        self._counters.alive(self.now_ms(), self.hour)
+
+    def _end_hour(self, hour: int) -> None:
+        """What has changed is told under the hour that ends, now; what is quiet, when its turn comes."""
+        self.hour = hour
+        changed = [*self._due, *self._dirty]
+        self._due.clear()
+        self._dirty.clear()
+        for usage in changed:
+            self.close_hours(usage)
+            usage.is_dirty = False
+        self._closing = deque(self._topics.values())
+        self._wake()
+
+    def _emit(self) -> None:
+        """What has changed is due."""
+        settings = self._config.settings
+        self._emit_at_ms = self.now_ms() + settings.usage_emit_interval_ms
+        self._due.extend(self._dirty)
+        self._dirty.clear()
+        share = settings.usage_emit_interval_ms / settings.usage_storage_interval_ms
+        self._round_credit = min(self._round_credit + share * len(self._round), len(self._round))
+        self._wake()
+
+    # --- records ------------------------------------------------------------------------------------------------------
+
+    def close_hours(self, usage: TopicUsage) -> None:
+        """Records of the hours that ended since the topic's last one, as of each hour's end."""
+        while usage.hour < self.hour:
+            edge_ms = self._edge_ms(usage.hour + 1)
+            if usage.is_dirty or usage.has_stored(edge_ms):
+                self._put(usage.take(edge_ms, quiet_bytes=not usage.is_dirty))
+                usage.is_dirty = False
+            usage.hour += 1
+
+    def _edge_ms(self, hour: int) -> int:
+        """When an hour began, on the monotonic clock; never in the future."""
+        return self.now_ms() - max(0, self._clock.now_ms() - hour * HOUR_MS)
+
+    def _put(self, record: UsageRecord) -> None:
+        self._pending[record.boot, record.hour, record.instance, record.topic] = record
+
+    def _refill(self) -> None:
+        """Have a portion to tell, if there is that much."""
+        pending = self._pending
+        while self._due and len(pending) < PORTION:
+            usage = self._due.popleft()
+            self._put(usage.take(self.now_ms()))
+            usage.is_dirty = False
+        looked_at = 0
+        while self._closing and len(pending) < PORTION and looked_at < _LOOKED_AT:
+            looked_at += 1
+            usage = self._closing.popleft()
+            if not usage.has_left:
+                self.close_hours(usage)
+        assert self._former is not None
+        for record in self._former.next(PORTION - len(pending)):
+            self._put(record)
+        self._walk_round()
+
+    def _walk_round(self) -> None:
+        looked_at = 0
+        while self._round_credit >= 1 and len(self._pending) < PORTION and looked_at < _LOOKED_AT and self._round:
+            self._round_credit -= 1
+            looked_at += 1
+            usage = self._round.popleft()
+            if usage.has_left:
+                continue
+            self._round.append(usage)
+            if not usage.is_dirty and usage.hour == self.hour and usage.has_stored(self.now_ms()):
+                self._put(usage.take(self.now_ms()))
+
+    def _has_more(self) -> bool:
+        assert self._former is not None
+        return bool(self._due or self._closing or self._former.has_more or self._round_credit >= 1)
+
+    # --- telling ------------------------------------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        if self._flushing is None or self._flushing.done:
+            self._flushing = Task(self._flush(), "usage records")
+
+    async def _flush(self) -> None:
+        """Portion by portion, until there is nothing more to tell."""
+        while True:
+            self._refill()
+            if self._pending and not await self._tell():
+                await sleep(self._doors.loop, RETRY_S)
+            if not self._pending:
+                self._all_told()
+                if not self._has_more():
+                    return
+
+    async def _tell(self) -> bool:
+        """Whether anything was acknowledged."""
+        pending = self._pending
+        portion = list(islice(pending.items(), PORTION))
+        acknowledged = await self._sink.publish([record for _, record in portion])
+        told = {id(record) for record in acknowledged}
+        for key, record in portion:
+            if id(record) in told:
+                if pending.get(key) is record:
+                    del pending[key]
+            elif key in pending:
+                pending[key] = pending.pop(key)  # others first: its leader may be away for long
+        return bool(told)
+
+    def _all_told(self) -> None:
+        """Every record made so far is acknowledged: what waited for that can go."""
+        assert self._former is not None
+        self._former.acknowledged()
+        retired, self._retired = self._retired, []
+        for usage in retired:
+            if not usage.is_retired or usage.has_left:
+                continue  # it came back
+            if usage.is_dirty:
+                self._retired.append(usage)
+                continue
+            usage.move_out()
+            del self._topics[usage.physical]
+            self._generation += 1

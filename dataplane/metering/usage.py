@@ -1,0 +1,182 @@
+"""One topic's counters on this broker. The hot path: an addition and a word stored, once per commit or fetch answer.
+
+The first change after a record was made of the counters tells the meter, which puts the topic on its list; topics that
+nothing happens to cost nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from dataplane.metering.counters import AS_OF, BYTE_SECONDS, BYTES, CONSUMED, MAX_WORD, NOWHERE, PRODUCED
+from dataplane.metering.hours import hour_text
+from quota.contracts.namespace import instance_id_of_key, split_physical
+from quota.contracts.usage import UsageRecord
+
+if TYPE_CHECKING:
+    from dataplane.metering.counters import Counters
+
+
+def owner_of(physical: str) -> tuple[str, str]:
+    """Instance id and tenant's name of a topic that belongs to an instance."""
+    parsed = split_physical(physical)
+    assert parsed is not None
+    return instance_id_of_key(parsed[0]), parsed[1]
+
+
+def boot_text(boot: str, generation: int) -> str:
+    """The boot as records name it.
+
+    Counters are cumulative for each (boot, instance, topic). Once a slot was given back nobody remembers how far its
+    topic had counted, and a topic of the same name may come again: so topics that come later count under another boot.
+    """
+    return f"{boot}.{generation}" if generation else boot
+
+
+class Owner(Protocol):
+    """The meter, as its topics see it."""
+
+    hour: int
+
+    def now_ms(self) -> int:
+        """Monotonic."""
+        ...
+
+    def changed(self, usage: TopicUsage) -> None:
+        """The first change of a byte counter since the last record."""
+        ...
+
+    def close_hours(self, usage: TopicUsage) -> None:
+        """Make the records of hours that have ended."""
+        ...
+
+
+class TopicUsage:
+    """Counters since `boot`. `boot` is the broker's, with a generation behind it once a slot was given back."""
+
+    __slots__ = (
+        "_byte_ms",
+        "_bytes",
+        "_counters",
+        "_emitted_byte_seconds",
+        "_owner",
+        "as_of_ms",
+        "at",
+        "boot",
+        "broker",
+        "consumed_bytes",
+        "emitted_consumed",
+        "emitted_produced",
+        "generation",
+        "has_left",
+        "hour",
+        "instance",
+        "is_dirty",
+        "is_retired",
+        "physical",
+        "produced_bytes",
+        "topic",
+    )
+
+    def __init__(
+        self, owner: Owner, counters: Counters, physical: str, *, broker: int, boot: str, generation: int
+    ) -> None:
+        self._owner, self._counters = owner, counters
+        self.physical = physical
+        self.instance, self.topic = owner_of(physical)
+        self.broker = broker
+        self.generation = generation
+        self.boot = boot_text(boot, generation)
+        self.produced_bytes = self.consumed_bytes = 0
+        self.emitted_produced = self.emitted_consumed = self._emitted_byte_seconds = 0
+        self._bytes = self._byte_ms = 0
+        self.as_of_ms = owner.now_ms()
+        self.hour = owner.hour  # the hour that the next record belongs to
+        self.is_dirty = False  # a byte counter has changed since the last record; it is on the meter's list
+        self.is_retired = False  # no replica is here any more
+        self.at = NOWHERE  # the first word of its slot
+        self.settle_in()
+
+    def settle_in(self) -> None:
+        """Take a slot of the file."""
+        self.has_left = False
+        self.at = self._counters.claim(self.physical, self.generation)
+        self._write_bytes()
+        self._write_storage()
+
+    def move_out(self) -> None:
+        """Give it back: everything has been told. A late change brings the topic to life again."""
+        self._counters.release(self.at)
+        self.at = NOWHERE
+        self.has_left = True
+
+    # --- counting -----------------------------------------------------------------------------------------------------
+
+    def produced(self, size: int) -> None:
+        """So many bytes of batches were committed."""
+        value = self.produced_bytes = self.produced_bytes + size
+        self._counters.words[self.at + PRODUCED] = value
+        if not self.is_dirty:
+            self._owner.changed(self)
+
+    def consumed(self, size: int) -> None:
+        """So many bytes of batches left for a tenant's client."""
+        value = self.consumed_bytes = self.consumed_bytes + size
+        self._counters.words[self.at + CONSUMED] = value
+        if not self.is_dirty:
+            self._owner.changed(self)
+
+    def stored(self, change: int) -> None:
+        """The replicas here are so many bytes larger, or smaller."""
+        owner = self._owner
+        if self.hour != owner.hour:
+            owner.close_hours(self)
+        self._integrate(owner.now_ms())
+        self._bytes += change
+        self._write_storage()
+
+    def _integrate(self, until_ms: int) -> None:
+        passed = until_ms - self.as_of_ms
+        if passed > 0:
+            self._byte_ms += self._bytes * passed
+            self.as_of_ms = until_ms
+
+    def _write_bytes(self) -> None:
+        words, at = self._counters.words, self.at
+        words[at + PRODUCED], words[at + CONSUMED] = self.produced_bytes, self.consumed_bytes
+
+    def _write_storage(self) -> None:
+        # A kill between these words may cost the storage of the time since `as_of`, never bring any.
+        words, at = self._counters.words, self.at
+        words[at + BYTES] = 0
+        words[at + BYTE_SECONDS] = min(self._byte_ms // 1000, MAX_WORD)
+        words[at + AS_OF] = self.as_of_ms
+        words[at + BYTES] = self._bytes
+
+    # --- telling ------------------------------------------------------------------------------------------------------
+
+    def has_stored(self, at_ms: int) -> bool:
+        """Whether storage alone is worth a record as of this moment."""
+        byte_ms = self._byte_ms + self._bytes * max(0, at_ms - self.as_of_ms)
+        return byte_ms // 1000 != self._emitted_byte_seconds
+
+    def take(self, at_ms: int, *, quiet_bytes: bool = False) -> UsageRecord:
+        """The record as of this moment (or the last change, if that is later), under the topic's present hour.
+
+        `quiet_bytes`: with the byte counters of the last record, because what changed since belongs to a later hour.
+        """
+        self._integrate(at_ms)
+        self._write_storage()
+        if not quiet_bytes:
+            self.emitted_produced, self.emitted_consumed = self.produced_bytes, self.consumed_bytes
+        self._emitted_byte_seconds = self._byte_ms // 1000
+        return UsageRecord(
+            broker=self.broker,
+            boot=self.boot,
+            hour=hour_text(self.hour),
+            instance=self.instance,
+            topic=self.topic,
+            produced_bytes=self.emitted_produced,
+            consumed_bytes=self.emitted_consumed,
+            stored_byte_seconds=min(self._emitted_byte_seconds, MAX_WORD),
+        )
