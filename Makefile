@@ -6,6 +6,9 @@ PYTHON ?= $(shell for p in python3.12 python3.11 python3.13 python3; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && { echo "$$p"; exit; }; \
 	done; echo python3)
 
+# Where a stack on PORT says what it is.
+STACK = $(if $(filter 20000,$(PORT)),var/stack.json,var/stack-$(PORT)/stack.json)
+
 BOOTSTRAP = $(PYTHON) -I controlplane/stack/bootstrap.py
 RUN = .venv/bin/python
 # Tests know nothing of the caller's stack: what points at real stores is taken away.
@@ -15,8 +18,8 @@ ISOLATED = env -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
 
 help:  ## this list
 	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes"
-	@echo "make demo              shows tenants, quota and fail-over on the running stack"
-	@echo "make bench             throughput and CPU of one broker on the running stack"
+	@echo "make demo [PORT=…]     shows tenants, quota and fail-over on the running stack"
+	@echo "make bench             throughput and CPU of one broker, which it starts itself"
 	@echo "make test              all tests, unit and integration   (ARGS=\"-k word\" for some)"
 	@echo "make lint              style, types, import rules"
 	@echo "make pins              renews the pinned requirements from requirements/*.in (needs uv)"
@@ -32,7 +35,7 @@ up: venv
 	@exec $(RUN) manage.py up --port $(PORT)
 
 demo: venv-develop
-	@exec $(RUN) -m tests.demo $(ARGS)
+	@SLUICE_STACK=$${SLUICE_STACK:-$(STACK)} exec $(RUN) -m tests.demo $(ARGS)
 
 bench: venv-develop
 	@exec $(RUN) -m tests.benchmarks $(ARGS)
