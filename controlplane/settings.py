@@ -20,7 +20,9 @@ INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
+    "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django_htmx",
     "rest_framework",
     "drf_spectacular",
     "controlplane.core",
@@ -39,7 +41,10 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "controlplane.console.middleware.ConsoleMiddleware",
 ]
 
 ROOT_URLCONF = "controlplane.urls"
@@ -50,7 +55,13 @@ TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "APP_DIRS": True,
-        "OPTIONS": {"context_processors": ["django.template.context_processors.request"]},
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.messages.context_processors.messages",
+                "controlplane.console.shell.shell",
+            ]
+        },
     }
 ]
 
@@ -71,6 +82,11 @@ STATIC_URL = "static/"
 WHITENOISE_USE_FINDERS = True  # no collectstatic step before the first start
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_HTTPONLY = True  # forms carry the token themselves; no script needs it
+CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_FAILURE_VIEW = "controlplane.console.views.errors.csrf_failure"
+LOGIN_URL = "console:sign_in"
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["controlplane.accounts.authentication.ApiKeyAuthentication"],

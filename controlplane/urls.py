@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from django.urls import path, register_converter
+from django.urls import include, path, register_converter
 from django.urls.converters import StringConverter
 from drf_spectacular.views import SpectacularAPIView
 
 from controlplane.accounts import api as accounts
-from controlplane.api import problems
-from controlplane.console import views as console
 from controlplane.core import api as core
 from controlplane.instances import api as instances
 from controlplane.kafka import api as kafka
@@ -27,7 +25,6 @@ INSTANCE = f"{V1}/instances/<id:instance_id>"
 TOPIC = f"{INSTANCE}/topics/<str:topic>"
 
 urlpatterns = [
-    path("", console.landing),
     path("health", core.health),
     path(f"{V1}/schema", SpectacularAPIView.as_view(), name="schema"),
     path(f"{V1}/me", accounts.CallerApi.as_view()),
@@ -42,8 +39,10 @@ urlpatterns = [
     path(f"{INSTANCE}/topics", kafka.TopicsApi.as_view()),
     path(TOPIC, kafka.TopicApi.as_view()),
     path(f"{TOPIC}/whitelist", kafka.TopicWhitelistApi.as_view()),
+    path("", include("controlplane.console.urls")),
 ]
 
-handler400 = problems.bad_request
-handler404 = problems.not_found
-handler500 = problems.server_error
+# Under /api/ these answer as problem documents, elsewhere as pages.
+handler400 = "controlplane.console.views.errors.bad_request"
+handler404 = "controlplane.console.views.errors.not_found"
+handler500 = "controlplane.console.views.errors.server_error"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from controlplane.accounts import keys
 from controlplane.accounts.models import ApiKey, User
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Unauthenticated
+from controlplane.core.errors import NotFound, Unauthenticated
 from controlplane.tenants.models import Membership, Organisation, Role
 
 if TYPE_CHECKING:
@@ -32,6 +32,26 @@ class Caller:
     def actor(self) -> str:
         """The name in the audit trail."""
         return self.user.email
+
+    @property
+    def may_change(self) -> bool:
+        """Everyone but a viewer."""
+        return self.role != Role.VIEWER
+
+    @property
+    def may_manage(self) -> bool:
+        """Owners decide who belongs to the organisation."""
+        return self.role == Role.OWNER
+
+
+def caller_in(*, user: User, organisation_id: str) -> Caller:
+    """A signed-in person in one of their organisations. Raises NotFound, also for an organisation of others."""
+    membership = (
+        Membership.objects.filter(organisation_id=organisation_id, user=user).select_related("organisation").first()
+    )
+    if membership is None:
+        raise NotFound(f"no organisation {organisation_id}")
+    return Caller(user, membership.organisation, Role(membership.role))
 
 
 def caller_of_key(text: str, *, clock: Clock = SYSTEM_CLOCK) -> Caller:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from controlplane.accounts import keys
 from controlplane.accounts.models import ApiKey, User
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Invalid, NotFound
+from controlplane.core.errors import FieldProblem, Invalid, NotFound
 
 if TYPE_CHECKING:
     from controlplane.tenants.models import Organisation
@@ -23,6 +25,20 @@ def user_ensure(*, email: str, password: str | None, name: str = "") -> tuple[Us
     if user:
         return user, False
     return User.objects.create_user(email, password, name=name), True
+
+
+def user_sign_up(*, email: str, password: str, name: str = "") -> User:
+    """A new person who chose a password. Raises Invalid beside `email` or `password`."""
+    email = email.strip().lower()
+    if User.objects.filter(email=email).exists():
+        raise Invalid.field("email", "there is an account with this address; sign in instead")
+    try:
+        validate_password(password, User(email=email, name=name))
+    except ValidationError as error:
+        raise Invalid(
+            "the password will not do", errors=[FieldProblem("password", text) for text in error.messages]
+        ) from error
+    return User.objects.create_user(email, password, name=name.strip())
 
 
 def admin_ensure(*, email: str, password: str) -> tuple[User, bool]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from http.client import HTTPException
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener
 
 from controlplane.clusters import coordination, zookeeper
 from controlplane.core.errors import MasterUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 TIMEOUT_S = 2.0
 MOST_BYTES = 4 * 2**20
@@ -19,11 +22,32 @@ _opener = build_opener(ProxyHandler({}))
 
 
 def allocation(instance_id: str) -> dict[str, Any]:
-    """The master's document for one instance. Raises MasterUnavailable, also while it has not heard of the instance."""
+    """The document of one instance. Raises MasterUnavailable, also while the master has not heard of the instance."""
+    return _ask(f"/v1/instances/{instance_id}/allocation")
+
+
+def short(instance_ids: Sequence[str]) -> list[dict[str, Any]]:
+    """Limit, flow and branch per direction of these instances, as far as they are known. Raises MasterUnavailable."""
+    return _items(_ask(f"/v1/instances/{','.join(instance_ids)}"), "instances") if instance_ids else []
+
+
+def brokers() -> list[dict[str, Any]]:
+    """Leaders, flow and allocations of every broker, over all instances. Raises MasterUnavailable."""
+    return _items(_ask("/v1/brokers"), "brokers")
+
+
+def _items(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    items = document.get(name)
+    if not isinstance(items, list):
+        raise MasterUnavailable("the flow master's answer is not legible")
+    return items
+
+
+def _ask(path: str) -> dict[str, Any]:
     master = coordination.master(zookeeper.tree())
     if master is None:
         raise MasterUnavailable("no flow master is active")
-    request = Request(f"{master.http}/v1/instances/{instance_id}/allocation", headers={"Accept": "application/json"})  # noqa: S310  # the master's own address, from ZooKeeper
+    request = Request(f"{master.http}{path}", headers={"Accept": "application/json"})  # noqa: S310  # the master's own address, from ZooKeeper
     try:
         with _opener.open(request, timeout=TIMEOUT_S) as response:
             document = json.loads(response.read(MOST_BYTES))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from controlplane.core.errors import Unavailable
+from controlplane.clusters import coordination, zookeeper
+from controlplane.core.errors import MasterUnavailable, Unavailable
 from controlplane.instances.selectors import instance_get
 from controlplane.quotas import master
 
@@ -24,19 +25,35 @@ def allocation_get(*, organisation: Organisation, instance_id: str) -> dict[str,
     return {name: document.get(name) for name in SHOWN}
 
 
-def storage_used(instances: Sequence[Instance]) -> dict[str, int | None]:
-    """Bytes on disk by instance id, every replica counted; None where it is not known.
+def flows_get(instances: Sequence[Instance]) -> dict[str, dict[str, Any]]:
+    """Limit, flow, branch and storage of many instances with one question, by instance id. Raises Unavailable.
 
-    After the first call that fails no more are tried: a page must not wait for an absent master once per row.
+    The caller has the rows from a selector within an organisation, or is an operator.
     """
-    used: dict[str, int | None] = {}
-    answering = True
-    for instance in instances:
-        used[instance.id] = None
-        if answering:
-            try:
-                value = master.allocation(instance.id).get("storage_used_bytes")
-                used[instance.id] = value if isinstance(value, int) else None
-            except Unavailable as error:
-                answering = error.code == "allocation_unknown"
-    return used
+    return {document["instance"]: document for document in master.short([instance.id for instance in instances])}
+
+
+def brokers_get() -> list[dict[str, Any]]:
+    """Every broker that is registered or reports: address, and what it leads, carries and may carry.
+
+    For operators. Raises Unavailable; a master that is away leaves the figures out (None).
+    """
+    registered = {broker.id: broker for broker in coordination.live_brokers(zookeeper.tree())}
+    try:
+        reported = {document["broker"]: document for document in master.brokers()}
+    except MasterUnavailable:
+        reported = {}
+    return [
+        {"id": number, "registered": registered.get(number), "figures": reported.get(number)}
+        for number in sorted(registered.keys() | reported.keys())
+    ]
+
+
+def storage_used(instances: Sequence[Instance]) -> dict[str, int | None]:
+    """Bytes on disk by instance id, every replica counted; None where it is not known."""
+    try:
+        flows = flows_get(instances)
+    except Unavailable:
+        flows = {}
+    values = {instance.id: flows.get(instance.id, {}).get("storage_used_bytes") for instance in instances}
+    return {key: value if isinstance(value, int) else None for key, value in values.items()}

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
 from django.db import transaction
 
 from controlplane.accounts import services as accounts
+from controlplane.accounts.models import User
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import AlreadyExists, Invalid
+from controlplane.core.errors import AlreadyExists, Conflict, Invalid, NotFound
 from controlplane.tenants.models import Membership, Organisation, Role
-
-if TYPE_CHECKING:
-    from controlplane.accounts.models import User
 
 DEMO_DOMAIN = "demo.sluice.invalid"
 DEMO_KEY_NAME = "demo"
@@ -42,6 +39,72 @@ def membership_set(*, organisation: Organisation, user: User, role: Role) -> Mem
         organisation=organisation, user=user, defaults={"role": role.value}
     )
     return membership
+
+
+@transaction.atomic
+def sign_up(*, email: str, password: str, name: str, organisation_name: str) -> tuple[User, Organisation]:
+    """A person with an organisation of their own. Raises Invalid, AlreadyExists (the organisation's name)."""
+    user = accounts.user_sign_up(email=email, password=password, name=name)
+    return user, organisation_create(name=organisation_name, owner=user)
+
+
+@transaction.atomic
+def member_add(*, organisation: Organisation, actor: str, email: str, role: Role) -> Membership:
+    """Bring a person who has signed up into an organisation. Raises Invalid beside `email`."""
+    user = User.objects.filter(email=email.strip().lower(), is_active=True).first()
+    if user is None:
+        raise Invalid.field("email", "nobody has signed up with this address yet; ask them to, then add them here")
+    if Membership.objects.filter(organisation=organisation, user=user).exists():
+        raise Invalid.field("email", f"{user.email} is a member already")
+    membership = membership_set(organisation=organisation, user=user, role=role)
+    _audit(organisation, actor, "member.add", user, role)
+    return membership
+
+
+@transaction.atomic
+def member_role_set(*, organisation: Organisation, actor: str, membership_id: int, role: Role) -> Membership:
+    """Change what a member may do. Raises NotFound, Conflict for the last owner."""
+    membership = _membership(organisation, membership_id)
+    if role != Role.OWNER:
+        _keep_an_owner(organisation, membership)
+    membership.role = role.value
+    membership.save(update_fields=["role"])
+    _audit(organisation, actor, "member.role", membership.user, role)
+    return membership
+
+
+@transaction.atomic
+def member_remove(*, organisation: Organisation, actor: str, membership_id: int) -> None:
+    """Take a person out; their API keys of this organisation end with it. Raises NotFound, Conflict."""
+    membership = _membership(organisation, membership_id)
+    _keep_an_owner(organisation, membership)
+    membership.delete()
+    _audit(organisation, actor, "member.remove", membership.user, Role(membership.role))
+
+
+def _membership(organisation: Organisation, membership_id: int) -> Membership:
+    # The lock on the organisation lets one change of its members happen at a time: the last two owners cannot both go.
+    Organisation.objects.select_for_update().get(pk=organisation.pk)
+    membership = organisation.memberships.filter(pk=membership_id).select_related("user").first()
+    if membership is None:
+        raise NotFound("no such member")
+    return membership
+
+
+def _keep_an_owner(organisation: Organisation, leaving: Membership) -> None:
+    others = organisation.memberships.filter(role=Role.OWNER).exclude(pk=leaving.pk)
+    if leaving.role == Role.OWNER and not others.exists():
+        raise Conflict("an organisation needs an owner: make someone else one first", code="last_owner")
+
+
+def _audit(organisation: Organisation, actor: str, action: str, user: User, role: Role) -> None:
+    audit.record(
+        organisation=organisation,
+        actor=actor,
+        action=action,
+        target=user.email,
+        detail={"role": role.value},
+    )
 
 
 @transaction.atomic

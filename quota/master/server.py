@@ -4,8 +4,8 @@ Reports: a connection begins with a hello that carries the cluster secret, withi
 grants. A wrong secret, a frame that does not follow the protocol, or a master that stands by closes the connection: the
 broker finds the active one in ZooKeeper. A broker that is not heard of for 30 s is cut off.
 
-HTTP: ``/health``, ``/v1/instances``, ``/v1/instances/<id>/allocation``, ``/metrics``. A standby answers 503 with the
-active master's address, except for ``/metrics``, which it serves itself.
+HTTP: ``/health``, ``/v1/instances``, ``/v1/instances/<id>,<id>``, ``/v1/instances/<id>/allocation``, ``/v1/brokers``,
+``/metrics``. A standby answers 503 with the active master's address, except for ``/metrics``, which it serves itself.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from quota.contracts.report import FlowReport
 from quota.master.election import Election, Role
 from quota.master.http import MAX_HEAD_BYTES, Response, json_response, problem, serve_one
 from quota.master.service import GATHER_S, Service
-from quota.master.views import allocation_document, instances_document, metrics_text
+from quota.master.views import allocation_document, brokers_document, instances_document, metrics_text
 from quota.wire import MAX_FRAME_BYTES, MAX_HELLO_BYTES, Decoder, Hello, WireError, frame
 
 HELLO_WITHIN_S = 5.0
 QUIET_S = 30.0
 MAX_UNREAD_BYTES = 4 * MAX_FRAME_BYTES
 _ALLOCATION = re.compile(r"/v1/instances/([^/]+)/allocation")
+_SOME = re.compile(r"/v1/instances/([^/]+)")
 Log = Callable[[str], None]
 
 
@@ -198,6 +199,10 @@ class HttpServer:
             )
         if path == "/v1/instances":
             return json_response(instances_document(ledger, now))
+        if path == "/v1/brokers":
+            return json_response(brokers_document(ledger, now))
+        if match := _SOME.fullmatch(path):
+            return json_response(instances_document(ledger, now, frozenset(match[1].split(","))))
         if match := _ALLOCATION.fullmatch(path):
             if match[1] not in ledger.specs:
                 return problem(HTTPStatus.NOT_FOUND, f"there is no instance {match[1]}")

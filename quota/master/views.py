@@ -8,11 +8,14 @@
          "branch": "headroom", "explanation": "broker 1 carries …"}]},
      "consume": {…}, "storage_used_bytes": 987654321, "storage_limit_bytes": 10737418240, "storage_full": false,
      "connections": 12}
+
+``/v1/instances`` shows all in short, ``/v1/instances/<id>,<id>`` those that are known of these. ``/v1/brokers`` adds up
+what each broker carries of all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from quota.contracts.report import DIRECTIONS
@@ -37,13 +40,47 @@ def allocation_document(ledger: Ledger, instance: str, now: float) -> dict[str, 
     }
 
 
-def instances_document(ledger: Ledger, now: float) -> dict[str, Any]:
-    """All instances in short: limit, flow and branch per direction."""
+def instances_document(ledger: Ledger, now: float, wanted: Collection[str] | None = None) -> dict[str, Any]:
+    """All instances, or those `wanted`, in short: limit, flow and branch per direction."""
     return {
         "epoch": ledger.epoch,
         "learning": ledger.learning(now),
         "brokers": list(ledger.reporting(now)),
-        "instances": [_short(ledger, instance, now) for instance in sorted(ledger.specs)],
+        "instances": [
+            _short(ledger, instance, now) for instance in sorted(ledger.specs) if wanted is None or instance in wanted
+        ],
+    }
+
+
+def brokers_document(ledger: Ledger, now: float) -> dict[str, Any]:
+    """What each broker leads, carries and may carry, over all instances; `allocation` leaves unlimited ones out."""
+    reporting = ledger.reporting(now)
+    rows: dict[int, dict[str, Any]] = {}
+    for instance in sorted(ledger.specs):
+        for direction in DIRECTIONS:
+            for share in ledger.allocation(instance, direction, now).shares:
+                row = rows.setdefault(share.broker, _idle(share.broker, reporting))
+                row[direction]["flow"] += share.flow_bytes_per_s
+                row[direction]["allocation"] += _in_force(share) or 0
+                if direction == DIRECTIONS[0]:
+                    row["leaders"] += share.leaders
+                    row["instances"] += 1
+    for broker in reporting:
+        rows.setdefault(broker, _idle(broker, reporting))
+    return {
+        "epoch": ledger.epoch,
+        "learning": ledger.learning(now),
+        "brokers": [rows[broker] for broker in sorted(rows)],
+    }
+
+
+def _idle(broker: int, reporting: Collection[int]) -> dict[str, Any]:
+    return {
+        "broker": broker,
+        "reporting": broker in reporting,
+        "instances": 0,
+        "leaders": 0,
+        **{direction: {"flow": 0, "allocation": 0} for direction in DIRECTIONS},
     }
 
 

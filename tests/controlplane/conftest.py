@@ -22,6 +22,8 @@ from controlplane.tenants.models import Organisation, Role
 from .fakes import FakeAdmin, FakeBrokers, FakeTree, ManualClock
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from controlplane.accounts.models import User
     from controlplane.instances.models import Instance
 
@@ -107,6 +109,7 @@ class FakeMaster:
 
     def __init__(self) -> None:
         self.answers: dict[str, dict[str, Any]] = {}
+        self.broker_rows: list[dict[str, Any]] = []
         self.asked = 0
 
     def allocation(self, instance_id: str) -> dict[str, Any]:
@@ -115,11 +118,23 @@ class FakeMaster:
             raise MasterUnavailable("no flow master is active")
         return self.answers[instance_id]
 
+    def short(self, instance_ids: Sequence[str]) -> list[dict[str, Any]]:
+        self.asked += 1
+        if not self.answers:
+            raise MasterUnavailable("no flow master is active")
+        return [{"instance": key, **self.answers[key]} for key in instance_ids if key in self.answers]
+
+    def brokers(self) -> list[dict[str, Any]]:
+        if not self.broker_rows:
+            raise MasterUnavailable("no flow master is active")
+        return self.broker_rows
+
 
 @pytest.fixture(autouse=True)
 def flow_master(monkeypatch: pytest.MonkeyPatch) -> FakeMaster:
     fake = FakeMaster()
-    monkeypatch.setattr(master, "allocation", fake.allocation)
+    for name in ("allocation", "short", "brokers"):
+        monkeypatch.setattr(master, name, getattr(fake, name))
     return fake
 
 

@@ -1,0 +1,34 @@
+"""What to do about an error, in one calm sentence. By the error's stable code; its own detail says what happened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from controlplane.core.errors import SluiceError
+
+_ADVICE = {
+    "cluster_unavailable": "Try again in a minute; your data is safe and running clients are not affected by this page.",
+    "master_unavailable": "The figures come back by themselves; the limits you bought stay in force meanwhile.",
+    "allocation_unknown": "The first figures appear a few seconds after the instance has started.",
+    "limit_reached": "Free some by deleting topics, or give the instance more partitions in its settings.",
+    "capacity_exhausted": "Ask the operators of this service for more room.",
+    "concurrent_change": "Load the page again and repeat the change.",
+    "instance_deleting": "It can no longer be changed.",
+    "instance_not_running": "Wait until it is running; its operation shows how far it is.",
+    "unsupported": "The rest of the topic can be changed as usual.",
+    "forbidden": "Ask an owner of the organisation.",
+}
+
+
+def sentence(text: str) -> str:
+    """With a capital and a full stop: services write fragments, pages show sentences."""
+    text = text.strip()
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def said(error: SluiceError) -> str:
+    """What happened and what to do."""
+    advice = _ADVICE.get(error.code, "")
+    return f"{sentence(error.detail)} {advice}".strip()

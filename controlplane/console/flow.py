@@ -1,0 +1,108 @@
+"""What flows through an instance, for a page: totals against limits, and which rule shares the limit out, in words.
+
+The master answers in bytes/s (quota/master/views.py). `flow_of` adds what a page draws: shares of a limit in percent,
+and for each branch of the rule a sentence that a tenant understands. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from quota.contracts.instance import GIB, MIB
+
+if TYPE_CHECKING:
+    from controlplane.instances.models import Instance
+
+BRANCHES = {
+    "initial": "No broker is near its share, so each may carry its part by the partitions it leads.",
+    "proportional": "Brokers are used alike, so each may carry its part of the traffic.",
+    "headroom": "Traffic is uneven, so busy brokers are given more and quiet ones keep room to grow.",
+    "bounded": "Traffic is uneven; brokers that wait share equally what the others leave.",
+    "unlimited": "There is no limit in this direction.",
+    "learning": "A new flow master has taken over; brokers keep what they had until it knows them.",
+    "reserved": "A broker does not report at the moment; its part is kept for it.",
+}
+DIRECTIONS = ("produce", "consume")
+NEARLY = 80  # percent, from where a bar is drawn in the colour of a warning
+FULL = 97
+HUNDRED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """An amount against its limit."""
+
+    used: int  # bytes, or bytes/s
+    limit: int | None
+    percent: float  # 0-100; 0 where there is no limit
+
+    @property
+    def level(self) -> str:
+        """ok, near or full: how it is drawn."""
+        return "full" if self.percent >= FULL else "near" if self.percent >= NEARLY else "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """Produce or consume."""
+
+    bar: Bar
+    branch: str
+    words: str
+    brokers: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One instance now."""
+
+    produce: Direction
+    consume: Direction
+    storage: Bar
+    connections: int
+
+    def as_json(self) -> dict[str, Any]:
+        """For static/console/live.js."""
+        document = asdict(self)
+        for bar, value in (
+            (document["storage"], self.storage),
+            (document["produce"]["bar"], self.produce.bar),
+            (document["consume"]["bar"], self.consume.bar),
+        ):
+            bar["level"] = value.level
+        return document
+
+
+def directions(flow: Flow) -> list[tuple[str, Direction, str]]:
+    """Name, figures and title of both, for a page."""
+    return [(name, getattr(flow, name), name.capitalize()) for name in DIRECTIONS]
+
+
+def bar(used: int | None, limit: int | None) -> Bar:
+    """With its percentage."""
+    used = used or 0
+    return Bar(used, limit, round(min(HUNDRED, HUNDRED * used / limit), 1) if limit else 0.0)
+
+
+def flow_of(instance: Instance, document: dict[str, Any]) -> Flow:
+    """From the master's document. Storage is measured against what was bought."""
+    bandwidth = round(instance.bandwidth_mib_per_s * MIB)
+    return Flow(
+        produce=_direction(document.get("produce"), bandwidth),
+        consume=_direction(document.get("consume"), bandwidth),
+        storage=bar(document.get("storage_used_bytes"), round(instance.storage_gib * GIB)),
+        connections=document.get("connections") or 0,
+    )
+
+
+def _direction(document: dict[str, Any] | None, bought: int) -> Direction:
+    document = document or {"limit": bought, "branch": "initial", "brokers": []}
+    brokers = document["brokers"]
+    branch = document["branch"]
+    return Direction(
+        bar=bar(sum(broker["flow"] for broker in brokers), document["limit"]),
+        branch=branch,
+        words=BRANCHES.get(branch, "") if brokers else "No partition has a leader yet: make a topic first.",
+        brokers=brokers,
+    )

@@ -1,0 +1,85 @@
+"""Signing up and in, organisations, members, API keys."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django import forms
+
+from controlplane.console.forms.base import ConsoleForm
+from controlplane.tenants.models import Role
+
+_EMAIL = {"autocomplete": "email", "inputmode": "email", "spellcheck": "false", "autocapitalize": "off"}
+
+
+class SignUpForm(ConsoleForm):
+    """A person and an organisation of their own."""
+
+    refusals: ClassVar = {"already_exists": "organisation_name"}
+
+    email = forms.EmailField(label="Email", max_length=254, widget=forms.EmailInput(_EMAIL))
+    name = forms.CharField(
+        label="Your name", max_length=128, required=False, widget=forms.TextInput({"autocomplete": "name"})
+    )
+    organisation_name = forms.CharField(
+        label="Organisation",
+        max_length=128,
+        help_text="Instances, keys and bills belong to it. You can add colleagues later.",
+        widget=forms.TextInput({"autocomplete": "organization"}),
+    )
+    password = forms.CharField(
+        label="Password",
+        strip=False,
+        max_length=1024,
+        help_text="At least 10 characters. A few words are easier to remember than symbols.",
+        widget=forms.PasswordInput({"autocomplete": "new-password"}),
+    )
+
+
+class SignInForm(ConsoleForm):
+    """Email and password."""
+
+    email = forms.CharField(label="Email", max_length=254, widget=forms.EmailInput(_EMAIL | {"autofocus": True}))
+    password = forms.CharField(
+        label="Password",
+        strip=False,
+        max_length=1024,
+        widget=forms.PasswordInput({"autocomplete": "current-password"}),
+    )
+
+
+class OrganisationForm(ConsoleForm):
+    """Another organisation."""
+
+    refusals: ClassVar = {"already_exists": "name"}
+
+    name = forms.CharField(label="Name", max_length=128, help_text="Such as your company or a team of it.")
+
+
+class MemberForm(ConsoleForm):
+    """Someone to bring in."""
+
+    email = forms.EmailField(
+        label="Email",
+        max_length=254,
+        help_text="Of someone who has signed up already.",
+        widget=forms.EmailInput(_EMAIL | {"autocomplete": "off"}),
+    )
+    role = forms.ChoiceField(label="Role", choices=Role.choices, initial=Role.MEMBER)
+
+
+class RoleForm(ConsoleForm):
+    """Another role for a member."""
+
+    role = forms.ChoiceField(choices=Role.choices)
+
+
+class ApiKeyForm(ConsoleForm):
+    """A new key."""
+
+    name = forms.CharField(
+        label="Name",
+        max_length=128,
+        help_text="What will use it, such as “deploy pipeline”.",
+        widget=forms.TextInput({"autocomplete": "off"}),
+    )

@@ -1,0 +1,85 @@
+"""Buying, changing and deleting an instance, and who may connect to it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django import forms
+
+from controlplane.console.forms.base import CidrsField, ConsoleForm
+from controlplane.instances.validation import (
+    LONGEST_NAME,
+    MOST_BANDWIDTH_MIB_PER_S,
+    MOST_PARTITIONS,
+    MOST_STORAGE_GIB,
+)
+
+
+def _amount(most: int, step: str) -> forms.NumberInput:
+    return forms.NumberInput({"min": "0", "max": str(most), "step": step, "inputmode": "decimal"})
+
+
+class InstanceSettingsForm(ConsoleForm):
+    """What was bought, and its name."""
+
+    name = forms.CharField(
+        label="Name",
+        max_length=LONGEST_NAME,
+        help_text="Only people see it; clients connect by address.",
+        widget=forms.TextInput({"autocomplete": "off"}),
+    )
+    bandwidth_mib_per_s = forms.FloatField(
+        label="Bandwidth",
+        help_text="For each direction, over all brokers together.",
+        widget=_amount(MOST_BANDWIDTH_MIB_PER_S, "any"),
+    )
+    storage_gib = forms.FloatField(
+        label="Storage",
+        help_text="All replicas together: 1 GiB of records with 3 replicas takes 3 GiB.",
+        widget=_amount(MOST_STORAGE_GIB, "any"),
+    )
+    partitions = forms.IntegerField(
+        label="Partitions",
+        help_text="Replicas included: a topic of 6 partitions with 3 replicas takes 18.",
+        widget=_amount(MOST_PARTITIONS, "1"),
+    )
+
+    units: ClassVar = {"bandwidth_mib_per_s": "MiB/s", "storage_gib": "GiB", "partitions": ""}
+
+
+class InstanceCreateForm(InstanceSettingsForm):
+    """A new one."""
+
+    whitelist = CidrsField(
+        label="Who may connect",
+        help_text="Addresses or blocks, one a line. Empty lets nobody in; 0.0.0.0/0 and ::/0 let everyone in.",
+    )
+
+
+class WhitelistForm(ConsoleForm):
+    """Who may connect."""
+
+    cidrs = CidrsField(
+        label="Addresses and blocks",
+        help_text="One a line, such as 10.1.0.0/16. Empty lets nobody in; 0.0.0.0/0 and ::/0 let everyone in.",
+    )
+
+
+class DeletionForm(ConsoleForm):
+    """Typing a name shows that it is meant."""
+
+    confirmation = forms.CharField(
+        label="Name", max_length=256, strip=True, widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false"})
+    )
+
+    def __init__(self, *args: Any, name: str, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._name = name
+        self.fields["confirmation"].label = f"Type “{name}” to confirm"
+
+    def clean_confirmation(self) -> str:
+        """The very name."""
+        typed = str(self.cleaned_data["confirmation"])
+        if typed != self._name.strip():
+            raise forms.ValidationError("This is not the name. Nothing was deleted.")
+        return typed

@@ -1,0 +1,91 @@
+"""Who may open a page: one decorator for tenants' pages, one for operators'.
+
+A tenant's view is called as ``view(request, caller, **ids)``; the caller is the signed-in person in the organisation that
+the address names. Another organisation's address is not found, whoever asks. Viewers look and change nothing; pages that
+decide on people are their owners' to change.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+
+from controlplane.accounts.selectors import Caller, caller_in
+from controlplane.core.errors import Forbidden, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+LAST_ORGANISATION = "organisation"  # in the session: where "/" leads
+
+
+def tenant_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Everyone in the organisation looks; whoever is no viewer changes."""
+    return _tenant_page(view, lambda caller: caller.may_change, "a viewer may look and change nothing")
+
+
+def owners_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Everyone in the organisation looks; owners change."""
+    return _tenant_page(view, lambda caller: caller.may_manage, "only owners decide who belongs to the organisation")
+
+
+def staff_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Operators of the service. Nobody else learns that there is such a page."""
+
+    @never_cache
+    @wraps(view)
+    def page(request: HttpRequest, **names: Any) -> HttpResponse:
+        if not request.user.is_authenticated:
+            return to_sign_in(request)
+        if not request.user.is_staff:
+            raise NotFound("there is nothing at this address")
+        return view(request, **names)
+
+    return page
+
+
+def signed_in(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Anyone with an account."""
+
+    @never_cache
+    @wraps(view)
+    def page(request: HttpRequest, **names: Any) -> HttpResponse:
+        return view(request, **names) if request.user.is_authenticated else to_sign_in(request)
+
+    return page
+
+
+def to_sign_in(request: HttpRequest) -> HttpResponse:
+    """The way to the sign-in page and back. A part of a page that polls takes the whole page there."""
+    here = request.get_full_path() if request.method in SAFE else "/"
+    if getattr(request, "htmx", False):
+        here = request.htmx.current_url_abs_path or "/"  # type: ignore[attr-defined]
+    address = f"{reverse('console:sign_in')}?{urlencode({'next': here})}"
+    if getattr(request, "htmx", False):
+        return HttpResponse(status=204, headers={"HX-Redirect": address})
+    return HttpResponseRedirect(address)
+
+
+def _tenant_page(
+    view: Callable[..., HttpResponse], may_change: Callable[[Caller], bool], refusal: str
+) -> Callable[..., HttpResponse]:
+    @never_cache
+    @wraps(view)
+    def page(request: HttpRequest, organisation_id: str, **names: Any) -> HttpResponse:
+        if not request.user.is_authenticated:
+            return to_sign_in(request)
+        caller = caller_in(user=request.user, organisation_id=organisation_id)
+        request.caller = caller  # type: ignore[attr-defined]  # shell.py draws the frame from it
+        if request.session.get(LAST_ORGANISATION) != organisation_id:
+            request.session[LAST_ORGANISATION] = organisation_id
+        if request.method not in SAFE and not may_change(caller):
+            raise Forbidden(refusal)
+        return view(request, caller, **names)
+
+    return page

@@ -1,0 +1,50 @@
+// Copy buttons, "/" for the search box, and a word when the server cannot be reached. Everything else is HTML.
+"use strict";
+
+function announce(text) {
+  document.getElementById("announcer").textContent = text;
+}
+
+async function copy(button) {
+  const text = document.getElementById(button.dataset.copy).textContent;
+  const label = button.querySelector("span");
+  let said = "Copied";
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // No permission, or no clipboard on plain http: select it, so that one keystroke does the rest.
+    getSelection().selectAllChildren(document.getElementById(button.dataset.copy));
+    said = "Selected";
+  }
+  label.textContent = said;
+  announce(said);
+  setTimeout(() => { label.textContent = "Copy"; announce(""); }, 2000);
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (button) copy(button);
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest("input, textarea, select, [contenteditable]")) return;
+  const search = document.querySelector("[data-slash]");
+  if (search) {
+    event.preventDefault();
+    search.focus();
+    search.select();
+  }
+});
+
+function offline(away) {
+  const sign = document.getElementById("offline");
+  if (sign) sign.hidden = !away;
+}
+document.addEventListener("htmx:sendError", () => offline(true));
+document.addEventListener("htmx:afterOnLoad", () => offline(false));
+
+// The first wrong field takes the focus: whoever cannot see the red line hears what is wrong.
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelector("[aria-invalid='true']")?.focus();
+});

@@ -1,0 +1,143 @@
+"""Numbers with their units, moments, icons, bars and fields."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.timesince import timesince
+
+from controlplane.console import advice
+from controlplane.console.icons import ICONS
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.forms import BoundField
+
+    from controlplane.console.flow import Bar
+    from controlplane.core.errors import SluiceError
+    from controlplane.kafka.topics import Topic
+
+register = template.Library()
+
+STEP = 1024
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+DASH = "\N{EN DASH}"
+UNKNOWN = (None, "")  # the second is what a template makes of a member of nothing
+NARROW = "\N{NARROW NO-BREAK SPACE}"
+
+
+@register.filter(name="bytes")
+def in_bytes(value: float | None) -> str:
+    """``1.7 MiB``; a dash for what is not known. static/console/live.js writes the same."""
+    if value in UNKNOWN:
+        return DASH
+    amount, unit = float(value), 0
+    while abs(amount) >= STEP and unit < len(UNITS) - 1:
+        amount, unit = amount / STEP, unit + 1
+    digits = 0 if unit == 0 or amount >= 100 else 1 if amount >= 10 else 2
+    text = f"{amount:.{digits}f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return f"{text} {UNITS[unit]}"
+
+
+@register.filter
+def rate(value: float | None) -> str:
+    """Bytes a second."""
+    return DASH if value in UNKNOWN else f"{in_bytes(value)}/s"
+
+
+@register.filter
+def amount(value: float | None) -> str:
+    """A number as a person writes it: 5 for 5.0, thousands apart."""
+    if value in UNKNOWN:
+        return DASH
+    text = f"{float(value):,.6f}".rstrip("0").rstrip(".")
+    return text.replace(",", NARROW)
+
+
+@register.filter
+def said(error: SluiceError) -> str:
+    """What happened and what to do."""
+    return advice.said(error)
+
+
+@register.filter
+def sentence(text: str) -> str:
+    """With a capital and a full stop."""
+    return advice.sentence(text)
+
+
+@register.filter
+def count(value: int, words: str) -> str:
+    """``3|count:"topic,topics"`` is "3 topics"."""
+    one, many = words.split(",")
+    return f"{amount(value)} {one if value == 1 else many}"
+
+
+@register.simple_tag
+def moment(value: datetime | None, missing: str = DASH) -> SafeString | str:
+    """How long ago, the exact moment in UTC behind it."""
+    if value is None:
+        return missing
+    exact = f"{value:%Y-%m-%d %H:%M:%S} UTC"
+    age = timezone.now() - value
+    near = "just now" if age.total_seconds() < 60 else f"{timesince(value, depth=1)} ago"
+    return format_html('<time datetime="{}" title="{}">{}</time>', value.isoformat(), exact, near)
+
+
+@register.simple_tag
+def stamp(value: datetime | None) -> SafeString | str:
+    """The moment itself."""
+    if value is None:
+        return DASH
+    return format_html('<time datetime="{}">{} UTC</time>', value.isoformat(), f"{value:%Y-%m-%d %H:%M}")
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """One of icons.py; decoration, the text beside it says what it means."""
+    return format_html(
+        '<svg class="icon" viewBox="0 0 16 16" aria-hidden="true" focusable="false"><path d="{}"/></svg>',
+        mark_safe(ICONS[name]),  # noqa: S308  # ours
+    )
+
+
+@register.inclusion_tag("console/parts/bar.html")
+def usage_bar(bar: Bar, label: str, live: str = "") -> dict[str, Any]:
+    """An amount against its limit. `live` names it for live.js."""
+    return {"bar": bar, "label": label, "live": live}
+
+
+@register.inclusion_tag("console/parts/field.html")
+def field(bound: BoundField, unit: str = "") -> dict[str, Any]:
+    """A form's field: label, input, help, and what is wrong beside it."""
+    return {"field": bound, "unit": unit, "widget_type": bound.widget_type}
+
+
+OPERATIONS = {
+    "instance.create": "Create an instance",
+    "instance.update": "Change an instance",
+    "instance.delete": "Delete an instance",
+}
+
+
+@register.filter
+def operation_title(kind: str) -> str:
+    """An operation's kind in words."""
+    return OPERATIONS.get(kind, kind)
+
+
+@register.filter
+def health(topic: Topic) -> tuple[str, str]:
+    """Colour and words: whether every partition has its leader and all its replicas."""
+    leaderless = sum(partition.leader is None for partition in topic.layout)
+    behind = sum(len(partition.isr) < len(partition.replicas) for partition in topic.layout)
+    if leaderless:
+        return "failed", f"{leaderless} without a leader"
+    return ("warning", f"{behind} behind") if behind else ("running", "all")

@@ -1,0 +1,109 @@
+"""Signing up, in and out, the way in, and the theme."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib.auth import authenticate, login, logout
+from django.http import HttpResponse, HttpResponseRedirect
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from controlplane.console.forms.accounts import SignInForm, SignUpForm
+from controlplane.console.page import LAST_ORGANISATION
+from controlplane.console.shell import THEME_COOKIE, THEMES
+from controlplane.core.errors import SluiceError
+from controlplane.tenants import services as tenants
+from controlplane.tenants.selectors import organisation_list
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+YEAR_S = 365 * 24 * 3600
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+
+@require_safe
+@never_cache
+def home(request: HttpRequest) -> HttpResponse:
+    """/: strangers learn what this is, people come to where they last were."""
+    if not request.user.is_authenticated:
+        return render(request, "console/landing.html", {"origin": request.build_absolute_uri("/").rstrip("/")})
+    mine = organisation_list(user=request.user)
+    last = mine.filter(pk=request.session.get(LAST_ORGANISATION)).first() or mine.first()
+    if last is not None:
+        return redirect("console:instances", last.id)
+    return redirect("console:fleet" if request.user.is_staff else "console:organisation_new")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@sensitive_post_parameters("password")
+@never_cache
+def sign_up(request: HttpRequest) -> HttpResponse:
+    """A new person with a new organisation, signed in at once."""
+    if request.user.is_authenticated:
+        return redirect("console:home")
+    form = SignUpForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            user, organisation = tenants.sign_up(**form.cleaned_data)
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            login(request, user, backend=BACKEND)
+            return redirect("console:instances", organisation.id)
+    return render(request, "console/sign_up.html", {"form": form}, status=_status(form))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@sensitive_post_parameters("password")
+@never_cache
+def sign_in(request: HttpRequest) -> HttpResponse:
+    """By email and password; one sentence for every reason why not."""
+    following = _own_address(request, request.POST.get("next") or request.GET.get("next"))
+    if request.user.is_authenticated:
+        return HttpResponseRedirect(following)
+    form = SignInForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        email, password = form.cleaned_data["email"].strip(), form.cleaned_data["password"]
+        user = authenticate(request, username=email, password=password)
+        if user is not None:
+            login(request, user)
+            return HttpResponseRedirect(following)
+        form.add_error("password", "The email or the password is not right.")
+    return render(request, "console/sign_in.html", {"form": form, "next": following}, status=_status(form))
+
+
+@require_POST
+def sign_out(request: HttpRequest) -> HttpResponse:
+    """The session ends here and on the server."""
+    logout(request)
+    return redirect("console:sign_in")
+
+
+@require_POST
+def theme(request: HttpRequest) -> HttpResponse:
+    """Light, dark, or as the system; kept in a cookie, so that a page is never drawn in the wrong one first."""
+    chosen = request.POST.get("theme", "")
+    response = HttpResponseRedirect(_own_address(request, request.POST.get("next")))
+    if chosen in THEMES:
+        response.set_cookie(
+            THEME_COOKIE, chosen, max_age=YEAR_S, samesite="Lax", httponly=True, secure=request.is_secure()
+        )
+    return response
+
+
+def _own_address(request: HttpRequest, address: str | None) -> str:
+    """`address` if it leads to this site, else home."""
+    own = url_has_allowed_host_and_scheme(
+        address, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return address if address and own else reverse("console:home")
+
+
+def _status(form: SignUpForm | SignInForm) -> int:
+    return 422 if form.is_bound and form.errors else 200

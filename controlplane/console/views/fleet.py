@@ -1,0 +1,88 @@
+"""Operators' pages: brokers with their leaders, flow and allocations, and every tenant's instances."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Q
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from controlplane.clusters.selectors import ports_of
+from controlplane.console.flow import DIRECTIONS, bar, directions, flow_of
+from controlplane.console.listing import listing, searched
+from controlplane.console.page import staff_page
+from controlplane.core.errors import SluiceError, Unavailable
+from controlplane.instances.models import Instance, InstanceState
+from controlplane.instances.selectors import bootstrap_of, instance_fresh
+from controlplane.quotas import master
+from controlplane.quotas.selectors import brokers_get, flows_get
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+
+@require_safe
+@staff_page
+def overview(request: HttpRequest) -> HttpResponse:
+    """Brokers above, all instances below."""
+    search = searched(request)
+    rows = Instance.objects.unscoped("operators see every tenant's").exclude(state=InstanceState.DELETED)
+    if search:
+        named = Q(name__icontains=search) | Q(id__icontains=search) | Q(organisation__name__icontains=search)
+        rows = rows.filter(named)
+    shown = listing(request, rows.select_related("organisation").order_by("-created_at", "pk"), search=search)
+    instances = list(shown.page.object_list)
+    try:
+        flows, away = flows_get(instances), None
+    except Unavailable as error:
+        flows, away = {}, error
+    context = {
+        "listing": shown,
+        "rows": [(instance, flows.get(instance.id)) for instance in instances],
+        "away": away,
+        **_brokers(),
+    }
+    part = request.htmx  # type: ignore[attr-defined]
+    return render(request, "console/parts/fleet_rows.html" if part else "console/fleet.html", context)
+
+
+@require_safe
+@staff_page
+def brokers(request: HttpRequest) -> HttpResponse:
+    """The brokers' table alone: it comes again every 2 s."""
+    return render(request, "console/parts/fleet_brokers.html", _brokers())
+
+
+@require_safe
+@staff_page
+def instance(request: HttpRequest, instance_id: str) -> HttpResponse:
+    """One instance of anyone's: how its limit is shared out, broker by broker."""
+    found = instance_fresh(instance_id)
+    flow, away = flow_of(found, {}), None
+    try:
+        flow = flow_of(found, master.allocation(found.id))
+    except Unavailable as error:
+        away = error
+    context = {
+        "instance": found,
+        "flow": flow,
+        "directions": directions(flow),
+        "away": away,
+        "bootstrap": bootstrap_of(ports_of(found.id)),
+    }
+    return render(request, "console/fleet_instance.html", context)
+
+
+def _brokers() -> dict[str, Any]:
+    try:
+        found = brokers_get()
+    except SluiceError as error:
+        return {"brokers": [], "brokers_away": error}
+    leaders = sum(broker["figures"]["leaders"] for broker in found if broker["figures"])
+    for broker in found:
+        figures = broker["figures"]
+        if figures:
+            broker["leaders_percent"] = round(100 * figures["leaders"] / leaders) if leaders else 0
+            broker |= {name: bar(figures[name]["flow"], figures[name]["allocation"]) for name in DIRECTIONS}
+    return {"brokers": found, "brokers_away": None}

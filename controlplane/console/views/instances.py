@@ -1,0 +1,200 @@
+"""Instances: the list, a new one, the page of one, its settings, its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.db.models import Q
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from controlplane.clusters.selectors import ports_by_owner, ports_of
+from controlplane.console import pricing
+from controlplane.console.flow import Flow, directions, flow_of
+from controlplane.console.forms.instances import DeletionForm, InstanceCreateForm, InstanceSettingsForm
+from controlplane.console.listing import listing, searched
+from controlplane.console.page import tenant_page
+from controlplane.console.snippets import snippets
+from controlplane.core.errors import SluiceError, Unavailable
+from controlplane.core.selectors import operation_list
+from controlplane.instances import selectors, services
+from controlplane.instances.models import Instance, InstanceState
+from controlplane.quotas.selectors import allocation_get, flows_get
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from controlplane.accounts.selectors import Caller
+    from controlplane.core.models import Operation
+
+CHANGING = (InstanceState.CREATING, InstanceState.DELETING)
+FIRST_SIZE = {"bandwidth_mib_per_s": 20, "storage_gib": 100, "partitions": 300}
+
+
+@require_safe
+@tenant_page
+def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """Every instance with its state, size and use. While one changes its state, the rows come again every 2 s."""
+    search = searched(request)
+    rows = selectors.instance_list(organisation=caller.organisation)
+    if search:
+        rows = rows.filter(Q(name__icontains=search) | Q(id__icontains=search))
+    shown = listing(request, rows.order_by("-created_at", "pk"), search=search)
+    instances: list[Instance] = list(shown.page.object_list)
+    ports = ports_by_owner(instance.id for instance in instances)
+    flows, away = _flows(instances)
+    context = {
+        "listing": shown,
+        "rows": [
+            (instance, selectors.bootstrap_of(ports.get(instance.id, [])), flows.get(instance.id))
+            for instance in instances
+        ],
+        "away": away,
+        "changing": any(instance.state in CHANGING for instance in instances),
+    }
+    part = request.htmx and not request.htmx.boosted  # type: ignore[attr-defined]
+    return render(request, "console/parts/instance_rows.html" if part else "console/instances.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def new(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """Choose a size, see the price, create."""
+    form = InstanceCreateForm(request.POST or None, initial={**FIRST_SIZE, "name": ""})
+    if request.method == "POST" and form.is_valid():
+        try:
+            instance, _ = services.instance_create(
+                organisation=caller.organisation, actor=caller.actor, **form.cleaned_data
+            )
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            return redirect("console:instance", caller.organisation.id, instance.id)
+    context = {"form": form, "address": request.META.get("REMOTE_ADDR"), "price": _price(form)}
+    return render(request, "console/instance_new.html", context, status=422 if form.errors else 200)
+
+
+@require_safe
+@tenant_page
+def estimate(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """The price slip beside a form, while its numbers are being typed."""
+    del caller
+    form = InstanceSettingsForm(request.GET)
+    form.is_valid()
+    return render(request, "console/parts/price.html", {"price": _price(form)})
+
+
+@require_safe
+@tenant_page
+def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """The page of one instance: how to connect, and how much of it is used."""
+    instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
+    bootstrap = selectors.bootstrap_of(ports_of(instance.id))
+    flow, away = _flow(caller, instance)
+    context = {
+        "instance": instance,
+        "tab": "overview",
+        "bootstrap": bootstrap,
+        "snippets": snippets(bootstrap) if bootstrap else [],
+        "flow": flow,
+        "directions": directions(flow),
+        "away": away,
+        "operation": _running(caller, instance),
+    }
+    return render(request, "console/instance.html", context)
+
+
+@require_safe
+@tenant_page
+def status(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """The part of an instance's page that shows what is being done to it. At the end the whole page comes again."""
+    rows = Instance.objects.for_organisation(caller.organisation).filter(pk=instance_id)
+    instance = rows.first()
+    operation = _running(caller, instance) if instance else None
+    response = render(request, "console/parts/status.html", {"instance": instance, "operation": operation})
+    if instance is None or instance.state == InstanceState.DELETED:
+        messages.success(request, f"{instance.name if instance else 'The instance'} was deleted.")
+        response.headers["HX-Redirect"] = f"/{caller.organisation.id}/instances"
+    elif operation is None:
+        response.headers["HX-Refresh"] = "true"
+    return response
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """Another name or size. Only what was changed is sent on."""
+    instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
+    now = {name: getattr(instance, name) for name in InstanceSettingsForm.base_fields}
+    form = InstanceSettingsForm(request.POST or None, initial=now)
+    if request.method == "POST" and form.is_valid():
+        changes = {name: value for name, value in form.cleaned_data.items() if value != now[name]}
+        if not changes:
+            messages.info(request, "Nothing was changed.")
+            return redirect("console:instance_settings", caller.organisation.id, instance.id)
+        try:
+            services.instance_update(
+                organisation=caller.organisation, actor=caller.actor, instance_id=instance.id, changes=changes
+            )
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            messages.success(request, "The change is on its way to the brokers; clients stay connected.")
+            return redirect("console:instance", caller.organisation.id, instance.id)
+    context = {
+        "instance": instance,
+        "tab": "settings",
+        "form": form,
+        "price": _price(form),
+        "price_now": _price_of(now),
+    }
+    return render(request, "console/instance_settings.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def delete(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """Delete, once its name was typed."""
+    instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
+    form = DeletionForm(request.POST or None, name=instance.name)
+    if request.method == "POST" and form.is_valid():
+        services.instance_delete(organisation=caller.organisation, actor=caller.actor, instance_id=instance.id)
+        return redirect("console:instance", caller.organisation.id, instance.id)
+    context = {"instance": instance, "tab": "settings", "form": form}
+    return render(request, "console/instance_delete.html", context, status=422 if form.errors else 200)
+
+
+def _running(caller: Caller, instance: Instance) -> Operation | None:
+    rows = operation_list(organisation=caller.organisation).filter(target=instance.id, state="running")
+    return rows.order_by("-created_at").first()
+
+
+def _flow(caller: Caller, instance: Instance) -> tuple[Flow, SluiceError | None]:
+    """What flows now; beside it, why that is not known (the flow is empty then)."""
+    try:
+        document = allocation_get(organisation=caller.organisation, instance_id=instance.id)
+    except Unavailable as error:
+        return flow_of(instance, {}), error
+    return flow_of(instance, document), None
+
+
+def _flows(instances: list[Instance]) -> tuple[dict[str, dict[str, Any]], SluiceError | None]:
+    try:
+        return flows_get(instances), None
+    except Unavailable as error:
+        return {}, error
+
+
+def _price(form: InstanceSettingsForm) -> pricing.Price | None:
+    """Of the sizes in a form, as far as they are numbers."""
+    if not form.is_bound:
+        return _price_of(form.initial)
+    return _price_of(getattr(form, "cleaned_data", {}))
+
+
+def _price_of(sizes: dict[str, Any]) -> pricing.Price | None:
+    names = ("bandwidth_mib_per_s", "storage_gib", "partitions")
+    if any(name not in sizes for name in names):
+        return None
+    return pricing.estimate(**{name: sizes[name] for name in names})

@@ -1,0 +1,105 @@
+"""Organisations and who belongs to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import messages
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from controlplane.console.advice import said
+from controlplane.console.forms.accounts import MemberForm, OrganisationForm, RoleForm
+from controlplane.console.listing import listing
+from controlplane.console.page import owners_page, signed_in
+from controlplane.core.errors import Conflict, SluiceError
+from controlplane.tenants import services
+from controlplane.tenants.models import Role
+from controlplane.tenants.selectors import member_list
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from controlplane.accounts.selectors import Caller
+
+ROLE_WORDS = {
+    Role.OWNER: "everything, and decides who belongs here",
+    Role.MEMBER: "creates, changes and deletes instances and topics",
+    Role.VIEWER: "looks, changes nothing",
+}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in
+def organisation_new(request: HttpRequest) -> HttpResponse:
+    """Another organisation, owned by whoever asks."""
+    form = OrganisationForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            made = services.organisation_create(name=form.cleaned_data["name"], owner=request.user)
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            messages.success(request, f"{made.name} is yours.")
+            return redirect("console:instances", made.id)
+    return render(request, "console/organisation_new.html", {"form": form}, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@owners_page
+def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """Members; an owner brings in more."""
+    form = MemberForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            added = services.member_add(
+                organisation=caller.organisation,
+                actor=caller.actor,
+                email=form.cleaned_data["email"],
+                role=Role(form.cleaned_data["role"]),
+            )
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            messages.success(request, f"{added.user.email} is a member now.")
+            return redirect("console:members", caller.organisation.id)
+    context = {
+        "form": form,
+        "listing": listing(request, member_list(organisation=caller.organisation), size=50),
+        "roles": Role.choices,
+        "role_words": [(role.label, words) for role, words in ROLE_WORDS.items()],
+    }
+    return render(request, "console/members.html", context, status=422 if form.errors else 200)
+
+
+@require_POST
+@owners_page
+def role(request: HttpRequest, caller: Caller, membership_id: int) -> HttpResponse:
+    """Another role."""
+    form = RoleForm(request.POST)
+    if form.is_valid():
+        try:
+            changed = services.member_role_set(
+                organisation=caller.organisation,
+                actor=caller.actor,
+                membership_id=membership_id,
+                role=Role(form.cleaned_data["role"]),
+            )
+        except Conflict as error:
+            messages.error(request, said(error))
+        else:
+            messages.success(request, f"{changed.user.email} is {Role(changed.role).label.lower()} now.")
+    return redirect("console:members", caller.organisation.id)
+
+
+@require_POST
+@owners_page
+def remove(request: HttpRequest, caller: Caller, membership_id: int) -> HttpResponse:
+    """Take someone out."""
+    try:
+        services.member_remove(organisation=caller.organisation, actor=caller.actor, membership_id=membership_id)
+    except Conflict as error:
+        messages.error(request, said(error))
+    else:
+        messages.success(request, "The member was removed, and their API keys of this organisation with them.")
+    return redirect("console:members", caller.organisation.id)

@@ -1,0 +1,114 @@
+"""Topics of an instance, as the cluster has them at this moment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import messages
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from controlplane.console.flow import bar
+from controlplane.console.forms.instances import DeletionForm
+from controlplane.console.forms.topics import TopicForm
+from controlplane.console.listing import listing, searched
+from controlplane.console.page import tenant_page
+from controlplane.core.errors import SluiceError, Unavailable
+from controlplane.instances.models import InstanceState
+from controlplane.instances.selectors import instance_get
+from controlplane.kafka import selectors, services
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from controlplane.accounts.selectors import Caller
+
+PARTITION_ROWS = 100
+
+
+@require_safe
+@tenant_page
+def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """Every topic, and how many of the partitions bought they take. A cluster that is away is said calmly."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    search, views, away = searched(request), [], None
+    try:
+        views = selectors.topic_list(organisation=caller.organisation, instance_id=instance_id)
+    except Unavailable as error:
+        away = error
+    found = [view for view in views if search.lower() in view.topic.name.lower()]
+    context = {
+        "instance": instance,
+        "tab": "topics",
+        "listing": listing(request, found, search=search, size=50),
+        "partitions": bar(sum(view.topic.replicas for view in views), instance.partitions),
+        "away": away,
+        "running": instance.state == InstanceState.RUNNING,
+        "none_at_all": not views and away is None,
+    }
+    part = request.htmx  # type: ignore[attr-defined]
+    template = "console/parts/topic_rows.html" if part else "console/topics.html"
+    return render(request, template, context, status=503 if away and not part else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """A new topic, there when this answers."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    form = TopicForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        wanted = form.cleaned_data
+        try:
+            services.topic_create(
+                organisation=caller.organisation,
+                actor=caller.actor,
+                instance_id=instance.id,
+                name=wanted["name"],
+                partitions=wanted["partitions"],
+                replication_factor=wanted["replication_factor"],
+                config=form.config(),
+            )
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            messages.success(request, f"Topic {wanted['name']} is ready.")
+            return redirect("console:topic", caller.organisation.id, instance.id, wanted["name"])
+    context = {"instance": instance, "tab": "topics", "form": form}
+    return render(request, "console/topic_new.html", context, status=422 if form.errors else 200)
+
+
+@require_safe
+@tenant_page
+def shown(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> HttpResponse:
+    """A topic with each partition's leader, replicas and in-sync replicas."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    view = selectors.topic_get(organisation=caller.organisation, instance_id=instance_id, name=topic)
+    context = {
+        "instance": instance,
+        "tab": "topics",
+        "view": view,
+        "listing": listing(request, view.topic.layout, size=PARTITION_ROWS),
+    }
+    return render(request, "console/topic.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def delete(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> HttpResponse:
+    """Delete, once its name was typed."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    view = selectors.topic_get(organisation=caller.organisation, instance_id=instance_id, name=topic)
+    form = DeletionForm(request.POST or None, name=topic)
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.topic_delete(
+                organisation=caller.organisation, actor=caller.actor, instance_id=instance.id, name=topic
+            )
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            messages.success(request, f"Topic {topic} was deleted.")
+            return redirect("console:topics", caller.organisation.id, instance.id)
+    context = {"instance": instance, "tab": "topics", "view": view, "form": form}
+    return render(request, "console/topic_delete.html", context, status=422 if form.errors else 200)

@@ -1,0 +1,22 @@
+"""Reading who belongs where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.tenants.models import Membership, Organisation
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from controlplane.accounts.models import User
+
+
+def organisation_list(*, user: User) -> QuerySet[Organisation]:
+    """Organisations of a person, by name."""
+    return Organisation.objects.filter(memberships__user=user).order_by("name")
+
+
+def member_list(*, organisation: Organisation) -> QuerySet[Membership]:
+    """Members with their people, by email."""
+    return organisation.memberships.select_related("user").order_by("user__email")

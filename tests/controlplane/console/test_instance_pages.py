@@ -1,0 +1,223 @@
+"""Instances in the console: the list, creating, the page of one, changing, deleting."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.core.models import AuditEntry, Operation
+from controlplane.instances.models import Instance
+from tests.controlplane.conftest import run_to_the_end
+
+from .conftest import problem_beside, text_of
+
+SIZES = {"name": "events", "bandwidth_mib_per_s": "2.5", "storage_gib": "10", "partitions": "60"}
+MIB = 2**20
+
+
+def share(broker, flow, allocation):
+    return {
+        "broker": broker,
+        "leaders": 1,
+        "initial_share": MIB,
+        "flow": flow,
+        "allocation": allocation,
+        "branch": "headroom",
+        "explanation": f"broker {broker} carries what it can",
+    }
+
+
+def flowing(produce=4 * MIB):
+    return {
+        "produce": {"limit": 5 * MIB, "branch": "headroom", "flow": produce, "brokers": [share(1, produce, 5 * MIB)]},
+        "consume": {"limit": 5 * MIB, "branch": "initial", "flow": 0, "brokers": [share(1, 0, 5 * MIB)]},
+        "storage_used_bytes": 3 * 2**30,
+        "connections": 7,
+    }
+
+
+def newest(organisation) -> Instance:
+    return Instance.objects.for_organisation(organisation).order_by("-created_at").first()
+
+
+def test_creating_shows_every_step_and_then_the_address(at_alice, brokers):
+    answer = at_alice.post("instances/new", SIZES | {"whitelist": "10.0.0.0/8\n127.0.0.1, ::1"})
+    made = newest(at_alice.organisation)
+    assert answer["Location"] == at_alice.address(f"instances/{made.id}")
+    assert (made.name, made.bandwidth_mib_per_s, made.whitelist) == (
+        "events", 2.5, ["10.0.0.0/8", "127.0.0.1/32", "::1/128"],
+    )  # fmt: skip
+    page = at_alice.client.get(answer["Location"])
+    assert "Being created" in text_of(page)
+    assert "Wait for brokers" in text_of(page)
+    run_to_the_end(Operation.objects.for_organisation(at_alice.organisation).get().id)
+    status = at_alice.get(f"instances/{made.id}/status", headers={"HX-Request": "true"})
+    assert status["HX-Refresh"] == "true"
+    page = at_alice.get(f"instances/{made.id}")
+    assert "Being created" not in text_of(page)
+    assert "127.0.0.1:20100,127.0.0.1:20101,127.0.0.1:20102" in text_of(page)
+    assert "security.protocol=PLAINTEXT" in text_of(page)
+    assert "kcat -b 127.0.0.1:20100," in text_of(page)
+    entry = AuditEntry.objects.for_organisation(at_alice.organisation).get(action="instance.create")
+    assert entry.actor == "alice@example.com"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("name", "", "This field is required."),
+        ("bandwidth_mib_per_s", "0", "Must be more than 0 and at most 100000."),
+        ("bandwidth_mib_per_s", "nan", "Enter a number."),
+        ("bandwidth_mib_per_s", "much", "Enter a number."),
+        ("storage_gib", "-1", "Must be more than 0 and at most 1000000."),
+        ("partitions", "1.5", "Enter a whole number."),
+        ("partitions", "40001", "Must be more than 0 and at most 40000."),
+        ("whitelist", "10.0.0.1/8", "Line 1: &#x27;10.0.0.1/8&#x27; has bits set beyond its prefix; did you mean 10.0.0.0/8?"),
+        ("whitelist", "10.0.0.0/8\nhome", "Line 2: &#x27;home&#x27; is neither an IPv4 nor an IPv6 block"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_stands_beside_its_field_and_nothing_is_made(at_alice, brokers, field, value, said):
+    page = at_alice.post("instances/new", SIZES | {"whitelist": "", field: value})
+    assert page.status_code == 422
+    assert problem_beside(page, field) == said
+    assert newest(at_alice.organisation) is None
+    assert 'value="2.5"' in page.content.decode() or field == "bandwidth_mib_per_s", "what was typed stays"
+
+
+def test_the_list_shows_state_flow_and_size(at_alice, at_bob, instance, flow_master):
+    flow_master.answers[instance.id] = flowing()
+    for visitor in (at_alice, at_bob):
+        text = text_of(visitor.get())
+        assert "events" in text
+        assert "4 MiB/s" in text
+        assert "3 GiB of 10 GiB" in text
+
+
+def test_the_list_is_searched_by_name_and_id(at_alice, instance):
+    assert instance.id in text_of(at_alice.get("instances?q=EVEN"))
+    assert instance.id in text_of(at_alice.get(f"instances?q={instance.id}"))
+    page = at_alice.get("instances?q=nothing")
+    assert instance.id not in text_of(page)
+    assert "No instance matches “nothing”" in text_of(page)
+    part = at_alice.get("instances?q=even", headers={"HX-Request": "true"})
+    assert b"<html" not in part.content
+    assert instance.id in part.content.decode()
+
+
+def test_a_list_without_a_master_says_so_and_shows_the_rest(at_alice, instance):
+    text = text_of(at_alice.get())
+    assert "No flow master is active. The figures come back by themselves" in text
+    assert "5 MiB/s" in text
+
+
+def test_the_page_of_one_shows_use_against_limits_and_the_rule_in_words(at_alice, instance, flow_master):
+    flow_master.answers[instance.id] = flowing()
+    page = at_alice.get(f"instances/{instance.id}")
+    text = text_of(page)
+    assert "4 MiB/s of 5 MiB/s" in text
+    assert "3 GiB of 10 GiB" in text
+    assert "Traffic is uneven, so busy brokers are given more" in text
+    assert 'aria-label="Produce: 80.0 percent used"' in page.content.decode()
+    assert 'class="bar near"' in page.content.decode()
+
+
+def test_the_live_endpoint_gives_what_the_chart_draws(at_alice, instance, flow_master):
+    flow_master.answers[instance.id] = flowing()
+    document = at_alice.get(f"instances/{instance.id}/live").json()
+    assert document["known"] is True
+    assert document["produce"]["bar"] == {"used": 4 * MIB, "limit": 5 * MIB, "percent": 80.0, "level": "near"}
+    assert document["produce"]["brokers"] == [share(1, 4 * MIB, 5 * MIB)]
+    assert document["storage"]["percent"] == 30.0
+    assert document["connections"] == 7
+
+
+def test_the_live_endpoint_says_why_nothing_is_known(at_alice, instance):
+    document = at_alice.get(f"instances/{instance.id}/live").json()
+    assert document["known"] is False
+    assert document["why"].startswith("No flow master is active.")
+
+
+def test_an_empty_whitelist_is_pointed_at(at_alice, brokers):
+    at_alice.post("instances/new", SIZES | {"whitelist": ""})
+    run_to_the_end(Operation.objects.for_organisation(at_alice.organisation).get().id)
+    page = at_alice.get(f"instances/{newest(at_alice.organisation).id}")
+    assert "The whitelist is empty, so nobody can connect." in text_of(page)
+
+
+def test_settings_send_on_what_was_changed_and_nothing_else(at_alice, instance):
+    answer = at_alice.post(f"instances/{instance.id}/settings", SIZES | {"bandwidth_mib_per_s": "7.5"})
+    assert answer["Location"] == at_alice.address(f"instances/{instance.id}")
+    entry = AuditEntry.objects.for_organisation(at_alice.organisation).get(action="instance.update")
+    assert entry.detail == {"bandwidth_mib_per_s": 7.5}
+    assert "A change is on its way" in text_of(at_alice.client.get(answer["Location"]))
+
+
+def test_saving_settings_unchanged_starts_nothing(at_alice, instance):
+    before = Operation.objects.for_organisation(at_alice.organisation).count()
+    same = SIZES | {"bandwidth_mib_per_s": "5"}
+    answer = at_alice.post(f"instances/{instance.id}/settings", same, follow=True)
+    assert "Nothing was changed." in text_of(answer)
+    assert Operation.objects.for_organisation(at_alice.organisation).count() == before
+
+
+def test_bad_settings_are_said_beside_the_field(at_alice, instance):
+    page = at_alice.post(f"instances/{instance.id}/settings", SIZES | {"partitions": "0"})
+    assert problem_beside(page, "partitions") == "Must be more than 0 and at most 40000."
+
+
+def test_deleting_needs_the_very_name(at_alice, instance):
+    address = f"instances/{instance.id}/delete"
+    for typed in ("", "Events", instance.id):
+        page = at_alice.post(address, {"confirmation": typed})
+        assert page.status_code == 422
+        assert problem_beside(page, "confirmation")
+    instance.refresh_from_db()
+    assert instance.state == "running"
+
+
+def test_a_deleted_instance_leaves_the_list_and_its_page(at_alice, instance):
+    answer = at_alice.post(f"instances/{instance.id}/delete", {"confirmation": "events"})
+    page = at_alice.client.get(answer["Location"])
+    assert "Being deleted" in text_of(page)
+    settings = at_alice.get(f"instances/{instance.id}/settings")
+    assert "can no longer be changed" in text_of(settings)
+    deletion = Operation.objects.for_organisation(at_alice.organisation).get(kind="instance.delete")
+    run_to_the_end(deletion.id)
+    status = at_alice.get(f"instances/{instance.id}/status", headers={"HX-Request": "true"})
+    assert status["HX-Redirect"] == at_alice.address()
+    page = at_alice.get()
+    assert "events was deleted." in text_of(page)
+    assert "No instance yet" in text_of(page)
+    assert at_alice.get(f"instances/{instance.id}").status_code == 404
+
+
+def test_a_full_cluster_is_one_calm_sentence(at_alice, instance):
+    instance.cluster.capacity = 1
+    instance.cluster.save()
+    page = at_alice.post("instances/new", SIZES | {"whitelist": ""})
+    assert "The cluster has its 1 instances. Ask the operators of this service for more room." in text_of(page)
+
+
+def test_the_whitelist_is_edited_and_in_force_at_once(at_alice, instance, tree):
+    page = at_alice.get(f"instances/{instance.id}/access")
+    assert "which is on the list" in text_of(page)
+    answer = at_alice.post(f"instances/{instance.id}/access", {"cidrs": "10.1.0.0/16"}, follow=True)
+    assert "The whitelist was changed. It is in force within 2 seconds" in text_of(answer)
+    assert "which is not on the list" in text_of(answer)
+    instance.refresh_from_db()
+    assert instance.whitelist == ["10.1.0.0/16"]
+    assert b"10.1.0.0/16" in tree.nodes[f"/sluice/instances/{instance.id}"][0]
+
+
+def test_a_wrong_block_stands_beside_the_editor_with_what_was_typed(at_alice, instance):
+    page = at_alice.post(f"instances/{instance.id}/access", {"cidrs": "10.1.0.0/16\n10.1.0.0/33"})
+    assert problem_beside(page, "cidrs").startswith("Line 2: ")
+    assert "10.1.0.0/33" in page.content.decode()
+
+
+def test_a_whitelist_while_the_cluster_is_away_is_stored_and_said(at_alice, instance, tree):
+    tree.away = True
+    page = at_alice.post(f"instances/{instance.id}/access", {"cidrs": "10.1.0.0/16"})
+    assert page.status_code == 422
+    assert "The change is stored and comes into force as soon as it can" in text_of(page)
+    instance.refresh_from_db()
+    assert instance.whitelist == ["10.1.0.0/16"]
