@@ -285,7 +285,11 @@ class Reign:
 
     def _deletions_changed(self, names: list[str]) -> None:
         if any(name not in self._deletions for name in names):
-            self._events.submit(lambda: self._resume_deletions(names))
+            self._events.submit(self._take_up_notes)
+
+    async def _take_up_notes(self) -> None:
+        """Read anew: a name of the watch's list may be that of a topic that has gone since, and been made again."""
+        await self._resume_deletions(await self._store.doomed())
 
     async def _resume_deletions(self, names: Sequence[str]) -> None:
         """Begin, or begin again, what the notes say."""

@@ -244,9 +244,9 @@ def _path(partition: Partition) -> str:
 
 def _pack(groups: Iterable[Sequence[Operation]]) -> list[list[Sequence[Operation]]]:
     packs: list[list[Sequence[Operation]]] = []
-    size = _OPERATIONS_PER_MULTI
+    size = 0
     for group in groups:
-        if size + len(group) > _OPERATIONS_PER_MULTI:
+        if not packs or size + len(group) > _OPERATIONS_PER_MULTI:
             packs.append([])
             size = 0
         packs[-1].append(group)

@@ -197,3 +197,40 @@ def test_a_deletion_waits_for_a_replica_that_is_away() -> None:
     assert not cluster.exists(topic_path("t"))
     assert not cluster.exists(state_path("t", 0))
     assert cluster.create("t").error is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_notes_of_deletions_that_follow_each_other_closely_end_no_term(seed: int) -> None:
+    cluster = Cluster(3, seed)
+    names = [f"t{number}" for number in range(6)]
+    for name in names:
+        cluster.create(name)
+    epoch = cluster.data("/controller_epoch")
+    for name in names:
+        cluster.brokers[1].zookeeper.create(delete_topic_path(name))
+        cluster.run(cluster.random.uniform(0, 0.008))
+    cluster.run(1)
+    assert not [name for name in names if cluster.exists(topic_path(name)) or cluster.exists(delete_topic_path(name))]
+    assert cluster.data("/controller_epoch") == epoch
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_topic_created_again_survives_the_note_of_its_predecessors_deletion(seed: int) -> None:
+    """A list of notes is old by the time it is acted on; its topic may have gone, and another have come."""
+    cluster = Cluster(3, seed)
+    cluster.create("t")
+    cluster.create("u")
+    controller = cluster.controller().controller
+    Task(controller.delete_topics(["t"]))
+    cluster.run(cluster.random.uniform(0.004, 0.012))
+    cluster.brokers[1].zookeeper.create(delete_topic_path("u"))
+    created = None
+    for _ in range(200):
+        (created,) = cluster.wait(Task(controller.create_topics([NewTopic("t")])))
+        if created.error is ErrorCode.NONE:
+            break
+    assert created is not None
+    assert created.error is ErrorCode.NONE
+    cluster.run(1)
+    assert cluster.exists(topic_path("t"))
+    assert not cluster.exists(topic_path("u"))
