@@ -13,6 +13,7 @@ SLUICE_LISTEN_HOST    address brokers bind tenants' listeners to; empty: broker'
 SLUICE_ADVERTISED_HOST  address tenants are told; empty: as bound                          empty
 SLUICE_ALLOWED_HOSTS  host names this web server answers to, comma-separated               loopback names
 SLUICE_SECRET_KEY     Django's secret key, before the one in the secrets file              none
+SLUICE_METERING_ABSENT  why this installation runs without metering; empty: it has it      empty
 SLUICE_DEBUG          ``1`` shows tracebacks in the browser                                ``0``
 SLUICE_WORKERS        Celery's processes                                                   ``2``
 SLUICE_LEASE_S        how long a worker owns an operation without a sign of life           ``20``
@@ -52,6 +53,7 @@ class Environment:
     listen_host: str
     advertised_host: str
     allowed_hosts: tuple[str, ...]
+    metering_absent: str
     secret_key: str | None
     debug: bool
     workers: int
@@ -72,6 +74,7 @@ class Environment:
             listen_host=variables.get("SLUICE_LISTEN_HOST", "127.0.0.1"),
             advertised_host=variables.get("SLUICE_ADVERTISED_HOST", ""),
             allowed_hosts=tuple(host.strip() for host in hosts.split(",") if host.strip()),
+            metering_absent=variables.get("SLUICE_METERING_ABSENT", ""),
             secret_key=variables.get("SLUICE_SECRET_KEY") or None,
             debug=variables.get("SLUICE_DEBUG", "0") == "1",
             workers=_positive(variables, "SLUICE_WORKERS", 2),

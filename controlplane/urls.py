@@ -7,9 +7,11 @@ from django.urls.converters import StringConverter
 from drf_spectacular.views import SpectacularAPIView
 
 from controlplane.accounts import api as accounts
+from controlplane.billing import api as billing
 from controlplane.core import api as core
 from controlplane.instances import api as instances
 from controlplane.kafka import api as kafka
+from controlplane.metering import api as metering
 
 
 class IdConverter(StringConverter):
@@ -36,6 +38,10 @@ urlpatterns = [
     path(INSTANCE, instances.InstanceApi.as_view()),
     path(f"{INSTANCE}/whitelist", instances.InstanceWhitelistApi.as_view()),
     path(f"{INSTANCE}/allocation", instances.InstanceAllocationApi.as_view()),
+    path(f"{INSTANCE}/usage", metering.UsageApi.as_view()),
+    path(f"{INSTANCE}/usage/records", metering.UsageRecordsApi.as_view()),
+    path(f"{INSTANCE}/bill", billing.BillApi.as_view()),
+    path(f"{V1}/metering", metering.MeteringApi.as_view()),
     path(f"{INSTANCE}/topics", kafka.TopicsApi.as_view()),
     path(TOPIC, kafka.TopicApi.as_view()),
     path(f"{TOPIC}/whitelist", kafka.TopicWhitelistApi.as_view()),

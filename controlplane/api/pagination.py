@@ -51,14 +51,16 @@ def rows_page(request: Request, rows: QuerySet[Row]) -> tuple[list[Row], str | N
     return found[:limit], following
 
 
-def items_page(request: Request, items: Sequence[Item], key: Callable[[Item], str]) -> tuple[list[Item], str | None]:
-    """One page of items that are already sorted by a text key, and the next cursor."""
+def items_page(
+    request: Request, items: Sequence[Item], key: Callable[[Item], str], *, limit: int = DEFAULT_LIMIT
+) -> tuple[list[Item], str | None]:
+    """One page of items that are already sorted by a text key, and the next cursor; `limit` where none is asked for."""
     cursor = _cursor(request)
     if cursor is not None:
         if not isinstance(cursor, list) or len(cursor) != 1 or not isinstance(cursor[0], str):
             raise _bad_cursor()
         items = [item for item in items if key(item) > cursor[0]]
-    limit = _limit(request)
+    limit = _limit(request, limit)
     page = list(items[:limit])
     return page, _encode([key(page[-1])]) if len(items) > limit else None
 
@@ -68,8 +70,10 @@ def body(items: list[Any], following: str | None) -> dict[str, Any]:
     return {"items": items, "next": following}
 
 
-def _limit(request: Request) -> int:
-    text = request.query_params.get("limit", str(DEFAULT_LIMIT))
+def _limit(request: Request, default: int = DEFAULT_LIMIT) -> int:
+    if "limit" not in request.query_params:
+        return default
+    text = request.query_params["limit"]
     if not (text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= MOST):
         raise Invalid.field("limit", f"must be a whole number from 1 to {MOST}")
     return int(text)

@@ -20,6 +20,14 @@ class InstanceState(models.TextChoices):
     DELETED = "deleted"  # gone for its tenant; the row stays for the bill
 
 
+class SpecChangeKind(models.TextChoices):
+    """Why a size is in force from then on."""
+
+    OPENED = "opened"  # first open for use: what is before costs nothing
+    RESIZED = "resized"
+    CLOSED = "closed"  # its tenant asked for its end
+
+
 class Instance(models.Model):
     """One instance. `generation` counts every change brokers must hear of, and guards each by compare-and-set."""
 
@@ -47,3 +55,30 @@ class Instance(models.Model):
 
     def __str__(self) -> str:
         return f"{self.id} ({self.name})"
+
+
+class SpecChange(models.Model):
+    """The history of an instance's sizes, for the bill: appended in the transaction of each change, never updated."""
+
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    instance = models.ForeignKey(Instance, models.PROTECT, related_name="+")
+    kind = models.CharField(max_length=16, choices=SpecChangeKind)
+    bandwidth_mib_per_s = models.FloatField()
+    storage_gib = models.FloatField()
+    partitions = models.PositiveIntegerField()
+    at = models.DateTimeField()
+
+    objects: ClassVar[TenantManager[SpecChange]] = TenantManager()
+
+    class Meta:
+        """Opened and closed happen once, however often a step or a request is repeated."""
+
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["instance", "at"])]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["instance", "kind"], condition=~models.Q(kind="resized"), name="opened_and_closed_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.instance_id} {self.kind} at {self.at:%Y-%m-%d %H:%M:%S}"

@@ -22,7 +22,8 @@ from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict
 from controlplane.core.operations import Finished, NotYet, Plan, Step
 from controlplane.instances import reconcile
-from controlplane.instances.models import Instance, InstanceState
+from controlplane.instances.history import spec_change_record
+from controlplane.instances.models import Instance, InstanceState, SpecChangeKind
 from controlplane.instances.plan import Await
 from controlplane.instances.selectors import instance_fresh
 from controlplane.instances.services import CREATE, DELETE, UPDATE
@@ -94,7 +95,7 @@ def wait_for_brokers(operation: Operation) -> Finished | NotYet:
 
 def open_for_use(operation: Operation) -> Finished:
     """The state its tenant waits for."""
-    _rows(operation).filter(state=InstanceState.CREATING).update(state=InstanceState.RUNNING)
+    reconcile.open_for_use(_instance(operation), InstanceState.CREATING)
     return Finished(result={"instance_id": operation.target})
 
 
@@ -123,7 +124,10 @@ def remove_specification(operation: Operation) -> Finished:
 def free_addresses(operation: Operation) -> Finished:
     """Give back the ports; the instance is gone."""
     freed = clusters.ports_release(owner=operation.target)
-    _rows(operation).update(state=InstanceState.DELETED, deleted_at=SYSTEM_CLOCK.now())
+    now = SYSTEM_CLOCK.now()
+    # Written when deletion was asked for, normally; not for one that began under a release without the history.
+    spec_change_record(instance=instance_fresh(operation.target), kind=SpecChangeKind.CLOSED, at=now)
+    _rows(operation).update(state=InstanceState.DELETED, deleted_at=now)
     return Finished(note=f"{freed} ports")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from django.db import transaction
 from django.db.models import F, QuerySet
 
 from controlplane.clusters import coordination, zookeeper
@@ -17,7 +18,8 @@ from controlplane.clusters.models import Broker
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ClusterUnavailable, SluiceError
 from controlplane.instances import plan
-from controlplane.instances.models import Instance, InstanceState
+from controlplane.instances.history import spec_change_record
+from controlplane.instances.models import Instance, InstanceState, SpecChangeKind
 from controlplane.instances.selectors import instance_fresh, spec_wanted
 from controlplane.instances.spec import DEFAULT_ROUTE
 from quota.contracts.instance import ContractError
@@ -108,7 +110,14 @@ def reconcile_all(*, clock: Clock = SYSTEM_CLOCK) -> None:
             LOG.warning("instance %s: %s", instance_id, error)
             continue
         if isinstance(outcome, plan.Settled):
-            rows.filter(pk=instance_id, state=InstanceState.FAILED).update(state=InstanceState.RUNNING)
+            open_for_use(instance_fresh(instance_id), InstanceState.FAILED, clock=clock)
+
+
+@transaction.atomic
+def open_for_use(instance: Instance, was: InstanceState, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Its tenant may use it, and pays from now on."""
+    if _generations(instance).filter(state=was).update(state=InstanceState.RUNNING):
+        spec_change_record(instance=instance, kind=SpecChangeKind.OPENED, at=clock.now())
 
 
 def _generations(instance: Instance) -> QuerySet[Instance]:

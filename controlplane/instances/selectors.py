@@ -33,6 +33,14 @@ def instance_get(*, organisation: Organisation, instance_id: str) -> Instance:
     return instance
 
 
+def instance_any(*, organisation: Organisation, instance_id: str) -> Instance:
+    """An instance that is or was: its usage and its bills outlive it. Raises NotFound."""
+    instance = Instance.objects.for_organisation(organisation).filter(pk=instance_id).first()
+    if instance is None:
+        raise NotFound(f"no instance {instance_id}")
+    return instance
+
+
 def instance_fresh(instance_id: str) -> Instance:
     """The row as it is now, for the machinery. Raises NotFound."""
     instance = Instance.objects.unscoped("workers serve every organisation").filter(pk=instance_id).first()

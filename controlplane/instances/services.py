@@ -19,7 +19,8 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import CapacityExhausted, ClusterUnavailable, ConcurrentChange, Conflict, Invalid
 from controlplane.core.models import Operation, OperationState
 from controlplane.instances import validation
-from controlplane.instances.models import Instance, InstanceState
+from controlplane.instances.history import SIZES, spec_change_record
+from controlplane.instances.models import Instance, InstanceState, SpecChangeKind
 from controlplane.instances.reconcile import publish
 from controlplane.instances.selectors import instance_get
 from controlplane.instances.whitelist import whitelist_parse
@@ -86,6 +87,8 @@ def instance_update(
         raise Invalid(f"nothing to change: give one or more of {', '.join(validation.RULES)}")
     validation.check(changes)
     instance = _change(organisation, instance_id, lambda _instance: dict(changes))
+    if any(name in changes for name in SIZES):
+        spec_change_record(instance=instance, kind=SpecChangeKind.RESIZED, at=clock.now())
     operation = operations.start(organisation=organisation, kind=UPDATE, target=instance.id, clock=clock)
     audit.record(
         organisation=organisation, actor=actor, action=UPDATE, target=instance.id, detail=dict(changes), clock=clock
@@ -108,6 +111,7 @@ def instance_delete(
         return begun
     rows = Instance.objects.for_organisation(organisation).filter(pk=instance.pk)
     rows.update(state=InstanceState.DELETING)
+    spec_change_record(instance=instance, kind=SpecChangeKind.CLOSED, at=clock.now())
     operation = operations.start(organisation=organisation, kind=DELETE, target=instance.id, clock=clock)
     audit.record(organisation=organisation, actor=actor, action=DELETE, target=instance.id, clock=clock)
     return operation

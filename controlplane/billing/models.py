@@ -1,0 +1,55 @@
+"""Which plan an organisation has, and invoices: bills that were frozen."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+from controlplane.tenants.scope import TenantManager
+
+
+class PlanChoice(models.Model):
+    """A plan from the beginning of a month on. Who never chose has the default plan."""
+
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    plan = models.CharField(max_length=32)
+    from_month = models.CharField(max_length=7)  # "2026-11"
+
+    objects: ClassVar[TenantManager[PlanChoice]] = TenantManager()
+
+    class Meta:
+        """One plan a month."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["organisation", "from_month"], name="one_plan_per_month")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.plan} from {self.from_month}"
+
+
+class Invoice(models.Model):
+    """One instance's bill of one month, closed. `inputs` is all it was computed from; `input_hash` seals it."""
+
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    instance = models.ForeignKey("instances.Instance", models.PROTECT, related_name="+")
+    month = models.CharField(max_length=7)  # "2026-11", UTC
+    currency = models.CharField(max_length=3)
+    total = models.DecimalField(max_digits=24, decimal_places=2)
+    lines = models.JSONField()
+    inputs = models.JSONField()
+    input_hash = models.CharField(max_length=64)  # SHA-256 of the canonical JSON of `inputs`
+    created_at = models.DateTimeField()
+
+    objects: ClassVar[TenantManager[Invoice]] = TenantManager()
+
+    class Meta:
+        """A month is closed once."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "month"], name="one_invoice_per_month")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.instance_id} {self.month}: {self.total} {self.currency}"

@@ -1,0 +1,106 @@
+"""REST of usage."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.api import pagination
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import Invalid
+from controlplane.instances.selectors import instance_any
+from controlplane.metering import selectors
+from controlplane.metering.serializers import (
+    MeteringStatusSerializer,
+    UsagePageSerializer,
+    UsageRecordPageSerializer,
+)
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+TAGS = ["usage"]
+RANGE = [
+    OpenApiParameter("from", OpenApiTypes.STR, description="RFC 3339 or a date, UTC; default: this month's beginning"),
+    OpenApiParameter("to", OpenApiTypes.STR, description="RFC 3339 or a date, UTC, not included; default: now"),
+]
+HOURS_PER_PAGE = 1000
+"""A month and more: whoever draws one needs one page."""
+
+
+class UsageApi(APIView):
+    """/api/v1/instances/{id}/usage."""
+
+    @extend_schema(responses=UsagePageSerializer, parameters=[*RANGE, *pagination.PARAMETERS], tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """Hours in which the instance used anything; the open hour so far. A page has up to 1000."""
+        instance = instance_any(organisation=request.user.organisation, instance_id=instance_id)
+        start, end = range_of(request)
+        hours = selectors.usage_hours(instance=instance, start=start, end=end)
+        page, following = pagination.items_page(request, hours, lambda hour: hour.hour, limit=HOURS_PER_PAGE)
+        return Response(pagination.body([_shown(instance.id, hour) for hour in page], following))
+
+
+class UsageRecordsApi(APIView):
+    """/api/v1/instances/{id}/usage/records."""
+
+    @extend_schema(responses=UsageRecordPageSerializer, parameters=[*RANGE, *pagination.PARAMETERS], tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """What usage rows are made of: by topic and broker, with partition and offset of the record in `__usage`."""
+        instance = instance_any(organisation=request.user.organisation, instance_id=instance_id)
+        start, end = range_of(request)
+        rows = selectors.usage_records(instance=instance, start=start, end=end)
+        page, following = pagination.items_page(
+            request, rows, lambda row: f"{row.hour} {row.topic} {row.broker:010d} {row.boot}"
+        )
+        return Response(pagination.body([asdict(row) for row in page], following))
+
+
+class MeteringApi(APIView):
+    """/api/v1/metering."""
+
+    @extend_schema(responses=MeteringStatusSerializer, tags=TAGS)
+    def get(self, request: Request) -> Response:
+        """Whether usage is being metered, and how far it has come."""
+        del request
+        return Response(MeteringStatusSerializer(selectors.status()).data)
+
+
+def range_of(request: Request) -> tuple[datetime, datetime]:
+    """`from` and `to`. Raises Invalid."""
+    now = SYSTEM_CLOCK.now()
+    end = _moment(request, "to") or now
+    start = _moment(request, "from") or min(end, now.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
+    if start > end:
+        raise Invalid.field("from", "must not be later than to")
+    return start, end
+
+
+def _moment(request: Request, name: str) -> datetime | None:
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    try:
+        # A + that was not escaped in the address arrives as a space.
+        moment = datetime.fromisoformat(text.replace(" ", "+") if "T" in text else text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise Invalid.field(name, "must be a date or time such as 2026-11-21 or 2026-11-21T09:00:00Z") from error
+
+
+def _shown(instance_id: str, hour: selectors.UsageHour) -> dict[str, Any]:
+    following = hour.hour.replace(":00:00Z", ":59:59Z")
+    return {
+        "hour": hour.hour,
+        "produced_bytes": hour.produced_bytes,
+        "consumed_bytes": hour.consumed_bytes,
+        "stored_byte_hours": hour.stored_byte_hours,
+        "so_far": hour.so_far,
+        "records": f"/api/v1/instances/{instance_id}/usage/records?from={hour.hour}&to={following}",
+    }

@@ -1,0 +1,54 @@
+"""Usage facts. The stream job writes both tables by DB-API (pipeline/tables.py); Django makes and reads them.
+
+Neither has an `organisation`: the job knows instances only by name. Selectors reach usage through an instance that was
+looked up in its organisation's scope.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+
+class UsageMaximum(models.Model):
+    """The largest counters that a broker's boot reported for a topic under an hour, and the record that said so."""
+
+    instance = models.CharField(max_length=32)
+    boot = models.CharField(max_length=64)
+    topic = models.CharField(max_length=249)  # the tenant's name
+    hour = models.CharField(max_length=20)  # "2026-11-21T09:00:00Z": as in the record; sorts as time does
+    broker = models.IntegerField()
+    produced_bytes = models.BigIntegerField()  # since the boot, as the two below
+    consumed_bytes = models.BigIntegerField()
+    stored_byte_seconds = models.BigIntegerField()
+    source_partition = models.IntegerField()  # of `__usage`
+    source_offset = models.BigIntegerField()
+    updated_at_ms = models.BigIntegerField()
+
+    class Meta:
+        """The unique index is what the upsert leans on; the other finds an instance's hours."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "boot", "topic", "hour"], name="one_maximum_per_key")
+        ]
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["instance", "hour"])]
+
+    def __str__(self) -> str:
+        return f"{self.instance}/{self.topic} {self.hour} of boot {self.boot}"
+
+
+class PipelineStatus(models.Model):
+    """One row, id 1: what the stream job says of itself."""
+
+    query = models.CharField(max_length=64)  # Spark's id of the query; lives as long as the checkpoint
+    batch = models.BigIntegerField()
+    records = models.BigIntegerField()
+    bad_records = models.BigIntegerField()
+    last_record_at_ms = models.BigIntegerField(null=True)
+    started_at_ms = models.BigIntegerField()
+    seen_at_ms = models.BigIntegerField()  # the last sign of life
+    problem = models.TextField()  # what keeps it from working; empty: nothing
+
+    def __str__(self) -> str:
+        return f"batch {self.batch}, {self.records} records"

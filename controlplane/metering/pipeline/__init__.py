@@ -1,0 +1,21 @@
+"""From the topic `__usage` to hourly usage: one Structured Streaming job. The only package that imports pyspark.
+
+::
+
+    brokers ──> __usage ──Kafka source──> parsed ──┬─ good ─> largest per key ─> database  (tables.py, DB-API)
+                                                   ├─ good ─────────────────────> lake/usage/hour=…/batch=…   Parquet
+                                                   └─ bad, with the reason ─────> lake/usage_bad/batch=…      JSON
+
+    schemas     what a record looks like to Spark, and the columns of each stage
+    checks      which records are refused, with a sentence
+    transforms  one idea per DataFrame -> DataFrame function
+    tables      the database's side: an upsert that only ever raises a maximum, and the job's signs of life
+    session     Spark itself: Java, jars, options
+    settings    the environment, typed
+    jobs/usage  the job: `python -m controlplane.metering.pipeline.jobs.usage`
+
+Counters are cumulative, and only the largest of each key counts. So there is no watermark and nothing to lose: a batch
+that is run again, a record that comes late, twice or out of order, a checkpoint that was thrown away change no total.
+
+No Django in here: the job runs with Spark's own life cycle, perhaps on another machine, and shares only DATABASE_URL.
+"""

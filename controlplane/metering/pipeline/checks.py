@@ -1,0 +1,44 @@
+"""Which records are refused, each with a sentence. A bad record is counted and kept aside; it never stops the job."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+
+from quota.contracts.usage import COUNTERS, VERSION
+
+HOUR = r"^\d{4}-\d{2}-\d{2}T\d{2}:00:00Z$"
+INSTANCE = r"^ins-[a-z0-9]{8}$"
+LONGEST_TOPIC = 249
+LONGEST_BOOT = 64
+
+
+def problem_of(raw: str, parsed: str) -> Column:
+    """Why a record will not do, null for a good one. `raw` is the column of the text, `parsed` of its struct."""
+
+    def member(name: str) -> Column:
+        return F.col(f"{parsed}.{name}")
+
+    def refuse(condition: Column, sentence: str) -> Column:
+        return F.when(condition, F.lit(sentence))
+
+    def length_outside(name: str, most: int) -> Column:
+        return ~F.coalesce(F.length(member(name)).between(1, most), F.lit(value=False))
+
+    return F.coalesce(
+        refuse(F.col(raw).isNull(), "no value"),
+        refuse(member("version").isNull(), "not a JSON object with a version"),
+        refuse(member("version") > VERSION, f"a version newer than {VERSION}"),
+        refuse(~F.coalesce(member("instance").rlike(INSTANCE), F.lit(value=False)), "instance is not an instance id"),
+        refuse(length_outside("topic", LONGEST_TOPIC), "topic is not a topic name"),
+        refuse(length_outside("boot", LONGEST_BOOT), "boot is not a boot id"),
+        refuse(
+            ~F.coalesce(member("hour").rlike(HOUR), F.lit(value=False)) | F.try_to_timestamp(member("hour")).isNull(),
+            "hour is not the beginning of a UTC hour",
+        ),
+        refuse(member("broker").isNull(), "broker is not a number"),
+        *(
+            refuse(~F.coalesce(member(name) >= 0, F.lit(value=False)), f"{name} is not a count of bytes")
+            for name in COUNTERS
+        ),
+    )

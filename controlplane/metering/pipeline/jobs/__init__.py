@@ -1,0 +1,1 @@
+"""What is started: one module for each job."""

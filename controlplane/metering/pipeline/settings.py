@@ -1,0 +1,65 @@
+"""The environment of the job, read once and typed.
+
+===================== ========================================================= ================================
+variable              meaning                                                   default
+===================== ========================================================= ================================
+SLUICE_BROKERS        internal listeners, ``host:port,host:port``               ``127.0.0.1:20011``
+SLUICE_SECRETS_FILE   JSON with ``cluster_secret``                              ``<stack dir>/secrets.json``
+SLUICE_STACK_DIR      checkpoint, lake and Ivy's folder lie below it            ``var``
+DATABASE_URL          where usage goes; see controlplane/env.py                 ``var/db.sqlite3``
+SPARK_MASTER          a Spark cluster; unset: threads of this process           ``local[2]``
+SLUICE_LAKE           where Parquet goes, any URL that Spark writes to          ``<stack dir>/lake``
+SLUICE_USAGE_TRIGGER_S  seconds between micro-batches                           ``5``
+===================== ========================================================= ================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from controlplane.env import Environment
+
+USER = "cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Of one job."""
+
+    brokers: str
+    environment: Environment = field(repr=False)
+    master: str
+    lake: str
+    trigger_s: int
+    home: Path  # the job's own files
+
+    @classmethod
+    def read(cls, variables: Mapping[str, str]) -> Settings:
+        """From the process environment."""
+        environment = Environment.read(variables)
+        return cls(
+            brokers=variables.get("SLUICE_BROKERS") or "127.0.0.1:20011",
+            environment=environment,
+            master=variables.get("SPARK_MASTER") or "local[2]",
+            lake=variables.get("SLUICE_LAKE") or str(environment.stack_dir / "lake"),
+            trigger_s=int(variables.get("SLUICE_USAGE_TRIGGER_S") or 5),
+            home=environment.stack_dir / "metering",
+        )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether driver and executors are one JVM here."""
+        return self.master.startswith("local")
+
+    def kafka_options(self) -> dict[str, str]:
+        """For Spark's Kafka source. The secret goes from the file into the JVM's memory; no command line sees it."""
+        secret = (self.environment.secret("cluster_secret") or "").replace("\\", "\\\\").replace('"', '\\"')
+        return {
+            "kafka.bootstrap.servers": self.brokers,
+            "kafka.security.protocol": "SASL_PLAINTEXT",
+            "kafka.sasl.mechanism": "PLAIN",
+            "kafka.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+            f'username="{USER}" password="{secret}";',
+        }

@@ -1,0 +1,136 @@
+"""The database's side of the job, by DB-API: SQLite or PostgreSQL, as DATABASE_URL says. The tables are Django's.
+
+`maxima_raise` only ever raises: a row's counters become the larger of what is there and what comes, so any order,
+repetition or interruption ends in the same table. Its provenance follows the record that raised it last, and among
+records that say the same the newest.
+
+`batch_note` is guarded by (query, batch), so that a batch that runs again is not counted twice. Both share one
+transaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from controlplane.env import Environment
+from quota.contracts.usage import COUNTERS
+
+MAXIMUM_TABLE = "metering_usagemaximum"
+STATUS_TABLE = "metering_pipelinestatus"
+COLUMNS = (
+    "instance", "boot", "topic", "hour", "broker", *COUNTERS, "source_partition", "source_offset", "updated_at_ms",
+)  # fmt: skip
+IDENTITY = "instance, boot, topic, hour"
+LOCK_PATIENCE_S = 30
+
+
+class Database:
+    """One connection, made when it is needed and again after it broke."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._settings = environment.database()
+        self._is_sqlite = self._settings["ENGINE"].endswith("sqlite3")
+        self._connection: Any = None
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Any]:
+        """A cursor; committed at the end, rolled back and closed on any error."""
+        connection = self._connect()
+        try:
+            cursor = connection.cursor()
+            if self._is_sqlite:
+                cursor.execute("BEGIN IMMEDIATE")  # the writer's lock now: a read first would make it fail later
+            yield cursor
+            connection.commit()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Forget the connection; what it had not committed is gone."""
+        if self._connection is not None:
+            with contextlib.suppress(Exception):
+                self._connection.close()
+            self._connection = None
+
+    def run(self, cursor: Any, statement: str, values: Sequence[Any]) -> int:
+        """One statement with ``?`` for values; how many rows it changed."""
+        cursor.execute(self._dialect(statement), values)
+        return int(cursor.rowcount)
+
+    def maxima_raise(self, cursor: Any, rows: Iterable[Sequence[Any]]) -> None:
+        """Rows in the order of COLUMNS."""
+        cursor.executemany(self._dialect(RAISE), [tuple(row) for row in rows])
+
+    def batch_note(
+        self, cursor: Any, *, query: str, batch: int, seen: int, refused: int, newest_ms: int | None
+    ) -> None:
+        """Count a batch, once."""
+        self.run(
+            cursor,
+            f"UPDATE {STATUS_TABLE} SET records = records + ?, bad_records = bad_records + ?, query = ?, batch = ?,"  # noqa: S608
+            " last_record_at_ms = CASE WHEN ? > COALESCE(last_record_at_ms, 0) THEN ? ELSE last_record_at_ms END"
+            " WHERE id = 1 AND (query <> ? OR batch < ?)",
+            (seen, refused, query, batch, newest_ms or 0, newest_ms or 0, query, batch),
+        )
+
+    def sign_of_life(self, cursor: Any, *, now_ms: int, problem: str = "", started: bool = False) -> None:
+        """Say that the job is there, or what keeps it from working."""
+        self.run(
+            cursor,
+            f"INSERT INTO {STATUS_TABLE} (id, query, batch, records, bad_records, started_at_ms, seen_at_ms, problem)"  # noqa: S608
+            " VALUES (1, '', -1, 0, 0, ?, ?, ?)"
+            " ON CONFLICT (id) DO UPDATE SET seen_at_ms = excluded.seen_at_ms, problem = excluded.problem,"
+            f" started_at_ms = CASE WHEN ? THEN excluded.started_at_ms ELSE {STATUS_TABLE}.started_at_ms END",
+            (now_ms, now_ms, problem, started),
+        )
+
+    def _dialect(self, statement: str) -> str:
+        return statement if self._is_sqlite else statement.replace("?", "%s")
+
+    def _connect(self) -> Any:
+        if self._connection is None:
+            self._connection = self._sqlite() if self._is_sqlite else self._postgresql()
+        return self._connection
+
+    def _sqlite(self) -> Any:
+        # The job's batches come on a thread of py4j's, one at a time.
+        connection = sqlite3.connect(
+            self._settings["NAME"], timeout=LOCK_PATIENCE_S, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA synchronous=NORMAL")
+        return connection
+
+    def _postgresql(self) -> Any:
+        import psycopg  # noqa: PLC0415  # only where it is used: the job starts sooner without
+
+        names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
+        given = {theirs: self._settings[ours] for ours, theirs in names.items() if self._settings[ours]}
+        return psycopg.connect(**given, **self._settings["OPTIONS"])
+
+
+def _larger(column: str) -> str:
+    old, new = f"{MAXIMUM_TABLE}.{column}", f"excluded.{column}"
+    return f"{column} = CASE WHEN {new} > {old} THEN {new} ELSE {old} END"
+
+
+def _any_larger() -> str:
+    return " OR ".join(f"excluded.{column} > {MAXIMUM_TABLE}.{column}" for column in COUNTERS)
+
+
+def _all_equal() -> str:
+    return " AND ".join(f"excluded.{column} = {MAXIMUM_TABLE}.{column}" for column in COUNTERS)
+
+
+RAISE = (
+    f"INSERT INTO {MAXIMUM_TABLE} ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
+    f" ON CONFLICT ({IDENTITY}) DO UPDATE SET {', '.join(_larger(column) for column in COUNTERS)},"
+    " broker = excluded.broker, source_partition = excluded.source_partition,"
+    " source_offset = excluded.source_offset, updated_at_ms = excluded.updated_at_ms"
+    f" WHERE {_any_larger()}"
+    f" OR ({_all_equal()} AND excluded.source_offset > {MAXIMUM_TABLE}.source_offset)"
+)
+"""Names come from the constants above, values are bound."""

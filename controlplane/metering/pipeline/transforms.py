@@ -1,0 +1,59 @@
+"""One idea per function, DataFrame in and DataFrame out; each ends in a `select` that is its schema."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
+
+from controlplane.metering.pipeline.checks import problem_of
+from controlplane.metering.pipeline.schemas import FACTS, KEY, MAXIMA, PROVENANCE, VALUE
+from quota.contracts.usage import COUNTERS
+
+
+def parsed(records: DataFrame) -> DataFrame:
+    """The Kafka source's rows as text, struct and, for bad ones, the problem."""
+    return records.select(
+        F.col("value").cast("string").alias("raw"),
+        F.col("partition").alias("source_partition"),
+        F.col("offset").alias("source_offset"),
+        F.col("timestamp").alias("recorded_at"),
+        F.from_json(F.col("value").cast("string"), VALUE).alias("record"),
+    ).withColumn("problem", problem_of("raw", "record"))
+
+
+def good(rows: DataFrame) -> DataFrame:
+    """What good records say, and where they say it."""
+    return rows.where(F.col("problem").isNull()).select(
+        *(F.col(f"record.{name}").alias(name) for name in FACTS), *PROVENANCE, "recorded_at"
+    )
+
+
+def bad(rows: DataFrame) -> DataFrame:
+    """The records that were refused, whole."""
+    return rows.where(F.col("problem").isNotNull()).select("problem", "raw", *PROVENANCE, "recorded_at")
+
+
+def maxima(facts: DataFrame) -> DataFrame:
+    """The largest counters of each key, with the place of the record that carried them.
+
+    A boot's counters only grow, so one record has all the maxima of its key. Of several that say the same the newest is
+    named: it is the one that compaction leaves in the topic.
+    """
+    largest = F.max(F.struct(*COUNTERS, "source_offset", "source_partition", "broker"))
+    return (
+        facts.groupBy(*KEY)
+        .agg(largest.alias("largest"), *(F.max(name).alias(name) for name in COUNTERS))
+        .select(*KEY, "largest.broker", *COUNTERS, "largest.source_partition", "largest.source_offset")
+        .select(*MAXIMA)
+    )
+
+
+def lake_rows(facts: DataFrame, batch: str) -> DataFrame:
+    """Good records for the lake, in folders by hour and batch. `:` would be escaped in a folder's name: `2026-11-21T09`."""
+    return facts.select(
+        *(name for name in FACTS if name != "hour"),
+        *PROVENANCE,
+        "recorded_at",
+        F.substring("hour", 1, len("2026-11-21T09")).alias("hour"),
+        F.lit(batch).alias("batch"),
+    )

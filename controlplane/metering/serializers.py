@@ -1,0 +1,60 @@
+"""Usage as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+
+class UsageHourSerializer(serializers.Serializer[Any]):
+    """One hour."""
+
+    hour = serializers.CharField(help_text="the UTC hour's beginning, 2026-11-21T09:00:00Z")
+    produced_bytes = serializers.IntegerField(help_text="record bytes written")
+    consumed_bytes = serializers.IntegerField(help_text="record bytes read")
+    stored_byte_hours = serializers.IntegerField(help_text="all replicas")
+    so_far = serializers.BooleanField(help_text="the hour is not over")
+    records = serializers.CharField(help_text="path of the usage records behind this row")
+
+
+class UsagePageSerializer(serializers.Serializer[Any]):
+    """A page of hours."""
+
+    items = UsageHourSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class UsageRecordSerializer(serializers.Serializer[Any]):
+    """One broker's share of an hour, with the record of `__usage` that its counters were read from."""
+
+    hour = serializers.CharField()
+    topic = serializers.CharField()
+    broker = serializers.IntegerField()
+    boot = serializers.CharField(help_text="of the broker: counters begin at 0 with each")
+    produced_bytes = serializers.IntegerField(help_text="in this hour")
+    consumed_bytes = serializers.IntegerField(help_text="in this hour")
+    stored_byte_seconds = serializers.IntegerField(help_text="in this hour")
+    produced_bytes_since_boot = serializers.IntegerField()
+    consumed_bytes_since_boot = serializers.IntegerField()
+    stored_byte_seconds_since_boot = serializers.IntegerField()
+    partition = serializers.IntegerField(help_text="of the topic __usage")
+    offset = serializers.IntegerField()
+
+
+class UsageRecordPageSerializer(serializers.Serializer[Any]):
+    """A page of records."""
+
+    items = UsageRecordSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class MeteringStatusSerializer(serializers.Serializer[Any]):
+    """How the meter is."""
+
+    state = serializers.ChoiceField(
+        choices=["running", "starting", "failing", "silent", "absent"],
+        help_text="absent: this installation runs without metering, `reason` says why",
+    )
+    reason = serializers.CharField(allow_blank=True)
+    last_record_at = serializers.DateTimeField(allow_null=True, help_text="time of the newest usage record seen")
