@@ -41,8 +41,10 @@ TICK_S = 1.0
 RETRY_S = 1.0
 PORTION = 64
 """Records in one request: a millisecond or two to make."""
+_MOST_PENDING = 1024
 _LOOKED_AT = 512
 """Quiet topics passed over in one go."""
+_BREATH_S = 0.001
 
 
 class Sink(Protocol):
@@ -218,26 +220,28 @@ class Meter:
         self._pending[record.boot, record.hour, record.instance, record.topic] = record
 
     def _refill(self) -> None:
-        """Have a portion to tell, if there is that much."""
+        """Make another portion of records, unless too many wait already for a leader."""
         pending = self._pending
-        while self._due and len(pending) < PORTION:
-            usage = self._due.popleft()
+        room = min(PORTION, _MOST_PENDING - len(pending))
+        for usage in _first(self._due, room):
             self._put(usage.take(self.now_ms()))
             usage.is_dirty = False
+            room -= 1
+        full = len(pending) + room
         looked_at = 0
-        while self._closing and len(pending) < PORTION and looked_at < _LOOKED_AT:
+        while self._closing and len(pending) < full and looked_at < _LOOKED_AT:
             looked_at += 1
             usage = self._closing.popleft()
             if not usage.has_left:
                 self.close_hours(usage)
         assert self._former is not None
-        for record in self._former.next(PORTION - len(pending)):
+        for record in self._former.next(full - len(pending)):
             self._put(record)
-        self._walk_round()
+        self._walk_round(full)
 
-    def _walk_round(self) -> None:
+    def _walk_round(self, full: int) -> None:
         looked_at = 0
-        while self._round_credit >= 1 and len(self._pending) < PORTION and looked_at < _LOOKED_AT and self._round:
+        while self._round_credit >= 1 and len(self._pending) < full and looked_at < _LOOKED_AT and self._round:
             self._round_credit -= 1
             looked_at += 1
             usage = self._round.popleft()
@@ -249,7 +253,7 @@ class Meter:
 
     def _has_more(self) -> bool:
         assert self._former is not None
-        return bool(self._due or self._closing or self._former.has_more or self._round_credit >= 1)
+        return bool(self._due or self._closing or self._former.has_more or (self._round and self._round_credit >= 1))
 
     # --- telling ------------------------------------------------------------------------------------------------------
 
@@ -261,7 +265,9 @@ class Meter:
         """Portion by portion, until there is nothing more to tell."""
         while True:
             self._refill()
-            if self._pending and not await self._tell():
+            if not self._pending:
+                await sleep(self._doors.loop, _BREATH_S)
+            elif not await self._tell():
                 await sleep(self._doors.loop, RETRY_S)
             if not self._pending:
                 self._all_told()
@@ -296,3 +302,7 @@ class Meter:
             usage.move_out()
             del self._topics[usage.physical]
             self._generation += 1
+
+
+def _first(queue: deque[TopicUsage], most: int) -> list[TopicUsage]:
+    return [queue.popleft() for _ in range(min(len(queue), max(0, most)))]

@@ -146,11 +146,10 @@ class TopicUsage:
         words[at + PRODUCED], words[at + CONSUMED] = self.produced_bytes, self.consumed_bytes
 
     def _write_storage(self) -> None:
-        # A kill between these words may cost the storage of the time since `as_of`, never bring any.
+        # In this order a kill in between loses the storage since the last change, and never counts any twice.
         words, at = self._counters.words, self.at
-        words[at + BYTES] = 0
-        words[at + BYTE_SECONDS] = min(self._byte_ms // 1000, MAX_WORD)
         words[at + AS_OF] = self.as_of_ms
+        words[at + BYTE_SECONDS] = min(self._byte_ms // 1000, MAX_WORD)
         words[at + BYTES] = self._bytes
 
     # --- telling ------------------------------------------------------------------------------------------------------

@@ -78,6 +78,13 @@ class SimulatedCluster:
         self._sessions[broker].kill()
         del self.brokers[broker]
 
+    async def stop(self, broker: int) -> None:
+        """SIGTERM: it gives its leaderships away, and ends."""
+        self.note(f"stop b{broker}")
+        await self.brokers[broker].stop()
+        self.network.crash(f"10.0.0.{broker}")
+        del self.brokers[broker]
+
     def note(self, text: str) -> None:
         """Remember that something happened, and when."""
         self.log.append((round(self.network.clock.monotonic(), 6), text))

@@ -137,3 +137,21 @@ def test_staged_memory_is_written_as_it_is(door):
     log.commit()
     assert [(h.base_offset, h.leader_epoch) for h, _ in log.batches(0, 2)] == [(0, 9), (1, 9)]
     assert (frame[:4], frame[-4:]) == (b"head", b"tail")
+
+
+def test_mapped_memory_is_the_file(door):
+    files, root = door
+    memory = files.map(f"{root}/counters", 4096)
+    assert len(memory) == 4096
+    assert bytes(memory) == bytes(4096)
+    memory[7:10] = b"abc"
+    assert files.read_file(f"{root}/counters")[5:12] == b"\0\0abc\0\0"
+    again = files.map(f"{root}/counters", 10_000)
+    again[9_999] = 1
+    assert len(files.read_file(f"{root}/counters")) == 10_000
+    assert bytes(again[5:12]) == b"\0\0abc\0\0"
+    files.remove(f"{root}/counters")
+    again[0] = 1  # whoever still has it may write
+    assert not files.exists(f"{root}/counters")
+    with pytest.raises(FileNotFoundError):
+        files.map(f"{root}/nowhere/counters", 4096)

@@ -1,0 +1,331 @@
+"""Records of the meter: when they are due, under which hour, and that nothing is lost while nobody takes them."""
+
+import pytest
+
+from tests.dataplane.metering.support import EVENTS, ORDERS, SECONDS_TO_FIRST_EDGE, World, hourly, totals
+
+
+def hour_after(hours):
+    from datetime import UTC, datetime, timedelta
+
+    from tests.support.virtual_loop import WALL_CLOCK_START_MS
+
+    start = datetime.fromtimestamp(WALL_CLOCK_START_MS / 1000, UTC).replace(minute=0, second=0, microsecond=0)
+    return (start + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_changed_counters_are_told_every_ten_seconds_and_unchanged_ones_are_not():
+    life = World().boot()
+    orders, _ = life.meter.topic(ORDERS), life.meter.topic(EVENTS)
+    orders.produced(100)
+    life.run(5)
+    assert life.sink.records == []
+    orders.consumed(30)
+    life.run(6)
+    assert [(r.topic, r.produced_bytes, r.consumed_bytes) for r in life.sink.records] == [("orders", 100, 30)]
+    life.run(60)
+    assert len(life.sink.records) == 1
+    orders.produced(1)
+    life.run(11)
+    assert [r.produced_bytes for r in life.sink.records] == [100, 101]
+    record = life.sink.records[0]
+    assert (record.broker, record.boot, record.instance) == (1, f"{1:016x}", "ins-aaaabbbb")
+    assert record.hour == hour_after(0)
+
+
+def test_what_only_stores_is_told_every_ten_minutes():
+    life = World().boot()
+    life.meter.topic(ORDERS).stored(1_000)
+    life.run(1_300)
+    records = life.sink.of("orders")
+    assert len(records) == 2
+    assert records[0].stored_byte_seconds == pytest.approx(600_000, rel=0.02)
+    assert records[1].stored_byte_seconds == pytest.approx(1_200_000, rel=0.02)
+
+
+def test_storage_is_the_integral_over_its_changes():
+    life = World().boot()
+    orders = life.meter.topic(ORDERS)
+    orders.stored(100)
+    life.run(10)
+    orders.stored(+200)
+    life.run(5)
+    orders.stored(-300)
+    life.run(600)
+    orders.produced(1)
+    life.run(11)
+    assert life.sink.records[-1].stored_byte_seconds == 100 * 10 + 300 * 5
+
+
+def test_topics_of_the_cluster_are_not_metered():
+    life = World().boot()
+    assert life.meter.topic("__usage") is None
+    assert life.meter.topic("__consumer_offsets") is None
+
+
+def test_at_the_edge_of_an_hour_everything_is_told_under_the_hour_that_ends():
+    life = World().boot()
+    orders, events = life.meter.topic(ORDERS), life.meter.topic(EVENTS)
+    events.stored(10)
+    life.run(SECONDS_TO_FIRST_EDGE - 3)
+    orders.produced(77)
+    life.run(2.9)
+    assert life.sink.of("orders") == []
+    life.run(0.2)
+    (record,) = life.sink.of("orders")
+    assert (record.hour, record.produced_bytes) == (hour_after(0), 77)
+    last = life.sink.of("events")[-1]
+    assert (last.hour, last.stored_byte_seconds) == (hour_after(0), SECONDS_TO_FIRST_EDGE * 10)
+    orders.produced(3)
+    life.run(3600)
+    by_hour = hourly(life.sink.records, "orders")
+    assert [by_hour[hour_after(n)][0] for n in (0, 1)] == [77, 3]
+    assert hourly(life.sink.records, "events")[hour_after(1)][2] == 36_000
+
+
+def test_a_quiet_topic_is_closed_as_of_the_edge_although_its_turn_comes_later():
+    life = World().boot()
+    orders, events = life.meter.topic(ORDERS), life.meter.topic(EVENTS)
+    orders.stored(10)
+    events.stored(10)
+    life.run(SECONDS_TO_FIRST_EDGE - 1)
+    life.sink.refuses = lambda _: True
+    life.run(50)
+    orders.produced(5)  # closes it first
+    orders.stored(990)
+    life.run(50)
+    life.sink.refuses = lambda _: False
+    life.run(3_600)
+    for topic in ("orders", "events"):
+        assert hourly(life.sink.records, topic)[hour_after(0)][2] == SECONDS_TO_FIRST_EDGE * 10
+    assert hourly(life.sink.records, "orders")[hour_after(0)][0] == 0
+    assert hourly(life.sink.records, "orders")[hour_after(1)] == (5, 0, 10 * 49 + 1000 * (3600 - 49))
+    assert hourly(life.sink.records, "events")[hour_after(1)][2] == 36_000
+
+
+def test_hours_that_passed_while_nobody_took_records_are_all_told_later():
+    life = World().boot()
+    orders, events = life.meter.topic(ORDERS), life.meter.topic(EVENTS)
+    events.stored(1)
+    life.run(SECONDS_TO_FIRST_EDGE - 10)
+    life.sink.refuses = lambda _: True
+    for amount in (1, 20, 300):
+        orders.produced(amount)
+        life.run(3600)
+    life.sink.refuses = lambda _: False
+    life.run(60)
+    produced = {hour: counters[0] for hour, counters in hourly(life.sink.records, "orders").items()}
+    assert produced == {hour_after(0): 1, hour_after(1): 20, hour_after(2): 300}
+    stored = {hour: counters[2] for hour, counters in hourly(life.sink.records, "events").items()}
+    assert [stored[hour_after(n)] for n in (1, 2)] == [3600, 3600]
+
+
+def test_refused_records_are_told_again_until_they_are_taken_and_do_not_hold_up_others():
+    life = World().boot()
+    usages = [life.meter.topic(f"aaaabbbb.t{n}") for n in range(200)]
+    life.sink.refuses = lambda record: int(record.topic[1:]) < 100
+    for usage in usages:
+        usage.produced(1)
+    life.run(20)
+    assert {int(r.topic[1:]) for r in life.sink.records} == set(range(100, 200))
+    life.sink.refuses = lambda _: False
+    life.run(5)
+    assert totals(life.sink.records) == {f"t{n}": (1, 0, 0) for n in range(200)}
+    assert max(life.sink.calls) <= 64
+
+
+def test_idle_topics_cost_nothing():
+    life = World().boot()
+    usages = [life.meter.topic(f"aaaabbbb.t{n}") for n in range(3000)]
+    life.run(100)
+    assert life.sink.calls == []
+    looked_at = []
+    original = type(usages[0]).take
+    try:
+        type(usages[0]).take = lambda self, *a, **k: looked_at.append(self) or original(self, *a, **k)
+        usages[7].produced(1)
+        life.run(100)
+    finally:
+        type(usages[0]).take = original
+    assert looked_at == [usages[7]]
+
+
+def test_a_clock_that_is_set_back_never_tells_under_an_earlier_hour():
+    world = World()
+    life = world.boot()
+    orders = life.meter.topic(ORDERS)
+    life.run(SECONDS_TO_FIRST_EDGE + 5)
+    real = world.network.clock.now_ms
+    world.network.clock.now_ms = lambda: real() - 600_000
+    orders.produced(5)
+    life.run(20)
+    assert [r.hour for r in life.sink.of("orders")] == [hour_after(1)]
+
+
+# --- topics that go --------------------------------------------------------------------------------------------------
+
+
+def test_a_deleted_topic_is_told_a_last_time_and_then_its_slot_is_free():
+    world = World()
+    life = world.boot()
+    orders = life.meter.topic(ORDERS)
+    orders.stored(100)
+    orders.produced(100)
+    life.run(20)
+    slot = orders.at
+    life.sink.refuses = lambda _: True
+    orders.stored(-100)
+    life.meter.retire(ORDERS)
+    life.run(20)
+    assert life.meter.topic(EVENTS).at != slot
+    life.sink.refuses = lambda _: False
+    life.run(20)
+    assert totals(life.sink.records)["orders"] == (100, 0, 2000)
+    assert life.meter.topic("aaaabbbb.next").at == slot
+
+
+def test_a_topic_that_comes_again_counts_from_zero_under_another_boot():
+    life = World().boot()
+    life.meter.topic(ORDERS).produced(100)
+    life.meter.retire(ORDERS)
+    life.run(15)
+    life.meter.topic(ORDERS).produced(7)
+    life.run(15)
+    assert totals(life.sink.records)["orders"] == (107, 0, 0)
+    assert len({r.boot for r in life.sink.of("orders")}) == 2
+
+
+def test_a_topic_that_comes_again_before_it_was_told_goes_on_counting():
+    life = World().boot()
+    orders = life.meter.topic(ORDERS)
+    orders.produced(100)
+    life.meter.retire(ORDERS)
+    again = life.meter.topic(ORDERS)
+    assert again is orders
+    again.produced(7)
+    life.run(15)
+    assert totals(life.sink.records)["orders"] == (107, 0, 0)
+    life.run(100)
+    again.produced(1)
+    life.run(15)
+    assert totals(life.sink.records)["orders"] == (108, 0, 0)
+
+
+@pytest.mark.parametrize("comes_again", [False, True])
+def test_bytes_that_leave_after_the_last_record_of_a_deleted_topic_still_count(comes_again):
+    life = World().boot()
+    orders = life.meter.topic(ORDERS)
+    orders.consumed(10)
+    life.meter.retire(ORDERS)
+    life.run(15)
+    if comes_again:
+        life.meter.topic(ORDERS).consumed(100)
+    life.meter.topic(EVENTS).produced(5)  # in the slot that was free
+    orders.consumed(1)
+    orders.consumed(1)
+    life.run(15)
+    assert totals(life.sink.records) == {"orders": (0, 112 if comes_again else 12, 0), "events": (5, 0, 0)}
+
+
+# --- boots that follow each other -------------------------------------------------------------------------------------
+
+
+def test_the_next_boot_tells_what_a_killed_one_counted_and_removes_its_file():
+    world = World()
+    first = world.boot()
+    orders = first.meter.topic(ORDERS)
+    orders.stored(1_000)
+    orders.produced(50)
+    first.run(12)
+    orders.produced(6)
+    orders.consumed(4)
+    first.run(3)
+    world.kill()
+    assert totals(first.sink.records)["orders"][:2] == (50, 0)
+    second = world.boot()
+    second.sink.refuses = lambda _: True
+    second.run(30)
+    assert len(world.counter_files()) == 2
+    second.sink.refuses = lambda _: False
+    second.run(30)
+    (record,) = second.sink.of("orders")
+    assert (record.boot, record.hour) == (first.sink.records[0].boot, first.sink.records[0].hour)
+    assert totals(first.sink.records + second.sink.records)["orders"] == (56, 4, 15_000)
+    assert world.counter_files() == [f"usage-{2:016x}.counters"]
+
+
+def test_a_boot_that_is_killed_before_it_told_leaves_both_files_to_the_next():
+    world = World()
+    for amount in (1, 20, 300):
+        life = world.boot(start=False)
+        life.meter.topic(ORDERS).produced(amount)
+        world.kill()
+    last = world.boot()
+    last.run(12)
+    assert totals(last.sink.records)["orders"] == (321, 0, 0)
+    assert len(world.counter_files()) == 1
+
+
+def test_many_topics_of_a_killed_boot_are_told_in_portions():
+    world = World()
+    first = world.boot(start=False)
+    for number in range(1_500):
+        first.meter.topic(f"aaaabbbb.t{number}").produced(number)
+    world.kill()
+    second = world.boot()
+    second.run(15)
+    assert totals(second.sink.records) == {f"t{n}": (n, 0, 0) for n in range(1, 1_500)}
+    assert max(second.sink.calls) <= 64
+    assert len(world.counter_files()) == 1
+
+
+def test_a_generation_survives_the_kill():
+    world = World()
+    first = world.boot()
+    first.meter.topic(ORDERS).produced(100)
+    first.meter.retire(ORDERS)
+    first.run(15)
+    first.meter.topic(ORDERS).produced(7)
+    world.kill()
+    second = world.boot()
+    second.run(15)
+    assert totals(first.sink.records + second.sink.records)["orders"] == (107, 0, 0)
+
+
+def test_a_file_that_a_power_cut_damaged_is_reported_and_removed():
+    world = World()
+    world.files.make_directory("/data")
+    world.files.write_file("/data/usage-00.counters", b"torn")
+    life = world.boot()
+    life.run(15)
+    assert len(life.said) == 1
+    assert world.counter_files() == [f"usage-{1:016x}.counters"]
+
+
+def test_an_orderly_stop_tells_at_once():
+    from dataplane.tasks import Task
+
+    life = World().boot()
+    life.meter.topic(ORDERS).produced(5)
+    stopping = Task(life.meter.stop(1.0))
+    life.run(0.1)
+    assert stopping.done
+    assert totals(life.sink.records)["orders"] == (5, 0, 0)
+
+
+def test_an_orderly_stop_waits_only_so_long():
+    from dataplane.tasks import Task
+
+    world = World()
+    life = world.boot()
+    life.sink.refuses = lambda _: True
+    life.meter.topic(ORDERS).produced(5)
+    stopping = Task(life.meter.stop(1.0))
+    life.run(0.9)
+    assert not stopping.done
+    life.run(0.2)
+    assert stopping.done
+    world.kill()
+    second = world.boot()
+    second.run(15)
+    assert totals(second.sink.records)["orders"] == (5, 0, 0)
