@@ -37,7 +37,6 @@ _NO_TAGS = b"\0\0\0"
 class Shape:
     """What a run of header bytes means."""
 
-    head: bytes  # key and version
     flexible: bool
     physical: str
     index: int
@@ -83,21 +82,22 @@ class ProduceShapes:
         """Serve the frame if it has a known shape and nothing stands against it. False: nothing has been done."""
         for end in self._lengths:
             shape = self._shapes.get(bytes(frame[8:end]))
-            if shape is not None and bytes(frame[:4]) == shape.head:
+            if shape is not None and frame[3] == shape.version and frame[2] == 0:
                 return self._append(frame, shape, end)
         return False
 
     def _append(self, frame: memoryview, shape: Shape, position: int) -> bool:
-        end = len(frame)
+        end = len(frame) - 3 if shape.flexible else len(frame)
+        if end - position <= _HEADER_BYTES:
+            return False
         if shape.flexible:
-            end -= 3  # three empty sections of tags
+            if frame[end] or frame[end + 1] or frame[end + 2]:
+                return False  # not the three empty sections of tags
             try:
                 size, position = read_uvarint(frame, position)
             except DecodeError:
                 return False
             size -= 1
-            if bytes(frame[end:]) != _NO_TAGS:
-                return False
         else:
             size = _LENGTH(frame, position)[0]
             position += 4
@@ -149,7 +149,6 @@ class ProduceShapes:
         if end is None or len(self._shapes) >= MAX_SHAPES:
             return
         shape = Shape(
-            bytes(frame[:4]),
             flexible,
             topic.name,
             data.index,

@@ -74,6 +74,10 @@ class Appended(NamedTuple):
     duplicate: bool = False
 
 
+_new = tuple.__new__  # half the cost of the NamedTuple's own constructor, and an append is the hot path
+_NONE = ErrorCode.NONE
+
+
 class Replicas:
     """See the module. `broker_epoch` is the czxid of our registration; -1 while there is none."""
 
@@ -189,7 +193,7 @@ class Replicas:
         try:
             header = read_header(batch)
             code = check_batch(batch, header, partition.max_message_bytes)
-            if code is not ErrorCode.NONE:
+            if code is not _NONE:
                 return Appended(code)
             if header.producer_id >= 0:
                 verdict = log.producers.check(header)
@@ -207,7 +211,7 @@ class Replicas:
             return Appended(ErrorCode.KAFKA_STORAGE_ERROR)
         if not partition.dirty:
             self.mark_dirty(partition)
-        return Appended(ErrorCode.NONE, base, base + header.last_offset_delta, -1, log.start_offset)
+        return _new(Appended, (_NONE, base, base + header.last_offset_delta, -1, log.start_offset, False))
 
     def after_commit(
         self, partition: Partition, last_offset: int, acks: int, timeout_s: float, done: Callable[[ErrorCode], None]
