@@ -125,7 +125,7 @@ def test_mapping_on_a_full_disk_says_so(tmp_path, monkeypatch):
         Counters(SystemFiles(), f"{tmp_path}/usage", boot=1, broker=1)
     monkeypatch.undo()
     counters = Counters(SystemFiles(), f"{tmp_path}/usage", boot=1, broker=1)
-    status = os.stat(f"{tmp_path}/usage")
+    status = (tmp_path / "usage").stat()
     assert status.st_blocks * 512 >= status.st_size >= FIRST_SLOTS * 37 * 8  # no holes
     assert counters.claim("aaaabbbb.a", 0) != NOWHERE
 

@@ -81,7 +81,7 @@ def test_of_a_range_whose_connection_ends_what_has_left_is_told_and_the_rest_is_
     if ended_by == "the client":
         client.close()
     else:
-        one.on_loop(lambda: one.protocols[0].connection.close())
+        one.on_loop(one.protocols[0].connection.close)
     wait_until(lambda: one.protocols[0].closed_for)
     client.close()
     (first, second) = told
