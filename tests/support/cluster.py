@@ -17,10 +17,12 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from dataplane.groups.shard import partition_of
+from dataplane.protocol.messages.discovery import FindCoordinatorRequest
 from tests.support.ports import free_port
 from tests.support.processes import HOST, broker_process, master_process, secrets_file
 from tests.support.specs import Specs, Tenant
 from tests.support.waiting import wait_for
+from tests.support.wire import Wire
 from tests.support.zookeeper import ZooKeeperServer
 
 if TYPE_CHECKING:
@@ -158,9 +160,24 @@ class Cluster:
         return tenant
 
     def forget(self, tenant: Tenant) -> None:
-        """Close its listeners. Its topics stay until the cluster ends."""
+        """Close its listeners, and ask for its topics to be deleted; what fails of that is of no consequence."""
         self.specs.remove(tenant)
         self.tenants.remove(tenant)
+        for topic in self.zookeeper.get_children("/brokers/topics"):
+            if topic.startswith(f"{tenant.key}."):
+                self.zookeeper.create(f"/admin/delete_topics/{topic}", makepath=True)
+
+    def make_coordinators(self) -> None:
+        """Have __consumer_offsets made, as the first client of a cluster does."""
+        tenant = self.tenant()
+        request = FindCoordinatorRequest(coordinator_keys=("first",))
+
+        def found() -> bool:
+            with Wire(tenant.addresses[1]) as wire:
+                return bool(wire.call(request, 4).coordinators[0].error_code == 0)
+
+        wait_for(found, 20, "a coordinator")
+        self.forget(tenant)
 
     def logs(self) -> str:
         """The ends of all logs, for a failure's report."""

@@ -1,0 +1,164 @@
+"""One request per API that names a topic, and where it must go: for tests that hold for every one of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dataplane.protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
+from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic
+from dataplane.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from dataplane.protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from dataplane.protocol.messages.topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DeleteTopicState,
+)
+from dataplane.records.batch import Record, build_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.cluster import Cluster
+    from tests.support.specs import Tenant
+
+GROUP = "asks"
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request about one topic."""
+
+    version: int
+    of: Callable[[str], Any]
+    goes_to: str  # "leader", "coordinator" or "controller"
+    makes_it: bool = False  # the topic must not exist
+    answers: frozenset[int] = frozenset()  # error codes where nothing is in the way
+
+    def broker(self, cluster: Cluster, tenant: Tenant, topic: str) -> int:
+        if self.goes_to == "leader":
+            return cluster.leader(tenant, topic)
+        return cluster.coordinator(tenant, GROUP) if self.goes_to == "coordinator" else cluster.controller() or -1
+
+
+def batch(value: bytes = b"v", count: int = 1, **producer: int) -> bytes:
+    """A record batch of equal values."""
+    return bytes(build_batch([Record(b"k", value)] * count, now_ms=1_700_000_000_000, **producer))
+
+
+def produce(topic: str, records: bytes | None = None, *, acks: int = -1, partition: int = 0) -> ProduceRequest:
+    data = PartitionProduceData(partition, records if records is not None else batch())
+    return ProduceRequest(acks=acks, timeout_ms=10_000, topic_data=(TopicProduceData(topic, (data,)),))
+
+
+def fetch(topic: str, offset: int = 0, *, max_wait_ms: int = 0, replica_id: int = -1) -> FetchRequest:
+    partition = FetchPartition(0, fetch_offset=offset, partition_max_bytes=2**20)
+    topics = (FetchTopic(topic, partitions=(partition,)),)
+    return FetchRequest(replica_id=replica_id, max_wait_ms=max_wait_ms, min_bytes=1, session_epoch=-1, topics=topics)
+
+
+def list_offsets(topic: str, timestamp: int = -1) -> ListOffsetsRequest:
+    partition = ListOffsetsPartition(0, timestamp=timestamp)
+    return ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(topic, (partition,)),))
+
+
+def commit(topic: str, offset: int = 1) -> OffsetCommitRequest:
+    partition = OffsetCommitRequestPartition(0, offset, committed_metadata="")
+    return OffsetCommitRequest(GROUP, topics=(OffsetCommitRequestTopic(topic, (partition,)),))
+
+
+def create(topic: str, partitions: int = 1, **members: Any) -> CreateTopicsRequest:
+    return CreateTopicsRequest(topics=(CreatableTopic(topic, partitions, 3, **members),), timeout_ms=10_000)
+
+
+def _metadata(topic: str) -> MetadataRequest:
+    return MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False)
+
+
+def _offset_for_leader_epoch(topic: str) -> OffsetForLeaderEpochRequest:
+    return OffsetForLeaderEpochRequest(topics=(OffsetForLeaderTopic(topic, (OffsetForLeaderPartition(0),)),))
+
+
+def _offset_fetch(topic: str) -> OffsetFetchRequest:
+    group = OffsetFetchRequestGroup(GROUP, topics=(OffsetFetchRequestTopics(topic, (0,)),))
+    return OffsetFetchRequest(groups=(group,))
+
+
+def _offset_fetch_old(topic: str) -> OffsetFetchRequest:
+    return OffsetFetchRequest(group_id=GROUP, topics=(OffsetFetchRequestTopic(topic, (0,)),))
+
+
+def _offset_delete(topic: str) -> OffsetDeleteRequest:
+    return OffsetDeleteRequest(GROUP, (OffsetDeleteRequestTopic(topic, (OffsetDeleteRequestPartition(0),)),))
+
+
+def _delete(topic: str) -> DeleteTopicsRequest:
+    return DeleteTopicsRequest(topics=(DeleteTopicState(topic),), timeout_ms=10_000)
+
+
+def _configs(topic: str) -> DescribeConfigsRequest:
+    return DescribeConfigsRequest((DescribeConfigsResource(2, topic, None),))
+
+
+ASKS: dict[str, Ask] = {
+    "Produce": Ask(9, produce, "leader"),
+    "Fetch": Ask(12, fetch, "leader"),
+    "ListOffsets": Ask(7, list_offsets, "leader"),
+    "OffsetForLeaderEpoch": Ask(4, _offset_for_leader_epoch, "leader"),
+    "Metadata": Ask(12, _metadata, "leader"),
+    "OffsetCommit": Ask(8, commit, "coordinator"),
+    "OffsetCommit in ZooKeeper": Ask(0, commit, "coordinator"),
+    "OffsetFetch": Ask(8, _offset_fetch, "coordinator"),
+    "OffsetFetch of one group": Ask(7, _offset_fetch_old, "coordinator"),
+    # There, what was never committed is UNKNOWN_TOPIC_OR_PARTITION.
+    "OffsetFetch in ZooKeeper": Ask(0, _offset_fetch_old, "coordinator", answers=frozenset({3})),
+    "OffsetDelete": Ask(0, _offset_delete, "coordinator"),
+    "CreateTopics": Ask(7, create, "controller", makes_it=True),
+    "DeleteTopics": Ask(6, _delete, "controller"),
+    "DescribeConfigs": Ask(4, _configs, "leader"),
+}
+
+
+def error_codes(answer: Any) -> set[int]:
+    """Every error code other than 0 in an answer, wherever it stands."""
+    return {code for name, code in _members(answer) if name.endswith("error_code") and code != 0}
+
+
+def texts(answer: Any) -> list[str]:
+    """Every sentence for humans in an answer."""
+    return [text for name, text in _members(answer) if name.endswith("error_message") and text]
+
+
+def _members(message: Any) -> Iterator[tuple[str, Any]]:
+    for field in dataclasses.fields(message):
+        value = getattr(message, field.name)
+        for item in value if isinstance(value, tuple) else (value,):
+            if dataclasses.is_dataclass(item):
+                yield from _members(item)
+            else:
+                yield field.name, item

@@ -1,0 +1,51 @@
+"""One cluster for all tests of a worker; every test has instances of its own, so none sees what another left.
+
+A test may kill what it likes: `cluster` hands the next one a cluster that is whole again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.cluster import Cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.support.specs import Tenant
+
+
+@pytest.fixture(scope="session")
+def running_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    settings = {"group_min_session_timeout_ms": 1000, "offsets_topic_num_partitions": 4}
+    with Cluster(tmp_path_factory.mktemp("cluster"), settings) as cluster:
+        cluster.make_coordinators()
+        yield cluster
+
+
+@pytest.fixture
+def cluster(running_cluster: Cluster) -> Cluster:
+    running_cluster.heal()
+    return running_cluster
+
+
+@pytest.fixture
+def new_tenant(cluster: Cluster) -> Iterator[Callable[..., Tenant]]:
+    """Makes instances that are closed when the test ends."""
+    made: list[Tenant] = []
+
+    def make(**members: Any) -> Tenant:
+        made.append(cluster.tenant(**members))
+        return made[-1]
+
+    yield make
+    for tenant in made:
+        cluster.forget(tenant)
+
+
+@pytest.fixture
+def tenant(new_tenant: Callable[..., Tenant]) -> Tenant:
+    """An unlimited instance."""
+    return new_tenant()
