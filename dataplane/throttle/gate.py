@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.doors import Clock
 from quota.agent.agent import Agent
-from quota.contracts.instance import GIB
+from quota.contracts.instance import GIB, MIB
 
 if TYPE_CHECKING:
     from dataplane.tenancy.instance import Instance
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 def throttle_ms(delay_s: float) -> int:
     """A delay as answers report it, rounded up: a client that waits as told is not early."""
     return math.ceil(delay_s * 1000)
+
+
+def _amount(size: int) -> str:
+    """In the unit in which it is not nothing: instances may be smaller than a GiB."""
+    return f"{size / GIB:.2f} GiB" if size >= GIB else f"{size / MIB:.2f} MiB"
 
 
 class Gate:
@@ -66,6 +71,6 @@ class Gate:
         limit = instance.spec.limits.storage_bytes or 0
         used = self._agent.storage_used_bytes(instance.spec.id)
         return (
-            f"storage is full: {used / GIB:.2f} GiB used of {limit / GIB:.2f} GiB; "
+            f"storage is full: {_amount(used)} used of {_amount(limit)}; "
             "delete topics or enlarge the instance. Consuming goes on"
         )
