@@ -26,7 +26,7 @@ class RawConsumer:
         self.offset = 0
 
     def fetch(self, max_bytes: int) -> int:
-        """Record bytes of one fetch; the offset moves behind the last whole batch."""
+        """Record bytes of one fetch, whole batches only; the offset moves behind the last of them."""
         partition = FetchPartition(partition=self._partition, fetch_offset=self.offset, partition_max_bytes=max_bytes)
         topic = FetchTopic(topic=self._topic, partitions=(partition,))
         request = FetchRequest(
@@ -38,8 +38,7 @@ class RawConsumer:
         data = answer.responses[0].partitions[0]
         if data.error_code:
             raise RuntimeError(f"fetch answered error {data.error_code}")
-        self._walk(data.records)
-        return len(data.records)
+        return self._walk(data.records)
 
     def drain(self, total: int, max_bytes: int) -> float:
         """Fetch until `total` record bytes have come; seconds."""
@@ -62,7 +61,8 @@ class RawConsumer:
         while done < size:
             done += self._socket.recv_into(self._buffer[done:size])
 
-    def _walk(self, records: memoryview) -> None:
+    def _walk(self, records: memoryview) -> int:
+        """Record bytes of the whole batches: a part of one at the end would come again, whole."""
         position = 0
         while len(records) - position >= 61:
             base, length = _BATCH(records, position)
@@ -70,6 +70,7 @@ class RawConsumer:
                 break
             self.offset = base + _LAST_DELTA(records, position + 23)[0] + 1
             position += 12 + length
+        return position
 
     def close(self) -> None:
         """Close the connection."""

@@ -1,7 +1,7 @@
 """Run all parts of the demo against the running stack; a table at the end, figures in reports/demo.json.
 
 make demo                      everything (about three minutes)
-python -m tests.demo limit     one part: access, limit or delivery
+python -m tests.demo limit     one part: access, limit, delivery or bill
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tests.demo import access, delivery, limit
+from tests.demo import access, bill, delivery, limit
 from tests.demo.stack import DemoError, Stack, stack_file
 
 PARTS: dict[str, Callable[[Stack, Callable[[str], None]], Any]] = {
     "access": access.run,
     "limit": limit.run,
     "delivery": delivery.run,
+    "bill": bill.run,
 }
 
 
@@ -73,6 +74,13 @@ def _table(report: dict[str, Any]) -> str:
             rows.append(
                 ("", f"sha256 {row['sha256'][:16]}…, longest gap {row['longest_gap_between_acknowledgements_s']} s")
             )
+    rows += [
+        (
+            f"metered {row['case']}",
+            f"{row['produced_difference']:+,} B produced, {row['consumed_difference']:+,} B consumed",
+        )
+        for row in report.get("bill", [])
+    ]
     if error := report.get("error"):
         rows.append(("FAILED", error[:200]))
     width = max((len(name) for name, _ in rows), default=0)
