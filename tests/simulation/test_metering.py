@@ -2,6 +2,7 @@
 
 import pytest
 
+from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from dataplane.tasks import Task, gather
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.metering import CountingReader, all_told, batch_bytes, usage_of, usage_records
@@ -184,3 +185,44 @@ def test_usage_is_told_again_when_its_topic_has_had_no_leader_for_a_while():
     run.go(two_brokers_down)
     in_flight = 2 * PARTITIONS * PRODUCERS_EACH * run.largest
     assert run.acknowledged - in_flight <= run.produced <= run.acknowledged
+
+
+def fetch(topic, offset, max_bytes=2**20):
+    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=max_bytes)
+    return FetchRequest(
+        replica_id=-1,
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=2**22,
+        session_epoch=-1,
+        topics=(FetchTopic(topic=topic, partitions=(wanted,)),),
+    )
+
+
+def test_whole_batches_count_wherever_the_fetch_begins_and_only_those_that_leave_for_a_tenant():
+    cluster = SimulatedCluster(4)
+    cluster.until(cluster.up)
+    cluster.create_topic(TOPIC, 1)
+    values = [b"a" * 100, b"b" * 100, b"c" * 100]
+    size = batch_bytes(values)
+    physical = f"simulate.{TOPIC}"
+
+    async def story():
+        client, ids = cluster.client, cluster.ids
+        producer = await client.producer_id(ids)
+        for number in range(3):
+            await client.produce(TOPIC, 0, values, producer, 3 * number, ids)
+        leader = await client.leader(TOPIC, 0, ids)
+        broker = cluster.brokers[leader]
+        usage = broker.meter.topic(physical)
+        assert usage.consumed_bytes == 0  # followers have read it all
+        got = []
+        for offset, max_bytes in ((4, 10), (4, 2 * size + size // 2), (8, 2**20), (9, 2**20)):
+            answer = await client.call(leader, fetch(TOPIC, offset, max_bytes), 11)
+            got.append((len(answer.responses[0].partitions[0].records), usage.consumed_bytes))
+        assert got == [(size, size), (2 * size, 3 * size), (size, 4 * size), (0, 4 * size)]
+        answer = await broker.peers.call(leader, fetch(physical, 0), 11)  # the console looks at records
+        assert len(answer.responses[0].partitions[0].records) == 3 * size
+        assert usage.consumed_bytes == 4 * size
+
+    cluster.run(story())
