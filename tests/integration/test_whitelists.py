@@ -16,7 +16,7 @@ from tests.integration import asks
 from tests.integration.asks import ASKS, Ask, error_codes
 from tests.integration.clients import create_topic
 from tests.support.waiting import wait_for
-from tests.support.wire import Wire
+from tests.support.wire import Wire, answers
 
 pytestmark = pytest.mark.integration
 
@@ -25,14 +25,6 @@ ONLY_US = ("127.0.0.1/32",)
 EVERYBODY_HERE = ("127.0.0.0/8",)
 WITHIN_S = 2.0
 DENIED = {29}  # TOPIC_AUTHORIZATION_FAILED
-
-
-def answers(address, source) -> bool:
-    try:
-        with Wire(address, source=source) as wire:
-            return wire.call(ApiVersionsRequest(), 0).error_code == 0
-    except ConnectionError:
-        return False
 
 
 # --- the instance's whitelist ---------------------------------------------------------------------------------------------

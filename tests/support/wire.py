@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.headers import decode_response, encode_request
+from dataplane.protocol.messages.discovery import ApiVersionsRequest
 from dataplane.protocol.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
 from dataplane.protocol.schema import message_info
 
@@ -68,3 +69,12 @@ class Wire:
                 raise ConnectionResetError("closed by the broker")
             data += found
         return data
+
+
+def answers(address: tuple[str, int], source: str = "127.0.0.1") -> bool:
+    """Whether a broker answers a client that comes from this address. False: it ends the connection."""
+    try:
+        with Wire(address, source=source) as wire:
+            return bool(wire.call(ApiVersionsRequest(), 0).error_code == 0)
+    except ConnectionError:
+        return False

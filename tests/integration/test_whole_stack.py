@@ -1,0 +1,199 @@
+"""The stack as `manage.py up` starts it, from the tenant's first REST call to the last record, through kills and restarts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+
+import pytest
+
+from tests.demo.stack import first_address
+from tests.integration.clients import consumer, create_topic, produce, read_all, take
+from tests.integration.whole_stack import Api, WholeStack
+from tests.support.ports import free_block
+from tests.support.waiting import wait_for
+from tests.support.wire import answers
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+
+OUTSIDE = "127.0.0.99"
+ROWS = [b"row %d" % number for number in range(500)]
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory):
+    whole = WholeStack(tmp_path_factory.mktemp("whole"), free_block(2000))
+    try:
+        print(f"first start: {whole.start():.1f} s")
+        yield whole
+    finally:
+        whole.stop()
+
+
+def stored(tenant, topic="orders"):
+    return sorted(value for part in read_all(tenant, topic).values() for value in part)
+
+
+def test_an_instance_from_its_creation_to_its_end(stack):
+    api = stack.api()
+    instance, operation = api.create("orders of spring")
+    seen = list(api.steps(operation))
+    assert [step["name"] for step in seen[0]["steps"]] == [
+        "allocate addresses",
+        "write specification",
+        "wait for brokers",
+        "open for use",
+    ]
+    assert seen[-1]["state"] == "succeeded"
+    assert [step["state"] for step in seen[-1]["steps"]] == ["succeeded"] * 4
+    assert [found["progress"] for found in seen] == sorted(found["progress"] for found in seen)
+    shown = api.call("GET", f"/instances/{instance}")
+    assert (shown["state"], shown["name"]) == ("running", "orders of spring")
+    assert len(shown["bootstrap"].split(",")) == 3
+
+    bought = api.running("another")
+    made = api.topic(bought, "orders", **{"min.insync.replicas": "2"})
+    assert len(made["partition_details"]) == 3
+    produce(bought, "orders", ROWS)
+    assert stored(bought) == sorted(ROWS)
+    create_topic(bought, "by-client", 2)  # a tenant's own AdminClient and REST see the same
+    listed = api.call("GET", f"/instances/{bought.id}/topics")["items"]
+    assert [topic["name"] for topic in listed] == ["by-client", "orders"]
+
+    changed = api.call("PATCH", f"/instances/{bought.id}", {"bandwidth_mib_per_s": 40, "name": "wider"}, expect=202)
+    api.finished(changed["operation_id"])
+    shown = api.call("GET", f"/instances/{bought.id}")
+    assert (shown["bandwidth_mib_per_s"], shown["name"]) == (40, "wider")
+    wait_for(lambda: limit_of(api, bought) == 40 * 2**20, 10, "the master to share out the new limit")
+    allocation = api.call("GET", f"/instances/{bought.id}/allocation")
+    assert sum(share["leaders"] for share in allocation["produce"]["brokers"]) == 5
+    wait_for(lambda: used(api, bought) > 0, 10, "the storage to be reported")
+
+    for target in (bought.id, instance):
+        gone = api.call("DELETE", f"/instances/{target}", expect=202)
+        assert [step["state"] for step in api.finished(gone["operation_id"])["steps"]] == ["succeeded"] * 5
+        api.call("GET", f"/instances/{target}", expect=404)
+    with pytest.raises(ConnectionError):
+        socket.create_connection(first_address(bought.bootstrap), timeout=5).close()
+
+
+def limit_of(api: Api, bought) -> int:
+    return api.call("GET", f"/instances/{bought.id}/allocation")["produce"]["limit"]
+
+
+def used(api: Api, bought) -> int:
+    return api.call("GET", f"/instances/{bought.id}")["storage_used_bytes"] or 0
+
+
+def test_whitelists_by_rest_are_in_force_within_two_seconds(stack):
+    api = stack.api()
+    bought = api.running("guarded")
+    api.topic(bought, "orders")
+    address = first_address(bought.bootstrap)
+    assert not answers(address, OUTSIDE)
+    began = time.monotonic()
+    api.call("PUT", f"/instances/{bought.id}/whitelist", {"cidrs": ["127.0.0.0/8"]})
+    wait_for(lambda: answers(address, OUTSIDE), 2, "the wider whitelist")
+    assert time.monotonic() - began < 2
+    began = time.monotonic()
+    api.call("PUT", f"/instances/{bought.id}/topics/orders/whitelist", {"cidrs": ["10.0.0.0/8"]})
+    wait_for(lambda: "orders" not in topics_seen(bought), 2, "the topic's whitelist")
+    assert time.monotonic() - began < 2
+    api.call("PUT", f"/instances/{bought.id}/topics/orders/whitelist", {"cidrs": None})
+    wait_for(lambda: "orders" in topics_seen(bought), 2, "the topic to be open again")
+
+
+def topics_seen(bought) -> list[str]:
+    with consumer(bought) as reader:
+        return list(reader.list_topics(timeout=10).topics)
+
+
+def test_another_tenants_instance_does_not_exist(stack):
+    mine, theirs = stack.api(0), stack.api(1)
+    bought = mine.running("mine")
+    for method, path, body in (
+        ("GET", "", None),
+        ("PATCH", "", {"name": "stolen"}),
+        ("DELETE", "", None),
+        ("GET", "/allocation", None),
+        ("GET", "/topics", None),
+        ("PUT", "/whitelist", {"cidrs": []}),
+    ):
+        theirs.call(method, f"/instances/{bought.id}{path}", body, expect=404)
+    assert bought.id not in {item["id"] for item in theirs.call("GET", "/instances")["items"]}
+    assert mine.call("GET", f"/instances/{bought.id}")["name"] == "mine"
+
+
+def test_an_operation_goes_on_after_its_worker_was_killed(stack):
+    """All brokers stand still, so that the worker dies while it waits for them; they come back as zombies would."""
+    api = stack.api()
+    brokers = [stack.pid(f"broker-{n}") for n in (1, 2, 3)]
+    worker = stack.pid("worker")
+    for pid in brokers:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        instance, operation = api.create("interrupted")
+        wait_for(lambda: step(api, operation, 2) == "running", 20, "the third step")
+        os.kill(worker, signal.SIGKILL)
+        wait_for(lambda: stack.pid("worker") not in (worker, None), 30, "another worker")
+        assert api.call("GET", f"/operations/{operation}")["state"] == "running"
+    finally:
+        for pid in brokers:
+            os.kill(pid, signal.SIGCONT)
+    done = api.finished(operation, 60)
+    assert [one["state"] for one in done["steps"]] == ["succeeded"] * 4
+    shown = api.call("GET", f"/instances/{instance}")
+    assert shown["state"] == "running"
+    assert answers(first_address(shown["bootstrap"]))
+
+
+def step(api: Api, operation: str, number: int) -> str:
+    return api.call("GET", f"/operations/{operation}")["steps"][number]["state"]
+
+
+def test_a_killed_broker_is_started_again(stack):
+    api = stack.api()
+    bought = api.running("steady")
+    api.topic(bought, "orders", 6, **{"min.insync.replicas": "2"})
+    pid = stack.pid("broker-2")
+    os.kill(pid, signal.SIGKILL)
+    produce(bought, "orders", ROWS, enable_idempotence=True, message_timeout_ms=60_000)
+    wait_for(lambda: stack.pid("broker-2") not in (pid, None), 30, "the supervisor to start it")
+    wait_for(lambda: replicas_in_sync(api, bought) == 18, 60, "all replicas to be in sync")
+    assert stored(bought) == sorted(ROWS)
+
+
+def replicas_in_sync(api: Api, bought) -> int:
+    found = api.call("GET", f"/instances/{bought.id}/topics/orders")
+    return sum(len(partition["isr"]) for partition in found["partition_details"])
+
+
+def test_a_second_start_resumes_with_everything(stack):
+    api = stack.api()
+    bought = api.running("kept")
+    api.topic(bought, "orders", 3, **{"retention.ms": "86400000"})
+    produce(bought, "orders", ROWS)
+    with consumer(bought, "billing") as reader:
+        reader.subscribe(["orders"])
+        take(reader, 200)
+        reader.commit(asynchronous=False)
+    key = api.key
+    assert stack.stop() == 0
+    assert not stack.layout.stack_file.exists()
+    seconds = stack.start()
+    print(f"second start: {seconds:.1f} s")
+    assert seconds < 45  # 15 on a machine that does nothing else
+    api = stack.api()
+    assert api.key == key
+    shown = api.call("GET", f"/instances/{bought.id}")
+    assert (shown["state"], shown["bootstrap"]) == ("running", bought.bootstrap)
+    topic = api.call("GET", f"/instances/{bought.id}/topics/orders")
+    assert topic["config"]["retention.ms"] == "86400000"
+    with consumer(bought, "billing") as reader:
+        reader.subscribe(["orders"])
+        assert len(take(reader, 300)) == 300
+        produce(bought, "orders", [b"after"])
+        assert take(reader, 1)[0].value() == b"after"
+    assert len(stored(bought)) == 501
