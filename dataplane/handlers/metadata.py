@@ -17,6 +17,7 @@ from dataplane.protocol.messages.discovery import (
 )
 from dataplane.protocol.schema import NO_UUID
 from quota.contracts.namespace import split_physical, topic_name_problem
+from quota.contracts.usage import USAGE_TOPIC
 
 _PATIENCE_S = 10.0
 
@@ -99,6 +100,7 @@ def _describe(ctx: RequestContext, name: str) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=name,
         topic_id=metadata.topic_id(name) or NO_UUID,
-        is_internal=split_physical(name) is None,
+        # Usage records are for a consumer of ours to read, and Spark's source leaves internal topics out.
+        is_internal=split_physical(name) is None and name != USAGE_TOPIC,
         partitions=partitions,
     )
