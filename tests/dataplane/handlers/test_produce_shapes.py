@@ -82,9 +82,7 @@ def batch_of(value):
 
 
 def frame_of(version, batch, *, topic="orders", index=3, acks=-1, correlation_id=7, topics=1, transactional_id=None):
-    data = tuple(
-        TopicProduceData(topic + "x" * i, (PartitionProduceData(index, batch),)) for i in range(topics)
-    )
+    data = tuple(TopicProduceData(topic + "x" * i, (PartitionProduceData(index, batch),)) for i in range(topics))
     request = ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=1500, topic_data=data)
     return memoryview(bytearray(encode_request(PRODUCE, version, correlation_id, "client", request)[4:]))
 
