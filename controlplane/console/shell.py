@@ -24,6 +24,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     if caller is not None:
         context["org"] = caller.organisation
     if user is not None:
+        context["user"] = user
         context["organisations"] = SimpleLazyObject(
             lambda: list(organisation_list(user=user)[:MOST_IN_SWITCHER]) if user.is_authenticated else []
         )

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from django import forms
 
+from controlplane.billing.plans import PLANS
 from controlplane.console.forms.base import CidrsField, ConsoleForm
 from controlplane.instances.validation import (
     LONGEST_NAME,
@@ -62,6 +63,16 @@ class WhitelistForm(ConsoleForm):
     cidrs = CidrsField(
         label="Addresses and blocks",
         help_text="One a line, such as 10.1.0.0/16. Empty lets nobody in; 0.0.0.0/0 and ::/0 let everyone in.",
+    )
+
+
+class PlanForm(ConsoleForm):
+    """How the organisation pays."""
+
+    plan = forms.ChoiceField(
+        label="Price plan",
+        choices=[(plan.name, plan.title) for plan in PLANS.values()],
+        help_text="A change counts from the beginning of this month.",
     )
 
 

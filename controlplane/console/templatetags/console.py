@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from django import template
@@ -26,6 +27,8 @@ register = template.Library()
 
 STEP = 1024
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+SECONDS_PER_HOUR = 3600
+DURATIONS = ((86_400_000, "days"), (3_600_000, "hours"), (60_000, "minutes"), (1000, "seconds"), (1, "ms"))
 DASH = "\N{EN DASH}"
 UNKNOWN = (None, "")  # the second is what a template makes of a member of nothing
 NARROW = "\N{NARROW NO-BREAK SPACE}"
@@ -59,6 +62,63 @@ def amount(value: float | None) -> str:
         return DASH
     text = f"{float(value):,.6f}".rstrip("0").rstrip(".")
     return text.replace(",", NARROW)
+
+
+@register.filter
+def money(value: Decimal | str) -> str:
+    """Thousands apart, and every decimal there is: at least two."""
+    text = f"{Decimal(value):,f}".replace(",", NARROW)
+    whole, _, decimals = text.partition(".")
+    return f"{whole}.{decimals.ljust(2, '0')}"
+
+
+@register.filter
+def byte_hours(byte_seconds: int) -> str:
+    """``1.7 GiB h``: what was stored, times how long."""
+    return f"{in_bytes(byte_seconds / SECONDS_PER_HOUR)} h"
+
+
+ITEMS = {
+    "bandwidth": "Bandwidth",
+    "disk": "Storage bought",
+    "partitions": "Partitions beyond the free ones",
+    "produced": "Records produced",
+    "consumed": "Records consumed",
+    "stored": "Storage used",
+}
+
+
+@register.filter
+def item_title(item: str) -> str:
+    """A bill's item in words."""
+    return ITEMS.get(item, item)
+
+
+@register.filter
+def moment_of(text: str) -> str:
+    """``2026-11-21 09:00`` from RFC 3339."""
+    return text[:16].replace("T", " ")
+
+
+@register.filter
+def config_note(value: str, name: str) -> str:
+    """A config value in words, where its unit is hidden in its name."""
+    if not value.lstrip("-").isdigit():
+        return ""
+    number = int(value)
+    if number < 0:
+        return "no limit"
+    if name.endswith(".bytes"):
+        return in_bytes(number)
+    if name.endswith(".ms"):
+        return next(f"{amount(number / size)} {unit}" for size, unit in DURATIONS if number >= size or size == 1)
+    return ""
+
+
+@register.inclusion_tag("console/parts/bar.html")
+def share_bar(part: int, most: int, label: str) -> dict[str, Any]:
+    """An amount beside the largest of its column."""
+    return {"bar": {"percent": round(100 * part / most, 1) if most else 0, "level": "ok", "limit": 1}, "label": label}
 
 
 @register.filter
@@ -140,4 +200,4 @@ def health(topic: Topic) -> tuple[str, str]:
     behind = sum(len(partition.isr) < len(partition.replicas) for partition in topic.layout)
     if leaderless:
         return "failed", f"{leaderless} without a leader"
-    return ("warning", f"{behind} behind") if behind else ("running", "all")
+    return ("warning", f"{behind} behind") if behind else ("running", "All")

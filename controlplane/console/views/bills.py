@@ -1,32 +1,159 @@
-"""Usage and bill of an instance."""
+"""Usage and bills. A line of a bill leads to days and hours, an hour to the records in `__usage` that were counted.
+
+An instance's usage and bills outlive it: these pages open for a deleted one, too.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
-from django.shortcuts import render
-from django.views.decorators.http import require_safe
+from django.contrib import messages
+from django.db.models import Q
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
 
-from controlplane.console.page import tenant_page
-from controlplane.instances.selectors import instance_get
+from controlplane.billing import selectors as billing
+from controlplane.billing.documents import month_of
+from controlplane.billing.plans import PLANS, Plan
+from controlplane.billing.rating import Month
+from controlplane.billing.services import plan_choose
+from controlplane.console.calendar import DAY, HOUR, MONTH, Span, span_of
+from controlplane.console.forms.instances import PlanForm
+from controlplane.console.listing import listing, searched
+from controlplane.console.page import owners_page, tenant_page
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.instances.models import Instance, InstanceState
+from controlplane.instances.selectors import instance_any
+from controlplane.metering import selectors as metering
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
+
+SUMS = ("produced_bytes", "consumed_bytes", "stored_byte_seconds")
+RECORD_ROWS = 100
 
 
 @require_safe
 @tenant_page
 def usage(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
-    """By hour."""
-    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
-    return render(request, "console/instance_usage.html", {"instance": instance, "tab": "usage"})
+    """A day by hour, or with ``?month=`` a month by day."""
+    instance = instance_any(organisation=caller.organisation, instance_id=instance_id)
+    by_day = "month" in request.GET
+    now = SYSTEM_CLOCK.now()
+    span = span_of(request.GET.get("month" if by_day else "day"), MONTH if by_day else DAY, now)
+    hours = metering.usage_hours(instance=instance, start=span.start, end=span.end)
+    rows = _days(hours) if by_day else [_row(hour.hour[:13], [hour]) for hour in hours]
+    context = {
+        **_frame(instance, span, "usage"),
+        "by_day": by_day,
+        "rows": rows,
+        "sums": _row("", hours),
+        "most": max((max(row["produced_bytes"], row["consumed_bytes"]) for row in rows), default=0),
+        "meter": metering.status(),
+    }
+    return render(request, "console/instance_usage.html", context)
+
+
+@require_safe
+@tenant_page
+def records(request: HttpRequest, caller: Caller, instance_id: str, hour: str) -> HttpResponse:
+    """What an hour is made of: by topic and broker, with the record of `__usage` that says so."""
+    instance = instance_any(organisation=caller.organisation, instance_id=instance_id)
+    span = span_of(hour, HOUR, SYSTEM_CLOCK.now())
+    rows = metering.usage_records(instance=instance, start=span.start, end=span.end)
+    context = {**_frame(instance, span, "usage"), "listing": listing(request, rows, size=RECORD_ROWS)}
+    return render(request, "console/usage_records.html", context)
 
 
 @require_safe
 @tenant_page
 def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
-    """By month and line."""
-    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
-    return render(request, "console/instance_bill.html", {"instance": instance, "tab": "bill"})
+    """A month: so far, or as invoiced. Beside it, what the same month costs under the other plans."""
+    instance = instance_any(organisation=caller.organisation, instance_id=instance_id)
+    span = span_of(request.GET.get("month"), MONTH, SYSTEM_CLOCK.now())
+    month = month_of(span.text)
+
+    def under(plan: str | None) -> billing.Bill:
+        return billing.bill_get(organisation=caller.organisation, instance_id=instance_id, month=month, plan=plan)
+
+    found = under(None)
+    context = {
+        **_frame(instance, span, "bill"),
+        "bill": found,
+        "plan": PLANS.get(found.plan),
+        "others": [(PLANS[name].title, under(name)) for name in PLANS if name != found.plan],
+        "periods": [
+            period
+            for period in billing.periods_of(instance)
+            if period.start < span.end and (period.until is None or period.until > span.start)
+        ],
+    }
+    return render(request, "console/instance_bill.html", context)
+
+
+@require_safe
+@tenant_page
+def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """Every instance there is or was, with its invoices: where the bill of a deleted one is found."""
+    search = searched(request)
+    rows = Instance.objects.for_organisation(caller.organisation).order_by("-created_at", "pk")
+    if search:
+        rows = rows.filter(Q(name__icontains=search) | Q(id__icontains=search))
+    shown = listing(request, rows, search=search)
+    instances = list(shown.page.object_list)
+    invoices: dict[str, Any] = {}
+    for invoice in billing.invoice_list(organisation=caller.organisation).filter(instance__in=instances):
+        known = invoices.get(invoice.instance_id)
+        if known is None or known.month < invoice.month:
+            invoices[invoice.instance_id] = invoice
+    context = {
+        "listing": shown,
+        "rows": [(instance, invoices.get(instance.id)) for instance in instances],
+        "month": SYSTEM_CLOCK.now().strftime(MONTH),
+        "form": PlanForm(initial={"plan": _plan(caller).name}),
+        "plan": _plan(caller),
+    }
+    part = request.htmx  # type: ignore[attr-defined]
+    return render(request, "console/parts/bill_rows.html" if part else "console/bills.html", context)
+
+
+@require_POST
+@owners_page
+def plan(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """Another price plan, from the beginning of this month."""
+    form = PlanForm(request.POST)
+    if form.is_valid():
+        chosen = form.cleaned_data["plan"]
+        plan_choose(
+            organisation=caller.organisation, actor=caller.actor, plan=chosen, month=Month.of(SYSTEM_CLOCK.now())
+        )
+        messages.success(request, f"The plan is “{PLANS[chosen].title}” from this month on.")
+    return redirect("console:bills", caller.organisation.id)
+
+
+def _plan(caller: Caller) -> Plan:
+    return billing.plan_of(organisation=caller.organisation, month=Month.of(SYSTEM_CLOCK.now()))
+
+
+def _frame(instance: Instance, span: Span, tab: str) -> dict[str, Any]:
+    return {
+        "instance": instance,
+        "tab": tab,
+        "gone": instance.state == InstanceState.DELETED,
+        "span": span,
+        "after": span.after if span.after.begun(SYSTEM_CLOCK.now()) else None,
+    }
+
+
+def _days(hours: Sequence[metering.UsageHour]) -> list[dict[str, Any]]:
+    return [_row(day, list(group)) for day, group in groupby(hours, key=lambda hour: hour.hour[:10])]
+
+
+def _row(text: str, hours: Sequence[metering.UsageHour]) -> dict[str, Any]:
+    sums = {name: sum(getattr(hour, name) for hour in hours) for name in SUMS}
+    return {"text": text, "so_far": any(hour.so_far for hour in hours), **sums}

@@ -5,20 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
-from django.db.models import Q
+from django.db.models import Case, Q, When
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
+from controlplane.billing import selectors as billing
+from controlplane.billing.rating import Month
 from controlplane.clusters.selectors import ports_by_owner, ports_of
-from controlplane.console import pricing
 from controlplane.console.flow import Flow, directions, flow_of
 from controlplane.console.forms.instances import DeletionForm, InstanceCreateForm, InstanceSettingsForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
 from controlplane.console.snippets import snippets
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError, Unavailable
+from controlplane.core.models import OperationState
 from controlplane.core.selectors import operation_list
-from controlplane.instances import selectors, services
+from controlplane.instances import selectors, services, validation
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.quotas.selectors import allocation_get, flows_get
 
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from controlplane.core.models import Operation
 
 CHANGING = (InstanceState.CREATING, InstanceState.DELETING)
+SIZES = ("bandwidth_mib_per_s", "storage_gib", "partitions")
 FIRST_SIZE = {"bandwidth_mib_per_s": 20, "storage_gib": 100, "partitions": 300}
 
 
@@ -71,7 +76,7 @@ def new(request: HttpRequest, caller: Caller) -> HttpResponse:
             form.refuse(error)
         else:
             return redirect("console:instance", caller.organisation.id, instance.id)
-    context = {"form": form, "address": request.META.get("REMOTE_ADDR"), "price": _price(form)}
+    context = {"form": form, "address": request.META.get("REMOTE_ADDR"), "price": _price(caller, form)}
     return render(request, "console/instance_new.html", context, status=422 if form.errors else 200)
 
 
@@ -79,10 +84,9 @@ def new(request: HttpRequest, caller: Caller) -> HttpResponse:
 @tenant_page
 def estimate(request: HttpRequest, caller: Caller) -> HttpResponse:
     """The price slip beside a form, while its numbers are being typed."""
-    del caller
     form = InstanceSettingsForm(request.GET)
     form.is_valid()
-    return render(request, "console/parts/price.html", {"price": _price(form)})
+    return render(request, "console/parts/price.html", {"price": _price(caller, form)})
 
 
 @require_safe
@@ -92,6 +96,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
     instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
     bootstrap = selectors.bootstrap_of(ports_of(instance.id))
     flow, away = _flow(caller, instance)
+    last = _last(caller, instance)
     context = {
         "instance": instance,
         "tab": "overview",
@@ -100,7 +105,8 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "flow": flow,
         "directions": directions(flow),
         "away": away,
-        "operation": _running(caller, instance),
+        "operation": last if last and last.state == OperationState.RUNNING else None,
+        "failed": last if last and last.state == OperationState.FAILED else None,
     }
     return render(request, "console/instance.html", context)
 
@@ -109,13 +115,12 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
 @tenant_page
 def status(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """The part of an instance's page that shows what is being done to it. At the end the whole page comes again."""
-    rows = Instance.objects.for_organisation(caller.organisation).filter(pk=instance_id)
-    instance = rows.first()
-    operation = _running(caller, instance) if instance else None
+    instance = selectors.instance_any(organisation=caller.organisation, instance_id=instance_id)
+    operation = _running(caller, instance)
     response = render(request, "console/parts/status.html", {"instance": instance, "operation": operation})
-    if instance is None or instance.state == InstanceState.DELETED:
-        messages.success(request, f"{instance.name if instance else 'The instance'} was deleted.")
-        response.headers["HX-Redirect"] = f"/{caller.organisation.id}/instances"
+    if instance.state == InstanceState.DELETED:
+        messages.success(request, f"{instance.name} was deleted. Its bill stays under Bills.")
+        response.headers["HX-Redirect"] = reverse("console:instances", args=[caller.organisation.id])
     elif operation is None:
         response.headers["HX-Refresh"] = "true"
     return response
@@ -126,7 +131,7 @@ def status(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
 def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """Another name or size. Only what was changed is sent on."""
     instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
-    now = {name: getattr(instance, name) for name in InstanceSettingsForm.base_fields}
+    now = {name: _plain(getattr(instance, name)) for name in InstanceSettingsForm.base_fields}
     form = InstanceSettingsForm(request.POST or None, initial=now)
     if request.method == "POST" and form.is_valid():
         changes = {name: value for name, value in form.cleaned_data.items() if value != now[name]}
@@ -146,8 +151,8 @@ def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResp
         "instance": instance,
         "tab": "settings",
         "form": form,
-        "price": _price(form),
-        "price_now": _price_of(now),
+        "price": _price(caller, form),
+        "price_now": _price_of(caller, now),
     }
     return render(request, "console/instance_settings.html", context, status=422 if form.errors else 200)
 
@@ -166,8 +171,15 @@ def delete(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
 
 
 def _running(caller: Caller, instance: Instance) -> Operation | None:
-    rows = operation_list(organisation=caller.organisation).filter(target=instance.id, state="running")
-    return rows.order_by("-created_at").first()
+    last = _last(caller, instance)
+    return last if last and last.state == OperationState.RUNNING else None
+
+
+def _last(caller: Caller, instance: Instance) -> Operation | None:
+    """What is being done, or was done last: a running one before any that came after it."""
+    rows = operation_list(organisation=caller.organisation).filter(target=instance.id)
+    running = Case(When(state=OperationState.RUNNING, then=0), default=1)
+    return rows.order_by(running, "-created_at").first()
 
 
 def _flow(caller: Caller, instance: Instance) -> tuple[Flow, SluiceError | None]:
@@ -186,15 +198,19 @@ def _flows(instances: list[Instance]) -> tuple[dict[str, dict[str, Any]], Sluice
         return {}, error
 
 
-def _price(form: InstanceSettingsForm) -> pricing.Price | None:
-    """Of the sizes in a form, as far as they are numbers."""
-    if not form.is_bound:
-        return _price_of(form.initial)
-    return _price_of(getattr(form, "cleaned_data", {}))
+def _plain(value: Any) -> Any:
+    """20 for 20.0, as a person writes it."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _price_of(sizes: dict[str, Any]) -> pricing.Price | None:
-    names = ("bandwidth_mib_per_s", "storage_gib", "partitions")
-    if any(name not in sizes for name in names):
+def _price(caller: Caller, form: InstanceSettingsForm) -> billing.Estimate | None:
+    """Of the sizes in a form, as far as they are sizes."""
+    return _price_of(caller, getattr(form, "cleaned_data", {}) if form.is_bound else form.initial)
+
+
+def _price_of(caller: Caller, members: dict[str, Any]) -> billing.Estimate | None:
+    sizes = {name: members.get(name) for name in SIZES}
+    if any(validation.RULES[name](size) for name, size in sizes.items()):
         return None
-    return pricing.estimate(**{name: sizes[name] for name in names})
+    plan = billing.plan_of(organisation=caller.organisation, month=Month.of(SYSTEM_CLOCK.now()))
+    return billing.estimate(**sizes, plan=plan.name)  # type: ignore[arg-type]  # the rules have looked at them

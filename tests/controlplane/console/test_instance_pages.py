@@ -221,3 +221,28 @@ def test_a_whitelist_while_the_cluster_is_away_is_stored_and_said(at_alice, inst
     assert "The change is stored and comes into force as soon as it can" in text_of(page)
     instance.refresh_from_db()
     assert instance.whitelist == ["10.1.0.0/16"]
+
+
+def fail_the(kind, organisation):
+    rows = Operation.objects.for_organisation(organisation).filter(kind=kind)
+    rows.update(state="failed", error="gave up after 120 s: broker 2 has not seen it")
+    return rows.get()
+
+
+def test_a_change_that_failed_is_said_with_the_way_to_its_steps(at_alice, instance):
+    at_alice.post(f"instances/{instance.id}/settings", SIZES | {"bandwidth_mib_per_s": "7.5"})
+    operation = fail_the("instance.update", at_alice.organisation)
+    page = at_alice.get(f"instances/{instance.id}")
+    assert "The last change did not reach every broker: Gave up after 120 s: broker 2" in text_of(page)
+    assert at_alice.address(f"operations/{operation.id}") in page.content.decode()
+
+
+def test_a_deletion_that_failed_can_be_asked_for_again(at_alice, instance):
+    address = f"instances/{instance.id}/delete"
+    at_alice.post(address, {"confirmation": "events"})
+    fail_the("instance.delete", at_alice.organisation)
+    page = at_alice.get(f"instances/{instance.id}")
+    assert f'<a href="{at_alice.address(address)}">Ask for it again</a>' in page.content.decode()
+    at_alice.post(address, {"confirmation": "events"})
+    states = Operation.objects.for_organisation(at_alice.organisation).filter(kind="instance.delete")
+    assert sorted(states.values_list("state", flat=True)) == ["failed", "running"]

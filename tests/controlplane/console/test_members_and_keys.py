@@ -1,0 +1,143 @@
+"""Who belongs to an organisation, in which role, and the keys of its programs."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from controlplane.accounts.models import ApiKey
+from controlplane.core.models import AuditEntry
+from controlplane.tenants.models import Membership, Organisation, Role
+from tests.controlplane.conftest import client_of
+
+from .conftest import problem_beside, text_of, visit
+
+
+def membership(visitor) -> Membership:
+    return Membership.objects.get(organisation=visitor.organisation, user=visitor.user)
+
+
+def test_an_owner_adds_someone_who_has_signed_up(at_alice, at_charlie):
+    answer = at_alice.post("members", {"email": "CHARLIE@example.com", "role": "viewer"}, follow=True)
+    assert "charlie@example.com is a member now." in text_of(answer)
+    assert at_charlie.client.get(at_alice.address()).status_code == 200
+    assert at_alice.organisation.name in at_charlie.get().content.decode().replace("&#x27;", "'"), "in the switcher"
+    entry = AuditEntry.objects.for_organisation(at_alice.organisation).get(action="member.add")
+    assert (entry.actor, entry.target, entry.detail) == ("alice@example.com", "charlie@example.com", {"role": "viewer"})
+
+
+@pytest.mark.parametrize(
+    ("email", "said"),
+    [
+        ("dora@example.com", "Nobody has signed up with this address yet; ask them to, then add them here."),
+        ("alice@example.com", "Alice@example.com is a member already."),
+        ("dora", "Enter a valid email address."),
+    ],
+)
+def test_why_someone_cannot_be_added_stands_beside_the_address(at_alice, email, said):
+    page = at_alice.post("members", {"email": email, "role": "member"})
+    assert page.status_code == 422
+    assert problem_beside(page, "email") == said
+
+
+def test_an_owner_changes_a_role(at_alice, at_bob):
+    path = f"members/{membership(at_bob).id}/role"
+    answer = at_alice.post(path, {"role": "viewer"}, follow=True)
+    assert "bob@example.com is viewer now." in text_of(answer)
+    assert at_bob.post("keys", {"name": "mine"}).status_code == 403
+
+
+def test_whoever_is_removed_is_out_and_so_are_their_keys(at_alice, at_bob, bob):
+    at_alice.post(f"members/{membership(at_bob).id}/remove")
+    assert at_bob.get().status_code == 404
+    assert client_of(bob.key).get("/api/v1/instances").status_code == 401
+
+
+def test_the_last_owner_stays(at_alice, at_bob):
+    own = membership(at_alice)
+    for path, data in ((f"members/{own.id}/remove", {}), (f"members/{own.id}/role", {"role": "member"})):
+        answer = at_alice.post(path, data, follow=True)
+        assert "An organisation needs an owner: make someone else one first." in text_of(answer)
+    own.refresh_from_db()
+    assert own.role == Role.OWNER
+    at_alice.post(f"members/{membership(at_bob).id}/role", {"role": "owner"})
+    at_alice.post(f"members/{own.id}/remove")
+    assert at_alice.get().status_code == 404
+
+
+@pytest.mark.parametrize("who", ["at_bob", "at_viewer"])
+def test_only_owners_decide_who_belongs(request, at_alice, who):
+    visitor = request.getfixturevalue(who)
+    assert "Add someone" not in text_of(visitor.get("members"))
+    own = membership(at_alice).id
+    for path, data in (
+        ("members", {"email": "charlie@example.com", "role": "owner"}),
+        (f"members/{membership(visitor).id}/role", {"role": "owner"}),
+        (f"members/{own}/remove", {}),
+    ):
+        page = visitor.post(path, data)
+        assert page.status_code == 403, path
+        assert "only owners decide" in text_of(page).lower()
+    assert membership(visitor).role != Role.OWNER
+
+
+def test_members_of_another_organisation_cannot_be_touched(at_alice, at_charlie):
+    theirs = membership(at_charlie).id
+    assert at_alice.post(f"members/{theirs}/role", {"role": "viewer"}).status_code == 404
+    assert at_alice.post(f"members/{theirs}/remove").status_code == 404
+    assert membership(at_charlie).role == Role.OWNER
+
+
+def test_another_organisation_is_made_and_switched_to(at_alice):
+    answer = at_alice.client.post("/organisations/new", {"name": "Second"}, follow=True)
+    assert "Second is yours." in text_of(answer)
+    second = Organisation.objects.get(name="Second")
+    assert at_alice.client.get("/")["Location"] == f"/{second.id}/instances"
+    at_alice.get()
+    assert at_alice.client.get("/")["Location"] == at_alice.address()
+    page = at_alice.client.post("/organisations/new", {"name": "Second"})
+    assert problem_beside(page, "name") == "There is an organisation called Second."
+
+
+def test_a_key_is_shown_once_and_works(at_alice):
+    page = at_alice.post("keys", {"name": "pipeline"})
+    (text,) = set(re.findall(r"slc_[a-z0-9]{8}_[a-z0-9]{40}", page.content.decode()))
+    assert "no-store" in page["Cache-Control"]
+    assert client_of(text).get("/api/v1/me").json()["email"] == "alice@example.com"
+    again = at_alice.get("keys").content.decode()
+    assert text not in again
+    assert text[:12] in again
+
+
+def test_a_key_without_a_name_is_said_beside_it(at_alice):
+    assert problem_beside(at_alice.post("keys", {"name": " "}), "name") == "This field is required."
+
+
+def test_a_revoked_key_ends_at_once(at_alice, alice):
+    key = ApiKey.objects.for_organisation(alice.organisation).get()
+    answer = at_alice.post(f"keys/{key.id}/revoke", follow=True)
+    assert "The key was revoked." in text_of(answer)
+    assert "Revoked" in text_of(answer)
+    assert client_of(alice.key).get("/api/v1/me").status_code == 401
+
+
+def test_another_organisations_key_cannot_be_revoked(at_alice, charlie):
+    key = ApiKey.objects.for_organisation(charlie.organisation).get()
+    assert at_alice.post(f"keys/{key.id}/revoke").status_code == 404
+    assert client_of(charlie.key).get("/api/v1/me").status_code == 200
+
+
+def test_a_viewer_is_offered_nothing_to_change(at_viewer, instance):
+    for path in ("instances", "keys", f"instances/{instance.id}", f"instances/{instance.id}/topics"):
+        text = text_of(at_viewer.get(path))
+        for words in ("New instance", "Create your", "Create key", "Revoke…", "Change ", "Delete"):
+            assert words not in text, path
+
+
+def test_someone_of_no_organisation_is_led_to_making_one(db, django_user_model):
+    from types import SimpleNamespace
+
+    user = django_user_model.objects.create_user("dora@example.com")
+    visitor = visit(SimpleNamespace(user=user, organisation=None))
+    assert visitor.client.get("/")["Location"] == "/organisations/new"

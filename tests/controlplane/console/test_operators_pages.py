@@ -1,0 +1,69 @@
+"""The fleet as operators see it."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import text_of
+from .test_instance_pages import MIB, flowing
+
+
+@pytest.fixture
+def reporting(flow_master):
+    flow_master.broker_rows = [
+        {
+            "broker": broker,
+            "reporting": broker != 2,
+            "instances": 1,
+            "leaders": leaders,
+            "produce": {"flow": MIB, "allocation": 2 * MIB},
+            "consume": {"flow": 0, "allocation": 2 * MIB},
+        }
+        for broker, leaders in ((1, 3), (2, 1))
+    ]
+
+
+def test_brokers_are_shown_with_leaders_flow_and_allocation(at_staff, brokers, reporting):
+    text = text_of(at_staff.get("/fleet"))
+    assert "Broker 1 127.0.0.1:19001 Reporting 3 75 % 1 1 MiB/s of 2 MiB/s" in text
+    assert "Broker 2 127.0.0.1:19002 Silent 1 25 %" in text
+    assert "Broker 3 127.0.0.1:19003 Silent \N{EN DASH}" in text
+
+
+def test_a_broker_that_went_away_is_still_shown_while_it_is_remembered(at_staff, brokers, reporting):
+    brokers.kill(1)
+    assert "Broker 1 not registered Away 3" in text_of(at_staff.get("/fleet/brokers"))
+
+
+def test_every_tenants_instance_is_found(at_staff, instance, flow_master):
+    flow_master.answers[instance.id] = flowing()
+    for query in ("", "?q=EVENTS", f"?q={instance.id}", "?q=alice"):
+        assert "events" in text_of(at_staff.get(f"/fleet{query}"))
+    assert "Nothing matches “x-y”" in text_of(at_staff.get("/fleet?q=x-y"))
+
+
+def test_one_instance_with_its_allocation(at_staff, instance, flow_master):
+    flow_master.answers[instance.id] = flowing()
+    text = text_of(at_staff.get(f"/fleet/instances/{instance.id}"))
+    assert "alice's" in text
+    assert "headroom" in text
+    live = at_staff.get(f"/fleet/instances/{instance.id}/live").json()
+    assert live["produce"]["brokers"][0]["allocation"] == 5 * MIB
+
+
+def test_a_cluster_that_is_away_leaves_the_page_standing(at_staff, instance, tree):
+    tree.away = True
+    page = at_staff.get("/fleet")
+    assert page.status_code == 200
+    text = text_of(page)
+    assert "does not answer" in text
+    assert "events" in text
+
+
+def test_an_instance_that_is_none_is_not_found(at_staff, db):
+    assert at_staff.get("/fleet/instances/ins-00000000").status_code == 404
+    assert at_staff.get("/fleet/instances/ins-00000000/live").status_code == 404
+
+
+def test_an_operator_without_an_organisation_begins_with_the_fleet(at_staff):
+    assert at_staff.get("/")["Location"] == "/fleet"

@@ -1,0 +1,132 @@
+"""Topics in the console: list, create, look at, restrict, delete; and a cluster that is away."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from controlplane.core.models import AuditEntry
+
+from .conftest import problem_beside, text_of
+
+TOPIC = {"name": "orders", "partitions": "6", "replication_factor": "3", "retention_h": "", "cleanup_policy": "delete"}
+
+
+@pytest.fixture
+def topics(at_alice, instance):
+    """Where alice's topics are; `orders` is among them."""
+    path = f"instances/{instance.id}"
+    answer = at_alice.post(f"{path}/new-topic", TOPIC)
+    assert answer["Location"] == at_alice.address(f"{path}/topics/orders")
+    return path
+
+
+def test_an_empty_list_says_what_to_do_next(at_alice, instance):
+    text = text_of(at_alice.get(f"instances/{instance.id}/topics"))
+    assert "No topic yet" in text
+    assert "Create your first topic" in text
+
+
+def test_a_new_topic_is_shown_with_leader_replicas_and_in_sync_replicas(at_alice, topics):
+    text = text_of(at_alice.get(f"{topics}/topics/orders"))
+    assert "Topic orders is ready." in text
+    assert "18 partitions" in text
+    assert "0 broker 1 1, 2, 3 1, 2, 3" in text
+    text = text_of(at_alice.get(f"{topics}/topics"))
+    assert "18 of 60 partitions used, replicas included" in text
+    assert "orders 6 3 All as the instance" in text
+
+
+def test_retention_and_compaction_are_set_in_kafkas_words(at_alice, instance, admin):
+    at_alice.post(f"instances/{instance.id}/new-topic", TOPIC | {"retention_h": "48", "cleanup_policy": "compact"})
+    (config,) = admin.configs.values()
+    assert config == {"retention.ms": "172800000", "cleanup.policy": "compact"}
+    text = text_of(at_alice.get(f"instances/{instance.id}/topics/orders"))
+    assert "172800000 2 days" in text
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("name", "", "This field is required."),
+        ("name", "or ders", "The topic name may hold only letters, digits"),
+        ("name", "__orders", "Topic names that begin with &#x27;__&#x27; are reserved."),
+        ("partitions", "0", "Ensure this value is greater than or equal to 1."),
+        ("partitions", "21", "The instance has 60 partitions, replicas included: 0 are used and 63 more are asked for"),
+        ("replication_factor", "4", "More replicas than brokers."),
+        ("retention_h", "soon", "Enter a whole number."),
+        ("cleanup_policy", "burn", "Select a valid choice."),
+    ],
+)
+def test_what_is_wrong_stands_beside_its_field(at_alice, instance, admin, field, value, said):
+    page = at_alice.post(f"instances/{instance.id}/new-topic", TOPIC | {field: value})
+    assert page.status_code == 422
+    assert problem_beside(page, field).startswith(said)
+    assert admin.topics == {}
+
+
+def test_a_name_that_is_taken_is_said_beside_it(at_alice, topics):
+    page = at_alice.post(f"{topics}/new-topic", TOPIC)
+    assert problem_beside(page, "name").startswith("There is a topic orders.")
+
+
+def test_replicas_that_are_behind_are_marked(at_alice, topics, admin):
+    (name,) = admin.topics
+    layout = admin.topics[name]
+    behind = replace(layout.partitions[0], isr=(1,), leader=None)
+    admin.topics[name] = replace(layout, partitions=(behind, *layout.partitions[1:]))
+    assert "1 without a leader" in text_of(at_alice.get(f"{topics}/topics"))
+    assert "0 None 1, 2, 3 1 1 broker 1" in text_of(at_alice.get(f"{topics}/topics/orders"))
+    admin.topics[name] = replace(layout, partitions=(replace(behind, leader=1), *layout.partitions[1:]))
+    assert "1 behind" in text_of(at_alice.get(f"{topics}/topics"))
+
+
+def test_topics_are_searched(at_alice, topics):
+    assert "orders" in text_of(at_alice.get(f"{topics}/topics?q=ORD", headers={"HX-Request": "true"}))
+    page = at_alice.get(f"{topics}/topics?q=nothing", headers={"HX-Request": "true"})
+    assert "No topic matches “nothing”" in text_of(page)
+
+
+def test_a_topic_is_narrowed_and_widened_again(at_alice, topics, instance):
+    address = f"{topics}/topics/orders/access"
+    answer = at_alice.post(address, {"scope": "own", "cidrs": "127.0.0.9"}, follow=True)
+    assert "Who may use orders was changed." in text_of(answer)
+    assert "127.0.0.9/32" in text_of(answer)
+    page = at_alice.post(address, {"scope": "own", "cidrs": "somewhere"})
+    assert problem_beside(page, "cidrs").startswith("Line 1: ")
+    at_alice.post(address, {"scope": "own", "cidrs": ""})
+    assert "nobody" in text_of(at_alice.get(f"{topics}/topics"))
+    at_alice.post(address, {"scope": "instance", "cidrs": ""})
+    instance.refresh_from_db()
+    assert instance.topic_whitelists == {}
+
+
+def test_deleting_needs_the_very_name(at_alice, topics, admin):
+    address = f"{topics}/topics/orders/delete"
+    page = at_alice.post(address, {"confirmation": "order"})
+    assert problem_beside(page, "confirmation") == "This is not the name. Nothing was deleted."
+    assert len(admin.topics) == 1
+    answer = at_alice.post(address, {"confirmation": "orders"}, follow=True)
+    assert "Topic orders was deleted." in text_of(answer)
+    assert admin.topics == {}
+    actions = AuditEntry.objects.for_organisation(at_alice.organisation).values_list("action", "actor")
+    assert ("topic.delete", "alice@example.com") in list(actions)
+
+
+def test_a_cluster_that_is_away_is_one_calm_sentence(at_alice, topics, admin):
+    admin.away = True
+    for path in ("topics", "topics/orders", "topics/orders/delete", "topics/orders/access"):
+        page = at_alice.get(f"{topics}/{path}")
+        assert page.status_code == 503, path
+        assert "The cluster does not answer. Try again in a minute; your data is safe" in text_of(page), path
+    page = at_alice.post(f"{topics}/new-topic", TOPIC | {"name": "more"})
+    assert page.status_code == 422
+    assert "The cluster does not answer. Try again in a minute" in text_of(page)
+    assert 'value="more"' in page.content.decode(), "what was typed stays"
+
+
+def test_a_name_that_markup_would_read_is_shown_as_it_is(at_alice, instance, admin):
+    page = at_alice.get(f"instances/{instance.id}/topics?q=<script>alert(1)</script>")
+    assert b"<script>alert" not in page.content
+    assert at_alice.get(f"instances/{instance.id}/topics/<b>").status_code == 404

@@ -1,0 +1,145 @@
+"""Usage by day, hour and record; the bill, line by line, to the cent; the price beforehand."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from controlplane.instances.models import SpecChange
+from controlplane.metering.models import UsageMaximum
+from tests.controlplane.conftest import run_to_the_end
+
+from .conftest import text_of
+
+GIB = 2**30
+
+
+@pytest.fixture
+def used(instance):
+    """Open since the first of March 2025; on the second, two hours with usage. Counters go up."""
+    SpecChange.objects.unscoped("a test").filter(instance=instance).update(at=datetime(2025, 3, 1, tzinfo=UTC))
+    for hour, produced, offset in ((9, GIB, 17), (10, 3 * GIB, 4711)):
+        UsageMaximum.objects.create(
+            instance=instance.id,
+            boot="boot-1",
+            topic="orders",
+            hour=f"2025-03-02T{hour:02}:00:00Z",
+            broker=1,
+            produced_bytes=produced,
+            consumed_bytes=2 * produced,
+            stored_byte_seconds=3600 * produced,
+            source_partition=2,
+            source_offset=offset,
+            updated_at_ms=0,
+        )
+    return instance
+
+
+def test_a_day_shows_its_hours_and_their_sum(at_alice, used):
+    text = text_of(at_alice.get(f"instances/{used.id}/usage?day=2025-03-02"))
+    assert "09:00 1 GiB 2 GiB 1 GiB h" in text
+    assert "10:00 2 GiB 4 GiB 2 GiB h" in text
+    assert "Together 3 GiB 6 GiB 3 GiB h" in text
+
+
+def test_a_month_shows_its_days_and_leads_to_them(at_alice, used):
+    page = at_alice.get(f"instances/{used.id}/usage?month=2025-03")
+    assert "2025-03-02 3 GiB 6 GiB" in text_of(page)
+    assert 'href="?day=2025-03-02"' in page.content.decode()
+
+
+def test_an_hour_leads_to_the_record_it_was_counted_from(at_alice, used):
+    page = at_alice.get(f"instances/{used.id}/usage?day=2025-03-02")
+    assert at_alice.address(f"instances/{used.id}/usage/2025-03-02T10") in page.content.decode()
+    text = text_of(at_alice.get(f"instances/{used.id}/usage/2025-03-02T10"))
+    assert "orders 1 boot-1 2 GiB 2 147 483 648 B" in text
+    assert "2 4 711" in text
+
+
+def test_a_day_without_usage_says_what_to_do(at_alice, used):
+    text = text_of(at_alice.get(f"instances/{used.id}/usage?day=2025-03-03"))
+    assert "Nothing used on 2025-03-03" in text
+    assert "How to connect" in text
+
+
+@pytest.mark.parametrize(
+    "query", ["day=today", "day=2025-02-30", "day=0001-01-01", "month=2025-13", "month=", "day=2025-3-2"]
+)
+def test_a_time_that_is_none_is_not_found(at_alice, used, query):
+    assert at_alice.get(f"instances/{used.id}/usage?{query}").status_code == 404
+    assert at_alice.get(f"instances/{used.id}/usage/{query[-5:]}").status_code == 404
+
+
+def test_the_bill_says_what_was_billed_from_when_to_when(at_alice, used):
+    page = at_alice.get(f"instances/{used.id}/bill?month=2025-03")
+    text = text_of(page)
+    assert "Bandwidth 2025-03-01 00:00 \N{EN DASH} 2025-04-01 00:00 744 hour 1.34 996.96" in text
+    assert "Storage bought" in text
+    assert "CNY 1 182.96" in text, "996.96 + 744 x 0.25"
+    assert "Records produced" in text
+    assert at_alice.address(f"instances/{used.id}/usage?month=2025-03") in page.content.decode()
+    assert "By traffic, the same month would be CNY" in text
+    assert "2025-03-01 00:00 now 5 MiB/s 10 GiB 60" in text
+
+
+def test_a_month_before_the_instance_costs_nothing(at_alice, used):
+    assert "Nothing to pay in 2025-02" in text_of(at_alice.get(f"instances/{used.id}/bill?month=2025-02"))
+
+
+def test_a_deleted_instances_bill_is_found_under_bills(at_alice, used):
+    at_alice.post(f"instances/{used.id}/delete", {"confirmation": "events"})
+    from controlplane.core.models import Operation
+
+    run_to_the_end(Operation.objects.for_organisation(at_alice.organisation).get(kind="instance.delete").id)
+    page = at_alice.get("bills")
+    assert at_alice.address(f"instances/{used.id}/bill") in page.content.decode()
+    assert "Deleted" in text_of(page)
+    bill = at_alice.get(f"instances/{used.id}/bill?month=2025-03")
+    assert "1 182.96" in text_of(bill)
+    assert "Settings" not in text_of(bill)
+
+
+def test_the_price_is_shown_before_and_while_typing(at_alice, brokers):
+    text = text_of(at_alice.get("instances/new"))
+    assert "CNY 1 160.70 a month" in text, "730 x (1.34 + 0.25)"
+    sizes = "bandwidth_mib_per_s=240&storage_gib=1000&partitions=1700"
+    text = text_of(at_alice.get(f"instances/estimate?{sizes}"))
+    assert "CNY 10.67 for every hour begun" in text, "7.86 + 2.50 + 0.31"
+    assert "Partitions beyond the free ones 0.31 / hour" in text
+
+
+@pytest.mark.parametrize("sizes", ["", "bandwidth_mib_per_s=x", "bandwidth_mib_per_s=1e400&storage_gib=1&partitions=1",
+                                   "bandwidth_mib_per_s=-1&storage_gib=1&partitions=1"])  # fmt: skip
+def test_sizes_that_are_none_have_no_price(at_alice, sizes):
+    page = at_alice.get(f"instances/estimate?{sizes}")
+    assert page.status_code == 200
+    assert "Give all three sizes" in text_of(page)
+
+
+def test_settings_show_the_price_now_beside_the_price_after(at_alice, instance):
+    page = at_alice.post(
+        f"instances/{instance.id}/settings",
+        {"name": "", "bandwidth_mib_per_s": "240", "storage_gib": "10", "partitions": "60"},
+    )
+    text = text_of(page)
+    assert "CNY 5 920.30 a month" in text
+    assert "Now: CNY 1 160.70 a month" in text
+
+
+def test_an_owner_chooses_a_plan_and_a_member_does_not(at_alice, at_bob):
+    assert at_bob.post("plan", {"plan": "traffic"}).status_code == 403
+    answer = at_alice.post("plan", {"plan": "traffic"}, follow=True)
+    assert "The plan is “By traffic” from this month on." in text_of(answer)
+    assert "You pay for what you use." in text_of(at_alice.get("instances/new"))
+    at_alice.post("plan", {"plan": "gold"})
+    assert "Price plan: By traffic." in text_of(at_bob.get("bills"))
+
+
+def test_a_meter_that_is_absent_is_said(at_alice, instance, settings):
+    from dataclasses import replace
+
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, metering_absent="there is no Java here")
+    assert "Usage is not being metered here: There is no Java here." in text_of(
+        at_alice.get(f"instances/{instance.id}/usage")
+    )

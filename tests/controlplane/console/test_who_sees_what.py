@@ -1,0 +1,119 @@
+"""Every address of the console, and who may open it: charlie never learns that there is anything.
+
+The addresses come from the routes themselves, so that a page added later is in these tests by being a page.
+"""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+import controlplane.urls  # noqa: F401  # it knows the converters that the console's routes use
+from controlplane.accounts.models import ApiKey
+from controlplane.console import urls
+from controlplane.console.middleware import CONTENT_SECURITY_POLICY
+from controlplane.core.models import Operation
+from controlplane.kafka import services as topics
+from controlplane.tenants.models import Membership
+
+from .conftest import text_of
+
+POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan"}
+NAMES = [route.name for route in urls.urlpatterns]
+TENANTS = [route.name for route in urls.urlpatterns if "organisation_id" in str(route.pattern)]
+OPERATORS = [name for name in NAMES if name.startswith("fleet")]
+
+
+@pytest.fixture
+def address(alice, instance):
+    """The address of a page by name, with alice's own ids in it."""
+    topics.topic_create(organisation=alice.organisation, actor="a", instance_id=instance.id, name="orders")
+    ids = {
+        "organisation_id": alice.organisation.id,
+        "instance_id": instance.id,
+        "topic": "orders",
+        "hour": "2025-11-21T09",
+        "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
+        "key_id": ApiKey.objects.for_organisation(alice.organisation).first().id,
+        "membership_id": Membership.objects.get(organisation=alice.organisation, user=alice.user).id,
+    }
+    routes = {route.name: route.pattern.converters for route in urls.urlpatterns}
+    return lambda name, **other: reverse(f"console:{name}", kwargs={key: (ids | other)[key] for key in routes[name]})
+
+
+@pytest.mark.parametrize("name", TENANTS)
+def test_its_owner_opens_it(at_alice, address, name):
+    page = at_alice.client.get(address(name))
+    assert page.status_code == (405 if name in POSTS_ONLY else 200)
+
+
+@pytest.mark.parametrize("name", TENANTS)
+def test_a_viewer_opens_it_too_and_changes_nothing(at_viewer, address, name):
+    page = at_viewer.client.get(address(name))
+    assert page.status_code == (405 if name in POSTS_ONLY else 200)
+    assert at_viewer.client.post(address(name), {"name": "x", "confirmation": "events"}).status_code in (403, 405)
+
+
+@pytest.mark.parametrize("name", TENANTS)
+def test_to_a_stranger_it_does_not_exist(at_charlie, address, name):
+    for method in (at_charlie.client.get, at_charlie.client.post):
+        page = method(address(name))
+        assert page.status_code in (404, 405)
+        assert "events" not in page.content.decode()
+
+
+@pytest.mark.parametrize("name", [name for name in TENANTS if "instance" in name or "topic" in name or "usage" in name])
+def test_ones_own_organisation_does_not_open_anothers_instance(at_charlie, address, name):
+    page = at_charlie.client.get(address(name, organisation_id=at_charlie.organisation.id))
+    assert page.status_code == (200 if name in ("instances", "instance_new", "instance_estimate") else 404)
+    assert "events" not in text_of(page)
+
+
+@pytest.mark.parametrize("name", ["operation", "operation_steps"])
+def test_nor_anothers_operation(at_charlie, address, name):
+    assert at_charlie.client.get(address(name, organisation_id=at_charlie.organisation.id)).status_code == 404
+
+
+@pytest.mark.parametrize("name", [name for name in TENANTS if name not in POSTS_ONLY])
+def test_whoever_is_not_signed_in_is_asked_to(db, address, name):
+    answer = Client().get(address(name))
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/sign-in?next=%2Forg-")
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_pages_are_for_operators(at_staff, at_alice, address, name):
+    assert at_staff.get(address(name)).status_code == 200
+    assert at_alice.client.get(address(name)).status_code == 404
+    assert Client().get(address(name)).status_code == 302
+
+
+def test_an_operator_is_no_member(at_staff, address):
+    assert at_staff.get(address("instance")).status_code == 404
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in POSTS_ONLY])
+def test_every_page_is_strict_about_what_it_may_load(at_alice, at_staff, address, name):
+    client = at_staff if name in OPERATORS else at_alice.client
+    page = client.get(address(name))
+    assert page["Content-Security-Policy"] == CONTENT_SECURITY_POLICY
+    assert page["X-Frame-Options"] == "DENY"
+    assert page["X-Content-Type-Options"] == "nosniff"
+    body = page.content.decode()
+    assert " style=" not in body
+    assert "<style" not in body
+    assert " onclick=" not in body
+    assert "javascript:" not in body
+    assert "://" not in body.replace("http://testserver", "").replace("http://www.w3.org", "")
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/org-000000000000/instances", "/org-000000000000", "/instances/<b>x"])
+def test_what_is_not_there_is_a_page_and_not_json(at_alice, path):
+    page = at_alice.client.get(path)
+    assert page.status_code == 404
+    assert "There is nothing" in text_of(page)
+
+
+def test_under_api_it_stays_a_problem_document(at_alice):
+    assert at_alice.client.get("/api/v1/nothing").json()["code"] == "not_found"
