@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from controlplane.stack import metering
 from controlplane.stack.layout import BROKERS, HOST, MASTERS, Layout
 
 SESSION_TIMEOUT_MS = 2_000
@@ -100,6 +101,8 @@ def process_environment(layout: Layout, stores: Stores, environment: Mapping[str
         "SLUICE_SECRETS_FILE": str(layout.secrets_file),
         "SLUICE_PORT_RANGE": layout.tenant_ports,
         "SLUICE_LISTEN_HOST": HOST,
+        "SLUICE_BROKERS": ",".join(f"{HOST}:{layout.broker_port(broker)}" for broker in BROKERS),
+        "SLUICE_METERING_ABSENT": metering.absence(),
         "PYTHONUNBUFFERED": "1",
     }
 

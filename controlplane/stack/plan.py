@@ -2,7 +2,7 @@
 
     migrate ────────────┬─> worker, beat
     redis ──────────────┼─> web ──────────┐
-    zookeeper ─┬────────┘                 ├─> demo
+    zookeeper ─┬────────┘                 ├─> demo ──> metering
                ├─> broker-1..3 ───────────┤
                └─> master-1..2 ───────────┘
 
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from controlplane.stack import redis, zookeeper
+from controlplane.stack import metering, redis, zookeeper
 from controlplane.stack.config import Stores
 from controlplane.stack.layout import BROKERS, HOST, MASTERS, PROJECT, Layout
 from controlplane.stack.supervisor import Program
@@ -136,6 +136,10 @@ def _control(layout: Layout, stores: Stores) -> Iterator[Program]:
     cluster = (*(f"broker-{n}" for n in BROKERS), *(f"master-{n}" for n in MASTERS))
     command = (*MANAGE, "demo_tenants", "--port", str(layout.base))
     yield Program("demo", command, None, ("web", *cluster), CONTROL, patience_s=120.0)
+    if not metering.absence():
+        patience_s = metering.STOP_PATIENCE_S
+        answers = metering.never_waited_for
+        yield Program("metering", metering.COMMAND, answers, ("demo",), CONTROL, stop_patience_s=patience_s)
 
 
 def accepts(port: int) -> bool:

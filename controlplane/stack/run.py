@@ -53,6 +53,8 @@ def _run_locked(layout: Layout, lock_fd: int) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: supervisor.request_stop())
     say(f"starting {', '.join(program.name for program in programs)}")
+    if absence := environment["SLUICE_METERING_ABSENT"]:
+        say(f"running without metering: {absence}")
     try:
         supervisor.start()
         supervisor.changed()

@@ -107,7 +107,7 @@ def test_the_control_plane_reads_its_settings_from_what_the_stack_sets(layout):
 def test_everything_a_program_needs_is_in_the_plan(layout):
     programs = plan.programs(layout, Stores.of(layout, {}))
     names = [program.name for program in programs]
-    assert len(names) == len(set(names)) == 12
+    assert len(names) == len(set(names)) == 13
     assert all(need in names for program in programs for need in program.needs)
 
 

@@ -23,22 +23,19 @@ def problem_of(raw: str, parsed: str) -> Column:
         return F.when(condition, F.lit(sentence))
 
     def length_outside(name: str, most: int) -> Column:
-        return ~F.coalesce(F.length(member(name)).between(1, most), F.lit(value=False))
+        return ~F.coalesce(F.length(member(name)).between(1, most), F.lit(False))
 
     return F.coalesce(
         refuse(F.col(raw).isNull(), "no value"),
         refuse(member("version").isNull(), "not a JSON object with a version"),
         refuse(member("version") > VERSION, f"a version newer than {VERSION}"),
-        refuse(~F.coalesce(member("instance").rlike(INSTANCE), F.lit(value=False)), "instance is not an instance id"),
+        refuse(~F.coalesce(member("instance").rlike(INSTANCE), F.lit(False)), "instance is not an instance id"),
         refuse(length_outside("topic", LONGEST_TOPIC), "topic is not a topic name"),
         refuse(length_outside("boot", LONGEST_BOOT), "boot is not a boot id"),
         refuse(
-            ~F.coalesce(member("hour").rlike(HOUR), F.lit(value=False)) | F.try_to_timestamp(member("hour")).isNull(),
+            ~F.coalesce(member("hour").rlike(HOUR), F.lit(False)) | F.try_to_timestamp(member("hour")).isNull(),
             "hour is not the beginning of a UTC hour",
         ),
         refuse(member("broker").isNull(), "broker is not a number"),
-        *(
-            refuse(~F.coalesce(member(name) >= 0, F.lit(value=False)), f"{name} is not a count of bytes")
-            for name in COUNTERS
-        ),
+        *(refuse(~F.coalesce(member(name) >= 0, F.lit(False)), f"{name} is not a count of bytes") for name in COUNTERS),
     )

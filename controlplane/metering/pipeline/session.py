@@ -15,10 +15,12 @@ The JVM's files: `<home>/java`, `<home>/ivy`, `<home>/classes-*.jsa`, `<home>/tm
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +34,10 @@ SPARK_VERSION = "4.0.0"
 """Of the pyspark wheel, pinned in requirements/product.in: source and Spark must be of one version."""
 KAFKA_SOURCE = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
 
-JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.net.preferIPv4Stack=true")
+JVM_OPTIONS = (
+    *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
+    *("-Xlog:disable", "-Xlog:all=error:stderr"),  # the class archive has a warning for each class it leaves out
+)
 HEAP = "768m"
 
 LOG4J2 = """\
@@ -49,6 +54,11 @@ logger.util.name = org.apache.spark.util.Utils
 logger.util.level = error
 logger.hadoop.name = org.apache.hadoop.util.NativeCodeLoader
 logger.hadoop.level = error
+# The job says itself why a query ended, in a line; this says it in eighty.
+logger.batch.name = org.apache.spark.sql.execution.streaming.MicroBatchExecution
+logger.batch.level = off
+logger.groups.name = org.apache.spark.scheduler.DAGScheduler
+logger.groups.level = error
 """
 
 JAVA_SHIM = """\
@@ -62,13 +72,11 @@ def open_session(settings: Settings, *, with_kafka: bool = True) -> SparkSession
     """A running session. Raises JavaNotFoundError, and PySpark's errors where the JVM does not come up."""
     from pyspark.sql import SparkSession  # noqa: PLC0415  # half a second, and only where a session is wanted
 
-    java = prepare_java(settings.home)
-    os.environ["JAVA_HOME"] = str(java)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if settings.is_local else None
     builder = SparkSession.builder.master(settings.master).appName("sluice-usage")
     for name, value in options(settings, with_kafka=with_kafka).items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    with _environment(JAVA_HOME=str(prepare_java(settings.home)), SPARK_LOCAL_IP="127.0.0.1"):
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
     return session
 
@@ -89,7 +97,7 @@ def close_session(session: SparkSession) -> None:
 def options(settings: Settings, *, with_kafka: bool) -> dict[str, str]:
     """Spark's configuration. Nothing secret: it goes over the JVM's command line."""
     home = settings.home
-    log4j2 = home / "log4j2.properties"
+    log4j2 = _made(home) / "log4j2.properties"
     log4j2.write_text(LOG4J2)
     chosen = {
         "spark.ui.enabled": "false",
@@ -102,7 +110,6 @@ def options(settings: Settings, *, with_kafka: bool) -> dict[str, str]:
         "spark.sql.streaming.minBatchesToRetain": "20",
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.sql.warehouse.dir": str(home / "warehouse"),
-        "spark.local.dir": str(home / "tmp"),
         "spark.jars.ivy": str(home / "ivy"),
     }
     java_options = [*JVM_OPTIONS, f"-Dlog4j2.configurationFile={log4j2}", f"-Djava.io.tmpdir={_made(home / 'tmp')}"]
@@ -161,25 +168,37 @@ def archive_options(home: Path, jars: list[Path]) -> list[str]:
 def archive_write(session: SparkSession, home: Path) -> bool:
     """Have the running JVM write its class archive, if it was started to; takes some seconds. Called when all is loaded."""
     jars = kafka_jars(home)
-    jvm: Any = session.sparkContext._jvm  # noqa: SLF001
     recording = "-XX:+RecordDynamicDumpInfo" in (session.conf.get("spark.driver.extraJavaOptions") or "")
     archive = archive_of(home, jars)
-    if not jars or not recording or archive.exists():
+    if not recording or archive.exists():
         return False
     partial = archive.with_suffix(".part")
-    server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
-    gateway: Any = session.sparkContext._gateway  # noqa: SLF001
-    words = gateway.new_array(jvm.java.lang.String, 2)
-    words[0], words[1] = "dynamic_dump", str(partial)
-    arguments = gateway.new_array(jvm.java.lang.Object, 1)
-    arguments[0] = words
-    signature = gateway.new_array(jvm.java.lang.String, 1)
-    signature[0] = "[Ljava.lang.String;"
-    name = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
-    server.invoke(name, "vmCds", arguments, signature)
+    _diagnostic_command(session, "vmCds", "dynamic_dump", str(partial))
     if partial.exists():
         partial.replace(archive)
     return archive.exists()
+
+
+def _diagnostic_command(session: SparkSession, command: str, *words: str) -> None:
+    """What `jcmd` would do, from within: the small Java has no jcmd."""
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001  # the JVM has no public door in PySpark
+    gateway: Any = session.sparkContext._gateway  # noqa: SLF001
+
+    def array(kind: Any, *members: Any) -> Any:
+        made = gateway.new_array(kind, len(members))
+        for position, member in enumerate(members):
+            made[position] = member
+        return made
+
+    text, thing = jvm.java.lang.String, jvm.java.lang.Object
+    arguments = array(thing, array(text, *words))
+    signature = array(text, "[Ljava.lang.String;")
+    name = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
+    server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
+    # The server's class is not public, so its methods must be reached by the interface.
+    interface = jvm.java.lang.Class.forName("javax.management.MBeanServerConnection")
+    invoke = next(method for method in interface.getMethods() if method.getName() == "invoke")
+    invoke.invoke(server, array(thing, name, command, arguments, signature))
 
 
 def _spark_jars() -> list[Path]:
@@ -187,6 +206,21 @@ def _spark_jars() -> list[Path]:
     assert wheel is not None
     assert wheel.submodule_search_locations
     return sorted((Path(wheel.submodule_search_locations[0]) / "jars").glob("*.jar"))
+
+
+@contextlib.contextmanager
+def _environment(**members: str) -> Iterator[None]:
+    """What the JVM inherits; afterwards `find_java` shall find the real one again."""
+    before = {name: os.environ.get(name) for name in members}
+    os.environ.update(members)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _made(directory: Path) -> Path:

@@ -37,7 +37,7 @@ def maxima(facts: DataFrame) -> DataFrame:
     """The largest counters of each key, with the place of the record that carried them.
 
     A boot's counters only grow, so one record has all the maxima of its key. Of several that say the same the newest is
-    named: it is the one that compaction leaves in the topic.
+    named: it stays longest in the topic.
     """
     largest = F.max(F.struct(*COUNTERS, "source_offset", "source_partition", "broker"))
     return (

@@ -7,6 +7,7 @@ to go on, and what was half done is done again. Every few seconds it leaves a si
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -46,6 +47,7 @@ class UsageJob:
         self._spark = spark
         self._database = Database(settings.environment)
         self.batches = 0
+        self.problem = ""  # of the batch that failed last
 
     def start(self) -> StreamingQuery:
         """The running query."""
@@ -54,7 +56,7 @@ class UsageJob:
             .options(**self._settings.kafka_options())
             .option("subscribe", USAGE_TOPIC)
             .option("startingOffsets", "earliest")
-            # Compaction and retention take records away that newer ones have made superfluous.
+            # Retention may have taken records that were never read; the newer ones of the same boot say as much.
             .option("failOnDataLoss", "false")
             .option("maxOffsetsPerTrigger", MOST_PER_BATCH)
             .load()
@@ -68,13 +70,23 @@ class UsageJob:
         )
 
     def _batch(self, records: DataFrame, number: int) -> None:
-        query = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId") or "query"
-        rows = transforms.parsed(records).persist()
         try:
-            self.take(rows, query=query, number=number)
-        finally:
-            rows.unpersist()
+            rows = transforms.parsed(records).persist()
+            try:
+                self.take(rows, query=self._query_id(), number=number)
+            finally:
+                rows.unpersist()
+        except Exception as error:
+            # Through py4j it would come back as a page of Java.
+            LOG.exception("batch %d", number)
+            self.problem = f"{type(error).__name__}: {first_line(error)}"
+            raise
         self.batches += 1
+
+    def _query_id(self) -> str:
+        """Spark's id of the query: it lives as long as the checkpoint."""
+        metadata = self._settings.home / "checkpoint" / "metadata"
+        return str(json.loads(metadata.read_text())["id"])
 
     def take(self, rows: DataFrame, *, query: str, number: int) -> None:
         """One batch of parsed rows into database and lake; again, if need be: the same ends in the same."""
@@ -117,13 +129,14 @@ class UsageJob:
         pause = PAUSE_S
         while True:
             before = self.batches
+            self.problem = ""
             try:
                 query = self.start()
                 while not query.awaitTermination(LIFE_S):
                     self.sign_of_life()
                     self._once_all_is_loaded()
             except PySparkException as error:
-                sentence = first_line(error)
+                sentence = self.problem or first_line(error)
                 LOG.warning("the query ended: %s", sentence)
                 self.sign_of_life(sentence)
             pause = PAUSE_S if self.batches > before else min(LONGEST_PAUSE_S, pause * 1.5)
