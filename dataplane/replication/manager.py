@@ -139,7 +139,7 @@ class Replicas:
         After leaderships were given away, before we stop: the new leaders' answers to our fetches say so.
         """
         end = self._clock.monotonic() + within_s
-        while any(p.uncommitted for p in self.partitions()) and self._clock.monotonic() < end:
+        while any(p.uncommitted.is_open() for p in self.partitions()) and self._clock.monotonic() < end:
             await sleep(self.loop, _SETTLE_PAUSE_S)
 
     def apply_retention(self) -> None:
@@ -264,10 +264,16 @@ class Replicas:
                 if partition.appended(grown, self._clock.monotonic()):
                     self.high_watermark_moved(partition)
             else:
-                partition.follow_high_watermark()
+                self._copied(partition, end)
         if partition.turn_end_acks:
             acks, partition.turn_end_acks = partition.turn_end_acks, []
             self.waiting.for_acks(partition, acks)
+
+    def _copied(self, partition: Partition, start: int) -> None:
+        try:
+            partition.copied(start)
+        except OSError:
+            self.failed(partition)
 
     def failed(self, partition: Partition) -> None:
         """The disk refused: nothing of this replica can be trusted before recovery at the next start."""

@@ -249,8 +249,13 @@ class Partition:
     def appended(self, size: int, now: float) -> bool:
         """The log's end moved by a commit of `size` bytes. Returns whether the high watermark moved."""
         start, self._own_end = self._own_end, self.log.end_offset
-        self.uncommitted.appended(start, self._own_end, size)
+        self.uncommitted.appended(start, self._own_end, size, self.leader_epoch)
         return self.advance(now)
+
+    def copied(self, start: int) -> bool:
+        """A follower's log has grown from `start` on. Returns whether the high watermark moved."""
+        self.uncommitted.copied(self.log, start)
+        return self.follow_high_watermark()
 
     def advance(self, now: float) -> bool:
         """Move the high watermark as far as it may go. Returns whether it moved. For a leader."""

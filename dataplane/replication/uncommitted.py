@@ -1,14 +1,17 @@
 """What this replica took as the leader and does not know to be committed: for each commit, from where to where.
 
-Kept when leadership goes: a deposed leader learns as a follower that its last batches are committed, or has to cut them.
-So every batch is reported as committed exactly once, by the broker that appended it. Bytes are exact also where the high
-watermark, or a cut, falls between two batches that were written together.
+Every batch is reported as committed exactly once, by the broker that led the epoch that is written in it. So what is
+open is kept when leadership goes: a deposed leader learns as a follower that its last batches are committed, or has to
+cut them. What it cut may come back: another replica can still have it and lead before anybody cuts it there. Then it is
+open again.
+
+Bytes are exact also where the high watermark, or a cut, falls between two batches that were written together.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from dataplane.storage.log import Log
@@ -16,49 +19,83 @@ if TYPE_CHECKING:
 _MAX_GROUPS = 1_000
 
 
-class Uncommitted:
-    """Groups in order of their offsets: start, end (exclusive), bytes."""
+class _Group(NamedTuple):
+    """Batches that were written together."""
 
-    __slots__ = ("_groups",)
+    start: int
+    end: int  # exclusive
+    size: int
+    epoch: int
+
+
+class Uncommitted:
+    """Groups in order of their offsets."""
+
+    __slots__ = ("_cut", "_groups")
 
     def __init__(self) -> None:
-        self._groups: deque[tuple[int, int, int]] = deque()
+        self._groups: deque[_Group] = deque()
+        self._cut: list[_Group] = []  # until the high watermark says that they will not come back
 
     def __bool__(self) -> bool:
+        """Whether a move of the high watermark means anything here."""
+        return bool(self._groups or self._cut)
+
+    def is_open(self) -> bool:
+        """Whether the log holds something of ours that is not known to be committed."""
         return bool(self._groups)
 
-    def appended(self, start: int, end: int, size: int) -> None:
-        """A commit has written `size` bytes."""
+    def appended(self, start: int, end: int, size: int, epoch: int) -> None:
+        """A commit has written `size` bytes as the leader of `epoch`."""
         groups = self._groups
-        if len(groups) >= _MAX_GROUPS and groups[-1][1] == start:
+        if len(groups) >= _MAX_GROUPS and groups[-1].end == start and groups[-1].epoch == epoch:
             # Coarser from here on: nothing is committed for long, and this must not grow with it.
-            start, _, before = groups.pop()
-            size += before
-        groups.append((start, end, size))
+            last = groups.pop()
+            start, size = last.start, last.size + size
+        groups.append(_Group(start, end, size, epoch))
 
     def passed(self, high_watermark: int, log: Log) -> int:
         """The high watermark is here now: the bytes that are committed by that."""
         groups = self._groups
+        if self._cut:
+            self._cut = [group for group in self._cut if group.end > high_watermark]
         total = 0
-        while groups and groups[0][0] < high_watermark:
-            start, end, size = groups[0]
-            if end <= high_watermark:
+        while groups and groups[0].start < high_watermark:
+            group = groups[0]
+            if group.end <= high_watermark:
                 groups.popleft()
-                total += size
+                total += group.size
             else:
-                part = _bytes_between(log, start, high_watermark)
-                groups[0] = (high_watermark, end, size - part) if part else groups[0]
+                part = _bytes_between(log, group.start, high_watermark)
+                if part:
+                    groups[0] = group._replace(start=high_watermark, size=group.size - part)
                 return total + part
         return total
 
     def cut(self, log: Log) -> None:
-        """The log ends, or begins, somewhere else: what it does not hold any more will not be committed."""
+        """The log ends, or begins, somewhere else."""
         first, end = log.start_offset, log.end_offset
-        kept = [group for group in self._groups if first <= group[0] < end]
-        if kept and kept[-1][1] > end:
-            start = kept[-1][0]
-            kept[-1] = (start, end, _bytes_between(log, start, end))
-        self._groups = deque(kept)
+        kept: deque[_Group] = deque()
+        for group in self._groups:
+            if group.end <= end and group.start >= first:
+                kept.append(group)
+            elif first <= group.start < end:
+                part = _bytes_between(log, group.start, end)
+                kept.append(group._replace(end=end, size=part))
+                self._cut.append(group._replace(start=end, size=group.size - part))
+            else:
+                self._cut.append(group)
+        self._groups = kept
+
+    def copied(self, log: Log, start: int) -> None:
+        """The log has grown from `start` on by what another leader has: is something among it that we had to cut?"""
+        if not self._cut:
+            return
+        for header, _ in log.batches(start, log.end_offset):
+            for group in self._cut:
+                if group.epoch == header.leader_epoch and group.start <= header.base_offset < group.end:
+                    self.appended(header.base_offset, header.next_offset, header.size, group.epoch)
+                    break
 
 
 def _bytes_between(log: Log, start: int, end: int) -> int:

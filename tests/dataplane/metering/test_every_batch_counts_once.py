@@ -201,7 +201,8 @@ def test_settling_gives_up_in_time_and_with_nothing_open_does_not_wait(cluster):
     assert settling.done
 
 
-@pytest.mark.parametrize("seed", range(12))
+# In the last five, batches that their taker had to cut came back from a replica that still had them.
+@pytest.mark.parametrize("seed", [*range(12), 267, 322, 364, 373, 482])
 def test_whatever_happens_to_leaders_and_links_all_counted_bytes_are_the_log(seed):
     random = Random(seed)
     cluster = Metered(seed=seed)
