@@ -61,10 +61,14 @@ class Broker:
             doors, BrokerAddress(config.id, host, port, config.rack), config.session_timeout_ms / 1000
         )
         self.topic_configs = TopicConfigs(doors)
-        self.peers = Peers(loop, f"broker-{config.id}", config.cluster_secret, self._address_of)
+        # Answers of one connection keep the order of its requests. So what waits long has a connection of its own: a
+        # new topic waits until brokers have done what the controller ordered, a produce at acks=all for its ISR.
+        self.peers, self.orders, self.patient_peers = (
+            Peers(loop, f"broker-{config.id}", config.cluster_secret, self._address_of) for _ in range(3)
+        )
         self.logs = LogManager(doors.files, clock, doors.background, config)
-        self.controller = Controller(doors, config.id, self._call, _rules(config))
-        self.publisher = Publisher(loop, self.metadata, self.peers, self.ensure_internal_topic)
+        self.controller = Controller(doors, config.id, self.orders.call, _rules(config))
+        self.publisher = Publisher(loop, self.metadata, self.patient_peers, self.ensure_internal_topic)
         self.meter = Meter(config, doors, boot, self.publisher, log)
         self.replicas = Replicas(
             config,
@@ -139,7 +143,8 @@ class Broker:
         self.topic_configs.stop()
         if self._listener is not None:
             self._listener.close()
-        self.peers.close()
+        for peers in (self.peers, self.orders, self.patient_peers):
+            peers.close()
         self.logs.close()
         self.doors.zookeeper.close()
 

@@ -68,7 +68,8 @@ class InternalTopics:
         """Whether there is no use in asking again."""
         broker = self._broker
         try:
-            answer: CreateTopicsResponse = await broker.peers.call(broker.metadata.controller_id, request, _VERSION)
+            controller = broker.metadata.controller_id
+            answer: CreateTopicsResponse = await broker.patient_peers.call(controller, request, _VERSION)
         except PeerError:
             return False
         code = answer.topics[0].error_code

@@ -91,3 +91,14 @@ def test_a_topic_created_again_does_not_inherit_committed_offsets():
     cluster.delete_topic(TOPIC)
     cluster.create_topic(TOPIC, 1)
     assert cluster.run(cluster.client.committed("readers", TOPIC, 0, cluster.ids)) == -1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_controller_needs_no_longer_than_others_to_get_a_topic_of_the_clusters_own(seed):
+    """It asks itself, and the answer waits for orders that it sends itself: they must not stand in one queue."""
+    cluster = SimulatedCluster(seed)
+    cluster.until(cluster.up)
+    controller = next(n for n, broker in cluster.brokers.items() if broker.controller.is_active)
+    ensured = cluster.brokers[controller].ensure_internal_topic("__consumer_offsets")
+    cluster.until(lambda: ensured.done, within_s=3)
+    assert cluster.brokers[controller].metadata.partitions("__consumer_offsets")
