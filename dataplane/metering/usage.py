@@ -131,9 +131,14 @@ class TopicUsage:
         owner = self._owner
         if self.hour != owner.hour:
             owner.close_hours(self)
-        self._integrate(owner.now_ms())
-        self._bytes += change
-        self._write_storage()
+        now_ms = owner.now_ms()  # and as in `_integrate` and `_write_storage`, without the calls
+        self._byte_ms = byte_ms = self._byte_ms + self._bytes * (now_ms - self.as_of_ms)
+        self.as_of_ms = now_ms
+        self._bytes = size = self._bytes + change
+        words, at = self._counters.words, self.at
+        words[at + AS_OF] = now_ms
+        words[at + BYTE_SECONDS] = min(byte_ms // 1000, MAX_WORD)
+        words[at + BYTES] = size
 
     def _integrate(self, until_ms: int) -> None:
         passed = until_ms - self.as_of_ms
