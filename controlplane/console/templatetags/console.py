@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from controlplane.console.flow import Bar
     from controlplane.core.errors import SluiceError
+    from controlplane.core.models import Operation
     from controlplane.kafka.topics import Topic
 
 register = template.Library()
@@ -191,6 +192,15 @@ OPERATIONS = {
 def operation_title(kind: str) -> str:
     """An operation's kind in words."""
     return OPERATIONS.get(kind, kind)
+
+
+@register.filter
+def step_now(operation: Operation) -> str:
+    """What a screen reader says when an operation goes on: its step, or how it ended."""
+    if operation.finished_at:
+        return f"{operation_title(operation.kind)}: {operation.state}"
+    step = operation.steps[operation.step]
+    return f"Step {operation.step + 1} of {len(operation.steps)}: {step['name']}"
 
 
 @register.filter

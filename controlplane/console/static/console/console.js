@@ -1,9 +1,15 @@
 // Copy buttons, "/" for the search box, and a word when the server cannot be reached. Everything else is HTML.
 "use strict";
 
+// Parts that poll are replaced as a whole, which a screen reader would read out every time: only a new text is said.
 function announce(text) {
-  document.getElementById("announcer").textContent = text;
+  const announcer = document.getElementById("announcer");
+  if (announcer.textContent !== text) announcer.textContent = text;
 }
+document.addEventListener("htmx:load", (event) => {
+  const said = event.detail.elt.closest?.("[data-announce]")?.dataset.announce;
+  if (said) announce(said);
+});
 
 async function copy(button) {
   const text = document.getElementById(button.dataset.copy).textContent;

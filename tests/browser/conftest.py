@@ -1,0 +1,135 @@
+"""A real browser before the console of world.py. Skipped with a sentence where there is no Chromium.
+
+A page that reports an error (a script that throws, a breach of the Content-Security-Policy, a file that is missing)
+fails the test that opened it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .world import PASSWORD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from playwright.sync_api import Browser, Page
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+STARTS_WITHIN_S = 60
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = [item for item in items if Path(__file__).parent in item.path.parents]
+    for item in here:
+        item.add_marker(pytest.mark.integration)
+        if CHROMIUM is None:
+            item.add_marker(pytest.mark.skip(reason="no Chromium here: apt-get install chromium, or set CHROMIUM"))
+
+
+@dataclass
+class Console:
+    """Where the console is and what is in it."""
+
+    url: str
+    directory: Path
+    organisation: str
+    instances: dict[str, str]
+
+    def switch(self, name: str, *, on: bool) -> None:
+        if on:
+            (self.directory / name).touch()
+        else:
+            (self.directory / name).unlink(missing_ok=True)
+
+    def address(self, path: str) -> str:
+        return f"{self.url}/{self.organisation}/{path}"
+
+
+@pytest.fixture(scope="session")
+def console(tmp_path_factory) -> Iterator[Console]:
+    directory = tmp_path_factory.mktemp("console")
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.browser.world", str(directory)], cwd=ROOT, stdout=log, stderr=log
+        )
+    try:
+        until = time.monotonic() + STARTS_WITHIN_S
+        while not (directory / "port").exists():
+            assert process.poll() is None, (directory / "log").read_text()
+            assert time.monotonic() < until, (directory / "log").read_text()
+            time.sleep(0.05)
+        found = json.loads((directory / "world.json").read_text())
+        yield Console(f"http://127.0.0.1:{(directory / 'port').read_text()}", directory, **found)
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS, headless=True)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(chromium, console) -> Iterator[Callable[..., Page]]:
+    """New pages, each of a person of its own; what they complain about fails the test."""
+    contexts, complaints = [], []
+
+    def opened(person: str | None = None, **options) -> Page:
+        context = chromium.new_context(base_url=console.url, **options)
+        context.set_default_timeout(10_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(f"{page.url}: {error}"))
+        page.on(
+            "console",
+            lambda message: (
+                complaints.append(f"{page.url}: {message.text}")
+                if message.type == "error" and "the server responded with a status of" not in message.text
+                else None
+            ),
+        )
+        if person:
+            sign_in(page, person)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    for name in ("cluster-away", "brokers-slow"):
+        console.switch(name, on=False)
+    assert complaints == []
+
+
+def sign_in(page: Page, person: str) -> None:
+    page.goto("/sign-in")
+    page.get_by_label("Email").fill(f"{person}@example.com")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(lambda url: "/sign-in" not in url)

@@ -1,0 +1,47 @@
+"""Every page of the console by name, for the checks that look at all of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .conftest import Console
+
+STRANGERS = {"landing": "/", "sign-in": "/sign-in", "sign-up": "/sign-up", "nothing-here": "/nothing"}
+
+
+def tenants(console: Console) -> dict[str, str]:
+    """Pages of an organisation, as its owner sees them."""
+    org = f"/{console.organisation}"
+    one = f"{org}/instances/{console.instances['orders']}"
+    return {
+        "instances": f"{org}/instances",
+        "instances-none-found": f"{org}/instances?q=nothing",
+        "instance-new": f"{org}/instances/new",
+        "instance": one,
+        "instance-settings": f"{one}/settings",
+        "instance-delete": f"{one}/delete",
+        "instance-access": f"{one}/access",
+        "instance-usage": f"{one}/usage",
+        "instance-usage-month": f"{one}/usage?month={datetime.now(UTC):%Y-%m}",
+        "instance-usage-none": f"{one}/usage?day=2020-01-01",
+        "usage-records": f"{one}/usage/{datetime.now(UTC):%Y-%m-%dT%H}",
+        "instance-bill": f"{one}/bill",
+        "topics": f"{one}/topics",
+        "topics-empty": f"{org}/instances/{console.instances['clickstream']}/topics",
+        "topic-new": f"{one}/new-topic",
+        "topic": f"{one}/topics/orders",
+        "topic-access": f"{one}/topics/orders/access",
+        "topic-delete": f"{one}/topics/orders/delete",
+        "bills": f"{org}/bills",
+        "operations": f"{org}/operations",
+        "keys": f"{org}/keys",
+        "members": f"{org}/members",
+        "organisation-new": "/organisations/new",
+    }
+
+
+def operators(console: Console) -> dict[str, str]:
+    """Pages of the service's staff."""
+    return {"fleet": "/fleet", "fleet-instance": f"/fleet/instances/{console.instances['orders']}"}

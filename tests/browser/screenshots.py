@@ -1,0 +1,34 @@
+"""``pytest tests/browser/screenshots.py``: every page as a picture into var/screenshots, to be looked at by people.
+
+Not collected by a run of all tests: a picture asserts nothing.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from . import pages
+from .conftest import ROOT
+
+LOOKS = {
+    "desktop": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
+    "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light", "device_scale_factor": 2},
+    "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
+}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("look", LOOKS)
+def test_every_page_as_a_picture(console, open_page, look):
+    folder = ROOT / "var" / "screenshots" / look
+    folder.mkdir(parents=True, exist_ok=True)
+    for person, addresses in (
+        (None, pages.STRANGERS),
+        ("alice", pages.tenants(console)),
+        ("admin", pages.operators(console)),
+    ):
+        page = open_page(person, **LOOKS[look])
+        for name, address in addresses.items():
+            page.goto(address)
+            page.wait_for_timeout(9000 if name == "instance" else 300)
+            page.screenshot(path=folder / f"{name}.png", full_page=True)

@@ -1,0 +1,75 @@
+"""axe finds nothing on any page, in light and dark, on a desk and on a phone; nothing is wider than the screen."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import pages
+
+SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 360, "height": 740}}
+
+
+def violations(page, name: str) -> list[str]:
+    from axe_playwright_python.sync_playwright import Axe
+
+    return [
+        f"{name}: {violation['id']}: {node['html'][:160]} {node['failureSummary'][:300]}"
+        for violation in Axe().run(page).response["violations"]
+        for node in violation["nodes"]
+    ]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("screen", SCREENS)
+def test_axe_finds_nothing_on_any_page(console, open_page, scheme, screen):
+    found = []
+    options = {"color_scheme": scheme, "viewport": SCREENS[screen]}
+    for person, addresses in (
+        (None, pages.STRANGERS),
+        ("alice", pages.tenants(console)),
+        ("admin", pages.operators(console)),
+    ):
+        page = open_page(person, **options)
+        for name, address in addresses.items():
+            page.goto(address)
+            page.wait_for_timeout(150)
+            found += violations(page, name)
+            wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            if wide > 0:
+                found.append(f"{name}: {wide} px wider than a screen of {SCREENS[screen]['width']}")
+    assert found == []
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_passing_states(console, open_page, scheme):
+    """Problems beside fields, a key just made, an operation under way, a cluster that is away, an open menu."""
+    page = open_page("alice", color_scheme=scheme, viewport=SCREENS["phone"])
+    found = []
+    page.goto(console.address("instances/new"))
+    page.get_by_label("Bandwidth").fill("-1")
+    page.get_by_label("Who may connect").fill("somewhere")
+    page.get_by_role("button", name="Create instance").click()
+    page.locator(".problems").first.wait_for()
+    found += violations(page, "form with problems")
+    page.goto(console.address("keys"))
+    page.get_by_label("Name", exact=True).fill("key")
+    page.get_by_role("button", name="Create key").click()
+    page.locator("#new-key").wait_for()
+    page.get_by_text("Revoke…").first.click()
+    found += violations(page, "key just made")
+    console.switch("brokers-slow", on=True)
+    page.goto(console.address(f"instances/{console.instances['clickstream']}/settings"))
+    page.get_by_label("Partitions").fill("600" if scheme == "light" else "300")
+    page.get_by_role("button", name="Save changes").click()
+    page.get_by_text("broker 1 is at generation").wait_for()
+    found += violations(page, "operation under way")
+    console.switch("brokers-slow", on=False)
+    page.get_by_role("button", name="Menu").click()
+    found += violations(page, "menu")
+    page.keyboard.press("Escape")
+    console.switch("cluster-away", on=True)
+    page.goto(console.address(f"instances/{console.instances['orders']}/topics"))
+    found += violations(page, "cluster away")
+    assert found == []

@@ -1,0 +1,279 @@
+"""A console to click through: Django's own server, a worker in a thread, and a cluster that is faked.
+
+``python -m tests.browser.world DIRECTORY`` serves on a free port, writes it to DIRECTORY/port, and goes on until it is
+stopped. The database is a file in DIRECTORY. Brokers, topics and the flow master are the fakes of tests/controlplane;
+operations are carried out by the real code. Files in DIRECTORY are switches for a test:
+
+    cluster-away   nothing of the cluster answers        brokers-slow   brokers apply nothing
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from socketserver import ThreadingMixIn
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+PASSWORD = "water over the wheel"
+ORGANISATION = "Harbour Authority"
+MIB = 2**20
+
+
+def flows(limit: int, moment: float, seed: int) -> list[dict[str, Any]]:
+    """Three brokers whose traffic comes and goes, each with what it may carry."""
+    shown = []
+    for broker, (weight, pace) in enumerate(((0.44, 7.0), (0.22, 11.0), (0.08, 5.0)), start=1):
+        swing = 0.8 + 0.2 * math.sin(moment / pace + seed % 7 + broker)
+        flow = int(limit * weight * swing)
+        allocation = int(limit * (weight + 0.12))
+        shown.append(
+            {
+                "broker": broker,
+                "leaders": 4 - broker,
+                "initial_share": limit // 3,
+                "flow": flow,
+                "allocation": allocation,
+                "branch": "headroom",
+                "explanation": f"broker {broker} carries {round(100 * weight / 0.74)} % of the traffic "
+                f"({4 - broker} of 6 leaders) and may carry {allocation / MIB:.2f} MiB/s",
+            }
+        )
+    return shown
+
+
+class World:
+    """The fakes, switched by files."""
+
+    def __init__(self, directory: Path) -> None:
+        from tests.controlplane.fakes import FakeAdmin, FakeBrokers, FakeTree
+
+        self.directory = directory
+        self.tree = FakeTree()
+        self.brokers = FakeBrokers(self.tree)
+        self.admin = FakeAdmin()
+
+    def switched(self, name: str) -> bool:
+        return (self.directory / name).exists()
+
+    def enter(self, thing: Any) -> Any:
+        """Hand out a fake in the state that the switches say."""
+        self.tree.away = self.admin.away = self.switched("cluster-away")
+        slow = self.switched("brokers-slow")
+        if bool(self.brokers.paused) and not slow:
+            self.brokers.paused = set()
+            self.brokers.apply()
+        self.brokers.paused = {1, 2, 3} if slow else set()
+        return thing
+
+    def allocation(self, instance_id: str) -> dict[str, Any]:
+        from controlplane.core.errors import MasterUnavailable
+        from quota.contracts.instance import InstanceSpec
+
+        if self.switched("cluster-away"):
+            raise MasterUnavailable("no flow master is active")
+        node = self.tree.nodes.get(f"/sluice/instances/{instance_id}")
+        if node is None:
+            raise MasterUnavailable("no broker has reported on this instance yet", code="allocation_unknown")
+        limits = InstanceSpec.from_json(node[0]).limits
+        document: dict[str, Any] = {"storage_used_bytes": limits.storage_bytes * 37 // 100, "connections": 42}
+        for direction, limit in (("produce", limits.produce_bytes_per_s), ("consume", limits.consume_bytes_per_s)):
+            brokers = flows(limit, time.time(), sum(map(ord, instance_id + direction)))
+            total = sum(broker["flow"] for broker in brokers)
+            document[direction] = {"limit": limit, "branch": "headroom", "flow": total, "brokers": brokers}
+        return document
+
+    def short(self, instance_ids: list[str]) -> list[dict[str, Any]]:
+        from controlplane.core.errors import MasterUnavailable
+
+        found = []
+        for instance_id in instance_ids:
+            try:
+                found.append({"instance": instance_id, **self.allocation(instance_id)})
+            except MasterUnavailable as error:
+                if error.code != "allocation_unknown":
+                    raise
+        return found
+
+    def broker_rows(self) -> list[dict[str, Any]]:
+        from controlplane.core.errors import MasterUnavailable
+
+        if self.switched("cluster-away"):
+            raise MasterUnavailable("no flow master is active")
+        both = [flows(40 * MIB, time.time(), seed) for seed in (1, 2)]
+        return [
+            {
+                "broker": produce["broker"],
+                "reporting": True,
+                "instances": 3,
+                "leaders": 14 - 3 * produce["broker"],
+                "produce": {name: produce[name] for name in ("flow", "allocation")},
+                "consume": {name: consume[name] for name in ("flow", "allocation")},
+            }
+            for produce, consume in zip(*both, strict=True)
+        ]
+
+    def work(self) -> None:
+        """Be beat and the worker."""
+        from django.db import connection
+
+        from controlplane.core import operations
+
+        while True:
+            self.enter(None)
+            for operation_id in list(operations.runnable().values_list("pk", flat=True)):
+                operations.run(operation_id)
+            connection.close()
+            time.sleep(0.3)
+
+
+def prepare(world: World) -> None:
+    """People, an organisation with two instances, a few topics."""
+    from controlplane.accounts import services as accounts
+    from controlplane.accounts.models import User
+    from controlplane.core import operations
+    from controlplane.instances import services as instances
+    from controlplane.kafka import services as topics
+    from controlplane.tenants import services as tenants
+    from controlplane.tenants.models import Role
+
+    people = {
+        name: User.objects.create_user(f"{name.lower()}@example.com", PASSWORD, name=f"{name} Example")
+        for name in ("Alice", "Bob", "Charlie")
+    }
+    accounts.admin_ensure(email="admin@example.com", password=PASSWORD)
+    harbour = tenants.organisation_create(name=ORGANISATION, owner=people["Alice"])
+    tenants.organisation_create(name="Orchard Cooperative", owner=people["Alice"])
+    tenants.organisation_create(name="Charlie's", owner=people["Charlie"])
+    tenants.membership_set(organisation=harbour, user=people["Bob"], role=Role.MEMBER)
+    made = []
+    for name, bandwidth, storage in (("clickstream", 40, 500), ("orders", 20, 100)):
+        instance, operation = instances.instance_create(
+            organisation=harbour,
+            actor="alice@example.com",
+            name=name,
+            bandwidth_mib_per_s=bandwidth,
+            storage_gib=storage,
+            partitions=300,
+            whitelist=["10.20.0.0/16", "127.0.0.1/32"],
+        )
+        operations.run(operation.id)
+        made.append(instance)
+    for name, partitions in (("orders", 6), ("payments", 3), ("shipments.v2", 12)):
+        topics.topic_create(
+            organisation=harbour,
+            actor="alice@example.com",
+            instance_id=made[1].id,
+            name=name,
+            partitions=partitions,
+            config={"retention.ms": "604800000"},
+        )
+    accounts.api_key_create(organisation=harbour, user=people["Bob"], name="deploy pipeline")
+    use(made[1].id)
+    document = {"organisation": harbour.id, "instances": {each.name: each.id for each in made}}
+    (world.directory / "world.json").write_text(json.dumps(document))
+
+
+def use(instance_id: str) -> None:
+    """Forty days of an instance, the last thirty hours with usage; the month before is invoiced."""
+    from datetime import UTC, datetime, timedelta
+
+    from controlplane.billing import services as billing
+    from controlplane.instances.models import Instance, SpecChange
+    from controlplane.metering.models import PipelineStatus, UsageMaximum
+    from controlplane.metering.selectors import hour_text
+
+    now = datetime.now(UTC)
+    changes = SpecChange.objects.unscoped("a test").filter(instance=instance_id)
+    changes.update(at=now - timedelta(days=40))
+    Instance.objects.unscoped("a test").filter(pk=instance_id).update(created_at=now - timedelta(days=40))
+    counters = [
+        UsageMaximum(
+            instance=instance_id,
+            boot=f"boot-of-broker-{broker}",
+            topic=topic,
+            hour=hour_text(now - timedelta(hours=29 - hour)),
+            broker=broker,
+            produced_bytes=(hour + 1) * 700_000_000 * (4 - broker) + hour * hour * 9_000_000,
+            consumed_bytes=(hour + 1) * 1_100_000_000 * (4 - broker),
+            stored_byte_seconds=(hour + 1) ** 2 * 3_600 * 2_000_000_000,
+            source_partition=broker % 3,
+            source_offset=1000 * hour + 10 * broker,
+            updated_at_ms=0,
+        )
+        for hour in range(30)
+        for broker in (1, 2, 3)
+        for topic in ("orders", "payments")
+    ]
+    UsageMaximum.objects.bulk_create(counters)
+    at_ms = int(now.timestamp() * 1000) + 10**9
+    PipelineStatus.objects.create(
+        id=1,
+        query="q",
+        batch=7,
+        records=len(counters),
+        bad_records=0,
+        started_at_ms=at_ms,
+        seen_at_ms=at_ms,
+        problem="",
+    )
+    billing.invoices_close()
+
+
+class Quiet(WSGIRequestHandler):
+    """Says nothing of what it serves."""
+
+    def log_message(self, *_arguments: Any) -> None:
+        return
+
+
+class Server(ThreadingMixIn, WSGIServer):
+    """A thread for each request."""
+
+    daemon_threads = True
+
+
+def main() -> None:
+    directory = Path(sys.argv[1])
+    os.environ |= {
+        "DJANGO_SETTINGS_MODULE": "controlplane.settings",
+        "DATABASE_URL": f"sqlite:///{directory}/db.sqlite3",
+        "SLUICE_STACK_DIR": str(directory),
+        "SLUICE_SECRETS_FILE": str(directory / "secrets.json"),
+    }
+    import django
+
+    django.setup()
+    from django.conf import settings
+    from django.core.management import call_command
+
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    call_command("migrate", verbosity=0)
+
+    from controlplane.clusters import zookeeper
+    from controlplane.core import operations
+    from controlplane.kafka import client
+    from controlplane.quotas import master
+    from controlplane.wsgi import application
+
+    world = World(directory)
+    zookeeper.tree = lambda: world.enter(world.tree)
+    client.admin = lambda: world.enter(world.admin)
+    master.allocation, master.short, master.brokers = world.allocation, world.short, world.broker_rows
+    operations.wake = lambda _ids: None
+    prepare(world)
+    threading.Thread(target=world.work, daemon=True).start()
+    server = make_server("127.0.0.1", 0, application, server_class=Server, handler_class=Quiet)
+    partial = directory / "port.part"
+    partial.write_text(str(server.server_port))
+    partial.rename(directory / "port")
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
