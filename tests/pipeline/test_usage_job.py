@@ -1,0 +1,182 @@
+"""The stream job's batches on a real local Spark: what is good, what is refused, and that running twice is running once."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from datetime import UTC, datetime
+
+import pytest
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
+
+from controlplane.metering.pipeline import transforms
+from controlplane.metering.pipeline.jobs.usage import UsageJob
+from controlplane.metering.pipeline.settings import Settings
+from quota.contracts.usage import UsageRecord
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timeout(240),
+    # PySpark leaves the sockets that results come through to the garbage collector.
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+SOURCE = StructType(
+    [
+        StructField("value", BinaryType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+    ]
+)
+"""The columns of Spark's Kafka source that the job reads."""
+TEN = "2026-05-01T10:00:00Z"
+
+
+def record(produced: int, *, hour: str = TEN, topic: str = "orders", boot: str = "b1", consumed: int = 0) -> bytes:
+    return UsageRecord(2, boot, hour, "ins-k3v9x2qa", topic, produced, consumed, 7200).value()
+
+
+def changed(**members: object) -> bytes:
+    return json.dumps(json.loads(record(5)) | members).encode()
+
+
+@pytest.fixture
+def batch(spark):
+    """Records as the Kafka source hands them over, offsets counted from 100 on."""
+
+    def make(*values: bytes | None, partition: int = 3):
+        at = datetime(2026, 5, 1, 10, 30, tzinfo=UTC)
+        rows = [(value, partition, 100 + place, at) for place, value in enumerate(values)]
+        return transforms.parsed(spark.createDataFrame(rows, SOURCE))
+
+    return make
+
+
+@pytest.fixture
+def job(spark, tmp_path, database_file) -> UsageJob:
+    settings = Settings.read({"SLUICE_STACK_DIR": str(tmp_path), "DATABASE_URL": f"sqlite:///{database_file}"})
+    made = UsageJob(settings, spark)
+    made.sign_of_life(started=True)
+    yield made
+    made._database.close()
+
+
+def maxima(database_file) -> list[tuple]:
+    connection = sqlite3.connect(database_file)
+    try:
+        return connection.execute(
+            "SELECT boot, topic, hour, broker, produced_bytes, consumed_bytes, source_partition, source_offset"
+            " FROM metering_usagemaximum ORDER BY boot, topic, hour"
+        ).fetchall()
+    finally:
+        connection.close()
+
+
+def counts(database_file) -> tuple:
+    connection = sqlite3.connect(database_file)
+    try:
+        return connection.execute("SELECT records, bad_records, batch FROM metering_pipelinestatus").fetchone()
+    finally:
+        connection.close()
+
+
+def lake_rows(spark, tmp_path) -> list[tuple]:
+    rows = spark.read.parquet(str(tmp_path / "lake" / "usage")).select(
+        "hour", "topic", "produced_bytes", "source_offset"
+    )
+    return sorted(tuple(row) for row in rows.collect())
+
+
+def test_a_record_of_the_contract_is_good_and_keeps_every_member(batch):
+    (row,) = transforms.good(batch(record(5, consumed=6))).collect()
+    assert row.asDict() == {
+        "instance": "ins-k3v9x2qa", "boot": "b1", "topic": "orders", "hour": TEN, "broker": 2, "produced_bytes": 5,
+        "consumed_bytes": 6, "stored_byte_seconds": 7200, "source_partition": 3, "source_offset": 100,
+        "recorded_at": datetime(2026, 5, 1, 10, 30),  # noqa: DTZ001  # Spark hands out naive times of its session's zone
+    }  # fmt: skip
+
+
+def test_what_breaks_the_contract_is_refused_with_a_sentence_and_never_raises(batch):
+    refused = {
+        None: "no value",
+        b"": "not a JSON object with a version",
+        b"\xff\x00": "not a JSON object with a version",
+        b"[1]": "not a JSON object with a version",
+        changed(version=2): "a version newer than 1",
+        changed(instance="k3v9x2qa"): "instance is not an instance id",
+        changed(topic=""): "topic is not a topic name",
+        changed(topic="x" * 250): "topic is not a topic name",
+        changed(boot=None): "boot is not a boot id",
+        changed(hour="2026-05-01T10:30:00Z"): "hour is not the beginning of a UTC hour",
+        changed(hour="2026-02-30T10:00:00Z"): "hour is not the beginning of a UTC hour",
+        changed(broker="two"): "broker is not a number",
+        changed(produced_bytes=-1): "produced_bytes is not a count of bytes",
+        changed(produced_bytes=2**63): "produced_bytes is not a count of bytes",
+        changed(consumed_bytes="5"): "consumed_bytes is not a count of bytes",
+        changed(stored_byte_seconds=1.5): "stored_byte_seconds is not a count of bytes",
+    }
+    rows = batch(*refused, record(1))
+    found = {row.source_offset - 100: row.problem for row in transforms.bad(rows).collect()}
+    assert list(found.values()) == list(refused.values())
+    assert [row.produced_bytes for row in transforms.good(rows).collect()] == [1]
+
+
+def test_the_largest_of_a_key_is_kept_with_the_place_it_came_from(batch):
+    rows = batch(record(5), record(9), record(7), record(9), record(3, topic="clicks"), record(11, boot="b2"))
+    found = {(row.boot, row.topic): row for row in transforms.maxima(transforms.good(rows)).collect()}
+    assert {key: (row.produced_bytes, row.source_offset) for key, row in found.items()} == {
+        ("b1", "orders"): (9, 103),
+        ("b1", "clicks"): (3, 104),
+        ("b2", "orders"): (11, 105),
+    }
+
+
+def test_a_batch_goes_to_database_and_lake_and_a_rerun_changes_neither(spark, batch, job, tmp_path, database_file):
+    rows = batch(record(5), b"broken", record(9), record(4, hour="2026-05-01T11:00:00Z"))
+    for _ in range(2):
+        job.take(rows, query="0f3a77c2-query", number=0)
+    assert maxima(database_file) == [
+        ("b1", "orders", TEN, 2, 9, 0, 3, 102),
+        ("b1", "orders", "2026-05-01T11:00:00Z", 2, 4, 0, 3, 103),
+    ]
+    assert lake_rows(spark, tmp_path) == [
+        ("2026-05-01T10", "orders", 5, 100),
+        ("2026-05-01T10", "orders", 9, 102),
+        ("2026-05-01T11", "orders", 4, 103),
+    ]
+    assert counts(database_file) == (4, 1, 0)
+    (kept,) = (tmp_path / "lake" / "usage_bad" / "batch=0f3a77c2-00000000").glob("*.json")
+    assert json.loads(kept.read_text())["raw"] == "broken"
+
+
+def test_batches_in_any_order_end_in_the_same_maxima(batch, job, database_file):
+    newer, older = batch(record(9), record(12)), batch(record(5), record(9, topic="clicks"), partition=3)
+    job.take(newer, query="q", number=1)
+    before = maxima(database_file)
+    job.take(older, query="q", number=0)
+    assert [row for row in maxima(database_file) if row[1] == "orders"] == before
+    assert ("b1", "clicks", TEN, 2, 9, 0, 3, 101) in maxima(database_file)
+
+
+def test_a_database_that_is_away_fails_the_batch_and_leaves_nothing_half_done(batch, job, database_file):
+    there = job._database._settings["NAME"]
+    job._database.close()
+    job._database._settings["NAME"] = f"{there}/nowhere"
+    with pytest.raises(sqlite3.OperationalError):
+        job.take(batch(record(5)), query="q", number=0)
+    job._database._settings["NAME"] = there
+    job.take(batch(record(5)), query="q", number=0)
+    assert [row[4] for row in maxima(database_file)] == [5]
+    assert counts(database_file) == (1, 0, 0)
+
+
+def test_the_secret_is_in_the_sources_options_and_on_no_command_line(tmp_path):
+    from controlplane.metering.pipeline.session import options
+
+    (tmp_path / "secrets.json").write_text(json.dumps({"cluster_secret": 'a"b\\c'}))
+    settings = Settings.read({"SLUICE_STACK_DIR": str(tmp_path)})
+    assert 'password="a\\"b\\\\c";' in settings.kafka_options()["kafka.sasl.jaas.config"]
+    settings.home.mkdir()
+    assert not [value for value in options(settings, with_kafka=False).values() if "password" in value]
+    assert "a" + '"b' not in repr(settings)
