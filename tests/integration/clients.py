@@ -112,9 +112,21 @@ def read_all(tenant: Tenant, topic: str) -> dict[int, list[bytes]]:
     found: dict[int, list[bytes]] = defaultdict(list)
     with consumer(tenant, "read-all") as reader:
         partitions = reader.list_topics(topic, TIMEOUT_S).topics[topic].partitions
-        ends = {p: reader.get_watermark_offsets(TopicPartition(topic, p), TIMEOUT_S)[1] for p in partitions}
+        ends = {p: _end(reader, TopicPartition(topic, p)) for p in partitions}
         reader.assign([TopicPartition(topic, p, 0) for p in partitions])
         for message in take(reader, sum(ends.values()), 60):
             assert message.offset() == len(found[message.partition()]), "an offset is missing or doubled"
             found[message.partition()].append(message.value())
     return dict(found)
+
+
+def _end(reader: Consumer, partition: TopicPartition) -> int:
+    """Where a partition ends. The client does not ask again by itself when the leader has just changed."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            return int(reader.get_watermark_offsets(partition, TIMEOUT_S)[1])
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > deadline:
+                raise
+            reader.list_topics(partition.topic, TIMEOUT_S)

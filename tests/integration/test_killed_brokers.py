@@ -152,7 +152,8 @@ def test_a_groups_offsets_survive_its_coordinator(cluster, durable):
 
 
 def test_a_group_keeps_its_members_when_its_coordinator_is_killed(cluster, durable):
-    with consumer(durable, "billing", session_timeout_ms=10_000) as reader:
+    """A member that had to join again would read again what it has not committed."""
+    with consumer(durable, "billing", session_timeout_ms=20_000) as reader:
         reader.subscribe(["orders"])
         produce(durable, "orders", [b"before"] * 30)
         take(reader, 30)

@@ -63,9 +63,11 @@ def test_without_any_master_traffic_goes_on_within_the_limit(new_tenant, cluster
         master.kill()
     sender = Sender(tenant, linger_ms=5, message_timeout_ms=60_000)
     began = time.monotonic()
-    for number in range(5 * 1024):
+    for number in range(8 * 1024):
         sender.send("orders", b"x" * 1000, b"%d" % number)
     sender.flush(60)
     seconds = time.monotonic() - began
     assert not sender.refused
-    assert 2.5 < seconds < 30  # 5 MiB at 1 MiB/s, with a burst at the start and unequal partitions
+    print(f"8 MB at 1 MiB/s in {seconds:.1f} s")
+    assert seconds > 4  # each broker gives a burst at first
+    assert seconds < 45

@@ -87,9 +87,12 @@ class Cluster:
         wait_for(lambda: self.registered() == list(BROKERS), 20, "the registrations")
         wait_for(self.controller, 20, "a controller")
         wait_for(lambda: not self.behind(), 60, "all replicas to be in sync")
-        wait_for(lambda: self.master() is not None, 20, "a master")
+        wait_for(self._is_steered, 30, "a master that hears of all brokers")
         for tenant in self.tenants:
             wait_for(lambda: self.specs.is_applied(tenant), 20, f"{tenant.id}")  # noqa: B023 - called at once
+
+    def _is_steered(self) -> bool:
+        return list(BROKERS) == self.master_says("/v1/instances")["brokers"]
 
     def restart(self, broker: int) -> None:
         """Start a dead broker and wait until it is a member again."""
@@ -110,7 +113,8 @@ class Cluster:
     def master_says(self, path: str) -> dict[str, Any]:
         """The active master's read API."""
         master = self.master()
-        assert master is not None, "no master is active"
+        if master is None:
+            raise LookupError("no master is active")
         url = f"http://{HOST}:{self.masters[master].ports['http']}{path}"
         with urllib.request.urlopen(url, timeout=5) as answer:
             return dict(json.load(answer))
