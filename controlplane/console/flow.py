@@ -36,11 +36,14 @@ class Bar:
     used: int  # bytes, or bytes/s
     limit: int | None
     percent: float  # 0-100; 0 where there is no limit
+    fills: bool = True  # what is full stops: storage, partitions. Flow at its limit is only slower
 
     @property
     def level(self) -> str:
         """ok, near or full: how it is drawn."""
-        return "full" if self.percent >= FULL else "near" if self.percent >= NEARLY else "ok"
+        if self.fills:
+            return "full" if self.percent >= FULL else "near" if self.percent >= NEARLY else "ok"
+        return "near" if self.percent >= FULL else "ok"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +82,10 @@ def directions(flow: Flow) -> list[tuple[str, Direction, str]]:
     return [(name, getattr(flow, name), name.capitalize()) for name in DIRECTIONS]
 
 
-def bar(used: int | None, limit: int | None) -> Bar:
+def bar(used: int | None, limit: int | None, *, fills: bool = True) -> Bar:
     """With its percentage."""
     used = used or 0
-    return Bar(used, limit, round(min(HUNDRED, HUNDRED * used / limit), 1) if limit else 0.0)
+    return Bar(used, limit, round(min(HUNDRED, HUNDRED * used / limit), 1) if limit else 0.0, fills)
 
 
 def flow_of(instance: Instance, document: dict[str, Any]) -> Flow:
@@ -101,7 +104,7 @@ def _direction(document: dict[str, Any] | None, bought: int) -> Direction:
     brokers = document["brokers"]
     branch = document["branch"]
     return Direction(
-        bar=bar(sum(broker["flow"] for broker in brokers), document["limit"]),
+        bar=bar(sum(broker["flow"] for broker in brokers), document["limit"], fills=False),
         branch=branch,
         words=BRANCHES.get(branch, "") if brokers else "No partition has a leader yet: make a topic first.",
         brokers=brokers,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 REAL_ADMIN, REAL_ALLOCATION = client.admin, master.allocation
+REAL_SHORT, REAL_BROKERS = master.short, master.brokers
 
 
 @pytest.mark.parametrize(
@@ -122,6 +123,18 @@ def test_the_masters_document_is_passed_on(server):
     server.body = b'{"storage_used_bytes": 5}'
     assert REAL_ALLOCATION("ins-k3v9x2qa") == {"storage_used_bytes": 5}
     assert server.asked == ["/v1/instances/ins-k3v9x2qa/allocation"]
+
+
+def test_several_instances_and_all_brokers_are_one_question_each(server):
+    server.body = b'{"instances": [{"instance": "ins-1"}], "brokers": [{"broker": 1}]}'
+    assert REAL_SHORT(["ins-1", "ins-2"]) == [{"instance": "ins-1"}]
+    assert REAL_BROKERS() == [{"broker": 1}]
+    assert REAL_SHORT([]) == []
+    assert server.asked == ["/v1/instances/ins-1,ins-2", "/v1/brokers"]
+    server.body = b'{"instances": 5}'
+    for ask in (lambda: REAL_SHORT(["ins-1"]), REAL_BROKERS):
+        with pytest.raises(MasterUnavailable, match="not legible"):
+            ask()
 
 
 @pytest.mark.parametrize(

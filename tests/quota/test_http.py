@@ -66,6 +66,27 @@ def test_the_allocation_of_an_instance_has_every_figure_it_was_decided_from(serv
     assert [broker["allocation"] for broker in document["consume"]["brokers"]] == [150, 150]
 
 
+def test_some_instances_in_short_are_asked_for_by_id(service):
+    answers = ask(service, get(f"/v1/instances/{INSTANCE},ins-00000000"), get("/v1/instances/ins-00000000"))
+    documents = [json.loads(body) for status, body in answers if status == 200]
+    assert [[row["instance"] for row in document["instances"]] for document in documents] == [[INSTANCE], []]
+
+
+def test_brokers_are_shown_with_what_they_lead_carry_and_may_carry(service):
+    ((status, body),) = ask(service, get("/v1/brokers"))
+    assert status == 200
+    first, second = json.loads(body)["brokers"]
+    assert first == {
+        "broker": 1,
+        "reporting": True,
+        "instances": 1,
+        "leaders": 2,
+        "produce": {"flow": 300, "allocation": 300},
+        "consume": {"flow": 0, "allocation": 150},
+    }
+    assert (second["broker"], second["produce"]["flow"], second["consume"]["allocation"]) == (2, 0, 150)
+
+
 def test_the_list_has_every_instance_in_short(service):
     ((status, body),) = ask(service, get("/v1/instances"))
     document = json.loads(body)

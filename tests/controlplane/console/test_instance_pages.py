@@ -117,14 +117,17 @@ def test_the_page_of_one_shows_use_against_limits_and_the_rule_in_words(at_alice
     assert "3 GiB of 10 GiB" in text
     assert "Traffic is uneven, so busy brokers are given more" in text
     assert 'aria-label="Produce: 80.0 percent used"' in page.content.decode()
-    assert 'class="bar near"' in page.content.decode()
+    flow_master.answers[instance.id] = flowing(produce=5 * MIB) | {"storage_used_bytes": 10 * 2**30}
+    body = at_alice.get(f"instances/{instance.id}").content.decode()
+    assert 'class="bar near" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label="Produce' in body
+    assert 'class="bar full" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label="Storage' in body
 
 
 def test_the_live_endpoint_gives_what_the_chart_draws(at_alice, instance, flow_master):
     flow_master.answers[instance.id] = flowing()
     document = at_alice.get(f"instances/{instance.id}/live").json()
     assert document["known"] is True
-    assert document["produce"]["bar"] == {"used": 4 * MIB, "limit": 5 * MIB, "percent": 80.0, "level": "near"}
+    assert document["produce"]["bar"] == {"used": 4 * MIB, "limit": 5 * MIB, "percent": 80.0, "fills": False, "level": "ok"}
     assert document["produce"]["brokers"] == [share(1, 4 * MIB, 5 * MIB)]
     assert document["storage"]["percent"] == 30.0
     assert document["connections"] == 7

@@ -13,6 +13,7 @@ from controlplane.stack.config import ensure_secrets, write_private_json
 from controlplane.stack.layout import DEFAULT_BASE, Layout
 from controlplane.stack.report import ADMIN_EMAIL
 from controlplane.tenants import services as tenants
+from controlplane.tenants.models import Role
 
 
 class Command(BaseCommand):
@@ -29,12 +30,15 @@ class Command(BaseCommand):
         """Make or find everything, and write demo.json."""
         layout = Layout.of(options["port"], settings.ENVIRONMENT.stack_dir)
         secrets = ensure_secrets(layout.secrets_file)
-        accounts.admin_ensure(email=ADMIN_EMAIL, password=secrets["admin_password"])
+        admin, _ = accounts.admin_ensure(email=ADMIN_EMAIL, password=secrets["admin_password"])
         for tenant in demo.TENANTS:
             key = _new_key(tenant.name, known=tenant.name in secrets["api_keys"])
             if key:
                 secrets["api_keys"][tenant.name] = key
                 write_private_json(layout.secrets_file, secrets)
+            # Whoever tries the stack signs in to the console as admin, and finds the demo tenants in its switcher.
+            organisation, _ = tenants.demo_tenant_ensure(name=tenant.name)
+            tenants.membership_set(organisation=organisation, user=admin, role=Role.OWNER)
         try:
             found = demo.ensure_all(layout, secrets["api_keys"])
         except demo.DemoError as error:
