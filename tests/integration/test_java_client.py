@@ -60,7 +60,7 @@ def test_a_java_application_produces_and_reads_with_a_group_of_two(classpath, te
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    print("java:", found)
+    print("java:", found, done.stderr[-1000:])
     assert found["cluster"] == tenant.id
     assert found["topics"] == 1
     assert found["held"] == [2, 2]

@@ -4,7 +4,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
@@ -36,6 +38,7 @@ public final class TenantClient {
   private final AtomicInteger doubled = new AtomicInteger();
   private final AtomicInteger[] read = {new AtomicInteger(), new AtomicInteger()};
   private final int[] held = new int[2];
+  private final CountDownLatch committed = new CountDownLatch(2);
   private volatile boolean shared;
 
   private TenantClient(String[] arguments) {
@@ -52,7 +55,7 @@ public final class TenantClient {
   private void run() throws Exception {
     String cluster;
     Set<String> topics;
-    Map<TopicPartition, OffsetAndMetadata> committed;
+    Map<TopicPartition, OffsetAndMetadata> offsets;
     long produceMs;
     long consumeMs;
     try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
@@ -69,9 +72,9 @@ public final class TenantClient {
       }
       consumeMs = (System.nanoTime() - producing) / 1_000_000;
       topics = admin.listTopics().names().get();
-      committed = admin.listConsumerGroupOffsets(GROUP).partitionsToOffsetAndMetadata().get();
+      offsets = admin.listConsumerGroupOffsets(GROUP).partitionsToOffsetAndMetadata().get();
     }
-    long sum = committed.values().stream().mapToLong(OffsetAndMetadata::offset).sum();
+    long sum = offsets.values().stream().mapToLong(OffsetAndMetadata::offset).sum();
     System.out.printf(
         "{\"cluster\": \"%s\", \"topics\": %d, \"produced\": %d, \"read\": [%d, %d], \"distinct\": %d,"
             + " \"doubled\": %d, \"held\": [%d, %d], \"committed\": %d, \"produce_ms\": %d, \"consume_ms\": %d}%n",
@@ -131,6 +134,10 @@ public final class TenantClient {
         }
       }
       consumer.commitSync();
+      committed.countDown();
+      committed.await(PATIENCE_MS, TimeUnit.MILLISECONDS); // a member that leaves makes the other one's commit fail
+    } catch (InterruptedException interrupted) {
+      Thread.currentThread().interrupt();
     }
   }
 }
