@@ -68,12 +68,7 @@ def bill_get(
 
 def inputs_of(instance: Instance, plan: Plan, month: Month, now: datetime) -> dict[str, Any]:
     """What the instance's bill is computed from, as the database has it now."""
-    usage = metering.usage_hours(instance=instance, start=month.start, end=month.end)
-    used = Used(
-        produced_bytes=sum(hour.produced_bytes for hour in usage),
-        consumed_bytes=sum(hour.consumed_bytes for hour in usage),
-        stored_byte_seconds=sum(hour.stored_byte_seconds for hour in usage),
-    )
+    used = Used(*metering.usage_total(instance=instance, start=month.start, end=month.end))
     return documents.inputs_document(plan, periods_of(instance), month, now, used)
 
 

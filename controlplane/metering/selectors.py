@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 SECONDS_PER_HOUR = 3600
 SILENT_AFTER_S = 60
 TABLE = "metering_usagemaximum"
+_SCOPE = (
+    "instance = %s AND hour < %s"  # noqa: S608  # the name is a constant
+    f" AND boot IN (SELECT boot FROM {TABLE} WHERE instance = %s AND hour >= %s AND hour < %s)"
+)
+"""An instance's rows up to a range's end, of boots that say something within it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,23 @@ def usage_hours(*, instance: Instance, start: datetime, end: datetime, now: date
     return [UsageHour(hour, *(int(value) for value in values), hour >= open_hour) for hour, *values in rows]
 
 
+def usage_total(*, instance: Instance, start: datetime, end: datetime) -> tuple[int, int, int]:
+    """Produced bytes, consumed bytes and stored byte-seconds of all hours that begin in [start's hour, end).
+
+    The sum of the hours, without making them: each key's largest counter minus the largest before the range.
+    """
+    first, last = hour_text(start), _first_hour_from(end)
+    parts = ", ".join(
+        f"COALESCE(MAX({name}) - COALESCE(MAX(CASE WHEN hour < %s THEN {name} END), 0), 0)" for name in COUNTERS
+    )
+    statement = f"SELECT {parts} FROM {TABLE} WHERE {_SCOPE} GROUP BY boot, topic"  # noqa: S608  # values are bound
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [first, first, first, instance.pk, last, instance.pk, first, last])
+        # Summed here: byte-seconds of a large instance's month are more than SQLite's integers hold.
+        produced, consumed, stored = (sum(map(int, column)) for column in _columns(cursor.fetchall()))
+    return produced, consumed, stored
+
+
 def usage_records(*, instance: Instance, start: datetime, end: datetime) -> list[UsageRecordRow]:
     """What the hours of a range are made of, by hour, topic, broker and boot."""
     counters = ", ".join(_difference(name) for name in COUNTERS)
@@ -130,15 +152,17 @@ def _differences(select: str, instance: Instance, start: datetime, end: datetime
     before = ", ".join(f"COALESCE(MAX({name}) OVER earlier, 0) AS {name}_before" for name in COUNTERS)
     first, last = hour_text(start), _first_hour_from(end)
     statement = (
-        f"WITH numbered AS (SELECT *, {before} FROM {TABLE}"  # noqa: S608  # names are constants, values are bound
-        f" WHERE instance = %s AND hour < %s AND boot IN"
-        f" (SELECT boot FROM {TABLE} WHERE instance = %s AND hour >= %s AND hour < %s)"
+        f"WITH numbered AS (SELECT *, {before} FROM {TABLE} WHERE {_SCOPE}"  # noqa: S608  # names are constants, values bound
         " WINDOW earlier AS"
         " (PARTITION BY boot, topic ORDER BY hour ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) "
     )
     with connection.cursor() as cursor:
         cursor.execute(statement + select, [instance.pk, last, instance.pk, first, last, first])
         return list(cursor.fetchall())
+
+
+def _columns(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return list(zip(*rows, strict=True)) or [()] * len(COUNTERS)
 
 
 def _difference(name: str) -> str:

@@ -23,6 +23,8 @@ FIXED = {
     ("delete", "/instances/{instance_id}/topics/{topic}"): 204,
     ("put", "/instances/{instance_id}/topics/{topic}/whitelist"): 200,
     ("get", "/instances/{instance_id}/allocation"): 200,
+    ("get", "/instances/{instance_id}/usage"): 200,
+    ("get", "/instances/{instance_id}/bill"): 200,
 }
 
 

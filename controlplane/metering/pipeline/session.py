@@ -57,6 +57,11 @@ logger.hadoop.level = error
 # The job says itself why a query ended, in a line; this says it in eighty.
 logger.batch.name = org.apache.spark.sql.execution.streaming.MicroBatchExecution
 logger.batch.level = off
+logger.trigger.name = org.apache.spark.sql.execution.streaming.ProcessingTimeExecutor
+logger.trigger.level = error
+# A broker that is away is tried again ten times a second, with a line each.
+logger.kafka.name = org.apache.kafka
+logger.kafka.level = error
 logger.groups.name = org.apache.spark.scheduler.DAGScheduler
 logger.groups.level = error
 """

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from controlplane.metering.models import UsageMaximum
-from controlplane.metering.selectors import usage_hours, usage_records
+from controlplane.metering.selectors import usage_hours, usage_records, usage_total
 
 from .conftest import Row, raised, row
 
@@ -80,6 +80,24 @@ def test_a_range_cut_in_two_sees_every_hour_once_and_the_same(written, cut):
         instance=METERED, start=middle, end=END
     )
     assert halves == usage_hours(instance=METERED, start=START, end=END)
+
+
+@QUICK
+@given(streams(), st.integers(0, 23), st.integers(0, 23))
+def test_the_total_of_a_range_is_the_sum_of_its_hours(written, first, last):
+    UsageMaximum.objects.all().delete()
+    raised(written)
+    about = {
+        "instance": METERED,
+        "start": START.replace(hour=min(first, last)),
+        "end": START.replace(hour=max(first, last)),
+    }
+    hours = usage_hours(**about)
+    assert usage_total(**about) == (
+        sum(hour.produced_bytes for hour in hours),
+        sum(hour.consumed_bytes for hour in hours),
+        sum(hour.stored_byte_seconds for hour in hours),
+    )
 
 
 @QUICK
