@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -15,12 +12,15 @@ from typing import Self
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 
-from quota.contracts.instance import Endpoint, InstanceSpec, InstanceState, Limits, Route
+from quota.contracts.instance import Limits
 from tests.benchmarks.warm import WarmPages
 from tests.support.ports import free_port
+from tests.support.processes import broker_process, secrets_file
+from tests.support.specs import Specs
+from tests.support.waiting import wait_for
 from tests.support.zookeeper import ZooKeeperServer
 
-INSTANCE = "ins-bench000"
+BROKER = 1
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -31,82 +31,39 @@ class Rig:
         shm = Path("/dev/shm")
         self.directory = Path(tempfile.mkdtemp(prefix="sluice-bench-", dir=shm if shm.is_dir() else None))
         self.on_tmpfs = shm.is_dir()
-        self._settings = settings or {}
         self._zookeeper = ZooKeeperServer(self.directory / "zookeeper", free_port())
-        self._process: subprocess.Popen[bytes] | None = None
-        self.port = free_port()
-        self.bootstrap = f"127.0.0.1:{self.port}"
+        self._broker = broker_process(
+            self.directory,
+            BROKER,
+            zookeeper=self._zookeeper.hosts,
+            secrets=secrets_file(self.directory),
+            settings={"default_replication_factor": 1, "offsets_topic_replication_factor": 1, **(settings or {})},
+        )
+        self.port = 0
 
     def __enter__(self) -> Self:
         self._zookeeper.start()
-        self._write_spec()
-        self._start_broker()
-        self._wait()
+        self._broker.start()
+        wait_for(self._broker.accepts, 30, "the broker")
+        client = KazooClient(self._zookeeper.hosts)
+        client.start(timeout=20)
+        wait_for(lambda: client.get_children("/brokers/ids"), 20, "the broker to register")
+        plenty = 100 * 2**30
+        tenant = Specs(client).create([BROKER], limits=Limits(plenty, plenty, plenty, 1000, 1000))
+        client.stop()
+        client.close()
+        self.port = tenant.addresses[BROKER][1]
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(20)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait(5)
+        self._broker.stop()
         self._zookeeper.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _write_spec(self) -> None:
-        address = ("127.0.0.1", self.port)
-        plenty = 100 * 2**30
-        spec = InstanceSpec(
-            id=INSTANCE,
-            generation=1,
-            state=InstanceState.RUNNING,
-            limits=Limits(plenty, plenty, plenty, 1000, 1000),
-            whitelist=("127.0.0.0/8",),
-            routes=(Route("default", {1: Endpoint(address, address)}),),
-        )
-        client = KazooClient(self._zookeeper.hosts)
-        client.start(timeout=20)
-        client.create(f"/sluice/instances/{INSTANCE}", spec.to_json(), makepath=True)
-        client.create("/sluice/changes", makepath=True)
-        client.stop()
-        client.close()
-
-    def _start_broker(self) -> None:
-        secrets = self.directory / "secrets.json"
-        secrets.write_text(json.dumps({"cluster_secret": "bench"}))
-        values = "\n".join(f"{name} = {json.dumps(value)}" for name, value in self._settings.items())
-        config = self.directory / "broker.toml"
-        config.write_text(
-            f"""[broker]
-id = 1
-data_dirs = ["{self.directory}/data"]
-internal = "127.0.0.1:{free_port()}"
-zookeeper = "{self._zookeeper.hosts}"
-secrets_file = "{secrets}"
-[settings]
-default_replication_factor = 1
-offsets_topic_replication_factor = 1
-{values}
-"""
-        )
-        with (self.directory / "broker.log").open("wb") as log:
-            self._process = subprocess.Popen([sys.executable, "-m", "dataplane", str(config)], stdout=log, stderr=log)
-
-    def _wait(self) -> None:
-        deadline = time.monotonic() + 30
-        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
-        while True:
-            try:
-                if admin.list_topics(timeout=2).brokers:
-                    return
-            except Exception:  # noqa: BLE001 - not yet
-                assert self._process is not None
-                if self._process.poll() is not None or time.monotonic() > deadline:
-                    log = (self.directory / "broker.log").read_text()
-                    raise RuntimeError(f"the broker does not answer:\n{log[-3000:]}") from None
-                time.sleep(0.2)
+    @property
+    def bootstrap(self) -> str:
+        """The instance's address."""
+        return f"127.0.0.1:{self.port}"
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and wait until its files have gone: their pages are the next round's."""
@@ -114,7 +71,7 @@ offsets_topic_replication_factor = 1
         for future in admin.delete_topics([name]).values():
             future.result(20)
         deadline = time.monotonic() + 20
-        while list((self.directory / "data").glob(f"*{name}-*")) and time.monotonic() < deadline:
+        while list((self.directory / f"data-{BROKER}").glob(f"*{name}-*")) and time.monotonic() < deadline:
             time.sleep(0.1)
 
     def keep_pages_warm(self, size: int) -> None:
@@ -124,8 +81,7 @@ offsets_topic_replication_factor = 1
     @property
     def pid(self) -> int:
         """Of the broker."""
-        assert self._process is not None
-        return self._process.pid
+        return self._broker.pid
 
     def topic(self, name: str, partitions: int) -> None:
         """Create a topic and wait for its leaders."""
