@@ -1,8 +1,12 @@
 """One socket: bytes in, cut into frames; buffers and file ranges out.
 
 Receiving: `recvmsg_into` fills the rest of an incomplete frame first and the shared arena after it, in one call. Only an
-incomplete frame owns memory; an idle connection owns none. Sending: consecutive buffers leave in one `sendmsg`; a small
-file range is read into a scratch buffer and joins them, a large one goes by `sendfile` in chunks of 1 MiB.
+incomplete frame owns memory; an idle connection owns none. A large frame gets its memory as its bytes arrive, for what
+four bytes announce nobody has paid yet, and large frames share a budget. Requests that came pipelined are handed out for
+a slice of time, or until their answers queue up; the rest waits in a backlog, so that one peer holds up nobody.
+
+Sending: consecutive buffers leave in one `sendmsg`; a small file range is read into a scratch buffer and joins them, a
+large one goes by `sendfile` in chunks of 1 MiB.
 """
 
 from __future__ import annotations
@@ -28,6 +32,12 @@ MAX_BUFFERS = 256
 STOP_READING_ABOVE_BYTES = 16 * 2**20
 """A peer that sends requests and does not read answers is not read from while more than this is queued for it."""
 DEFAULT_MAX_FRAME_BYTES = 100 * 2**20
+WHOLE_BELOW_BYTES = 128 * 2**10
+"""An incomplete frame of at most this size gets all its memory at once."""
+LARGE_FRAMES_BYTES = 256 * 2**20
+"""What incomplete frames above that may hold together, of all peers that connected to us."""
+SLICE_S = 0.01
+"""So long the frames of one connection are handed out before others have their turn."""
 
 _SIZE = struct.Struct(">i").unpack_from
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
@@ -65,6 +75,7 @@ class SocketConnection:
 
     __slots__ = (
         "_backlog",
+        "_budgeted",
         "_closing",
         "_departed",
         "_events",
@@ -74,29 +85,38 @@ class SocketConnection:
         "_marks",
         "_out",
         "_partial",
+        "_partial_bytes",
         "_paused",
         "_protocol",
         "_queued",
+        "_resuming",
         "_scheduled",
         "_size_bytes",
         "_socket",
+        "_stuffed",
+        "_trusted",
         "_waits_to_send",
         "local",
         "max_frame_bytes",
         "peer",
     )
 
-    def __init__(self, loop: EpollLoop, sock: socket.socket, peer: tuple[str, int]) -> None:
+    def __init__(self, loop: EpollLoop, sock: socket.socket, peer: tuple[str, int], *, trusted: bool = False) -> None:
         self._loop, self._socket, self._fd = loop, sock, sock.fileno()
         self.peer = peer
         self.local: tuple[str, int] = sock.getsockname()[:2]
         self.max_frame_bytes = DEFAULT_MAX_FRAME_BYTES
         self._protocol: FrameProtocol | None = None
-        self._partial: memoryview | None = None  # an incomplete frame, of its full size
+        self._trusted = trusted  # we have chosen this peer
+        self._partial: memoryview | None = None  # an incomplete frame; a large one grows to its size
+        self._partial_bytes = 0  # its size
         self._filled = 0
+        self._budgeted = 0  # what it takes of the large frames' budget
         self._size_bytes = b""  # one to three bytes of a frame's length
-        self._backlog = b""  # received while paused
+        self._backlog = b""  # received and not handed out: comes before anything that is received later
         self._paused = False
+        self._resuming = False  # the backlog waits for its turn
+        self._stuffed = False  # and for answers to leave first
         self._out: deque[Buffer | FileRange] = deque()
         self._queued = 0
         self._departed = 0  # bytes, since the beginning
@@ -137,6 +157,9 @@ class SocketConnection:
             if self._partial is None:
                 received = self._socket.recv_into(arena.space())
                 rest = received
+            elif len(self._partial) < self._partial_bytes:  # what follows is of this frame
+                received = self._socket.recv_into(self._partial[self._filled :])
+                rest = -1
             else:
                 missing = self._partial[self._filled :]
                 received = self._socket.recvmsg_into([missing, arena.space()])[0]
@@ -152,14 +175,52 @@ class SocketConnection:
         if self._partial is not None:
             if rest < 0:
                 self._filled += received
+                if self._filled == len(self._partial):
+                    self._grow()
                 return
             frame, self._partial = self._partial, None
+            self._free_budget()
             self._deliver(frame)
         if rest > 0:
             self._cut(arena.take(rest))
 
+    def _begin(self, size: int, data: memoryview) -> None:
+        """An incomplete frame of `size` bytes, of which `data` is here."""
+        self._filled = len(data)
+        self._partial_bytes = size
+        room = min(size, max(WHOLE_BELOW_BYTES, 4 * len(data)))
+        if self._may_take(room):
+            self._partial = memoryview(bytearray(room))
+            self._partial[: len(data)] = data
+
+    def _grow(self) -> None:
+        """The memory of a large frame is full."""
+        partial = self._partial
+        assert partial is not None
+        room = min(self._partial_bytes, 4 * len(partial))
+        if self._may_take(room):
+            self._partial = memoryview(bytearray(room))
+            self._partial[: len(partial)] = partial
+
+    def _may_take(self, room: int) -> bool:
+        """Whether this frame may own so much memory; the connection is closed where it may not."""
+        if room <= WHOLE_BELOW_BYTES or self._trusted:
+            return True
+        more = room - self._budgeted
+        if self._loop.large_frames_bytes + more > LARGE_FRAMES_BYTES:
+            self._gone("too many large frames at once")
+            return False
+        self._budgeted = room
+        self._loop.large_frames_bytes += more
+        return True
+
+    def _free_budget(self) -> None:
+        if self._budgeted:
+            self._loop.large_frames_bytes -= self._budgeted
+            self._budgeted = 0
+
     def _deliver(self, frame: memoryview) -> None:
-        if self._paused:
+        if self._paused or self._resuming:
             self._backlog += len(frame).to_bytes(4) + frame
         elif self._protocol is not None and not self._closing:
             self._protocol.frame(frame)
@@ -171,8 +232,12 @@ class SocketConnection:
             self._size_bytes = b""
         position, end = 0, len(data)
         protocol = self._protocol
+        clock = self._loop.clock.monotonic
+        until = 0.0
         while end - position >= 4:
-            if self._paused or self._closing:
+            if self._paused or self._resuming or self._closing:
+                break
+            if position and self._has_had_enough(clock, until):
                 break
             size = _SIZE(data, position)[0]
             if size < 0 or size > self.max_frame_bytes:
@@ -180,21 +245,33 @@ class SocketConnection:
                 return
             after = position + 4 + size
             if after > end:
-                self._partial = memoryview(bytearray(size))
-                self._filled = end - position - 4
-                self._partial[: self._filled] = data[position + 4 :]
+                self._begin(size, data[position + 4 :])
                 return
             assert protocol is not None
+            if not until and after < end:
+                until = clock() + SLICE_S
             protocol.frame(data[position + 4 : after])
             if self._fd < 0:
                 return
             position = after
         if self._closing:
             return
-        if self._paused:
+        if self._paused or self._resuming:
             self._backlog += bytes(data[position:])
         elif position < end:
             self._size_bytes = bytes(data[position:])
+
+    def _has_had_enough(self, clock: Callable[[], float], until: float) -> bool:
+        """Whether others come first: then the rest waits in the backlog."""
+        if self._queued > STOP_READING_ABOVE_BYTES:
+            self._stuffed = True
+        elif clock() > until:
+            self._loop.call_soon(self._resume)
+        else:
+            return False
+        self._resuming = True
+        self._listen_for()
+        return True
 
     def pause_reading(self) -> None:
         """No more frames until `resume_reading`."""
@@ -206,14 +283,25 @@ class SocketConnection:
         """Frames again, those that waited first."""
         if self._paused and self._fd >= 0:
             self._paused = False
+            self._resuming = True  # until then nothing is received: it would overtake the backlog
             self._loop.call_soon(self._resume)
 
     def _resume(self) -> None:
-        if self._fd < 0 or self._paused:
+        if self._fd < 0 or not self._resuming:
+            return
+        if self._queued > STOP_READING_ABOVE_BYTES:
+            self._stuffed = True
+            return
+        self._resuming = False
+        if self._paused:
             return
         backlog, self._backlog = self._backlog, b""
-        if backlog:  # no frame is half received then: what came while paused went to the backlog as it was
-            self._cut(memoryview(bytearray(backlog)))
+        try:
+            if backlog:  # no frame is half received then: what came while paused went to the backlog as it was
+                self._cut(memoryview(bytearray(backlog)))
+        except Exception:
+            self.close()  # what lay behind in the backlog is lost
+            raise
         if self._fd >= 0:
             self._listen_for()
 
@@ -222,7 +310,7 @@ class SocketConnection:
         if self._fd < 0 or self._protocol is None:
             return
         too_much = self._queued > STOP_READING_ABOVE_BYTES
-        events = (0 if self._paused or too_much else _IN) | (_OUT if self._waits_to_send else 0)
+        events = (0 if self._paused or self._resuming or too_much else _IN) | (_OUT if self._waits_to_send else 0)
         if events != self._events:
             self._events = events
             self._loop.change(self._fd, events)
@@ -265,8 +353,11 @@ class SocketConnection:
             return
         if not self._out and self._closing:
             self._gone("closed after the last answer")
-        else:
-            self._listen_for()
+            return
+        if self._stuffed and self._queued <= STOP_READING_ABOVE_BYTES:
+            self._stuffed = False
+            self._loop.call_soon(self._resume)
+        self._listen_for()
 
     def _send_some(self) -> None:
         out = self._out
@@ -353,6 +444,9 @@ class SocketConnection:
         self._fd = -1
         self._out.clear()
         self._queued = 0
+        self._partial = None
+        self._backlog = b""
+        self._free_budget()
         if self._marks:
             self._tell_of_the_rest()
         protocol = self._protocol

@@ -25,18 +25,23 @@ from dataplane.doors import Callback, Clock, Connection, FrameProtocol
 from dataplane.network.connection import Arena, SocketConnection
 
 _MAX_ACCEPTS_PER_TURN = 64
+_NO_DESCRIPTOR_PAUSE_S = 1.0
+_MANY_CANCELLED = 1_000
 _IN, _OUT, _HANGUP = select.EPOLLIN, select.EPOLLOUT, select.EPOLLHUP | select.EPOLLERR
 
 
 class _Timer:
-    __slots__ = ("callback", "when")
+    __slots__ = ("_loop", "callback", "when")
 
-    def __init__(self, when: float, callback: Callback) -> None:
+    def __init__(self, loop: EpollLoop, when: float, callback: Callback) -> None:
+        self._loop = loop
         self.when = when
         self.callback: Callback | None = callback
 
     def cancel(self) -> None:
-        self.callback = None  # the heap drops it when its time comes
+        if self.callback is not None:
+            self.callback = None  # the heap drops it when its time comes, or when there are many
+            self._loop.cancelled()
 
 
 class _Listener:
@@ -53,6 +58,15 @@ class _Listener:
             self._loop.forget(self._socket.fileno())
             self._socket.close()
 
+    def _pause(self) -> None:
+        """Nobody can be accepted for a while: whoever waits would be reported in every turn."""
+        self._loop.forget(self._socket.fileno())
+        self._loop.call_later(_NO_DESCRIPTOR_PAUSE_S, self._go_on)
+
+    def _go_on(self) -> None:
+        if self._socket.fileno() >= 0:
+            self._loop.watch(self._socket.fileno(), _IN, self.ready)
+
     def ready(self, _events: int) -> None:
         for _ in range(_MAX_ACCEPTS_PER_TURN):
             try:
@@ -62,6 +76,7 @@ class _Listener:
             except OSError as error:
                 if error.errno in (errno.EMFILE, errno.ENFILE):
                     self._loop.report(f"cannot accept: {error.strerror}")
+                    self._pause()
                     return
                 continue
             connection = self._loop.adopt(sock, peer[:2])
@@ -93,7 +108,7 @@ class _Connecting:
             self._socket.close()
             self._failed(os.strerror(code))
             return
-        connection = self._loop.adopt(self._socket, self._peer)
+        connection = self._loop.adopt(self._socket, self._peer, trusted=True)
         connection.start(self._opened(connection))
 
     def give_up(self) -> None:
@@ -119,15 +134,29 @@ class EpollLoop:
         self._foreign: deque[Callback] = deque()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._running = False
+        self._cancelled = 0  # timers in the heap that will do nothing
+        self.large_frames_bytes = 0  # memory of incomplete large frames; the connections keep count
         self.watch(self._wake, _IN, self._woken)
 
     # --- scheduling ---------------------------------------------------------------------------------------------------
 
     def call_later(self, delay_s: float, callback: Callback) -> _Timer:
-        """Run once after `delay_s` seconds."""
-        timer = _Timer(self.clock.monotonic() + delay_s, callback)
+        """Run once after `delay_s` seconds.
+
+        A moment that has passed is now: one that is set again and again in the past would hold the loop for ever.
+        """
+        timer = _Timer(self, self.clock.monotonic() + max(delay_s, 0.0), callback)
         heapq.heappush(self._timers, (timer.when, next(self._serial), timer))
         return timer
+
+    def cancelled(self) -> None:
+        """A timer was cancelled. When most are, those that are far off go too: they would only pile up."""
+        self._cancelled += 1
+        timers = self._timers
+        if self._cancelled > _MANY_CANCELLED and self._cancelled > len(timers) // 2:
+            timers[:] = [entry for entry in timers if entry[2].callback is not None]
+            heapq.heapify(timers)
+            self._cancelled = 0
 
     def call_soon(self, callback: Callback) -> None:
         """Run in the next turn."""
@@ -191,13 +220,13 @@ class EpollLoop:
         self.watch(sock.fileno(), _OUT, connecting.ready)
         return connecting.give_up
 
-    def adopt(self, sock: socket.socket, peer: tuple[str, int]) -> SocketConnection:
+    def adopt(self, sock: socket.socket, peer: tuple[str, int], *, trusted: bool = False) -> SocketConnection:
         """A connection over a connected socket; it reads once started."""
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._congestion_control:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, self._congestion_control)
-        return SocketConnection(self, sock, peer)
+        return SocketConnection(self, sock, peer, trusted=trusted)
 
     def watch(self, fd: int, events: int, handler: Callable[[int], None]) -> None:
         """Call `handler` with the events that epoll reports for `fd`."""

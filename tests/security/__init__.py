@@ -1,0 +1,1 @@
+"""Attacks: what a client that means harm can try, and what must come of it."""
