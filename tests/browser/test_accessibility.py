@@ -67,6 +67,8 @@ def test_axe_finds_nothing_in_passing_states(console, open_page, scheme):
     page.get_by_text("broker 1 is at generation").wait_for()
     found += violations(page, "operation under way")
     console.switch("brokers-slow", on=False)
+    page.locator("#status .steps").wait_for(state="hidden")  # the page comes again by itself at the end
+    page.wait_for_load_state()
     page.get_by_role("button", name="Menu").click()
     found += violations(page, "menu")
     page.keyboard.press("Escape")
