@@ -1,0 +1,111 @@
+"""Every REST endpoint with ids of another organisation: not found, whatever is sent, and nothing happens.
+
+The endpoints come from the routes themselves, so that one added later is in this table by having a route. An id that no
+one here knows how to make fails the test until it is taught.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+from django.db import connection
+from django.urls.resolvers import URLPattern
+
+import controlplane.urls
+from controlplane.accounts.models import ApiKey
+from controlplane.core.models import Operation
+
+from .test_instances_api import problem
+
+METHODS = ("get", "post", "put", "patch", "delete")
+# What each endpoint takes from its owner, so that nothing but the id is wrong.
+BODIES = {
+    ("patch", "instances/<id:instance_id>"): {"name": "mine"},
+    ("put", "instances/<id:instance_id>/whitelist"): {"cidrs": ["0.0.0.0/0"]},
+    ("post", "instances/<id:instance_id>/topics"): {"name": "t", "partitions": 1},
+    ("patch", "instances/<id:instance_id>/topics/<str:topic>"): {"partitions": 9},
+    ("put", "instances/<id:instance_id>/topics/<str:topic>/whitelist"): {"cidrs": []},
+}
+PREFIX = f"{controlplane.urls.V1}/"
+
+
+def endpoints():
+    for route in controlplane.urls.urlpatterns:
+        text = str(route.pattern)
+        if isinstance(route, URLPattern) and text.startswith(PREFIX):
+            allowed = [method for method in METHODS if hasattr(route.callback.view_class, method)]
+            yield from ((method, text.removeprefix(PREFIX)) for method in allowed)
+
+
+WITH_IDS = [(method, text) for method, text in endpoints() if "<" in text]
+WITHOUT = sorted({text for _, text in endpoints() if "<" not in text})
+
+
+@pytest.fixture
+def theirs(alice, instance):
+    """Alice's ids, by the names that routes give them."""
+    assert alice.api.post(f"/{PREFIX}instances/{instance.id}/topics", {"name": "orders"}).status_code == 201
+    return {
+        "<id:instance_id>": instance.id,
+        "<str:topic>": "orders",
+        "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
+        "<id:key_id>": ApiKey.objects.for_organisation(alice.organisation).first().id,
+    }
+
+
+def address(text, ids):
+    for name, value in ids.items():
+        text = text.replace(name, value)
+    assert "<" not in text, f"tell the fixture how to make the ids of {text}"
+    return f"/{PREFIX}{text}"
+
+
+def rows():
+    """The whole database, but for when keys were last used."""
+    found = {}
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f'SELECT * FROM "{table}"')
+            names = [column[0] for column in cursor.description]
+            found[table] = sorted(
+                repr([value for name, value in zip(names, row, strict=True) if name != "last_used_at"])
+                for row in cursor.fetchall()
+            )
+    return found
+
+
+@pytest.mark.parametrize(("method", "text"), WITH_IDS)
+def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin, method, text):
+    before = (rows(), deepcopy(tree.nodes), deepcopy(admin.topics), deepcopy(admin.configs))
+    path = address(text, theirs)
+    call = getattr(charlie.api, method)
+    answer = call(path, BODIES.get((method, text)))
+    found = problem(answer, 404, "not_found")
+    missing = {**theirs, "<id:instance_id>": "ins-00000000", "<id:operation_id>": "op-" + "0" * 12}
+    missing |= {"<id:key_id>": "key-" + "0" * 12}
+    nothing = problem(call(address(text, missing), BODIES.get((method, text))), 404, "not_found")
+    told = found["detail"]
+    for name, value in theirs.items():
+        told = told.replace(value, missing[name])
+    assert {**found, "detail": told} == nothing, "the answer tells that there is something"
+    assert (rows(), tree.nodes, admin.topics, admin.configs) == before
+
+
+@pytest.mark.parametrize(("method", "text"), WITH_IDS)
+def test_its_owner_is_answered(alice, theirs, flow_master, method, text):
+    """Or the 404 of the others would mean nothing."""
+    flow_master.answers[theirs["<id:instance_id>"]] = {}
+    answer = getattr(alice.api, method)(address(text, theirs), BODIES.get((method, text)))
+    assert answer.status_code in (200, 201, 202, 204), answer.content
+
+
+@pytest.mark.parametrize("text", WITHOUT)
+def test_what_has_no_id_in_its_address_shows_nothing_of_another_organisation(charlie, theirs, text):
+    shown = charlie.api.get(f"/{PREFIX}{text}").content.decode()
+    assert not any(value in shown for name, value in theirs.items() if name.startswith("<id:"))
+    assert "alice" not in shown
+
+
+def test_every_body_in_the_table_belongs_to_an_endpoint():
+    assert set(BODIES) <= set(WITH_IDS)
