@@ -29,7 +29,11 @@ DEFAULT_LIMIT = 50
 MOST = 200
 
 PARAMETERS = [
-    OpenApiParameter("limit", OpenApiTypes.INT, description=f"items a page, 1 to {MOST}; default {DEFAULT_LIMIT}"),
+    OpenApiParameter(
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": MOST},
+        description=f"items a page, 1 to {MOST}; default {DEFAULT_LIMIT}",
+    ),
     OpenApiParameter("cursor", OpenApiTypes.STR, description="`next` of the page before"),
 ]
 

@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiResponse
 
-from controlplane.api.serializers import ProblemSerializer
+from controlplane.api.serializers import ProblemSerializer, StrictSerializer
 
 
 class ProblemAwareSchema(AutoSchema):
@@ -22,6 +22,20 @@ class ProblemAwareSchema(AutoSchema):
             problem, "default", media_types=["application/problem+json"], direction=direction
         )
         return bodies
+
+    def _get_request_body(self, direction: str = "request") -> Any:
+        """No request that has a body may leave it out, a PATCH neither."""
+        body = super()._get_request_body(direction)
+        return body and {**body, "required": True}
+
+    def _map_basic_serializer(self, serializer: Any, direction: str) -> Any:
+        """Request bodies refuse members that they do not know, and some refuse to be empty: the schema says so."""
+        shape = super()._map_basic_serializer(serializer, direction)
+        if isinstance(serializer, StrictSerializer):
+            shape["additionalProperties"] = False
+            if serializer.not_empty:
+                shape["minProperties"] = 1
+        return shape
 
     def get_operation_id(self) -> str:
         """`instances_whitelist_put`: path words and method."""

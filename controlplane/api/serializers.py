@@ -7,7 +7,7 @@ is silently ignored is an instance without it, so here it is an error with the m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
@@ -16,6 +16,8 @@ from rest_framework import serializers
 
 class StrictSerializer(serializers.Serializer[Any]):
     """A request body. Unknown members are refused by name."""
+
+    not_empty: ClassVar[bool] = False  # a change of nothing is refused by its service; the published schema says so
 
     def to_internal_value(self, data: Any) -> Any:
         """Checked data."""
@@ -64,6 +66,7 @@ class StrictCharField(serializers.CharField):
         return str(super().to_internal_value(data))
 
 
+@extend_schema_field({"type": "array", "items": {"type": "string"}, "maxItems": 512})
 class CidrsField(serializers.ListField):
     """A list whose entries the whitelist rules judge (controlplane/instances/whitelist.py), each by its place."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.api.serializers import (
@@ -14,25 +15,58 @@ from controlplane.api.serializers import (
     StrictSerializer,
 )
 from controlplane.instances.models import InstanceState
+from controlplane.instances.validation import (
+    LONGEST_NAME,
+    MOST_BANDWIDTH_MIB_PER_S,
+    MOST_PARTITIONS,
+    MOST_STORAGE_GIB,
+)
+
+
+def _amount(kind: str, most: int) -> dict[str, Any]:
+    """The published shape of what validation.py judges."""
+    return {"type": kind, "minimum": 0, "exclusiveMinimum": True, "maximum": most}
+
+
+@extend_schema_field({"type": "string", "minLength": 1, "maxLength": LONGEST_NAME})
+class NameField(StrictCharField):
+    """An instance's name."""
+
+
+@extend_schema_field(_amount("number", MOST_BANDWIDTH_MIB_PER_S))
+class BandwidthField(NumberField):
+    """What may be bought of bandwidth."""
+
+
+@extend_schema_field(_amount("number", MOST_STORAGE_GIB))
+class StorageField(NumberField):
+    """What may be bought of storage."""
+
+
+@extend_schema_field(_amount("integer", MOST_PARTITIONS))
+class PartitionsField(StrictIntegerField):
+    """How many partitions may be bought."""
 
 
 class InstanceCreateSerializer(StrictSerializer):
     """POST."""
 
-    name = StrictCharField()
-    bandwidth_mib_per_s = NumberField(help_text="for each direction")
-    storage_gib = NumberField(help_text="all replicas together")
-    partitions = StrictIntegerField(help_text="replicas included")
+    name = NameField()
+    bandwidth_mib_per_s = BandwidthField(help_text="for each direction")
+    storage_gib = StorageField(help_text="all replicas together")
+    partitions = PartitionsField(help_text="replicas included")
     whitelist = CidrsField(help_text="who may connect; [] lets nobody in, 0.0.0.0/0 and ::/0 everyone")
 
 
 class InstanceChangeSerializer(StrictSerializer):
     """PATCH: any of them."""
 
-    name = StrictCharField(required=False)
-    bandwidth_mib_per_s = NumberField(required=False)
-    storage_gib = NumberField(required=False)
-    partitions = StrictIntegerField(required=False)
+    not_empty = True
+
+    name = NameField(required=False)
+    bandwidth_mib_per_s = BandwidthField(required=False)
+    storage_gib = StorageField(required=False)
+    partitions = PartitionsField(required=False)
 
 
 class WhitelistSerializer(StrictSerializer):

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.api.serializers import CidrsField, StrictCharField, StrictIntegerField, StrictSerializer
 from controlplane.kafka.services import DEFAULT_PARTITIONS, DEFAULT_REPLICATION_FACTOR
+from quota.contracts.namespace import MAX_TENANT_TOPIC_LENGTH
 
 MOST_PARTITIONS = 3000
 MOST_REPLICAS = 9
 MOST_CONFIG = 100
 
 
-@extend_schema_field(OpenApiTypes.OBJECT)
+def _config_shape(*, nullable: bool) -> dict[str, Any]:
+    scalars = [{"type": kind} for kind in ("string", "number", "boolean")]
+    value: dict[str, Any] = {"oneOf": scalars, **({"nullable": True} if nullable else {})}
+    return {"type": "object", "additionalProperties": value, "maxProperties": MOST_CONFIG}
+
+
+@extend_schema_field(
+    {"type": "string", "minLength": 1, "maxLength": MAX_TENANT_TOPIC_LENGTH, "pattern": r"^[A-Za-z0-9._-]+$"}
+)
+class TopicNameField(StrictCharField):
+    """A topic's name."""
+
+
+@extend_schema_field(_config_shape(nullable=False))
 class ConfigField(serializers.Field):  # type: ignore[type-arg]
     """Names and values as Kafka has them: text. Numbers and booleans are taken as their text."""
 
@@ -49,10 +62,18 @@ class ConfigField(serializers.Field):  # type: ignore[type-arg]
         return text
 
 
+@extend_schema_field(_config_shape(nullable=True))
+class ConfigChangeField(ConfigField):
+    """Null takes a member back to its default."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(nullable=True, **options)
+
+
 class TopicCreateSerializer(StrictSerializer):
     """POST."""
 
-    name = StrictCharField(max_length=1000)  # the name's own rule says more clearly what is wrong
+    name = TopicNameField(max_length=1000)  # the name's own rule says more clearly what is wrong
     partitions = StrictIntegerField(min_value=1, max_value=MOST_PARTITIONS, default=DEFAULT_PARTITIONS)
     replication_factor = StrictIntegerField(min_value=1, max_value=MOST_REPLICAS, default=DEFAULT_REPLICATION_FACTOR)
     config = ConfigField(required=False)
@@ -61,8 +82,10 @@ class TopicCreateSerializer(StrictSerializer):
 class TopicChangeSerializer(StrictSerializer):
     """PATCH."""
 
+    not_empty = True
+
     partitions = StrictIntegerField(min_value=1, max_value=MOST_PARTITIONS, required=False)
-    config = ConfigField(required=False, nullable=True)
+    config = ConfigChangeField(required=False)
 
 
 class TopicWhitelistSerializer(StrictSerializer):

@@ -59,7 +59,7 @@ def topic_update(
 ) -> TopicView:
     """Add partitions, set config. Raises NotFound, Invalid, LimitReached, Unsupported, ClusterUnavailable."""
     instance = _running(organisation, instance_id)
-    if partitions is None and not config:
+    if partitions is None and config is None:
         raise Invalid("nothing to change: give partitions, config or both")
     topic = topics.get(instance.id, name)
     if partitions is not None and partitions < topic.partitions:

@@ -1,0 +1,116 @@
+"""The REST API against the schema that it publishes: requests made from docs/openapi.yaml, valid ones and broken ones.
+
+The requests go through the real WSGI application in this process, on top of the fake world of conftest.py. Ids in paths
+are mostly real ones, or nothing but 404 would be seen; every request meets the same world, since what it did is taken
+back afterwards, so that a failure is repeated by its request alone.
+
+Checked are all of Schemathesis' rules (no 5xx, status codes, content types, headers and bodies as the schema says, data
+that breaks the schema refused, a key asked for), but one has an exception: data that keeps to the schema is taken,
+unless a rule that no schema can say refuses it by name (RULED).
+"""
+
+from __future__ import annotations
+
+import random
+from copy import deepcopy
+
+import pytest
+import schemathesis
+from django.db import transaction
+from hypothesis import HealthCheck, settings
+from schemathesis.core.parameters import ParameterLocation
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from controlplane.accounts.models import ApiKey
+from controlplane.core.models import Operation
+from controlplane.env import ROOT
+from controlplane.wsgi import application
+
+from .console.test_instance_pages import flowing
+
+SCHEMA = schemathesis.openapi.from_path(str(ROOT / "docs" / "openapi.yaml"))
+SCHEMA.app = application
+# An address may carry parameters that nobody declared, as a proxy adds them; a body may not. The key is this test's.
+SCHEMA.config.generation.update(allow_extra_parameters=False, with_security_parameters=False)
+
+RULED = {
+    "cursor": "only `next` of a page before is one",
+    "cidrs": "no host bits beyond the prefix, at most 512 blocks",
+    "whitelist": "the same",
+    "config": "the brokers know their settings",
+    "name": "printable; a topic's has letters that Kafka takes",
+    "from": "a moment, and not later than `to`",
+    "to": "a moment",
+    "month": "a month of the calendar",
+}
+RULED_BY_THE_CLUSTER = {"invalid_replication_factor"}  # it has fewer brokers
+QUICK, LONG = 6, 250
+
+
+@pytest.fixture
+def world(alice, instance, tree, admin, flow_master):
+    """What there is to be asked for, and the way back to it."""
+    alice.api.post(f"/api/v1/instances/{instance.id}/topics", {"name": "orders", "partitions": 1})
+    flow_master.answers[instance.id] = flowing()
+    real = {
+        "instance_id": instance.id,
+        "topic": "orders",
+        "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
+        "key_id": ApiKey.objects.for_organisation(alice.organisation).first().id,
+    }
+    world = World(alice.key, real, tree, admin)
+    yield world
+    print(f"{world.asked} requests")  # pytest -rP shows it
+
+
+class World:
+    def __init__(self, key, real, tree, admin):
+        self.key, self.real, self.tree, self.admin = key, real, tree, admin
+        self.asked = 0
+        self.kept = (dict(tree.nodes), dict(admin.topics), deepcopy(admin.configs))
+
+    def ask(self, case):
+        """Send one request and check the answer; then be as before."""
+        self._name_what_exists(case)
+        try:
+            with transaction.atomic():
+                key = {"Authorization": f"Bearer {self.key}"}
+                self.asked += 1
+                response = case.call(headers=key)
+                case.validate_response(response, headers=key, excluded_checks=[positive_data_acceptance])
+                assert is_taken(case, response), (response.status_code, response.text, case.as_curl_command())
+                transaction.set_rollback(True)
+        finally:
+            nodes, found, configs = self.kept
+            self.tree.nodes, self.admin.topics, self.admin.configs = dict(nodes), dict(found), deepcopy(configs)
+
+    def _name_what_exists(self, case):
+        path = case.meta.components.get(ParameterLocation.PATH)
+        if path is None or path.mode.is_negative or random.Random(repr(case.path_parameters)).random() < 0.1:
+            return
+        case.path_parameters = {name: self.real[name] for name in case.path_parameters}
+
+
+def is_taken(case, response):
+    """Data that keeps to the schema is not refused as malformed, unless one of the rules above says so."""
+    if case.meta.generation.mode.is_negative or response.status_code not in (400, 413, 415, 422):
+        return True
+    if response.json()["code"] in RULED_BY_THE_CLUSTER:
+        return True
+    return {problem["field"].partition(".")[0] for problem in response.json().get("errors", [{"field": ""}])} <= set(
+        RULED
+    )
+
+
+@SCHEMA.parametrize()
+@settings(max_examples=QUICK, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_answers_keep_to_the_schema(case, world):
+    world.ask(case)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@SCHEMA.parametrize()
+@settings(max_examples=LONG, deadline=None, suppress_health_check=list(HealthCheck))
+def test_answers_to_thousands_of_requests_keep_to_the_schema(case, world):
+    world.ask(case)
