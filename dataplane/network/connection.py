@@ -237,7 +237,8 @@ class SocketConnection:
         while end - position >= 4:
             if self._paused or self._resuming or self._closing:
                 break
-            if position and self._has_had_enough(clock, until):
+            if position and (self._queued > STOP_READING_ABOVE_BYTES or clock() > until):
+                self._let_others_go_first()
                 break
             size = _SIZE(data, position)[0]
             if size < 0 or size > self.max_frame_bytes:
@@ -261,17 +262,14 @@ class SocketConnection:
         elif position < end:
             self._size_bytes = bytes(data[position:])
 
-    def _has_had_enough(self, clock: Callable[[], float], until: float) -> bool:
-        """Whether others come first: then the rest waits in the backlog."""
+    def _let_others_go_first(self) -> None:
+        """This connection has had its slice, or its answers queue up: what was received waits in the backlog."""
         if self._queued > STOP_READING_ABOVE_BYTES:
             self._stuffed = True
-        elif clock() > until:
-            self._loop.call_soon(self._resume)
         else:
-            return False
+            self._loop.call_soon(self._resume)
         self._resuming = True
         self._listen_for()
-        return True
 
     def pause_reading(self) -> None:
         """No more frames until `resume_reading`."""
