@@ -6,15 +6,17 @@ import gc
 import logging
 import os
 import random
+import resource
 import signal
 import sys
+from dataclasses import replace
 
 from dataplane.background import ThreadBackground
 from dataplane.broker import Broker
 from dataplane.clock import SystemClock
 from dataplane.cluster.membership import BrokerIdTakenError
 from dataplane.cluster.zookeeper import KazooZooKeeper
-from dataplane.config import ConfigError, load
+from dataplane.config import BrokerConfig, ConfigError, load
 from dataplane.doors import Doors
 from dataplane.network.loop import EpollLoop
 from dataplane.storage.files import SystemFiles
@@ -33,6 +35,7 @@ def main(arguments: list[str]) -> int:
     except ConfigError as error:
         print(f"broker: {error}", file=sys.stderr)
         return 1
+    config = _within_descriptors(config)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("kazoo").setLevel(logging.WARNING)
     loop = EpollLoop(SystemClock(), config.settings.tcp_congestion_control)
@@ -62,6 +65,14 @@ def main(arguments: list[str]) -> int:
     loop.run()
     background.close()
     return status[0]
+
+
+def _within_descriptors(config: BrokerConfig) -> BrokerConfig:
+    """As many descriptors as the system allows; clients get at most three quarters of them, log files need the rest."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    most = config.settings.max_connections if hard < 0 else min(config.settings.max_connections, hard * 3 // 4)
+    return replace(config, settings=replace(config.settings, max_connections=most))
 
 
 def _sentence(error: BaseException) -> str:

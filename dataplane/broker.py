@@ -16,7 +16,7 @@ from dataplane.cluster.paths import BrokerAddress
 from dataplane.cluster.topic_configs import TopicConfigs
 from dataplane.config import BrokerConfig
 from dataplane.controller.controller import Controller, Rules
-from dataplane.doors import Connection, Doors, FrameProtocol, Listener
+from dataplane.doors import Connection, Doors, FrameProtocol, Listener, Timer
 from dataplane.groups.coordinator import GroupCoordinator
 from dataplane.groups.log import OFFSETS_TOPIC, ReplicatedOffsetsLog
 from dataplane.groups.settings import group_settings
@@ -24,7 +24,7 @@ from dataplane.handlers.context import Session
 from dataplane.internal_topics import InternalTopics
 from dataplane.metering.meter import Meter
 from dataplane.metering.publisher import Publisher
-from dataplane.network.dispatch import UNAUTHENTICATED_FRAME_BYTES, ClientConnection
+from dataplane.network.dispatch import AUTHENTICATION_WITHIN_S, UNAUTHENTICATED_FRAME_BYTES, ClientConnection
 from dataplane.network.outbound import Peers
 from dataplane.protocol.messages.control import ControlledShutdownRequest
 from dataplane.replication.isr import ALTER_PARTITION_VERSION
@@ -46,6 +46,7 @@ Log = Callable[[str], None]
 INTERNAL_ROUTE = "internal"
 _SHUTDOWN_TIMEOUT_S = 5.0
 _SETTLE_TIMEOUT_S = 1.0
+_LOOKS_UNTIL_IDLE = 10
 
 
 class Broker:
@@ -101,6 +102,7 @@ class Broker:
         self.master = MasterFollower(doors, self.agent, config.id, config.cluster_secret, self.facts, log)
         self.producer_ids = ProducerIds(doors.zookeeper, config.id)
         self._listener: Listener | None = None
+        self._idle_timer: Timer | None = None
         doors.zookeeper.on_session(self._on_session)
 
     # --- life ---------------------------------------------------------------------------------------------------------
@@ -122,6 +124,7 @@ class Broker:
         self.registry.start()
         self.master.start()
         self.meter.start()
+        self._look_at_connections()
         Task(self.publisher.prepare(), "usage topic")
         self.log(f"broker {self.config.id} is up after {self.doors.clock.monotonic() - began:.2f} s")
 
@@ -133,6 +136,8 @@ class Broker:
         await self._give_away()
         await self.replicas.settle(_SETTLE_TIMEOUT_S)
         await self.meter.stop(_SETTLE_TIMEOUT_S)
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         self.publisher.close()
         self.master.stop()
         self.registry.close()
@@ -198,15 +203,32 @@ class Broker:
     def _accept_internal(self, connection: Connection) -> FrameProtocol:
         session = Session(None, INTERNAL_ROUTE, ClusterNames(), connection.peer[0], authenticated=False)
         connection.max_frame_bytes = UNAUTHENTICATED_FRAME_BYTES
-        return ClientConnection(self, connection, session)
+        client = ClientConnection(self, connection, session)
+        self.doors.loop.call_later(AUTHENTICATION_WITHIN_S, client.look_for_authentication)
+        return client
 
     def _accept(self, instance: Instance, route: str, connection: Connection) -> FrameProtocol | None:
-        if not instance.admits(connection.peer[0]):
+        if not instance.admits(connection.peer[0]) or self._is_full():
             return None
         connection.max_frame_bytes = self.config.settings.socket_request_max_bytes
         client = ClientConnection(self, connection, Session(instance, route, instance.names, connection.peer[0]))
         instance.connected(client)
+        client.begin_in_debt()
         return client
+
+    def _is_full(self) -> bool:
+        """Descriptors are left for the log files of everybody, and for the brokers among themselves."""
+        return (
+            sum(len(instance.connections) for instance in self.registry.all()) >= self.config.settings.max_connections
+        )
+
+    def _look_at_connections(self) -> None:
+        """Those that nobody uses any more, half sent requests among them."""
+        period_s = self.config.settings.connections_max_idle_ms / 1000 / _LOOKS_UNTIL_IDLE
+        self._idle_timer = self.doors.loop.call_later(period_s, self._look_at_connections)
+        for instance in self.registry.all():
+            for connection in list(instance.connections):
+                connection.look(_LOOKS_UNTIL_IDLE)
 
 
 def _rules(config: BrokerConfig) -> Rules:

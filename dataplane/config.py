@@ -45,11 +45,14 @@ class Settings:
     fetch_max_bytes: int = 55 * 2**20
     socket_request_max_bytes: int = 100 * 2**20
     socket_listen_backlog: int = 512
+    connections_max_idle_ms: int = 600_000
+    max_connections: int = 2**31 - 1  # of all tenants; the process's descriptors bound it too
     tcp_congestion_control: str = ""  # empty: the system's; BROKER.md's measurements say what it costs on loopback
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
     group_initial_rebalance_delay_ms: int = 0
-    group_max_size: int = 2**31 - 1
+    group_max_size: int = 5_000  # not Kafka's "any": a group costs all tenants of its coordinator
+    group_max_groups_per_instance: int = 2_000  # in each partition of the offsets topic
     offset_metadata_max_bytes: int = 4096
     offsets_retention_minutes: int = 10_080
     producer_id_expiration_ms: int = 86_400_000

@@ -23,6 +23,7 @@ from dataplane.protocol.messages.control import (
 )
 from dataplane.protocol.schema import NO_UUID
 from dataplane.tasks import Future
+from quota.contracts.namespace import split_physical
 
 __all__ = ["FULL_UPDATE", "INCREMENTAL_UPDATE", "BrokerAddress", "Metadata", "PartitionMetadata"]
 
@@ -57,6 +58,7 @@ class Metadata:
         self._partitions: dict[str, dict[int, PartitionMetadata]] = {}
         self._ids: dict[str, UUID] = {}
         self._names: dict[UUID, str] = {}
+        self._by_owner: dict[str, list[str]] | None = None  # made when asked for
         self._known: Future[None] = Future()
         self._deletion_listeners: list[Callable[[list[tuple[str, int]]], None]] = []
 
@@ -75,6 +77,16 @@ class Metadata:
     def topics(self) -> list[str]:
         """Physical names, sorted."""
         return sorted(self._partitions)
+
+    def topics_of(self, key: str) -> list[str]:
+        """Physical names of one instance, sorted. Costs nothing for the topics of all the others. Not to be changed."""
+        if self._by_owner is None:
+            self._by_owner = {}
+            for topic in self.topics():
+                owner = split_physical(topic)
+                if owner is not None:
+                    self._by_owner.setdefault(owner[0], []).append(topic)
+        return self._by_owner.get(key, [])
 
     def has_topic(self, topic: str) -> bool:
         """Whether the topic exists."""
@@ -109,6 +121,7 @@ class Metadata:
         if not self.saw_controller(request.controller_id, request.controller_epoch):
             return ErrorCode.STALE_CONTROLLER_EPOCH
         self.version += 1
+        self._by_owner = None
         self.brokers = {broker.id: _address(broker) for broker in sorted(request.live_brokers, key=lambda b: b.id)}
         if request.type == FULL_UPDATE:
             touched, before = list(self._partitions), self._partitions

@@ -29,7 +29,8 @@ _TYPES = {bool: ConfigType.BOOLEAN, int: ConfigType.LONG, str: ConfigType.STRING
 
 def handle_describe_configs(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Each resource by itself."""
-    return DescribeConfigsResponse(results=tuple(_describe(ctx, request, resource) for resource in request.resources))
+    resources = dict.fromkeys(request.resources)  # each once, however often it is named
+    return DescribeConfigsResponse(results=tuple(_describe(ctx, request, resource) for resource in resources))
 
 
 def _describe(

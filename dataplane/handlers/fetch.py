@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dataplane.doors import Callback
 from dataplane.handlers.context import Reply, RequestContext
 from dataplane.handlers.outcome import CloseConnectionError, Encoded
 from dataplane.protocol.api import APIS, ApiKey
@@ -44,6 +45,16 @@ def handle_fetch(ctx: RequestContext, request: FetchRequest) -> Reply:
     return fetch.answer
 
 
+class _Answer(Future[Encoded]):
+    """Of a fetch that may wait long; `give_up` ends that when the connection is gone."""
+
+    __slots__ = ("give_up",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.give_up: Callback | None = None
+
+
 @dataclass(slots=True)
 class _Round:
     """One pass over the partitions."""
@@ -59,7 +70,7 @@ class _Fetch:
 
     def __init__(self, ctx: RequestContext, request: FetchRequest) -> None:
         self._ctx, self._request = ctx, request
-        self.answer: Future[Encoded] = Future()
+        self.answer = _Answer()
 
     def start(self) -> None:
         """Answer at once if there is enough, else wait."""
@@ -70,7 +81,7 @@ class _Fetch:
             return
         missing = request.min_bytes - found.size
         replicas = self._ctx.broker.replicas
-        replicas.when_readable(found.readable, missing, request.max_wait_ms / 1000, self._woken)
+        self.answer.give_up = replicas.when_readable(found.readable, missing, request.max_wait_ms / 1000, self._woken)
 
     def _woken(self) -> None:
         self._finish(self._read())

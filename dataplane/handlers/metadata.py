@@ -41,7 +41,9 @@ def _answer(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
     if request.topics is None or (ctx.version == 0 and not request.topics):
         topics = [_describe(ctx, name) for name in _visible(ctx)]
     else:
-        topics = [_asked(ctx, request, topic) for topic in request.topics]
+        # As in Kafka each is described once, however often it is named: an answer is no larger than what there is.
+        wanted = {topic.name if topic.name is not None else topic.topic_id: topic for topic in request.topics}
+        topics = [_asked(ctx, request, topic) for topic in wanted.values()]
     return MetadataResponse(
         brokers=tuple(MetadataResponseBroker(*broker) for broker in ctx.live_brokers()),
         cluster_id=ctx.cluster_id,
@@ -51,7 +53,10 @@ def _answer(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
 
 
 def _visible(ctx: RequestContext) -> list[str]:
-    return [name for name in ctx.broker.metadata.topics() if ctx.owns(name) and not ctx.topic_denied(name)]
+    instance, metadata = ctx.session.instance, ctx.broker.metadata
+    if instance is None:
+        return metadata.topics()
+    return [name for name in metadata.topics_of(instance.names.key) if ctx.owns(name) and not ctx.topic_denied(name)]
 
 
 def _asked(ctx: RequestContext, request: MetadataRequest, topic: MetadataRequestTopic) -> MetadataResponseTopic:

@@ -49,6 +49,7 @@ class _Pending:
 
     def __init__(self, ctx: RequestContext, request: ProduceRequest, throttle_time_ms: int) -> None:
         self._ctx, self._request = ctx, request
+        self._topics = [topic.name for topic in request.topic_data]
         self._throttle_time_ms = throttle_time_ms
         self._results: list[list[PartitionProduceResponse]] = []
         self._open = 1  # one for `start` itself
@@ -65,6 +66,7 @@ class _Pending:
                     results.append(_result(data, refusal, text=text))
                 else:
                     self._append(topic.name, data, results)
+        del self._request  # what waits for its acknowledgement holds no records
         self._close_one()
 
     def refuse(self, code: ErrorCode) -> None:
@@ -112,8 +114,8 @@ class _Pending:
     def _close_one(self) -> None:
         self._open -= 1
         if self._open == 0:
-            topics = zip(self._request.topic_data, self._results, strict=True)
-            responses = tuple(TopicProduceResponse(topic.name, tuple(results)) for topic, results in topics)
+            topics = zip(self._topics, self._results, strict=True)
+            responses = tuple(TopicProduceResponse(topic, tuple(results)) for topic, results in topics)
             self.answer.resolve(ProduceResponse(responses=responses, throttle_time_ms=self._throttle_time_ms))
 
 

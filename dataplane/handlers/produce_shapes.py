@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from dataplane.replication.partition import Partition
 
 MAX_SHAPES = 64
+MAX_SHAPE_END = 1_024
+"""Names that are longer are no reason to compare them with every request."""
 _LENGTH = struct.Struct(">i").unpack_from
 _FIRST_FLEXIBLE = 9
 _HEADER_BYTES = 61
@@ -146,7 +148,7 @@ class ProduceShapes:
             return
         flexible = ctx.version >= _FIRST_FLEXIBLE
         end = _end_of_shape(frame, len(data.records), flexible=flexible)
-        if end is None or len(self._shapes) >= MAX_SHAPES:
+        if end is None or end > MAX_SHAPE_END or len(self._shapes) >= MAX_SHAPES:
             return
         shape = Shape(
             flexible,

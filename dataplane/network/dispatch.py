@@ -5,12 +5,18 @@ answer at once (a message) or later (a future or a coroutine); what is ready beh
 
 Throttling (KIP-219): the answer goes out at once and says how long; this side goes on reading. The first further request
 of the throttled kind is parked until the time is up, and from then on nothing is read; so heartbeats and commits that
-were sent before it are never held.
+were sent before it are never held. What the instance owes then because of other connections is waited for as well, and
+a new connection begins with it: or whoever connects anew for every request would have no limit.
+
+What a client may hold is bounded: frames of other requests than Produce, elements of a request, requests that wait for
+an answer, and the time without any (`look`).
 """
 
 from __future__ import annotations
 
+import logging
 from collections import deque
+from collections.abc import Callable
 from types import CoroutineType
 from typing import Any
 
@@ -22,15 +28,22 @@ from dataplane.handlers.produce_shapes import ProduceShapes
 from dataplane.handlers.table import HANDLERS, Handler
 from dataplane.network.slots import Parts, Slot
 from dataplane.protocol.api import ApiKey
-from dataplane.protocol.codec import decoder
+from dataplane.protocol.codec import decoder, limited_decoder
 from dataplane.protocol.headers import RequestHeader, encode_frame, parse_request_header
 from dataplane.protocol.primitives import DecodeError
 from dataplane.tasks import Future, Task
-from quota.contracts.namespace import ForeignNameError
 
 MAX_REQUESTS_IN_FLIGHT = 1_000
 """Requests of one connection that wait for an answer; more than that is a client that will not stop."""
-UNAUTHENTICATED_FRAME_BYTES = 512 * 2**10
+MAX_BYTES_IN_FLIGHT = 256 * 2**10
+"""And so many bytes of them, Produce apart, whose bytes do not wait: decoded they cost ten times as much."""
+MAX_OTHER_FRAME_BYTES = 2 * 2**20
+"""Of a tenant's request that is not Produce."""
+UNAUTHENTICATED_FRAME_BYTES = 64 * 2**10
+AUTHENTICATION_WITHIN_S = 10.0
+_NOTHING_S = 0.001
+
+_log = logging.getLogger(__name__)
 
 _BEFORE_AUTHENTICATION = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 _PRODUCE, _FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
@@ -40,10 +53,15 @@ class ClientConnection:
     """The broker's side of one connection."""
 
     __slots__ = (
+        "_bytes_in_flight",
         "_closed",
         "_connection",
+        "_give_ups",
+        "_is_held",
+        "_is_parked",
         "_muted_until",
         "_produce",
+        "_quiet",
         "_slots",
         "broker",
         "session",
@@ -56,28 +74,37 @@ class ClientConnection:
         self._slots: deque[Slot] = deque()
         self._produce = ProduceShapes(self)
         self._muted_until: dict[int, float] = {}
+        self._is_parked = False  # a request waits for its time, and everything behind it
+        self._is_held = False  # too much waits for an answer
+        self._bytes_in_flight = 0
+        self._give_ups: dict[Slot, Callable[[], None]] = {}  # what to stop when nobody waits for the answer any more
+        self._quiet = 0  # how often it was looked at since it last sent anything
         self._closed = False
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def frame(self, frame: memoryview) -> None:
         """One request."""
-        if self._muted_until and len(frame) > 2 and self._is_parked(frame):
-            return
-        if len(frame) > 2 and frame[1] == _PRODUCE and frame[0] == 0 and self._produce.serve(frame):
-            return
+        self._quiet = 0
         try:
+            if self._muted_until and len(frame) > 2 and self._parks(frame):
+                return
+            if len(frame) > 2 and frame[1] == _PRODUCE and frame[0] == 0 and self._produce.serve(frame):
+                return
             self._serve(frame)
         except (DecodeError, CloseConnectionError):
             self._connection.close()
-        except ForeignNameError:
-            self._connection.close()
+        except Exception:
+            self._connection.close()  # it may have been called by a timer: nobody else would
             raise
 
     def closed(self, _reason: str) -> None:
         """The connection is gone: nothing is answered any more."""
         self._closed = True
         self._slots.clear()
+        give_ups, self._give_ups = self._give_ups, {}
+        for give_up in give_ups.values():
+            give_up()
         if self.session.instance is not None:
             self.session.instance.disconnected(self)
 
@@ -85,13 +112,28 @@ class ClientConnection:
         """End it from this side: the whitelist has changed, or the instance is gone."""
         self._connection.close()
 
+    def look(self, patience: int) -> None:
+        """Called every so often: a connection that sends nothing, `patience` times in a row, and waits for nothing ends."""
+        self._quiet = 0 if self._slots or self._is_parked else self._quiet + 1
+        if self._quiet > patience:
+            self._connection.close()
+
+    def look_for_authentication(self) -> None:
+        """Its time is over."""
+        if not self.session.authenticated:
+            self._connection.close()
+
     def _serve(self, frame: memoryview) -> None:
         header = parse_request_header(frame)
         row = self._row(header)
         if row is None:
             return
         session = self.session
-        request = decoder(row.api.request, header.api_version)(frame, header.position, session.names)[0]
+        trusted = session.is_internal and session.authenticated
+        if not trusted and len(frame) > MAX_OTHER_FRAME_BYTES and header.api_key != _PRODUCE:
+            raise CloseConnectionError("a large request that is not Produce")
+        decode = (decoder if trusted else limited_decoder)(row.api.request, header.api_version)
+        request = decode(frame, header.position, session.names)[0]
         ctx = RequestContext(
             self.broker,
             session,
@@ -135,23 +177,37 @@ class ClientConnection:
             reply = Task(reply, row.api.key.name)
         if isinstance(reply, Future):
             slot = self.reserve()
+            if not reply.done:
+                self._wait_for(slot, ctx, reply)
             reply.then(lambda future: self._settle(row, ctx, slot, future))
         elif reply is not None:
             self.fill(self.reserve(), self._encode(row, ctx, reply))
 
+    def _wait_for(self, slot: Slot, ctx: RequestContext, reply: Future[Any]) -> None:
+        size = 0 if ctx.api_key == ApiKey.PRODUCE or self.session.is_internal else ctx.size
+        self._bytes_in_flight += size
+        self._hold_if_full()
+        give_up = getattr(reply, "give_up", None)
+        if give_up is not None:
+            self._give_ups[slot] = give_up
+
+        def settled(_: Future[Any]) -> None:
+            self._bytes_in_flight -= size
+            self._give_ups.pop(slot, None)
+
+        reply.then(settled)
+
     def _settle(self, row: Handler, ctx: RequestContext, slot: Slot, future: Future[Any]) -> None:
+        """Never raises: it runs on the stack of whoever resolved the future, who has others to tell."""
         if self._closed:
-            return
-        if future.error is not None:
-            self._connection.close()
-            if not isinstance(future.error, CloseConnectionError):
-                raise future.error
             return
         try:
             self.fill(slot, self._encode(row, ctx, future.result()))
-        except ForeignNameError:
+        except CloseConnectionError:
             self._connection.close()
-            raise
+        except Exception:  # noqa: BLE001 - any bug ends this connection and nothing else
+            self._connection.close()
+            _log.exception("%s was not answered", row.api.key.name)
 
     def _encode(self, row: Handler, ctx: RequestContext, reply: Any) -> Parts:
         if isinstance(reply, Encoded):
@@ -177,7 +233,19 @@ class ClientConnection:
         """Give a slot the next place in the order of answers."""
         self._slots.append(slot)
         if len(self._slots) > MAX_REQUESTS_IN_FLIGHT:
+            self._hold_if_full()
+
+    def _hold_if_full(self) -> None:
+        if len(self._slots) > MAX_REQUESTS_IN_FLIGHT or self._bytes_in_flight > MAX_BYTES_IN_FLIGHT:
+            self._is_held = True
             self._connection.pause_reading()
+
+    def _read_on(self) -> None:
+        """Unless there is a reason left not to."""
+        self._is_held = False
+        self._hold_if_full()
+        if not self._is_held and not self._is_parked:
+            self._connection.resume_reading()
 
     def fill(self, slot: Slot, parts: Parts) -> None:
         """The answer of a place; it leaves with all that are ready behind it."""
@@ -185,11 +253,10 @@ class ClientConnection:
         if not slots:  # closed
             return
         slot.parts = parts
-        was_full = len(slots) > MAX_REQUESTS_IN_FLIGHT
         while slots and slots[0].parts is not None:
             self._connection.send(slots.popleft().parts or ())
-        if was_full and len(slots) <= MAX_REQUESTS_IN_FLIGHT:
-            self._connection.resume_reading()
+        if self._is_held:
+            self._read_on()
 
     # --- throttling ---------------------------------------------------------------------------------------------------
 
@@ -201,22 +268,38 @@ class ClientConnection:
         until = self.broker.doors.clock.monotonic() + delay_s
         self._muted_until[key] = max(until, self._muted_until.get(key, 0.0))
 
-    def _is_parked(self, frame: memoryview) -> bool:
+    def begin_in_debt(self) -> None:
+        """A new connection of an instance waits for what the instance owes already."""
+        for key in (_PRODUCE, _FETCH):
+            owed_s = self._owed_s(key)
+            if owed_s > _NOTHING_S:
+                self._mute(key, owed_s)
+
+    def _owed_s(self, key: int) -> float:
+        gate, instance = self.broker.gate, self.session.instance
+        return gate.produce_delay(instance) if key == _PRODUCE else gate.consume_delay(instance)
+
+    def _parks(self, frame: memoryview) -> bool:
+        """Whether this request is of a kind that has to wait; then it will be served at its time."""
         key = frame[0] << 8 | frame[1]
         until = self._muted_until.get(key)
         if until is None:
             return False
         left = until - self.broker.doors.clock.monotonic()
         if left <= 0:
+            left = self._owed_s(key)
+        if left <= _NOTHING_S:
             del self._muted_until[key]
             return False
+        self._is_parked = True
         self._connection.pause_reading()
         kept = memoryview(bytearray(frame))  # the frame's own memory ends with this turn; a batch is changed in place
 
         def resume() -> None:
+            self._is_parked = False
             if not self._closed:
                 self.frame(kept)
-                self._connection.resume_reading()
+                self._read_on()
 
         self.broker.doors.loop.call_later(left, resume)
         return True

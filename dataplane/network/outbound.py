@@ -34,6 +34,9 @@ DEFAULT_TIMEOUT_S = 30.0
 FIRST_BACKOFF_S = 0.05
 LAST_BACKOFF_S = 1.0
 CLUSTER_USER = "cluster"
+LARGEST_ANSWER_BYTES = 2**31 - 1
+"""The other side is one of us. With the limit of requests, a batch of just that size could not be replicated, and
+nothing else from the same leader."""
 
 
 class PeerError(Exception):
@@ -115,6 +118,7 @@ class Peer:
     def _opened(self, connection: Connection) -> _Frames:
         self._give_up = None
         self._connection = connection
+        connection.max_frame_bytes = LARGEST_ANSWER_BYTES
         self._handshake(connection)
         return _Frames(self, connection)
 

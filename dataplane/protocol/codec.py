@@ -10,7 +10,8 @@ files.
 
 `names` maps fields that are marked as an entity (`quota.contracts.namespace.Names`). `splices` collects record bytes
 that are not in memory: the frame is sent as bytes, file range, bytes, … A decoder never allocates for more elements
-than there are bytes left, and raises DecodeError for whatever does not follow the declaration.
+than there are bytes left, and raises DecodeError for whatever does not follow the declaration. One element can cost a
+hundred times the bytes that it has on the wire; `limited_decoder` is for requests of strangers and counts them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ from quota.contracts.namespace import ClusterNames, Names
 T = TypeVar("T")
 Decoder = Callable[[Buffer, int, Names], tuple[Any, int]]
 Encoder = Callable[[Any, bytearray, Names, Splices], None]
+
+MAX_ELEMENTS = 20_000
+"""Of all arrays of a stranger's request together: topics, partitions, names."""
+_LONGEST_STRING = 2**15 - 1  # as in Kafka, also where the length is a varint
 
 _FORMATS = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "float64": "d", "bool": "?"}
 _PHYSICAL = ClusterNames()
@@ -65,9 +70,21 @@ def _cached(make: Callable[[type, int], T]) -> Callable[[type, int], T]:
 @_cached
 def decoder(cls: type, version: int) -> Decoder:
     """The decoder of a message at a version. Raises ValueError for a version that the message does not have."""
-    source = _Source()
+    return _make_decoder(cls, version, max_elements=None)
+
+
+@_cached
+def limited_decoder(cls: type, version: int) -> Decoder:
+    """The same for what a stranger sends: DecodeError for more than MAX_ELEMENTS in all arrays together."""
+    return _make_decoder(cls, version, max_elements=MAX_ELEMENTS)
+
+
+def _make_decoder(cls: type, version: int, *, max_elements: int | None) -> Decoder:
+    source = _Source(max_elements)
     source.emit("def decode(b, p, names):")
     source.emit(" end = len(b)")
+    if max_elements is not None:
+        source.emit(f" left = {max_elements}")
     source.emit(" try:")
     source.indent = "  "
     result = _decode_struct(source, cls, version, flexible=_flexible(cls, version))
@@ -99,7 +116,8 @@ def _flexible(cls: type, version: int) -> bool:
 class _Source:
     """The text of one function and the objects it refers to."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_elements: int | None = None) -> None:
+        self.max_elements = max_elements
         self.lines: list[str] = []
         self.indent = ""
         self.names: dict[str, Any] = {
@@ -274,6 +292,8 @@ def _decode_sized(source: _Source, target: str, wire: Wire, version: int, *, fle
     source.emit(f"{after} = p + {length}")
     source.emit(f"if {after} > end: raise DecodeError('a {wire.kind} ends after the message')")
     if wire.kind == "string":
+        if flexible and wire.flexible:
+            source.emit(f"if {length} > {_LONGEST_STRING}: raise DecodeError('a string is too long')")
         value = f"bytes(b[p:{after}]).decode()"  # faster than str() of a memoryview
         source.emit(f"{target} = {_map_name(value, wire, 'in')}")
     elif wire.kind == "bytes":
@@ -292,6 +312,9 @@ def _decode_array(source: _Source, target: str, wire: Wire, version: int, *, fle
     length = _decode_length(source, "i", flexible=flexible)
     _decode_null(source, target, length, wire, version)
     source.emit(f"if {length} > end - p: raise DecodeError(f'{{{length}}} elements in {{end - p}} bytes')")
+    if source.max_elements is not None:
+        source.emit(f"left -= {length}")
+        source.emit("if left < 0: raise DecodeError('too many elements')")
     items = source.fresh("items")
     if isinstance(wire.element, Wire) and wire.element.kind in _FORMATS:
         code = _FORMATS[wire.element.kind]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from dataplane.replication.partition import Partition
 
 TICK_S = 0.01
+MAX_WAIT_S = 300.0
+"""Clients say how long to wait, up to 24 days. Nobody means it, and what waits takes memory."""
 
 
 class _Waiter:
@@ -164,6 +166,7 @@ class Waiting:
                     self._wake(reader)
 
     def _set_deadline(self, waiter: _Waiter, timeout_s: float) -> None:
+        timeout_s = min(timeout_s, MAX_WAIT_S)
         tick = math.ceil((self._clock.monotonic() + timeout_s) / TICK_S)
         entry = self._ticks.get(tick)
         if entry is None:

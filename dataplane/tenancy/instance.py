@@ -20,6 +20,8 @@ class OpenConnection(Protocol):
 
     def close(self) -> None: ...
 
+    def look(self, patience: int) -> None: ...
+
 
 class Instance:
     """Lives as long as the broker knows the instance; `apply` replaces its spec in place."""

@@ -15,6 +15,7 @@ from quota.contracts.instance import GIB, MIB
 
 if TYPE_CHECKING:
     from dataplane.tenancy.instance import Instance
+    from quota.core.bucket import TokenBucket
 
 
 def throttle_ms(delay_s: float) -> int:
@@ -57,6 +58,19 @@ class Gate:
         if instance is None or instance.consume_bucket is None:
             return 0.0
         return instance.consume_bucket.charge(size, self._clock.monotonic())
+
+    @staticmethod
+    def _delay(bucket: TokenBucket | None, now: float) -> float:
+        # Blocked (0) is not a debt: a request that waited for ever would never show the master that there is demand.
+        return bucket.delay(now) if bucket is not None and bucket.rate else 0.0
+
+    def produce_delay(self, instance: Instance | None) -> float:
+        """The seconds until what was produced so far is paid for."""
+        return 0.0 if instance is None else self._delay(instance.produce_bucket, self._clock.monotonic())
+
+    def consume_delay(self, instance: Instance | None) -> float:
+        """The seconds until what was consumed so far is paid for."""
+        return 0.0 if instance is None else self._delay(instance.consume_bucket, self._clock.monotonic())
 
     def fetch_bytes(self, instance: Instance | None, window_s: float) -> int | None:
         """The most that one fetch answer should hold; None: no limit. Never nothing: a consumer must not stall."""
