@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from dataplane.groups.settings import GroupSettings
     from dataplane.protocol.messages.group_records import OffsetCommitValue
 
+_PREFIX_LENGTH = 255
 LOADED_PER_TURN = 200
 """Records replayed in one turn of the loop: about a millisecond."""
 
@@ -205,12 +206,19 @@ class GroupCoordinator:
             return resolved(refuse(ErrorCode.INVALID_SESSION_TIMEOUT))
         if ask.member_id and group_id not in shard.entries:
             return resolved(refuse(ErrorCode.UNKNOWN_MEMBER_ID))
+        if self._is_one_too_many(shard, group_id):
+            return resolved(refuse(ErrorCode.GROUP_MAX_SIZE_REACHED))
         new_member_id = "" if ask.member_id else self._new_member_id(ask.instance_id or ask.client_id)
         token = next(self._tokens)
         return self._ask(shard, group_id, token, replace(ask, token=token, new_member_id=new_member_id), refuse)
 
     def _new_member_id(self, prefix: str) -> str:
-        return f"{prefix}-{UUID(int=self._random.getrandbits(128), version=4)}"
+        return f"{prefix[:_PREFIX_LENGTH]}-{UUID(int=self._random.getrandbits(128), version=4)}"
+
+    def _is_one_too_many(self, shard: Shard, group_id: str) -> bool:
+        """Whether it would be a new group, of an instance that has as many as it may."""
+        limit = self.settings.groups_per_instance
+        return group_id not in shard.entries and shard.groups_of_owner(group_id) >= limit
 
     def sync(self, group_id: str, ask: Sync) -> Future[SyncResult]:
         """SyncGroup. Answered when the leader's assignment is committed."""
@@ -258,6 +266,9 @@ class GroupCoordinator:
 
     def _dispatch(self, shard: Shard, entry: Entry, event: Event) -> None:
         self._events.append((shard, entry, event))
+        self._work()
+
+    def _work(self) -> None:
         if self._handling:
             return
         self._handling = True
@@ -266,6 +277,8 @@ class GroupCoordinator:
                 self._handle(*self._events.popleft())
         finally:
             self._handling = False
+            if self._events:  # a bug in one group's event: the others' are handled all the same
+                self._loop.call_soon(self._work)
 
     def _handle(self, shard: Shard, entry: Entry, event: Event) -> None:
         if shard.closed:
@@ -315,6 +328,8 @@ class GroupCoordinator:
         entry = shard.entries.get(group_id)
         if entry is None and ask.generation >= 0:
             return resolved(refuse(ErrorCode.ILLEGAL_GENERATION))
+        if self._is_one_too_many(shard, group_id):
+            return resolved(refuse(ErrorCode.GROUP_MAX_SIZE_REACHED))
         entry = entry or shard.open(group_id)
         plan = commits.plan(entry, ask, self.settings, self._loop.clock.now_ms())
         if plan.heard_of is not None:

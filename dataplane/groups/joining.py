@@ -77,6 +77,9 @@ def _new_member(draft: Draft, ask: Join) -> None:
         else:
             _replace_static(draft, ask, holder)
     elif ask.needs_known_id:
+        if len(draft.group.pending) + len(draft.group.members) >= draft.settings.group_max_size:
+            _refuse(draft, ask, ErrorCode.GROUP_MAX_SIZE_REACHED)  # ids that were given cost as much as members
+            return
         draft.group = replace(draft.group, pending=(*draft.group.pending, ask.new_member_id))
         draft.set_timer(pending_timer(ask.new_member_id), ask.session_timeout_ms, PendingExpired(ask.new_member_id))
         draft.reply(ask.token, JoinResult(ErrorCode.MEMBER_ID_REQUIRED, ask.new_member_id))

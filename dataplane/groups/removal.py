@@ -99,7 +99,7 @@ def _bury(shard: Shard, entry: Entry, append: Append, done: Callable[[ErrorCode]
         if error != ErrorCode.NONE:
             entry.group = replace(entry.group, state=GroupState.EMPTY)
         elif shard.entries.get(group.group_id) is entry:
-            del shard.entries[group.group_id]
+            shard.forget(group.group_id)
         done(told(error))
 
     _append_in_batches(shard, tombstones, append, buried)

@@ -14,6 +14,7 @@ from dataplane.groups.offsets import GroupOffsets
 from dataplane.groups.records import GroupRecord, KeyValue, OffsetRecord, read_record
 from dataplane.groups.state import apply
 from dataplane.protocol.errors import ErrorCode
+from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
     from dataplane.groups.timers import Deadlines
@@ -59,6 +60,7 @@ class Shard:
         self.loading = True
         self.closed = False
         self.entries: dict[str, Entry] = {}
+        self._owned: dict[str, int] = {}  # groups by instance key
         self._new_timers = new_timers
         self._parked: dict[int, tuple[Future[Any], Refuse]] = {}
 
@@ -67,7 +69,27 @@ class Shard:
         entry = self.entries.get(group_id)
         if entry is None:
             entry = self.entries[group_id] = Entry(Group(group_id), self._new_timers())
+            self._count(group_id, 1)
         return entry
+
+    def forget(self, group_id: str) -> None:
+        """It is not there any more."""
+        del self.entries[group_id]
+        self._count(group_id, -1)
+
+    def groups_of_owner(self, group_id: str) -> int:
+        """How many groups there are of the instance that this one belongs to."""
+        owner = split_physical(group_id)
+        return 0 if owner is None else self._owned.get(owner[0], 0)
+
+    def _count(self, group_id: str, change: int) -> None:
+        owner = split_physical(group_id)
+        if owner is not None:
+            count = self._owned.get(owner[0], 0) + change
+            if count:
+                self._owned[owner[0]] = count
+            else:
+                del self._owned[owner[0]]
 
     def apply(self, key: bytes, value: bytes | None) -> None:
         """What the log says. Raises DecodeError or ValueError for a record that cannot be read."""
@@ -97,7 +119,7 @@ class Shard:
         entry = self.entries.get(group_id)
         if entry is not None and entry.is_blank():
             entry.timers.cancel_all()
-            del self.entries[group_id]
+            self.forget(group_id)
 
     def park(self, token: int, future: Future[Any], refuse: Refuse) -> None:
         """A request waits."""

@@ -3,6 +3,9 @@
 The coordinator is the leader of the partition of an internal topic that the name hashes to. The topic is created when
 somebody first asks. The key is the client's name, which the codec cannot map because its meaning depends on the type;
 it is mapped here, and answered as it was asked.
+
+Transactional ids are refused until there are transactions: nobody would keep them, and their topic must not come into
+being with settings that are not its own.
 """
 
 from __future__ import annotations
@@ -18,7 +21,6 @@ from dataplane.tasks import Future
 if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
 
-TRANSACTIONS_TOPIC = "__transaction_state"
 GROUP, TRANSACTION = 0, 1
 
 CREATION_WAIT_S = 2.0
@@ -27,8 +29,8 @@ CREATION_WAIT_S = 2.0
 
 async def handle_find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     """One key, or (v4) several of one type."""
-    if request.key_type in (GROUP, TRANSACTION):
-        await _topic_exists(ctx, _topic(request.key_type))
+    if request.key_type == GROUP:
+        await _topic_exists(ctx, OFFSETS_TOPIC)
     if ctx.version >= 4:
         return FindCoordinatorResponse(
             coordinators=tuple(_find(ctx, request.key_type, key) for key in request.coordinator_keys)
@@ -37,10 +39,6 @@ async def handle_find_coordinator(ctx: RequestContext, request: FindCoordinatorR
     return FindCoordinatorResponse(
         error_code=found.error_code, error_message=None, node_id=found.node_id, host=found.host, port=found.port
     )
-
-
-def _topic(key_type: int) -> str:
-    return OFFSETS_TOPIC if key_type == GROUP else TRANSACTIONS_TOPIC
 
 
 async def _topic_exists(ctx: RequestContext, topic: str) -> None:
@@ -55,11 +53,12 @@ async def _topic_exists(ctx: RequestContext, topic: str) -> None:
 
 
 def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
-    if key_type not in (GROUP, TRANSACTION):
+    if key_type == TRANSACTION:
+        return _nobody(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if key_type != GROUP:
         return _nobody(key, ErrorCode.INVALID_REQUEST)
-    names = ctx.session.names
-    physical = names.group_in(key) if key_type == GROUP else names.transactional_id_in(key)
-    partitions = ctx.broker.metadata.partitions(_topic(key_type))
+    physical = ctx.session.names.group_in(key)
+    partitions = ctx.broker.metadata.partitions(OFFSETS_TOPIC)
     if not partitions:
         return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     leader = partitions[partition_of(physical, len(partitions))].leader

@@ -47,6 +47,10 @@ B = TypeVar("B")
 GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8
 """READ, DELETE and DESCRIBE as a set of bits: everything that can be done to a group, until there are ACLs."""
 OPERATIONS_NOT_ASKED = -(2**31)
+MAX_GROUP_ID = 1_000
+MAX_INSTANCE_ID = 249  # as Kafka's clients have it
+LEAST_REBALANCE_MS = 1_000
+"""A group that gives its members no time, or less than none, would begin its rebalance over and over."""
 
 
 def _then(future: Future[A], convert: Callable[[A], B]) -> Future[B]:
@@ -57,8 +61,13 @@ def _then(future: Future[A], convert: Callable[[A], B]) -> Future[B]:
 
 
 def has_no_name(ctx: RequestContext, group_id: str) -> bool:
-    """Whether the client's name of the group is empty: not allowed to groups with members."""
-    return not ctx.session.names.group_out(group_id)
+    """Whether the client's name of the group is empty, not allowed to groups with members, or too long for any."""
+    return not ctx.session.names.group_out(group_id) or is_too_long(group_id)
+
+
+def is_too_long(group_id: str) -> bool:
+    """Whether a group's name is longer than anybody needs: it is kept, hashed and written with every commit."""
+    return len(group_id) > MAX_GROUP_ID
 
 
 # --- JoinGroup --------------------------------------------------------------------------------------------------------
@@ -72,12 +81,14 @@ def handle_join_group(ctx: RequestContext, request: JoinGroupRequest) -> Future[
 
     if has_no_name(ctx, request.group_id):
         return resolved(answer(JoinResult(ErrorCode.INVALID_GROUP_ID, request.member_id)))
+    if len(request.group_instance_id or "") > MAX_INSTANCE_ID:
+        return resolved(answer(JoinResult(ErrorCode.INVALID_REQUEST, request.member_id)))
     ask = Join(
         request.member_id,
         request.protocol_type,
         tuple((p.name, p.metadata) for p in request.protocols),
         request.session_timeout_ms,
-        request.rebalance_timeout_ms if ctx.version >= 1 else request.session_timeout_ms,
+        max(LEAST_REBALANCE_MS, request.rebalance_timeout_ms if ctx.version >= 1 else request.session_timeout_ms),
         request.group_instance_id,
         ctx.client_id or "",
         f"/{ctx.session.peer}",
@@ -165,7 +176,7 @@ def handle_leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Futur
 def handle_describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """State, members and assignments. A group that does not exist is Dead, without an error."""
     operations = GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_NOT_ASKED
-    groups = tuple(_describe(ctx, group_id) for group_id in request.groups)
+    groups = tuple(_describe(ctx, group_id) for group_id in dict.fromkeys(request.groups))
     return DescribeGroupsResponse(
         groups=tuple(g if g.error_code else replace(g, authorized_operations=operations) for g in groups)
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dataplane.groups import legacy
 from dataplane.groups.commits import Commit, Offset
-from dataplane.handlers.groups import has_no_name
+from dataplane.handlers.groups import has_no_name, is_too_long
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.group_records import OffsetCommitValue
 from dataplane.protocol.messages.offsets import (
@@ -67,6 +67,8 @@ async def handle_offset_commit(ctx: RequestContext, request: OffsetCommitRequest
         for p in topic.partitions
     }
     errors = {key: _partition_problem(ctx, *key) for key in offsets}
+    if is_too_long(request.group_id):
+        errors = dict.fromkeys(offsets, ErrorCode.INVALID_GROUP_ID)
     valid = {key: offset for key, offset in offsets.items() if errors[key] == ErrorCode.NONE}
     if ctx.version == 0:
         errors.update(await _commit_in_zookeeper(ctx, request.group_id, valid))
@@ -114,7 +116,9 @@ async def _commit_in_zookeeper(
 async def handle_offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """One group, or (v8) several."""
     if ctx.version >= 8:
-        groups = [(g.group_id, *_fetch(ctx, request, g.group_id, _wanted(g.topics))) for g in request.groups]
+        # Named more than once, a group is answered once: everything it has, twenty thousand times, would be too much.
+        asked = {(g.group_id, g.topics): g for g in request.groups}.values()
+        groups = [(g.group_id, *_fetch(ctx, request, g.group_id, _wanted(g.topics))) for g in asked]
         return OffsetFetchResponse(
             groups=tuple(
                 OffsetFetchResponseGroup(group_id, _topics_of_group(found), error) for group_id, found, error in groups

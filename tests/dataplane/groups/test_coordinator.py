@@ -256,3 +256,45 @@ def test_the_partition_of_a_group_is_its_java_hash_code(name, hash_code):
 def test_a_negative_hash_code_counts_without_its_sign_and_the_smallest_as_zero():
     assert partition_of("polygenelubricants", 50) == 0  # Integer.MIN_VALUE has no positive counterpart
     assert partition_of("my-group", 50) == 1906497762 % 50  # its hash code is -1906497762
+
+
+def test_an_instance_has_so_many_groups_and_no_more_until_one_goes():
+    world = World(groups_per_instance=2)
+    names = [n for n in (f"aaaaaaaa.g{i}" for i in range(40)) if partition_of(n, PARTITIONS) == 0][:3]
+    world.alone(names[0])
+    member = world.alone(names[1])
+    joined = world.join(names[2])
+    world.run(0.1)
+    assert joined.result().error == ErrorCode.GROUP_MAX_SIZE_REACHED
+    other = next(n for n in (f"bbbbbbbb.g{i}" for i in range(40)) if partition_of(n, PARTITIONS) == 0)
+    world.alone(other)
+    world.leave(member, group=names[1])
+    world.run(0.1)
+    deleted = world.coordinator.delete_group(names[1])
+    world.run(0.1)
+    assert deleted.result() == ErrorCode.NONE
+    world.alone(names[2])
+
+
+def test_ids_that_were_given_and_not_used_count_as_members():
+    world = World(group_max_size=3)
+    answers = [world.join(needs_known_id=True).result().error for _ in range(5)]
+    assert answers == [ErrorCode.MEMBER_ID_REQUIRED] * 3 + [ErrorCode.GROUP_MAX_SIZE_REACHED] * 2
+
+
+def test_a_bug_in_one_groups_event_does_not_stop_the_others(monkeypatch):
+    world = World()
+    world.alone("g")
+    handled = []
+
+    def handle(self, shard, entry, event):
+        handled.append(event)
+        if event == "bad":
+            self._dispatch(shard, entry, "other")  # what waits behind it
+            raise ValueError("a bug")
+
+    monkeypatch.setattr(type(world.coordinator), "_handle", handle)
+    with pytest.raises(ValueError, match="a bug"):
+        world.coordinator._dispatch(None, None, "bad")
+    world.run(0.1)
+    assert handled == ["bad", "other"]

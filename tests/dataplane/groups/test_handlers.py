@@ -392,10 +392,41 @@ def test_the_first_question_creates_the_topic_and_waits_for_it_a_little():
     assert tenant.call(handle_find_coordinator, FindCoordinatorRequest("g"), 2).node_id == 2
 
 
-def test_transactional_ids_have_a_topic_of_their_own():
+def test_nobody_coordinates_transactional_ids_yet_and_asking_creates_nothing():
     tenant = Tenant()
-    tenant.broker.metadata.topics["__transaction_state"] = {0: partition(1)}
-    assert tenant.call(handle_find_coordinator, FindCoordinatorRequest("tx", 1), 1).node_id == 1
+    found = tenant.call(handle_find_coordinator, FindCoordinatorRequest("tx", 1), 1)
+    assert (found.error_code, found.node_id) == (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1)
+    assert tenant.created == []
+
+
+@pytest.mark.parametrize("timeout_ms", [-(2**31), -1, 0])
+def test_a_member_that_grants_no_time_does_not_make_a_rebalance_that_never_ends(timeout_ms):
+    tenant = Tenant()
+    ask = JoinGroupRequest(
+        GROUP, 10_000, timeout_ms, "", "static", "consumer", (JoinGroupRequestProtocol("range", b""),)
+    )
+    tenant.call(handle_join_group, ask, 5)
+    group = tenant.world.coordinator.find(GROUP).group
+    assert [member.rebalance_timeout_ms >= 1_000 for member in group.members.values()] == [True]
+
+
+def test_names_of_groups_and_instances_have_an_end():
+    tenant = Tenant()
+    protocols = (JoinGroupRequestProtocol("range", b""),)
+    long_group = JoinGroupRequest(GROUP + "g" * 20_000, 10_000, 10_000, "", None, "consumer", protocols)
+    assert tenant.call(handle_join_group, long_group, 5).error_code == ErrorCode.INVALID_GROUP_ID
+    long_instance = JoinGroupRequest(GROUP, 10_000, 10_000, "", "i" * 20_000, "consumer", protocols)
+    assert tenant.call(handle_join_group, long_instance, 5).error_code == ErrorCode.INVALID_REQUEST
+    topics = (OffsetCommitRequestTopic(TOPIC, (OffsetCommitRequestPartition(0, 5),)),)
+    answer = tenant.call(handle_offset_commit, OffsetCommitRequest(GROUP + "g" * 20_000, topics=topics), 2)
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.INVALID_GROUP_ID
+
+
+def test_what_is_asked_twenty_thousand_times_is_answered_once():
+    tenant = Tenant()
+    assert len(tenant.call(handle_describe_groups, DescribeGroupsRequest((GROUP,) * 20_000), 0).groups) == 1
+    everything = (OffsetFetchRequestGroup(GROUP, None),) * 20_000
+    assert len(tenant.call(handle_offset_fetch, OffsetFetchRequest(groups=everything), 8).groups) == 1
 
 
 def test_another_kind_of_key_is_an_invalid_request():
