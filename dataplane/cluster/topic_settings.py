@@ -36,6 +36,9 @@ class ConfigSource(IntEnum):
 _FOREVER = str(2**63 - 1)
 _INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1
+_LONGEST_NUMBER = 20
+LEAST_SEGMENT_BYTES = 2**20
+"""As Kafka since KIP-1030. Each segment is three files: a segment for every batch would use up what all tenants share."""
 Problem = Callable[[str], str | None]
 """What is wrong with a value, to follow its name in a sentence; None where it is fine."""
 
@@ -62,7 +65,7 @@ class TopicSetting:
 
 def _number(low: int, high: int) -> Problem:
     def problem(value: str) -> str | None:
-        if not value.removeprefix("-").isdecimal():
+        if not (value.isascii() and len(value) <= _LONGEST_NUMBER and value.removeprefix("-").isdecimal()):
             return "must be a whole number"
         return None if low <= int(value) <= high else f"must be from {low} to {high}"
 
@@ -118,7 +121,7 @@ TOPIC_SETTINGS: dict[str, TopicSetting] = {
         TopicSetting("remote.storage.enable", ConfigType.BOOLEAN, "false"),
         _long("retention.bytes", "", -1, "log_retention_bytes"),
         _long("retention.ms", "", -1, "log_retention_ms"),
-        _int("segment.bytes", "", 14, "log_segment_bytes"),
+        _int("segment.bytes", "", LEAST_SEGMENT_BYTES, "log_segment_bytes"),
         TopicSetting("segment.index.bytes", ConfigType.INT, "", "log_index_size_max_bytes"),
         _long("segment.jitter.ms", "0"),
         _long("segment.ms", "604800000", 1),

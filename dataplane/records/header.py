@@ -18,7 +18,9 @@ A batch is the unit of produce, storage and fetch; the bytes on the wire are the
              61  records, compressed together when the codec is not 0
 
 The leader changes only what lies before the CRC's range, so a batch is stored as it came. `check_batch` is on the hot
-path of Produce: one unpack, one CRC, a handful of integer comparisons. What the records say is never trusted.
+path of Produce: one unpack, one CRC, a handful of integer comparisons. What the records say is never trusted,
+and what the header says of their number only as far as the size allows: a batch that claims two thousand million offsets
+fills the range of a segment alone, so each one like it would open another file.
 """
 
 from __future__ import annotations
@@ -47,6 +49,8 @@ CONTROL = 0x20
 
 _FROM_PRODUCERS = CODEC_BITS | TRANSACTIONAL  # every other attribute bit is the broker's, or reserved
 _HIGHEST_CODEC = 4
+_SMALLEST_RECORD = 7  # length, attributes, timestamp, offset, key, value, headers: a byte each
+_MOST_RECORDS = 1_000_000  # of a compressed batch
 
 _unpack = HEADER.unpack_from
 _length_of = struct.Struct(">i").unpack_from
@@ -142,7 +146,9 @@ def check_batch(batch: memoryview, header: BatchHeader, max_bytes: int) -> Error
         return ErrorCode.MESSAGE_TOO_LARGE
     if crc32c(batch[CHECKED_FROM:]) != crc:
         return ErrorCode.CORRUPT_MESSAGE
-    if last_delta < 0 or count != last_delta + 1:
+    if last_delta < 0 or count != last_delta + 1 or count > _MOST_RECORDS:
+        return ErrorCode.INVALID_RECORD
+    if not attributes & CODEC_BITS and count * _SMALLEST_RECORD > size - HEADER_SIZE:
         return ErrorCode.INVALID_RECORD
     if attributes & ~_FROM_PRODUCERS or attributes & CODEC_BITS > _HIGHEST_CODEC:
         return ErrorCode.INVALID_RECORD

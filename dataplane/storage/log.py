@@ -52,6 +52,7 @@ class Log:
         "_bytes_staged",
         "_files",
         "_notes",
+        "_read_last",
         "_segments",
         "_truncations",
         "bytes_cut",
@@ -94,6 +95,7 @@ class Log:
         self.config = config or LogConfig()
         self.failed = False
         self._truncations = 0
+        self._read_last: Segment | None = None
         self.epochs = Epochs(files, directory)
         self.producers = Producers()
         loaded = recovery.load(
@@ -246,6 +248,8 @@ class Log:
             elif future.error is None and truncations == self._truncations:
                 self.recovery_point = max(self.recovery_point, base_offset)
                 sealed.forget_index()
+                if sealed is not self._read_last:
+                    sealed.close()
 
         self._background.run(settle).then(settled)
 
@@ -279,12 +283,19 @@ class Log:
             return active.slice(offset, None if bound == end else bound, max_bytes, at_least_one=at_least_one)
         for index in range(self._segment_index(offset), len(self._segments)):
             segment = self._segments[index]
+            self._keep_open(segment)
             whole = bound >= self._segment_end(index)
             found = segment.slice(offset, None if whole else bound, max_bytes, at_least_one=at_least_one)
             # Nothing although the segment goes on: it ends with a gap, which compaction left.
             if found is not None or not whole or segment.position_of(offset) < segment.size:
                 return found
         return None
+
+    def _keep_open(self, segment: Segment) -> None:
+        """A log holds the descriptors of its active segment and of the one read last: all tenants share what there is."""
+        last, self._read_last = self._read_last, segment
+        if last is not None and last is not segment and last is not self._active:
+            last.close()
 
     def bytes_between(self, start: int, end: int) -> int:
         """Bytes of the batches from the one that holds `start` on, up to the one that holds `end`. Raises OSError.
@@ -381,6 +392,9 @@ class Log:
 
     def apply_retention(self, now_ms: int, high_watermark: int) -> int:
         """Remove the oldest segments as the configuration says; returns the bytes freed. Raises LogFailedError."""
+        for segment in self._segments[:-1]:
+            if segment is not self._read_last:
+                segment.close()  # who looked for times, for example, has opened them
         last_segment_too = high_watermark >= self.end_offset and not self._notes
         count = retention.segments_to_delete(
             self._segments, self.config, now_ms, high_watermark, self.size_bytes, last_segment_too=last_segment_too

@@ -7,6 +7,10 @@ zombie's.
 
 State is changed when a batch is staged, so that two batches of one turn see each other, and rebuilt by replaying batch
 headers when a log is opened or cut. A producer nobody remembers may start at any number (KIP-360: its state expired).
+
+State expires some time after the last batch *came*. (Kafka takes the batch's own timestamp, which the client chose: who
+writes of the past would be forgotten while retrying, who writes of the future never.) Ids cost their sender nothing, so a
+log remembers a bounded number of producers, those that wrote last.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from dataplane.records.header import BatchHeader
 
 REMEMBERED = 5
+MAX_PRODUCERS = 5_000
 _SEQUENCE_MASK = 2**31 - 1
 
 
@@ -37,12 +42,13 @@ class _Batch(NamedTuple):
 class _Producer:
     """Its epoch, and its last batches in that epoch, oldest first. None yet when a marker raised the epoch."""
 
-    __slots__ = ("batches", "epoch", "last_timestamp")
+    __slots__ = ("batches", "epoch", "last_offset", "seen_ms")
 
-    def __init__(self, epoch: int, timestamp: int) -> None:
+    def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self.batches: list[_Batch] = []
-        self.last_timestamp = timestamp
+        self.last_offset = -1
+        self.seen_ms: int | None = None  # None: since the last look
 
 
 class Producers:
@@ -79,7 +85,11 @@ class Producers:
         """A batch with a producer id was staged or replayed, at `base_offset`."""
         producer = self._by_id.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
-            producer = self._by_id[header.producer_id] = _Producer(header.producer_epoch, header.max_timestamp)
+            if producer is None and len(self._by_id) >= MAX_PRODUCERS:
+                self._forget_oldest()
+            producer = self._by_id[header.producer_id] = _Producer(header.producer_epoch)
+        producer.last_offset = base_offset
+        producer.seen_ms = None
         if header.base_sequence < 0:
             return  # a transaction marker: it may raise the epoch, but has no sequence
         first = header.base_sequence
@@ -87,16 +97,24 @@ class Producers:
         batches.append(_Batch(first, (first + header.last_offset_delta) & _SEQUENCE_MASK, base_offset))
         if len(batches) > REMEMBERED:
             del batches[0]
-        producer.last_timestamp = max(producer.last_timestamp, header.max_timestamp)
+
+    def _forget_oldest(self) -> None:
+        """A tenth at a time: looking for them takes long."""
+        by_offset = sorted(self._by_id, key=lambda producer_id: self._by_id[producer_id].last_offset)
+        for producer_id in by_offset[: max(1, MAX_PRODUCERS // 10)]:
+            del self._by_id[producer_id]
 
     def holds_any_from(self, offset: int) -> bool:
         """Does any producer's state stem from records at or after `offset`? Then cutting there needs a replay."""
         return any(p.batches and p.batches[-1].base_offset >= offset for p in self._by_id.values())
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget producers that have written nothing for so long."""
-        for producer_id in [i for i, p in self._by_id.items() if p.last_timestamp < now_ms - expiration_ms]:
-            del self._by_id[producer_id]
+        """Forget producers that have written nothing for so long. What came since the last call counts as now."""
+        for producer_id, producer in list(self._by_id.items()):
+            if producer.seen_ms is None:
+                producer.seen_ms = now_ms
+            elif producer.seen_ms < now_ms - expiration_ms:
+                del self._by_id[producer_id]
 
     def clear(self) -> None:
         """Forget all."""

@@ -145,3 +145,17 @@ def test_a_changed_byte_in_the_records_never_fails_but_with_its_own_error(data):
     batch[data.draw(st.integers(61, len(batch) - 1))] = data.draw(st.integers(0, 255))
     with suppress(CorruptBatchError):
         assert len(read_records(batch)) == 5
+
+
+@pytest.mark.parametrize("count", [4, 2**31 - 1])
+def test_a_batch_claims_no_more_records_than_it_has_room_for(count):
+    claims = build_batch([Record(None, b"")] * 3, now_ms=1_000)
+    assert checked(claims) == ErrorCode.NONE
+    lying = with_fields(claims, count=count, last_offset_delta=count - 1)
+    assert checked(lying) == ErrorCode.INVALID_RECORD
+
+
+def test_a_compressed_batch_claims_no_fantastic_number():
+    compressed = batch_of(codec=1)
+    lying = with_fields(compressed, count=2**31 - 1, last_offset_delta=2**31 - 2)
+    assert checked(lying) == ErrorCode.INVALID_RECORD

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import read_header
 from dataplane.records.control import Marker, build_marker
-from dataplane.storage.producers import Duplicate, Producers
+from dataplane.storage.producers import MAX_PRODUCERS, Duplicate, Producers
 from tests.dataplane.storage.support import append, batch_of, new_files, open_log, stage
 
 OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -95,11 +95,33 @@ def test_a_marker_can_raise_the_epoch():
 
 
 def test_silent_producers_expire():
-    producers = written(header(0, now_ms=1_000), header(0, producer=2, now_ms=9_000))
-    producers.expire(11_000, 5_000)
+    producers = written(header(0), header(0, producer=2))
+    producers.expire(1_000, 5_000)
+    producers.update(header(1, producer=2), 2)
+    producers.expire(5_000, 5_000)
+    producers.expire(6_001, 5_000)
     assert len(producers) == 1
     assert producers.check(header(7)) is None
     assert producers.check(header(7, producer=2)) == OUT_OF_ORDER
+
+
+@pytest.mark.parametrize("written_of_ms", [0, 2**60])
+def test_what_the_records_say_of_their_time_is_not_when_they_came(written_of_ms):
+    producers = written(header(0, now_ms=written_of_ms))
+    producers.expire(1_700_000_000_000, 5_000)
+    assert isinstance(producers.check(header(0, now_ms=written_of_ms)), Duplicate)
+    producers.expire(1_700_000_005_001, 5_000)
+    assert len(producers) == 0
+
+
+def test_a_log_remembers_those_that_wrote_last():
+    producers = Producers()
+    for number in range(3 * MAX_PRODUCERS):
+        producers.update(header(0, producer=number), 2 * number)
+        producers.update(header(number, producer=10**9), 2 * number + 1)
+    assert len(producers) <= MAX_PRODUCERS
+    assert producers.check(header(3 * MAX_PRODUCERS + 5, producer=10**9)) == OUT_OF_ORDER
+    assert isinstance(producers.check(header(0, producer=3 * MAX_PRODUCERS - 1)), Duplicate)
 
 
 def test_a_batch_staged_in_this_turn_is_seen():
