@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _PAUSE_S = 0.1
 _ATTEMPTS = 100
+_MAX_UNDER_WAY = 100
 _VERSION = 7
 _OFFSETS_CONFIG = {"cleanup.policy": "compact", "segment.bytes": "104857600", "compression.type": "producer"}
 
@@ -43,8 +44,9 @@ class InternalTopics:
         return self._begin(name)
 
     def create_for_tenant(self, physical: str) -> None:
-        """Start to create it; the client asks again."""
-        self._begin(physical)
+        """Start to create it; the client asks again, also where too many are under way."""
+        if len(self._under_way) < _MAX_UNDER_WAY:
+            self._begin(physical)
 
     def _begin(self, name: str) -> Task[None]:
         task = self._under_way.get(name)

@@ -39,6 +39,7 @@ from dataplane.tasks import Future, Task
 __all__ = ["Controller", "NewTopic", "Rules", "TopicOutcome"]
 
 logger = logging.getLogger(__name__)
+_LONGEST_WAIT_S = 300.0  # clients may ask for weeks
 _NOT_CONTROLLER = "this broker is not the controller"
 
 
@@ -163,6 +164,10 @@ class Controller:
                 logger.debug("election: %s", error)
                 await sleep(self._doors.loop, RETRY_S)
                 continue
+            except ValueError as error:  # somebody wrote what is no number; who stands no more would never lead again
+                logger.warning("election: %s", error)
+                await sleep(self._doors.loop, RETRY_S)
+                continue
             if reign is not None:
                 reign.begin()
                 reason = await reign.ended
@@ -210,7 +215,7 @@ class Controller:
         return int(data), stat.version
 
     def _deadline(self, timeout_s: float) -> Future[None]:
-        return sleep(self._doors.loop, timeout_s)
+        return sleep(self._doors.loop, min(timeout_s, _LONGEST_WAIT_S))
 
 
 def _timed_out(outcome: TopicOutcome, *, done: bool) -> TopicOutcome:

@@ -45,16 +45,22 @@ def assign(
     topic: NewTopic, live: Sequence[int], used_replicas: int, defaults: tuple[int, int], random: Random
 ) -> TopicAssignment:
     """The topic's id and assignment. Raises ApiError with a sentence that may reach the tenant."""
-    assignment = dict(topic.assignment) if topic.assignment else _placed(topic, live, defaults, random)
-    _check_assignment(assignment, live)
-    needed = sum(len(replicas) for replicas in assignment.values())
+    if topic.assignment:
+        assignment = dict(topic.assignment)
+        _check_assignment(assignment, live)
+        _check_limit(topic, used_replicas, sum(len(replicas) for replicas in assignment.values()))
+    else:
+        assignment = _placed(topic, live, used_replicas, defaults, random)
+    return TopicAssignment(new_topic_id(random), assignment)
+
+
+def _check_limit(topic: NewTopic, used_replicas: int, needed: int) -> None:
     if topic.replica_limit is not None and used_replicas + needed > topic.replica_limit:
         raise ApiError(
             ErrorCode.POLICY_VIOLATION,
             f"the instance may hold {topic.replica_limit} partitions, replicas included; it holds {used_replicas} and "
             f"this topic needs {needed}",
         )
-    return TopicAssignment(new_topic_id(random), assignment)
 
 
 def new_topic_id(random: Random) -> UUID:
@@ -66,7 +72,7 @@ def new_topic_id(random: Random) -> UUID:
 
 
 def _placed(
-    topic: NewTopic, live: Sequence[int], defaults: tuple[int, int], random: Random
+    topic: NewTopic, live: Sequence[int], used_replicas: int, defaults: tuple[int, int], random: Random
 ) -> dict[int, tuple[int, ...]]:
     partitions = topic.partitions if topic.partitions != -1 else defaults[0]
     factor = topic.replication_factor if topic.replication_factor != -1 else defaults[1]
@@ -80,6 +86,7 @@ def _placed(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"replication factor {factor} is not possible: {len(brokers)} brokers are available",
         )
+    _check_limit(topic, used_replicas, partitions * factor)  # first: to place what is refused costs the most
     return spread(brokers, partitions, factor, random)
 
 

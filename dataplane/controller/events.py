@@ -75,5 +75,9 @@ class EventQueue:
                 self._loop.call_soon(lambda error=error: self._failed(error))  # type: ignore[misc]
                 return
             done, self._running = self._running, None
-            done.resolve(result)
+            try:
+                done.resolve(result)
+            except Exception as error:  # noqa: BLE001 - of who waited; a queue that stood still would be no controller
+                self._loop.call_soon(lambda error=error: self._failed(error))  # type: ignore[misc]
+                return
         self._started = False

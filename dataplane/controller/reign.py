@@ -29,7 +29,7 @@ from dataplane.controller.store import DeposedError, Store
 from dataplane.doors import Doors, NodeExistsError, Timer
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages import control
-from dataplane.tasks import Future, failed
+from dataplane.tasks import Future, Task, failed
 from quota.contracts.namespace import split_physical
 
 logger = logging.getLogger(__name__)
@@ -89,8 +89,8 @@ class Reign:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def create_topics(self, wanted: Sequence[NewTopic], *, validate_only: bool) -> Future[list[TopicOutcome]]:
-        """Written, leaders chosen, brokers about to be told."""
-        return self._events.submit(lambda: self._create_topics(wanted, validate_only=validate_only))
+        """Written, leaders chosen, brokers about to be told. An event for each: a broker's death does not wait for all."""
+        return Task(self._create_topics(wanted, validate_only=validate_only), "create topics")
 
     def delete_topics(self, names: Sequence[str]) -> Future[list[TopicOutcome]]:
         """Noted, and begun."""
@@ -234,7 +234,10 @@ class Reign:
             await self._start_topic(topic)
 
     async def _create_topics(self, wanted: Sequence[NewTopic], *, validate_only: bool) -> list[TopicOutcome]:
-        return [await self._create_topic(topic, validate_only=validate_only) for topic in wanted]
+        return [
+            await self._events.submit(lambda topic=topic: self._create_topic(topic, validate_only=validate_only))  # type: ignore[misc]
+            for topic in wanted
+        ]
 
     async def _create_topic(self, wanted: NewTopic, *, validate_only: bool) -> TopicOutcome:
         try:

@@ -14,6 +14,7 @@ LeaderAndIsr, puts the partition in anew.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from dataplane.network.outbound import Peer, PeerError
@@ -44,6 +45,8 @@ CALL_TIMEOUT_S = 10.0
 FIRST_PAUSE_S = 0.05
 LAST_PAUSE_S = 1.0
 LATEST, EARLIEST = -1, -2
+
+_log = logging.getLogger(__name__)
 
 
 class _Copying:
@@ -200,12 +203,22 @@ class Fetcher:
             if data is None:
                 self._pause_one(copying)
             elif data.error_code == ErrorCode.NONE:
-                self._take(partition, copying, data)
+                self._take_or_fail(partition, copying, data)
             elif data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 copying.asked = True  # not before we know more
                 Task(self._find_range(partition, copying), "where a leader's log begins and ends")
             else:
                 self._pause_one(copying)
+
+    def _take_or_fail(self, partition: Partition, copying: _Copying, data: FetchResponsePartitionData) -> None:
+        """Nothing of one partition may keep the others from being copied."""
+        try:
+            self._take(partition, copying, data)
+        except OSError:
+            self._replicas.failed(partition)
+        except Exception:  # noqa: BLE001 - a bug
+            _log.exception("%s-%d cannot be copied", partition.topic, partition.index)
+            self._pause_one(copying)
 
     def _take(self, partition: Partition, copying: _Copying, data: FetchResponsePartitionData) -> None:
         if data.diverging_epoch.epoch >= 0:

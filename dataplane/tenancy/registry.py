@@ -141,13 +141,11 @@ class Registry:
     async def _read(self, name: str) -> None:
         try:
             data, _ = await self._doors.zookeeper.get(f"{INSTANCES_PATH}/{name}")
-            spec = InstanceSpec.from_json(data)
+            self.apply(InstanceSpec.from_json(data))
         except NoNodeError:
             self._remove(name)
-        except ContractError as error:
+        except (ContractError, ValueError) as error:  # one that cannot be served must not keep the others from it
             self._problems[name] = str(error)
-        else:
-            self.apply(spec)
 
     async def _report(self) -> None:
         applied = {

@@ -93,3 +93,31 @@ def test_a_batch_above_the_topics_limit_is_refused():
     cluster.run(0.1)
     assert produced.code == ErrorCode.MESSAGE_TOO_LARGE
     assert cluster[1].values() == []
+
+
+def test_a_partition_that_cannot_be_copied_does_not_hold_up_the_others(monkeypatch):
+    cluster = Cluster(size=2)
+    cluster.create((1, 2))
+    cluster.create((1, 2), index=1)
+    cluster.run(0.5)
+    bad = cluster[2].replicas.get(TOPIC, 0)
+
+    def stage_replica(batches: memoryview) -> None:
+        raise ValueError("a bug")
+
+    class Broken:
+        """The log, with a bug."""
+
+        def __getattr__(self, name: str):
+            return stage_replica if name == "stage_replica" else getattr(log, name)
+
+    log = bad.log
+    bad.log = Broken()
+    cluster.produce(1, "x", acks=1)
+    cluster.run(0.2)
+    other = cluster.produce(1, "y", index=1)
+    cluster.run(0.5)
+    assert other.code == ErrorCode.NONE
+    bad.log = log
+    cluster.run(3)
+    assert cluster[2].values() == [b"x"]

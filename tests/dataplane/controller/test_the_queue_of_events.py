@@ -1,0 +1,39 @@
+"""The controller's queue: one event after the other, and never one that stands still without anybody knowing."""
+
+import pytest
+
+from dataplane.controller.events import EventQueue
+from dataplane.tasks import Future
+from tests.support.virtual_loop import VirtualNetwork
+
+
+async def nothing():
+    return None
+
+
+def test_a_bug_of_somebody_who_waited_ends_the_term_instead_of_stopping_the_queue():
+    network = VirtualNetwork(seed=1)
+    failures = []
+    queue = EventQueue(network.loop("broker"), failures.append)
+
+    def bug(_: Future) -> None:
+        raise ValueError("a bug")
+
+    queue.submit(nothing).then(bug)
+    network.run_for(1)
+    assert [str(error) for error in failures] == ["a bug"]
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_events_run_in_their_order(count):
+    network = VirtualNetwork(seed=1)
+    queue = EventQueue(network.loop("broker"), lambda error: None)
+    done = []
+
+    async def event(number):
+        done.append(number)
+
+    for number in range(count):
+        queue.submit(lambda number=number: event(number))
+    network.run_for(1)
+    assert done == list(range(count))
