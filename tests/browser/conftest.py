@@ -86,7 +86,9 @@ def console(tmp_path_factory) -> Iterator[Console]:
         process.wait(10)
 
 
-@pytest.fixture(scope="module")  # not longer: while it lives, this process has a running asyncio loop, and others cannot
+@pytest.fixture(
+    scope="module"
+)  # not longer: while it lives, this process has a running asyncio loop, and others cannot
 def chromium() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 

@@ -84,5 +84,7 @@ def _brokers() -> dict[str, Any]:
         figures = broker["figures"]
         if figures:
             broker["leaders_percent"] = round(100 * figures["leaders"] / leaders) if leaders else 0
-            broker |= {name: bar(figures[name]["flow"], figures[name]["allocation"], fills=False) for name in DIRECTIONS}
+            broker |= {
+                name: bar(figures[name]["flow"], figures[name]["allocation"], fills=False) for name in DIRECTIONS
+            }
     return {"brokers": found, "brokers_away": None}

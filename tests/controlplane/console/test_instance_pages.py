@@ -127,7 +127,13 @@ def test_the_live_endpoint_gives_what_the_chart_draws(at_alice, instance, flow_m
     flow_master.answers[instance.id] = flowing()
     document = at_alice.get(f"instances/{instance.id}/live").json()
     assert document["known"] is True
-    assert document["produce"]["bar"] == {"used": 4 * MIB, "limit": 5 * MIB, "percent": 80.0, "fills": False, "level": "ok"}
+    assert document["produce"]["bar"] == {
+        "used": 4 * MIB,
+        "limit": 5 * MIB,
+        "percent": 80.0,
+        "fills": False,
+        "level": "ok",
+    }
     assert document["produce"]["brokers"] == [share(1, 4 * MIB, 5 * MIB)]
     assert document["storage"]["percent"] == 30.0
     assert document["connections"] == 7
