@@ -63,6 +63,8 @@ class StrictCharField(serializers.CharField):
         """Checked data."""
         if not isinstance(data, str):
             raise serializers.ValidationError("must be a string")
+        if self.max_length is not None and len(data) > self.max_length:  # as it was sent: DRF counts after trimming
+            self.fail("max_length", max_length=self.max_length)
         return str(super().to_internal_value(data))
 
 

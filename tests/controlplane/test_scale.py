@@ -1,0 +1,151 @@
+"""Every page of the console and every REST list, with 2,000 instances of 50 topics: under 30 queries and 300 ms.
+
+One organisation has them all; as many others have one instance each, for what is searched without a tenant. The
+addresses come from the routes, so that a page or a list added later is measured by having a route. Times are the median
+of five after one that warms up, in this process; the ordinary run counts queries only, with 200 instances.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+import controlplane.urls  # noqa: F401  # it knows the converters that the routes use
+from controlplane.accounts import services as accounts
+from controlplane.accounts.models import ApiKey
+from controlplane.billing.rating import Month
+from controlplane.console import urls
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.models import Operation
+from controlplane.instances.models import Instance
+from controlplane.tenants.models import Organisation
+
+from .console.test_cost_of_pages import populate
+from .test_foreign_ids import PREFIX, endpoints
+
+MOST_QUERIES, MOST_MS = 30, 300
+POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan"}
+VARIANTS = {  # what a page shows more of when it is asked
+    "instances": ["?q=instance&page=2"],
+    "operations": ["?q=instance&page=2"],
+    "bills": ["?q=instance&page=2"],
+    "fleet": ["?q=instance&page=2"],
+    "instance_usage": [f"?month={Month.of(SYSTEM_CLOCK.now())}"],
+}
+ANONYMOUS = {"sign_up", "sign_in"}
+
+
+@pytest.fixture
+def crowd(db):
+    """Organisations with one instance each, made as rows."""
+
+    def make(cluster_of, count):
+        now = SYSTEM_CLOCK.now()
+        made = Organisation.objects.bulk_create(
+            Organisation(id=f"org-{number:012}", name=f"small {number}", created_at=now) for number in range(count)
+        )
+        Instance.objects.unscoped("a test").bulk_create(
+            Instance(
+                id=f"ins-{number:08}", organisation=organisation, cluster=cluster_of.cluster, name=f"only {number}",
+                bandwidth_mib_per_s=20, storage_gib=100, partitions=300, state="running", created_at=now,
+            )
+            for number, organisation in enumerate(made)
+        )  # fmt: skip
+
+    return make
+
+
+def pages(alice, at_staff, first):
+    """Every page that can be opened, by name: (who, address)."""
+    at_alice = Client()
+    at_alice.force_login(alice.user)
+    now = SYSTEM_CLOCK.now()
+    ids = {
+        "organisation_id": alice.organisation.id,
+        "instance_id": first,
+        "topic": "topic-007",
+        "hour": f"{now:%Y-%m-%dT%H}",
+        "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
+    }
+    for route in urls.urlpatterns:
+        if route.name in POSTS_ONLY:
+            continue
+        base = reverse(f"console:{route.name}", kwargs={name: ids[name] for name in route.pattern.converters})
+        who = at_staff if route.name.startswith("fleet") else Client() if route.name in ANONYMOUS else at_alice
+        for more in ["", *VARIANTS.get(route.name, [])]:
+            yield who, base + more
+
+
+def lists(alice, first):
+    """Everything that REST answers to GET, a list with its largest page too."""
+    ids = {
+        "<id:instance_id>": first,
+        "<str:topic>": "topic-007",
+        "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
+        "<id:key_id>": ApiKey.objects.for_organisation(alice.organisation).first().id,
+    }
+    for method, text in endpoints():
+        if method != "get":
+            continue
+        for name, value in ids.items():
+            text = text.replace(name, value)  # noqa: PLW2901
+        assert "<" not in text, text
+        yield alice.api, f"/{PREFIX}{text}"
+        if b'"next"' in alice.api.get(f"/{PREFIX}{text}").content:
+            yield alice.api, f"/{PREFIX}{text}?limit=200"
+
+
+def costs(addresses, rounds):
+    """Queries and median milliseconds by address."""
+    found = {}
+    for client, address in addresses:
+        warm = client.get(address)
+        assert warm.status_code in (200, 302), (address, warm.status_code)
+        with CaptureQueriesContext(connection) as queries:
+            client.get(address)
+        asked = len(queries)  # before the next request: Django forgets the queries of the one before
+        took = []
+        for _ in range(rounds):
+            began = time.perf_counter()
+            client.get(address)
+            took.append(1000 * (time.perf_counter() - began))
+        found[address] = (asked, statistics.median(took) if took else 0.0)
+    return found
+
+
+def measured(alice, at_staff, admin, flow_master, crowd, instances, rounds):
+    (first, *_) = populate(alice.organisation, admin, flow_master, instances=instances)
+    crowd(Instance.objects.for_organisation(alice.organisation).get(pk=first), instances)
+    found = costs([*pages(alice, at_staff, first), *lists(alice, first)], rounds)
+    assert found[f"/{PREFIX}instances"][0] > 0, "nothing was counted"
+    return found
+
+
+@pytest.fixture
+def at_staff(db):
+    user, _ = accounts.admin_ensure(email="admin@example.com", password=None)
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def test_no_page_and_no_list_asks_thirty_questions(alice, at_staff, admin, flow_master, crowd):
+    found = measured(alice, at_staff, admin, flow_master, crowd, instances=200, rounds=0)
+    assert {address: cost for address, cost in found.items() if cost[0] >= MOST_QUERIES} == {}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_two_thousand_instances_are_quick_everywhere(alice, at_staff, admin, flow_master, crowd):
+    found = measured(alice, at_staff, admin, flow_master, crowd, instances=2000, rounds=5)
+    assert len(admin.topics) == 100_000
+    for address, (queries, took_ms) in sorted(found.items(), key=lambda item: -item[1][1]):
+        print(f"{queries:3} queries {took_ms:6.1f} ms  {address}")
+    slow = {address: cost for address, cost in found.items() if cost[0] >= MOST_QUERIES or cost[1] >= MOST_MS}
+    assert slow == {}
