@@ -6,6 +6,7 @@ from uuid import UUID
 
 from dataplane.cluster.watching import either, sleep
 from dataplane.handlers.context import Reply, RequestContext
+from dataplane.handlers.outcome import CloseConnectionError
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import (
     MetadataRequest,
@@ -20,6 +21,7 @@ from quota.contracts.namespace import split_physical, topic_name_problem
 from quota.contracts.usage import USAGE_TOPIC
 
 _PATIENCE_S = 10.0
+_TOPIC_IDS_SINCE = 12
 
 
 def handle_metadata(ctx: RequestContext, request: MetadataRequest) -> Reply:
@@ -61,6 +63,8 @@ def _visible(ctx: RequestContext) -> list[str]:
 
 def _asked(ctx: RequestContext, request: MetadataRequest, topic: MetadataRequestTopic) -> MetadataResponseTopic:
     if topic.name is None:
+        if ctx.version < _TOPIC_IDS_SINCE:  # the answer has no place for a topic without a name
+            raise CloseConnectionError("a topic without a name")
         return _by_id(ctx, topic.topic_id)
     if ctx.topic_denied(topic.name):  # whether it exists or not
         return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=topic.name)

@@ -144,7 +144,7 @@ class ProduceShapes:
             return
         topic = request.topic_data[0]
         data = topic.partition_data[0]
-        if not isinstance(data.records, memoryview) or not len(data.records):
+        if not isinstance(data.records, memoryview) or not len(data.records) or data.index < 0:
             return
         flexible = ctx.version >= _FIRST_FLEXIBLE
         end = _end_of_shape(frame, len(data.records), flexible=flexible)

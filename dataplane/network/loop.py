@@ -27,6 +27,7 @@ from dataplane.network.connection import Arena, SocketConnection
 _MAX_ACCEPTS_PER_TURN = 64
 _NO_DESCRIPTOR_PAUSE_S = 1.0
 _MANY_CANCELLED = 1_000
+_COMPLAINTS_PER_SECOND = 5
 _IN, _OUT, _HANGUP = select.EPOLLIN, select.EPOLLOUT, select.EPOLLHUP | select.EPOLLERR
 
 
@@ -134,6 +135,7 @@ class EpollLoop:
         self._foreign: deque[Callback] = deque()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._running = False
+        self._complained = (0, 0)  # in which second, how often
         self._cancelled = 0  # timers in the heap that will do nothing
         self.large_frames_bytes = 0  # memory of incomplete large frames; the connections keep count
         self.watch(self._wake, _IN, self._woken)
@@ -316,10 +318,19 @@ class EpollLoop:
         try:
             callback()
         except Exception:  # noqa: BLE001 - a bug in one callback must not stop the broker
+            self._complain()
+
+    def _complain(self) -> None:
+        """Of an exception; not of each where a peer causes them at will: it would fill the disk."""
+        second = int(self.clock.monotonic())
+        if second != self._complained[0]:
+            self._complained = (second, 0)
+        self._complained = (second, self._complained[1] + 1)
+        if self._complained[1] <= _COMPLAINTS_PER_SECOND:
             self.report(traceback.format_exc())
 
     def _broken(self, handler: Callable[[int], None]) -> None:
-        self.report(traceback.format_exc())
+        self._complain()
         owner = getattr(handler, "__self__", None)
         if isinstance(owner, SocketConnection):
             owner.close()

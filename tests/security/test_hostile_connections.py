@@ -216,3 +216,17 @@ def test_without_descriptors_the_loop_rests_between_its_complaints(server, monke
         client.sendall(framed(b"x"))
         assert read_exactly(client, 5) == framed(b"x")
         client.close()
+
+
+def test_exceptions_that_a_peer_causes_at_will_do_not_fill_the_log(server):
+    def answer(_):
+        raise ValueError("a bug")
+
+    target = server(answer)
+    said = []
+    target.loop.report = said.append
+    for _ in range(100):
+        with target.connect() as client:
+            client.sendall(framed(b"x"))
+            assert is_closed(client)
+    assert 1 <= len(said) <= 40

@@ -97,6 +97,11 @@ def test_a_topic_that_is_named_ten_thousand_times_is_described_once(cluster):
     assert [topic.name for topic in answer.topics] == ["orders"]
 
 
+@pytest.mark.parametrize("version", [10, 11])
+def test_a_topic_without_a_name_before_there_were_ids_ends_the_connection(cluster, version):
+    assert Raw(cluster).ask(MetadataRequest(topics=(MetadataRequestTopic(name=None),)), version) is None
+
+
 def test_more_elements_than_anybody_needs_end_the_connection(cluster):
     topics = tuple(MetadataRequestTopic(name=f"t{number}") for number in range(20_001))
     assert Raw(cluster).ask(MetadataRequest(topics=topics), 9) is None

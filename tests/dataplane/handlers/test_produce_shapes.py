@@ -176,3 +176,9 @@ def test_acks_0_is_served_without_an_answer():
     assert client.shapes.serve(frame_of(9, batch_of(b"first"), acks=0))
     assert client.sent == []
     assert len(client.broker.replicas.batches) == 1
+
+
+def test_a_partition_below_zero_has_no_shape():
+    client = Client()
+    client.learn(frame_of(9, batch_of(b"first"), index=-1))
+    assert not client.shapes.serve(frame_of(9, batch_of(b"x"), index=-1))
