@@ -96,7 +96,7 @@ class Broker:
         self.agent = Agent(
             broker=config.id, boot=boot, now=clock.monotonic(), period_ms=config.settings.quota_report_period_ms
         )
-        self.gate = Gate(self.agent, clock)
+        self.gate = Gate(self.agent, clock, config.settings.group_bytes_per_s_per_instance)
         self.registry = Registry(doors, config.id, boot, self._accept, self._instance_changed)
         self.facts = Facts(self.registry, self.replicas, self.metadata)
         self.master = MasterFollower(doors, self.agent, config.id, config.cluster_secret, self.facts, log)

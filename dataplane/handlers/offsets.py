@@ -44,6 +44,8 @@ Found = list[tuple[str, list[tuple[int, OffsetCommitValue, ErrorCode]]]]
 """Topics with the offset of each partition, as answered."""
 T = TypeVar("T")
 
+_RECORD_BYTES = 150
+_BYTES_IN_ZOOKEEPER = 32 * 2**10
 NEVER_COMMITTED = OffsetCommitValue(offset=-1)
 
 
@@ -52,6 +54,15 @@ def _partition_problem(ctx: RequestContext, topic: str, partition: int) -> Error
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     known = ctx.broker.metadata.partition(topic, partition) is not None
     return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def stored_bytes(request: OffsetCommitRequest, version: int) -> int:
+    """About what a commit leaves behind: a record per partition, with the group's and the topic's names in each.
+
+    A node of ZooKeeper (version 0) stands for far more: all of it lives in memory, for everybody.
+    """
+    one = _BYTES_IN_ZOOKEEPER if version == 0 else _RECORD_BYTES + len(request.group_id)
+    return one * sum(len(topic.partitions) for topic in request.topics)
 
 
 # --- OffsetCommit -----------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from typing import Any
 from dataplane.doors import Connection
 from dataplane.handlers.api_versions import unsupported_version
 from dataplane.handlers.context import BrokerRooms, RequestContext, Session
+from dataplane.handlers.offsets import stored_bytes
 from dataplane.handlers.outcome import CloseConnectionError, Encoded
 from dataplane.handlers.produce_shapes import ProduceShapes
 from dataplane.handlers.table import HANDLERS, Handler
@@ -47,6 +48,8 @@ _log = logging.getLogger(__name__)
 
 _BEFORE_AUTHENTICATION = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 _PRODUCE, _FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
+_COMMIT = int(ApiKey.OFFSET_COMMIT)
+_STORED_BY_GROUPS = (_COMMIT, int(ApiKey.JOIN_GROUP), int(ApiKey.SYNC_GROUP))
 
 
 class ClientConnection:
@@ -145,9 +148,18 @@ class ClientConnection:
         )
         if header.api_key == _PRODUCE:
             self._produce.remember(ctx, request, frame)
+        elif header.api_key in _STORED_BY_GROUPS:
+            self._charge_groups(header, request, len(frame))
         self._take(row, ctx, row.handle(ctx, request))
         if row.api.key == ApiKey.SASL_AUTHENTICATE:
             self._authenticated_or_gone()
+
+    def _charge_groups(self, header: RequestHeader, request: Any, size: int) -> None:
+        if header.api_key == _COMMIT:
+            size += stored_bytes(request, header.api_version)
+        delay_s = self.broker.gate.charge_groups(self.session.instance, size)
+        if delay_s:
+            self._mute(header.api_key, delay_s)
 
     def _authenticated_or_gone(self) -> None:
         if self.session.authenticated:
@@ -270,14 +282,16 @@ class ClientConnection:
 
     def begin_in_debt(self) -> None:
         """A new connection of an instance waits for what the instance owes already."""
-        for key in (_PRODUCE, _FETCH):
+        for key in (_PRODUCE, _FETCH, *_STORED_BY_GROUPS):
             owed_s = self._owed_s(key)
             if owed_s > _NOTHING_S:
                 self._mute(key, owed_s)
 
     def _owed_s(self, key: int) -> float:
         gate, instance = self.broker.gate, self.session.instance
-        return gate.produce_delay(instance) if key == _PRODUCE else gate.consume_delay(instance)
+        if key == _PRODUCE:
+            return gate.produce_delay(instance)
+        return gate.consume_delay(instance) if key == _FETCH else gate.groups_delay(instance)
 
     def _parks(self, frame: memoryview) -> bool:
         """Whether this request is of a kind that has to wait; then it will be served at its time."""

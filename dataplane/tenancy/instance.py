@@ -29,8 +29,9 @@ class Instance:
     def __init__(self, spec: InstanceSpec) -> None:
         self.names = InstanceNames(instance_key(spec.id))
         self.connections: dict[OpenConnection, None] = {}  # a dict keeps their order; a set would not
-        self.produce_bucket: TokenBucket | None = None  # both set by the gate
+        self.produce_bucket: TokenBucket | None = None  # all set by the gate
         self.consume_bucket: TokenBucket | None = None
+        self.group_bucket: TokenBucket | None = None
         self._set(spec)
 
     def _set(self, spec: InstanceSpec) -> None:

@@ -2,6 +2,9 @@
 
 One dictionary-free look-up a request: an instance holds its two buckets. Traffic of the internal listener has no
 instance and is never charged.
+
+What consumer groups store is charged to a bucket of its own: it is nobody's bandwidth, but it lies on the disks that all
+share, and a producer that is throttled must not hold up the commits of consumers.
 """
 
 from __future__ import annotations
@@ -12,10 +15,10 @@ from typing import TYPE_CHECKING
 from dataplane.doors import Clock
 from quota.agent.agent import Agent
 from quota.contracts.instance import GIB, MIB
+from quota.core.bucket import TokenBucket
 
 if TYPE_CHECKING:
     from dataplane.tenancy.instance import Instance
-    from quota.core.bucket import TokenBucket
 
 
 def throttle_ms(delay_s: float) -> int:
@@ -31,8 +34,9 @@ def _amount(size: int) -> str:
 class Gate:
     """See the file's text."""
 
-    def __init__(self, agent: Agent, clock: Clock) -> None:
+    def __init__(self, agent: Agent, clock: Clock, group_bytes_per_s: int) -> None:
         self._agent = agent
+        self._group_bytes_per_s = group_bytes_per_s
         self._clock = clock
 
     def configure(self, instance: Instance) -> None:
@@ -42,6 +46,8 @@ class Gate:
         self._agent.configure(name, limits.produce_bytes_per_s, limits.consume_bytes_per_s, now)
         instance.produce_bucket = self._agent.bucket(name, "produce")
         instance.consume_bucket = self._agent.bucket(name, "consume")
+        if instance.group_bucket is None:
+            instance.group_bucket = TokenBucket(self._group_bytes_per_s, now)
 
     def remove(self, instance: Instance) -> None:
         """An instance is gone."""
@@ -58,6 +64,16 @@ class Gate:
         if instance is None or instance.consume_bucket is None:
             return 0.0
         return instance.consume_bucket.charge(size, self._clock.monotonic())
+
+    def charge_groups(self, instance: Instance | None, size: int) -> float:
+        """Charge what a group's request leaves behind; the seconds that its connection has to wait before the next."""
+        if instance is None or instance.group_bucket is None:
+            return 0.0
+        return instance.group_bucket.charge(size, self._clock.monotonic())
+
+    def groups_delay(self, instance: Instance | None) -> float:
+        """The seconds until what groups stored so far is paid for."""
+        return 0.0 if instance is None else self._delay(instance.group_bucket, self._clock.monotonic())
 
     @staticmethod
     def _delay(bucket: TokenBucket | None, now: float) -> float:

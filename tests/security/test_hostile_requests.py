@@ -12,6 +12,11 @@ from dataplane.protocol.headers import decode_response, encode_request
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from dataplane.protocol.messages.groups import HeartbeatRequest
+from dataplane.protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from dataplane.protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from dataplane.protocol.schema import message_info
@@ -209,6 +214,28 @@ def test_many_connections_at_once_have_the_limit_of_one(cluster):
     cluster.network.run_for(200)
     # The first request of each is not refused; from then on they pay for it together.
     assert partition.log.size_bytes - size <= max(burst, rate * 220) + 2 * MIB
+
+
+def test_what_groups_store_is_limited_too(cluster):
+    topic, clients = "__consumer_offsets", []
+    cluster.run(cluster.client.commit("warm", "orders", 0, 0, [1, 2, 3]))
+    rows = tuple(OffsetCommitRequestPartition(partition_index=index, committed_offset=7) for index in range(3))
+    for number in range(30):
+        client = Raw(cluster)
+        clients.append(client)
+        for step in range(200):
+            group = f"{number}-{step}-".ljust(900, "g")
+            client.send(OffsetCommitRequest(group, topics=(OffsetCommitRequestTopic("orders", rows),)), 5)
+
+    def stored():
+        broker = cluster.brokers[1]
+        return sum(p.log.size_bytes for p in broker.replicas.partitions() if p.topic == topic)
+
+    before = stored()
+    cluster.network.run_for(5)
+    limit_bytes = cluster.brokers[1].config.settings.group_bytes_per_s_per_instance
+    assert stored() - before <= 6 * limit_bytes
+    assert stored() > before
 
 
 def test_parked_requests_keep_their_order(cluster):
