@@ -47,11 +47,16 @@ def assign(
     """The topic's id and assignment. Raises ApiError with a sentence that may reach the tenant."""
     if topic.assignment:
         assignment = dict(topic.assignment)
-        _check_assignment(assignment, live)
+        _check_assignment(assignment, _allowed(topic, live))
         _check_limit(topic, used_replicas, sum(len(replicas) for replicas in assignment.values()))
     else:
         assignment = _placed(topic, live, used_replicas, defaults, random)
     return TopicAssignment(new_topic_id(random), assignment)
+
+
+def _allowed(topic: NewTopic, live: Sequence[int]) -> list[int]:
+    """Where its replicas may be: also where the request says itself where it wants them."""
+    return [broker for broker in live if not topic.brokers or broker in topic.brokers]
 
 
 def _check_limit(topic: NewTopic, used_replicas: int, needed: int) -> None:
@@ -80,7 +85,7 @@ def _placed(
         raise ApiError(
             ErrorCode.INVALID_PARTITIONS, f"the number of partitions must be from 1 to {MAX_PARTITIONS_PER_TOPIC}"
         )
-    brokers = [broker for broker in live if not topic.brokers or broker in topic.brokers]
+    brokers = _allowed(topic, live)
     if not 0 < factor <= len(brokers):
         raise ApiError(
             ErrorCode.INVALID_REPLICATION_FACTOR,

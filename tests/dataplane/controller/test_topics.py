@@ -55,6 +55,7 @@ def test_leaders_of_a_topic_are_spread_evenly() -> None:
         (NewTopic("t", replication_factor=3, brokers=(1, 2)), ErrorCode.INVALID_REPLICATION_FACTOR),
         (NewTopic("t", assignment={0: (1, 1)}), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         (NewTopic("t", assignment={0: (1, 9)}), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic("t", assignment={0: (1, 3)}, brokers=(1, 2)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         (NewTopic("t", assignment={1: (1,)}), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         (NewTopic("t", assignment={0: (1, 2), 1: (1,)}), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         (NewTopic("k3v9x2qa.t", 2, 3, replica_limit=5), ErrorCode.POLICY_VIOLATION),
