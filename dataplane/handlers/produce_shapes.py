@@ -30,23 +30,29 @@ MAX_SHAPES = 64
 MAX_SHAPE_END = 1_024
 """Names that are longer are no reason to compare them with every request."""
 _LENGTH = struct.Struct(">i").unpack_from
+_KEY_AND_VERSION = struct.Struct(">I").unpack_from
+_WORD = struct.Struct("<I").unpack_from
+_FIRST_VERSION = 5  # whose answer has a start offset; clients of older ones go the slow way
+_FIRST_WITH_RECORD_ERRORS = 8
 _FIRST_FLEXIBLE = 9
 _HEADER_BYTES = 61
 _NO_TAGS = b"\0\0\0"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Shape:
-    """What a run of header bytes means."""
+    """What a run of header bytes means; `partition` is where it went last."""
 
     flexible: bool
     physical: str
     index: int
     acks: int
     timeout_s: float
+    size: bytes  # of the answer, as it comes first
     prefix: bytes  # of the answer, between the correlation id and the error code
-    suffix: struct.Struct  # error code … throttle time, of this version
+    tail: bytes  # of the answer when it is not throttled, behind the result
     version: int
+    partition: Partition | None = None
 
 
 class _Answer(Slot):
@@ -65,9 +71,9 @@ class _Answer(Slot):
     def __call__(self, error: ErrorCode) -> None:
         shape = self._shape
         offset = -1 if error else self._base_offset
-        tail = _tail(shape, error, offset, self._partition.log.start_offset, self.throttle_time_ms)
-        size = 4 + len(shape.prefix) + len(tail)
-        self._client.fill(self, (size.to_bytes(4) + self._correlation_id + shape.prefix + tail,))
+        result = _pack_result(error, offset, -1, self._partition.log.start_offset)
+        tail = _tail(shape.version, self.throttle_time_ms) if self.throttle_time_ms else shape.tail
+        self._client.fill_soon(self, (shape.size + self._correlation_id + shape.prefix + result + tail,))
 
 
 class ProduceShapes:
@@ -84,63 +90,47 @@ class ProduceShapes:
         """Serve the frame if it has a known shape and nothing stands against it. False: nothing has been done."""
         for end in self._lengths:
             shape = self._shapes.get(bytes(frame[8:end]))
-            if shape is not None and frame[3] == shape.version and frame[2] == 0:
-                return self._append(frame, shape, end)
+            if shape is not None and _KEY_AND_VERSION(frame)[0] == shape.version:  # the key of Produce is 0
+                batch = _batch_of(frame, end, flexible=shape.flexible)
+                return batch is not None and self._append(frame, shape, batch)
         return False
 
-    def _append(self, frame: memoryview, shape: Shape, position: int) -> bool:
-        end = len(frame) - 3 if shape.flexible else len(frame)
-        if end - position <= _HEADER_BYTES:
-            return False
-        if shape.flexible:
-            if frame[end] or frame[end + 1] or frame[end + 2]:
-                return False  # not the three empty sections of tags
-            try:
-                size, position = read_uvarint(frame, position)
-            except DecodeError:
-                return False
-            size -= 1
-        else:
-            size = _LENGTH(frame, position)[0]
-            position += 4
-        if size <= _HEADER_BYTES or position + size != end:
-            return False
-        batch = frame[position:end]
-        if batch[16] != 2 or _LENGTH(batch, 8)[0] + 12 != size:
-            return False
+    def _append(self, frame: memoryview, shape: Shape, batch: memoryview) -> bool:
         client = self._client
         broker, instance = client.broker, client.session.instance
-        replicas = broker.replicas
-        partition = replicas.leader(shape.physical, shape.index)
-        if isinstance(partition, ErrorCode):
-            return False
+        partition = shape.partition
+        if partition is None or not partition.is_leader:
+            found = broker.replicas.leader(shape.physical, shape.index)
+            if isinstance(found, ErrorCode):
+                return False
+            partition = shape.partition = found
         delay_s = 0.0
         if instance is not None:
             if instance.has_topic_whitelists and instance.topic_denied(shape.physical, client.session.peer):
                 return False
             if broker.gate.produce_refusal(instance) is not None:
                 return False
-        appended = replicas.append(partition, batch, shape.acks)
+        acks = shape.acks
+        appended = broker.replicas.append(partition, batch, acks)
         if appended.error:
             return False  # nothing was staged: the slow path finds the same error and words the answer
         if instance is not None:
             delay_s = broker.gate.charge_produce(instance, len(frame) + 4)
             if delay_s:
                 client.mute_produce(delay_s)
-        if shape.acks == 0:
-            return True
-        answer = _Answer(client, shape, bytes(frame[4:8]), partition, appended.base_offset)
-        if delay_s:
-            answer.throttle_time_ms = throttle_ms(delay_s)
-        client.append_slot(answer)
-        replicas.after_commit(partition, appended.last_offset, shape.acks, shape.timeout_s, answer)
+        if acks:
+            answer = _Answer(client, shape, bytes(frame[4:8]), partition, appended.base_offset)
+            if delay_s:
+                answer.throttle_time_ms = throttle_ms(delay_s)
+            client.append_slot(answer)
+            broker.replicas.after_commit(partition, appended.last_offset, acks, shape.timeout_s, answer)
         return True
 
     def remember(self, ctx: RequestContext, request: ProduceRequest, frame: memoryview) -> None:
         """Learn the shape of a request that the slow path has decoded, if it is of the kind that is served here."""
         if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
             return
-        if request.transactional_id is not None or request.acks not in (-1, 0, 1) or ctx.version < 3:
+        if request.transactional_id is not None or request.acks not in (-1, 0, 1) or ctx.version < _FIRST_VERSION:
             return
         topic = request.topic_data[0]
         data = topic.partition_data[0]
@@ -150,14 +140,17 @@ class ProduceShapes:
         end = _end_of_shape(frame, len(data.records), flexible=flexible)
         if end is None or end > MAX_SHAPE_END or len(self._shapes) >= MAX_SHAPES:
             return
+        prefix = _prefix(ctx.session.names.topic_out(topic.name).encode(), data.index, flexible=flexible)
+        tail = _tail(ctx.version, 0)
         shape = Shape(
             flexible,
             topic.name,
             data.index,
             request.acks,
             request.timeout_ms / 1000,
-            _prefix(ctx.session.names.topic_out(topic.name).encode(), data.index, flexible=flexible),
-            _SUFFIXES[ctx.version],
+            (4 + len(prefix) + _RESULT_BYTES + len(tail)).to_bytes(4),
+            prefix,
+            tail,
             ctx.version,
         )
         self._shapes[bytes(frame[8:end])] = shape
@@ -191,17 +184,38 @@ def _prefix(topic: bytes, index: int, *, flexible: bool) -> bytes:
     return (1).to_bytes(4) + len(topic).to_bytes(2) + topic + (1).to_bytes(4) + index.to_bytes(4)
 
 
-# error code, base offset, log append time, [log start offset], [no record errors, no message, tags], throttle time, [tags]
-_V3, _V5, _V8, _V9 = (struct.Struct(layout) for layout in (">hqqi", ">hqqqi", ">hqqqihi", ">hqqqBBBBiB"))
-_SUFFIXES = {3: _V3, 4: _V3, 5: _V5, 6: _V5, 7: _V5, 8: _V8, 9: _V9}
+def _batch_of(frame: memoryview, position: int, *, flexible: bool) -> memoryview | None:
+    """The records, whose length stands at `position`; None where they do not fill the rest of the frame."""
+    end = len(frame)
+    if end - position <= _HEADER_BYTES:
+        return None
+    if not flexible:
+        size = _LENGTH(frame, position)[0]
+        return frame[position + 4 :] if position + 4 + size == end else None
+    end -= 3
+    word = _WORD(frame, position)[0]
+    if word & 0x808080 == 0x008080:  # a varint of three bytes: 16 KiB to 2 MiB
+        size = (word & 0x7F | word >> 1 & 0x3F80 | word >> 2 & 0x1FC000) - 1
+        position += 3
+    else:
+        try:
+            size, position = read_uvarint(frame, position)
+        except DecodeError:
+            return None
+        size -= 1
+    if position + size != end or frame[end] or frame[end + 1] or frame[end + 2]:  # three empty sections of tags
+        return None
+    return frame[position:end]
 
 
-def _tail(shape: Shape, error: ErrorCode, offset: int, start: int, delay_ms: int) -> bytes:
-    pack = shape.suffix.pack
-    if shape.version == 9:
-        return pack(error, offset, -1, start, 1, 0, 0, 0, delay_ms, 0)
-    if shape.version == 8:
-        return pack(error, offset, -1, start, 0, -1, delay_ms)
-    if shape.version >= 5:
-        return pack(error, offset, -1, start, delay_ms)
-    return pack(error, offset, -1, delay_ms)
+# The answer after the prefix: error code, base offset, log append time, start offset, then what depends on the version.
+_RESULT = struct.Struct(">hqqq")
+_pack_result, _RESULT_BYTES = _RESULT.pack, _RESULT.size
+
+
+def _tail(version: int, throttle_time_ms: int) -> bytes:
+    """No errors of single records, no message, the throttle time; with the sections of tags from version 9 on."""
+    throttled = throttle_time_ms.to_bytes(4)
+    if version >= _FIRST_FLEXIBLE:
+        return b"\1\0\0\0" + throttled + b"\0"
+    return b"\0\0\0\0\xff\xff" + throttled if version == _FIRST_WITH_RECORD_ERRORS else throttled

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from types import CoroutineType
 from typing import Any
 
-from dataplane.doors import Connection
+from dataplane.doors import Buffer, Connection, FileRange
 from dataplane.handlers.api_versions import unsupported_version
 from dataplane.handlers.context import BrokerRooms, RequestContext, Session
 from dataplane.handlers.offsets import stored_bytes
@@ -66,6 +66,7 @@ class ClientConnection:
         "_produce",
         "_quiet",
         "_slots",
+        "_will_send",
         "broker",
         "session",
     )
@@ -75,6 +76,7 @@ class ClientConnection:
         self.session = session
         self._connection = connection
         self._slots: deque[Slot] = deque()
+        self._will_send = False  # at the end of this turn
         self._produce = ProduceShapes(self)
         self._muted_until: dict[int, float] = {}
         self._is_parked = False  # a request waits for its time, and everything behind it
@@ -92,9 +94,8 @@ class ClientConnection:
         try:
             if self._muted_until and len(frame) > 2 and self._parks(frame):
                 return
-            if len(frame) > 2 and frame[1] == _PRODUCE and frame[0] == 0 and self._produce.serve(frame):
-                return
-            self._serve(frame)
+            if not self._produce.serve(frame):
+                self._serve(frame)
         except (DecodeError, CloseConnectionError):
             self._connection.close()
         except Exception:
@@ -265,8 +266,28 @@ class ClientConnection:
         if not slots:  # closed
             return
         slot.parts = parts
-        while slots and slots[0].parts is not None:
-            self._connection.send(slots.popleft().parts or ())
+        if slots[0] is slot:
+            self._send_ready()
+
+    def fill_soon(self, slot: Slot, parts: Parts) -> None:
+        """As `fill`, and what else is filled in this turn leaves with it: many small answers cost one call."""
+        if self._closed:
+            return
+        slot.parts = parts
+        if not self._will_send:
+            self._will_send = True
+            self.broker.doors.loop.at_turn_end(self._send_ready)
+
+    def _send_ready(self) -> None:
+        """Send the answers that nothing before them holds up."""
+        self._will_send = False
+        slots = self._slots
+        ready: list[Buffer | FileRange] = []
+        while slots and (parts := slots[0].parts) is not None:
+            ready += parts
+            slots.popleft()
+        if ready:
+            self._connection.send(ready)
         if self._is_held:
             self._read_on()
 

@@ -120,10 +120,10 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     try:
         return _new(BatchHeader, _unpack(buffer, position))
     except struct.error:
-        raise _too_short(buffer, position) from None
+        raise too_short(buffer, position) from None
 
 
-def _too_short(buffer: Buffer, position: int) -> CorruptBatchError:
+def too_short(buffer: Buffer, position: int = 0) -> CorruptBatchError:
     """A message of an old format may be shorter than our header: say so rather than calling it corrupt."""
     if len(buffer) > position + MAGIC_AT and buffer[position + MAGIC_AT] < MAGIC:
         return CorruptBatchError("a message of format 0 or 1", ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)

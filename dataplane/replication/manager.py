@@ -10,12 +10,13 @@ proposes who is in sync.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from dataplane.cluster.watching import sleep
 from dataplane.protocol.errors import ErrorCode
-from dataplane.records.batch import CorruptBatchError, check_batch, read_header
+from dataplane.records.header import HEADER, BatchHeader, check_batch, too_short
 from dataplane.replication import leadership
 from dataplane.replication.accounting import Accounting
 from dataplane.replication.fetchers import Fetchers
@@ -75,6 +76,7 @@ class Appended(NamedTuple):
 
 
 _new = tuple.__new__  # half the cost of the NamedTuple's own constructor, and an append is the hot path
+_unpack_header = HEADER.unpack_from
 _NONE = ErrorCode.NONE
 
 
@@ -191,7 +193,7 @@ class Replicas:
             return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
         log = partition.log
         try:
-            header = read_header(batch)
+            header = _new(BatchHeader, _unpack_header(batch))
             code = check_batch(batch, header, partition.max_message_bytes)
             if code is not _NONE:
                 return Appended(code)
@@ -204,8 +206,8 @@ class Replicas:
                         return Appended(ErrorCode.NONE, base, last, -1, log.start_offset, duplicate=True)
                     return Appended(verdict)
             base = log.stage(batch, header, partition.leader_epoch)
-        except CorruptBatchError as error:
-            return Appended(error.code)
+        except struct.error:
+            return Appended(too_short(batch).code)
         except LogFailedError:
             self.failed(partition)
             return Appended(ErrorCode.KAFKA_STORAGE_ERROR)

@@ -30,10 +30,14 @@ class SparseIndex:
         self.timestamps = array("q")
         self.time_offsets = array("i")
 
-    def add(self, relative_offset: int, position: int) -> None:
-        """A batch begins here. Both grow from entry to entry."""
+    def add(self, relative_offset: int, position: int, timestamp: int, time_offset: int) -> None:
+        """A batch begins here, and nothing up to `time_offset` is younger than `timestamp`. All grow, or stay."""
         self.offsets.append(relative_offset)
         self.positions.append(position)
+        timestamps = self.timestamps
+        if not timestamps or timestamp > timestamps[-1]:
+            timestamps.append(timestamp)
+            self.time_offsets.append(time_offset)
 
     def add_time(self, timestamp: int, relative_offset: int) -> None:
         """Nothing up to here is younger. Ignored unless it is more than was said before."""

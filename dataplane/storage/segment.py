@@ -126,7 +126,8 @@ class Segment:
             if timestamp > self.max_timestamp:
                 self.max_timestamp, self.max_timestamp_offset = timestamp, last
             if since > index_interval:
-                self._add_entry(base, position)
+                time_offset = self.max_timestamp_offset - self.base_offset
+                self.index.add(base - self.base_offset, position, self.max_timestamp, time_offset)
                 since = 0
             lasts.append(last)
             positions.append(position)
@@ -136,11 +137,6 @@ class Segment:
         self._since_entry = since
         if len(lasts) > _TAIL_MAX:
             self._trim_tail(_TAIL_KEPT)
-
-    def _add_entry(self, offset: int, position: int) -> None:
-        index = self.index
-        index.add(offset - self.base_offset, position)
-        index.add_time(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
 
     def _trim_tail(self, keep: int) -> None:
         drop = len(self._tail_lasts) - keep

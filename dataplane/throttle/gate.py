@@ -96,7 +96,7 @@ class Gate:
 
     def produce_refusal(self, instance: Instance | None) -> str | None:
         """Why producing is refused, in a sentence that names limit and use; None: it is not."""
-        if instance is None or self._agent.blocked(instance.spec.id) is None:
+        if instance is None or instance.produce_bucket is None or instance.produce_bucket.blocked is None:
             return None
         limit = instance.spec.limits.storage_bytes or 0
         used = self._agent.storage_used_bytes(instance.spec.id)

@@ -64,13 +64,12 @@ class InstanceFacts:
 class _Direction:
     """One instance and direction: its bucket, its limit, its grant, and what was already reported."""
 
-    __slots__ = ("_charged", "_notes", "_settled", "_throttled_s", "blocked", "bucket", "granted", "limit")
+    __slots__ = ("_charged", "_notes", "_settled", "_throttled_s", "bucket", "granted", "limit")
 
     def __init__(self, limit: int | None, bucket: TokenBucket) -> None:
         self.limit = limit
         self.bucket = bucket
         self.granted: int | None = None
-        self.blocked: str | None = None
         self._notes: deque[tuple[float, int]] = deque([(NEVER_BEFORE, 0)])  # moments, and bytes paid until then
         self._charged = 0
         self._settled = True
@@ -108,7 +107,7 @@ class _Direction:
             queued_bytes=queued_bytes,
             leaders=leaders,
             allocation=self.granted,
-            blocked=self.blocked,
+            blocked=self.bucket.blocked,
         )
         self._throttled_s = throttled_s
         return flow
@@ -192,7 +191,7 @@ class Agent:
     def blocked(self, instance: str, direction: str = "produce") -> str | None:
         """Why this direction is refused altogether ("storage"), or None."""
         entry = self._instances.get(instance)
-        return entry.directions[direction].blocked if entry else None
+        return entry.directions[direction].bucket.blocked if entry else None
 
     def storage_used_bytes(self, instance: str) -> int:
         """What the whole instance stores as the master last said, for error texts."""
@@ -276,4 +275,4 @@ def _instance_report(entry: _Instance, fact: InstanceFacts, since: float, now: f
 
 def _take(direction: _Direction, grant: Grant) -> None:
     direction.granted = grant.allocation
-    direction.blocked = grant.blocked
+    direction.bucket.blocked = grant.blocked

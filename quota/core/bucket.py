@@ -44,12 +44,14 @@ class TokenBucket:
         "_on_throttled",
         "_throttled_s",
         "_throttled_until",
+        "blocked",
         "charged_bytes",
         "rate",
     )
 
     def __init__(self, rate: int | None, now: float, on_throttled: Callable[[], None] = _nobody) -> None:
         self.rate = rate  # read it; change it by `set_rate`
+        self.blocked: str | None = None  # why nothing may pass at all ("storage"): for who asks before charging
         self.charged_bytes = 0
         self._burst = (rate or 0) * SLICE_S
         self._level = self._burst

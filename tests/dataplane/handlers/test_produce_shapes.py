@@ -20,7 +20,7 @@ from dataplane.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from dataplane.records.batch import Record, build_batch
+from dataplane.records.batch import Record, build_batch, check_batch, read_header
 from dataplane.replication.manager import Appended
 from quota.contracts.namespace import InstanceNames
 
@@ -41,8 +41,9 @@ class Replicas:
         return self.leader_error or self.partition
 
     def append(self, partition, batch, acks):
-        if self.error:
-            return Appended(self.error)
+        error = self.error or check_batch(batch, read_header(batch), 2**20)
+        if error:
+            return Appended(error)
         self.batches.append((bytes(batch), acks))
         return Appended(ErrorCode.NONE, 500, 501, -1, 17)
 
@@ -64,7 +65,7 @@ class Client:
     def append_slot(self, slot):
         assert slot.parts is None
 
-    def fill(self, _slot, parts):
+    def fill_soon(self, _slot, parts):
         self.sent.append(b"".join(parts))
 
     def mute_produce(self, delay_s):
@@ -96,7 +97,7 @@ def expected(version, correlation_id, delay_ms, topic="orders", index=3):
 
 
 @given(
-    version=st.integers(3, 9),
+    version=st.integers(5, 9),
     topic=st.text("abc.-_", min_size=1, max_size=200),
     index=st.integers(0, 2**31 - 1),
     sizes=st.lists(st.integers(0, 40_000), min_size=1, max_size=4),
@@ -113,7 +114,7 @@ def test_answers_are_those_of_the_slow_path(version, topic, index, sizes, delay_
     assert client.muted == [delay_ms / 1000] * len(sizes if delay_ms else [])
 
 
-@pytest.mark.parametrize("version", [3, 7, 8, 9])
+@pytest.mark.parametrize("version", [5, 7, 8, 9])
 @pytest.mark.parametrize(
     "other", [{"topic": "order2"}, {"index": 4}, {"acks": 1}, {"topics": 2}, {"transactional_id": "t"}]
 )
@@ -124,7 +125,7 @@ def test_another_shape_is_declined(version, other):
     assert client.sent == []
 
 
-@pytest.mark.parametrize("version", [3, 8, 9])
+@pytest.mark.parametrize("version", [5, 8, 9])
 @pytest.mark.parametrize("size", range(120))
 def test_a_truncated_frame_of_a_known_shape_is_declined(version, size):
     client = Client()
@@ -147,6 +148,7 @@ def test_errors_are_left_to_the_slow_path():
     assert not client.shapes.serve(frame_of(9, batch_of(b"first")))
     client.broker.replicas.error = ErrorCode.NONE
     client.broker.replicas.leader_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    client.broker.replicas.partition.is_leader = False
     assert not client.shapes.serve(frame_of(9, batch_of(b"first")))
 
 
