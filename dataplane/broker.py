@@ -113,6 +113,8 @@ class Broker:
 
     async def _start(self) -> None:
         began = self.doors.clock.monotonic()
+        if self.config.internal_authentication == "none":
+            self.log("WARNING: internal_authentication is none: whoever reaches the internal listener may do anything")
         self.logs.open_all()
         self.meter.open()
         self._listener = self.doors.loop.listen(*self.config.internal, self._accept_internal)
@@ -201,7 +203,11 @@ class Broker:
     # --- connections --------------------------------------------------------------------------------------------------
 
     def _accept_internal(self, connection: Connection) -> FrameProtocol:
-        session = Session(None, INTERNAL_ROUTE, ClusterNames(), connection.peer[0], authenticated=False)
+        is_open = self.config.internal_authentication == "none"
+        session = Session(None, INTERNAL_ROUTE, ClusterNames(), connection.peer[0], authenticated=is_open)
+        if is_open:
+            connection.max_frame_bytes = self.config.settings.socket_request_max_bytes
+            return ClientConnection(self, connection, session)
         connection.max_frame_bytes = UNAUTHENTICATED_FRAME_BYTES
         client = ClientConnection(self, connection, session)
         self.doors.loop.call_later(AUTHENTICATION_WITHIN_S, client.look_for_authentication)

@@ -1,12 +1,13 @@
 """What a broker is told at start: `broker.toml`.
 
-[broker]    id, data_dirs, internal, zookeeper, chroot, secrets_file, session_timeout_ms, rack
+[broker]    id, data_dirs, internal, zookeeper, chroot, secrets_file, session_timeout_ms, rack, internal_authentication
 [settings]  any field of `Settings`; names and defaults are Kafka's where Kafka has them
 """
 
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import json
 import tomllib
 from dataclasses import dataclass, field
@@ -79,30 +80,54 @@ class BrokerConfig:
     cluster_secret: str = field(default="", repr=False)
     session_timeout_ms: int = 6_000
     rack: str | None = None
+    internal_authentication: str = "sasl"  # "none": for tests, on loopback only; see `load`
     settings: Settings = Settings()
 
 
 def load(path: str) -> BrokerConfig:
-    """Read `broker.toml` and the secrets file that it names. Raises ConfigError."""
+    """Read `broker.toml` and the secrets file that it names. Raises ConfigError.
+
+    `internal_authentication = "none"` lets everybody who reaches the internal listener do everything, in all tenants' data.
+    It is for test suites that know no SASL, so it is refused unless only this machine reaches the listener.
+    """
     try:
         document = tomllib.loads(Path(path).read_text())
         broker = document["broker"]
         secrets = json.loads(Path(broker["secrets_file"]).read_text())
+        internal = parse_address(broker["internal"])
         return BrokerConfig(
             id=broker["id"],
             data_dirs=tuple(broker["data_dirs"]),
-            internal=parse_address(broker["internal"]),
+            internal=internal,
             zookeeper=broker["zookeeper"],
             chroot=broker.get("chroot", ""),
             cluster_secret=secrets["cluster_secret"],
             session_timeout_ms=broker.get("session_timeout_ms", 6_000),
             rack=broker.get("rack") or None,
+            internal_authentication=_authentication(broker.get("internal_authentication", "sasl"), internal[0]),
             settings=settings_from(document.get("settings", {})),
         )
     except KeyError as error:
         raise ConfigError(f"{path}: {error} is missing") from error
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: {error}") from error
+
+
+def _authentication(wanted: str, host: str) -> str:
+    if wanted not in ("sasl", "none"):
+        raise ConfigError(f'internal_authentication must be "sasl" or "none", not {wanted!r}')
+    if wanted == "none" and not _is_loopback(host):
+        raise ConfigError(
+            f'internal_authentication = "none" is for tests on loopback: {host} can be reached from elsewhere'
+        )
+    return wanted
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name: whatever it means now, it may mean something else tomorrow
+        return False
 
 
 def settings_from(values: dict[str, Any]) -> Settings:

@@ -95,9 +95,15 @@ def secrets_file(folder: Path) -> Path:
 
 
 def broker_process(
-    folder: Path, broker: int, *, zookeeper: str, secrets: Path, settings: Mapping[str, object] | None = None
+    folder: Path,
+    broker: int,
+    *,
+    zookeeper: str,
+    secrets: Path,
+    settings: Mapping[str, object] | None = None,
+    **members: object,
 ) -> ServerProcess:
-    """A broker with its own data directory; ports: internal."""
+    """A broker with its own data directory; ports: internal. `members` are further ones of its table [broker]."""
     port = free_port()
     table = {
         "id": broker,
@@ -106,6 +112,7 @@ def broker_process(
         "zookeeper": zookeeper,
         "secrets_file": str(secrets),
         "session_timeout_ms": 2000,
+        **members,
     }
     config = _write(folder / f"broker-{broker}.toml", broker=table, settings=settings or {})
     return ServerProcess(f"broker {broker}", "dataplane", config, {"internal": port})

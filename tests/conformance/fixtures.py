@@ -1,0 +1,171 @@
+"""What other people's suites need: fetched by the ordinary package clients, built once, kept in `var/conformance`.
+
+Nothing here is committed. Each function returns a folder that is complete: it is filled beside its place and moved there
+in one step, so a run that was stopped half way begins anew. Raises `NotAvailableError` with a sentence where a program or
+a package cannot be had.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.support import apache_kafka
+from tests.support.apache_kafka import NotAvailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+ROOT = Path(__file__).parents[2]
+CACHE = ROOT / "var" / "conformance"
+
+KAFKA_PYTHON = "3.0.12"
+LIBRDKAFKA_PACKAGE = "@confluentinc/kafka-javascript@1.10.1"  # librdkafka 2.15.1, tests included
+KAFKAJS = "kafkajs@2.2.4"
+CODECS = ("kafkajs-snappy@1.1.0", "kafkajs-lz4@1.2.1")
+
+_TEST_PACKAGES = ("pytest==9.2.0", "pytest-mock", "pytest-timeout==2.4.0", "py", "crc32c", "lz4", "python-snappy")
+_HEADERS = ("rapidjson/rapidjson.h", "zstd.h", "openssl/ssl.h", "sasl/sasl.h")
+"""Without them librdkafka's build leaves tests or codecs out, and says nothing."""
+_SERVICE_STUB = '''"""Stands for a file that the sdist lacks: the broker is started by somebody else."""
+
+
+class ExternalService:
+    def __init__(self, host, port):
+        self.host, self.port = host, port
+
+    def open(self):
+        pass
+
+    def close(self):
+        pass
+
+
+class SpawnedService:
+    pass
+'''
+
+
+def kafka_python() -> Path:
+    """`venv/` with the client's wheel, `test/` with its tests, `empty/`."""
+    return _once(f"kafka-python-{KAFKA_PYTHON}", _fill_kafka_python)
+
+
+def librdkafka() -> Path:
+    """`deps/librdkafka/tests/test-runner` and its libraries, built; minutes of one core the first time."""
+    return _once("librdkafka-2.15.1", _fill_librdkafka)
+
+
+def kafkajs() -> Path:
+    """`node_modules/` with kafkajs and its codecs."""
+    return _once("kafkajs-2.2.4", _fill_kafkajs)
+
+
+def shim() -> Path:
+    """A `KAFKA_PATH`: `bin/` with the wrappers that librdkafka's tests call, `libs/` with Kafka's jars."""
+    jars = apache_kafka.jars()
+
+    def fill(folder: Path) -> None:
+        (folder / "libs").symlink_to(jars)
+        (folder / "bin").mkdir()
+        classes = {
+            "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
+            "kafka-acls.sh": "kafka.admin.AclCommand",
+            "kafka-run-class.sh": "",
+        }
+        for name, main_class in classes.items():
+            script = folder / "bin" / name
+            java = f'exec java -Xmx128M -XX:TieredStopAtLevel=1 -cp "$CLASSPATH:{jars}/*" {main_class} "$@"'
+            script.write_text(f"#!/bin/sh\n{java}\n")
+            script.chmod(0o755)
+
+    return _once("kafka-path", fill)
+
+
+def java_classes(source: Path) -> str:
+    """The class path of one of our Java programs, compiled against Kafka's own client."""
+    classes = CACHE / "java" / source.stem
+    made = classes / f"{source.stem}.class"
+    jars = apache_kafka.jars()
+    if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
+        classes.mkdir(parents=True, exist_ok=True)
+        run(["javac", "-cp", f"{jars}/*", "-d", str(classes), str(source)])
+    return f"{classes}:{jars}/*"
+
+
+def run(command: Sequence[str], folder: Path | None = None, **environment: str) -> None:
+    """A step of setting up. Raises NotAvailableError with the end of what it said."""
+    if shutil.which(command[0]) is None and not Path(command[0]).exists():
+        raise NotAvailableError(f"there is no program `{command[0]}`")
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise NotAvailableError(f"{' '.join(command)[:200]}: exit status {done.returncode}\n{done.stdout[-2000:]}")
+
+
+def _once(name: str, fill: Callable[[Path], None]) -> Path:
+    place = CACHE / name
+    if place.is_dir():
+        return place
+    part = CACHE / f"{name}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    fill(part)
+    part.rename(place)
+    return place
+
+
+def _fill_kafka_python(folder: Path) -> None:
+    run([sys.executable, "-m", "venv", str(folder / "venv")])
+    python = str(folder / "venv/bin/python")
+    wanted = [f"kafka-python=={KAFKA_PYTHON}", *_TEST_PACKAGES, "zstandard", "setuptools", "wheel"]
+    run([python, "-m", "pip", "install", "--quiet", *wanted])
+    sdist = ["--no-deps", "--no-binary", ":all:", f"kafka-python=={KAFKA_PYTHON}", "--dest", str(folder / "sdist")]
+    run([python, "-m", "pip", "download", "--quiet", *sdist])
+    with tarfile.open(next((folder / "sdist").glob("*.tar.gz"))) as archive:
+        archive.extractall(folder / "source", filter="data")
+    # Not the package's own folder: what is installed is what is tested.
+    shutil.copytree(next((folder / "source").glob("*/test")), folder / "test")
+    (folder / "test/__init__.py").touch()
+    (folder / "test/service.py").write_text(_SERVICE_STUB)
+    (folder / "empty").mkdir()
+
+
+def _fill_librdkafka(folder: Path) -> None:
+    missing = [name for name in _HEADERS if not _has_header(name)]
+    if missing:
+        raise NotAvailableError(
+            f"librdkafka's tests need the headers {', '.join(missing)}: Debian has them in rapidjson-dev, libzstd-dev, "
+            "libssl-dev, libsasl2-dev"
+        )
+    run(["npm", "pack", "--silent", LIBRDKAFKA_PACKAGE], folder)
+    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
+        members = (m for m in archive.getmembers() if m.name.startswith("package/deps/librdkafka/"))
+        archive.extractall(folder / "source", members, filter="data")
+    (folder / "source/package/deps").rename(folder / "deps")
+    tree = folder / "deps/librdkafka"
+    run(["nice", "./configure"], tree)
+    run(["nice", "make", "-j1", "libs"], tree)
+    run(["nice", "make", "-j1", "-C", "tests", "build"], tree)
+
+
+def _has_header(name: str) -> bool:
+    return any((Path(root) / name).exists() for root in ("/usr/include", "/usr/local/include"))
+
+
+def _fill_kafkajs(folder: Path) -> None:
+    (folder / "package.json").write_text('{"private": true}\n')
+    run(["npm", "install", "--silent", "--no-audit", "--no-fund", KAFKAJS, *CODECS], folder)

@@ -1,0 +1,114 @@
+"""Our cluster as a suite finds it: one broker with id 0, or three with ids 1 to 3, and a door.
+
+with OurCluster(folder, PROFILE_A, "internal") as target:
+    target.bootstrap                 # "127.0.0.1:p[,…]"
+
+The doors: "internal" is the brokers' own listener with its authentication switched off, so a client sees one plain Kafka
+cluster; "tenant" is the listener of one instance that allows everything an instance may.
+The profiles are those under which the suites' scores on Apache Kafka 3.9 were taken (its configuration in our names).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from kazoo.client import KazooClient
+
+from tests.support.ports import free_port
+from tests.support.processes import HOST, broker_process, secrets_file
+from tests.support.specs import Specs
+from tests.support.waiting import wait_for
+from tests.support.zookeeper import ZooKeeperServer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+DOORS = ("internal", "tenant")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Broker ids, and settings beside our defaults."""
+
+    brokers: tuple[int, ...]
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+_BOTH = {"auto_create_topics_enable": True, "num_partitions": 4, "offsets_topic_num_partitions": 10}
+PROFILE_A = Profile(
+    (0,),
+    {
+        **_BOTH,
+        "default_replication_factor": 1,
+        "offsets_topic_replication_factor": 1,
+        "group_min_session_timeout_ms": 1_000,  # kafka-python's test_group asks for 3 s
+    },
+)
+PROFILE_B = Profile((1, 2, 3), _BOTH)
+
+
+class OurCluster:
+    """A context manager: started whole, stopped by pid."""
+
+    def __init__(self, folder: Path, profile: Profile, door: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.door = door
+        self._ids = profile.brokers
+        self._zookeeper = ZooKeeperServer(folder / "zookeeper", free_port())
+        self._client = KazooClient(self._zookeeper.hosts, timeout=10)
+        self._brokers = {
+            broker: broker_process(
+                folder,
+                broker,
+                zookeeper=self._zookeeper.hosts,
+                secrets=secrets_file(folder),
+                settings=profile.settings,
+                internal_authentication="none",
+            )
+            for broker in self._ids
+        }
+        self.addresses: dict[int, tuple[str, int]] = {}
+
+    @property
+    def bootstrap(self) -> str:
+        """Of all brokers, at the door."""
+        return ",".join(f"{host}:{port}" for host, port in self.addresses.values())
+
+    def __enter__(self) -> Self:
+        self._zookeeper.start()
+        try:
+            self._client.start(timeout=20)
+            for broker in self._brokers.values():
+                broker.start()
+            wait_for(lambda: all(b.accepts() for b in self._brokers.values()), 30, "the brokers")
+            wait_for(self._all_registered, 20, "the registrations")
+            if self.door == "tenant":
+                tenant = Specs(self._client).create(self._ids, auto_create_topics=True)
+                self.addresses = tenant.addresses
+            else:
+                self.addresses = {n: (HOST, broker.ports["internal"]) for n, broker in self._brokers.items()}
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for broker in self._brokers.values():
+            broker.kill()
+        self._client.stop()
+        self._client.close()
+        self._zookeeper.stop()
+
+    def crashed(self) -> list[str]:
+        """Brokers that are gone, with the ends of their logs."""
+        return [f"{b.name} is gone:\n{b.tail()}" for b in self._brokers.values() if not b.is_running]
+
+    def complaints(self) -> int:
+        """Tracebacks in the logs of the brokers: bugs, whatever the suites say."""
+        return sum(b.log.read_text(errors="replace").count("Traceback (most recent") for b in self._brokers.values())
+
+    def _all_registered(self) -> bool:
+        found = sorted(int(name) for name in self._client.get_children("/brokers/ids"))
+        return found == sorted(self._ids) and self._client.exists("/controller") is not None
