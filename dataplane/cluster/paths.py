@@ -7,6 +7,8 @@
     /controller_epoch                              a plain number, grows at every election
     /admin/delete_topics/<topic>                   deletions that are not finished
     /config/topics/<topic>                         overrides of one topic
+    /config/brokers/<id>                           settings of one broker, changed while it runs
+    /config/brokers/<default>                      the same for all brokers; the angle brackets are Kafka's
     /config/changes/config_change_<seq>            names what changed below /config
 
 Readers ignore members they do not know. A topic id is written as Kafka prints it: base64 of its 16 bytes, URL-safe,
@@ -30,10 +32,11 @@ CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 DELETE_TOPICS = "/admin/delete_topics"
 TOPIC_CONFIGS = "/config/topics"
+BROKER_CONFIGS = "/config/brokers"
 CONFIG_CHANGES = "/config/changes"
 CONFIG_CHANGE_PREFIX = f"{CONFIG_CHANGES}/config_change_"
 
-PERSISTENT = (BROKER_IDS, TOPICS, DELETE_TOPICS, TOPIC_CONFIGS, CONFIG_CHANGES)
+PERSISTENT = (BROKER_IDS, TOPICS, DELETE_TOPICS, TOPIC_CONFIGS, BROKER_CONFIGS, CONFIG_CHANGES)
 """Directories that every broker makes sure of when it starts."""
 
 INTERNAL_LISTENER = "INTERNAL"
@@ -214,12 +217,33 @@ def parse_config(data: bytes) -> dict[str, str]:
     return {str(name): str(value) for name, value in json.loads(data)["config"].items()}
 
 
+def topic_entity(topic: str) -> str:
+    """A topic as a thing that has a configuration."""
+    return f"topics/{topic}"
+
+
+def broker_entity(broker: int | None) -> str:
+    """A broker as a thing that has a configuration; None is all brokers."""
+    return f"brokers/{'<default>' if broker is None else broker}"
+
+
+def entity_config_path(entity: str) -> str:
+    """Overrides of an entity."""
+    return f"/config/{entity}"
+
+
 def config_change_json(topic: str) -> bytes:
     """A notification: this topic's configuration was written."""
-    return _dump({"version": 2, "entity_path": f"topics/{topic}"})
+    return entity_change_json(topic_entity(topic))
+
+
+def entity_change_json(entity: str) -> bytes:
+    """A notification: this entity's configuration was written."""
+    return _dump({"version": 2, "entity_path": entity})
 
 
 def parse_config_change(data: bytes) -> str | None:
-    """The topic that a notification names; None where it names something else."""
-    kind, _, name = str(json.loads(data).get("entity_path", "")).partition("/")
-    return name if kind == "topics" and name else None
+    """The entity that a notification names; None where it is of a kind that is not followed here."""
+    entity = str(json.loads(data).get("entity_path", ""))
+    kind, _, name = entity.partition("/")
+    return entity if kind in ("topics", "brokers") and name else None

@@ -1,6 +1,6 @@
-"""The overrides of topics, as this broker knows them: /config/topics/<t>, kept up to date by /config/changes.
+"""The overrides of topics and brokers, as this broker knows them: /config/<kind>/<name>, kept by /config/changes.
 
-Whoever writes a configuration adds a sequential node that names the topic; every broker follows that directory and
+Whoever writes a configuration adds a sequential node that names what it was of; every broker follows that directory and
 reads what is named. Old notifications are deleted; a broker that finds a gap in the numbers reads everything again, as
 it does after a new session.
 
@@ -13,26 +13,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from dataplane.cluster.paths import (
+    BROKER_CONFIGS,
     CONFIG_CHANGES,
     TOPIC_CONFIGS,
+    broker_entity,
+    entity_config_path,
     parse_config,
     parse_config_change,
-    topic_config_path,
+    topic_entity,
 )
 from dataplane.cluster.watching import RETRY_S, ChildrenWatch, sleep
 from dataplane.doors import Doors, NoNodeError, ZooKeeperError
 from dataplane.tasks import Future, Task, gather
 
 _NOTHING: Mapping[str, str] = {}
+_TOPIC = topic_entity("")
 
 
 class TopicConfigs:
-    """Overrides by topic. `get` is a dictionary look-up."""
+    """Overrides by entity (`topics/<t>`, `brokers/<id>`). `get` is a dictionary look-up."""
 
     def __init__(self, doors: Doors) -> None:
         self._doors = doors
         self._configs: dict[str, Mapping[str, str]] = {}
         self._listeners: list[Callable[[str], None]] = []
+        self._broker_listeners: list[Callable[[], None]] = []
         self._watch = ChildrenWatch(doors.loop, doors.zookeeper, CONFIG_CHANGES, self._changed)
         self._seen = -1  # number of the last notification that was read
         self._wanted: list[str] | None = None  # names of notifications, to be looked at
@@ -43,11 +48,19 @@ class TopicConfigs:
 
     def get(self, topic: str) -> Mapping[str, str]:
         """The overrides of a topic; empty where there are none. Not to be changed."""
-        return self._configs.get(topic, _NOTHING)
+        return self._configs.get(_TOPIC + topic, _NOTHING)
+
+    def of_broker(self, broker: int | None) -> Mapping[str, str]:
+        """What was set for one broker while it ran; None: for all brokers. Not to be changed."""
+        return self._configs.get(broker_entity(broker), _NOTHING)
 
     def on_change(self, callback: Callable[[str], None]) -> None:
         """Called with a topic whose overrides have changed."""
         self._listeners.append(callback)
+
+    def on_broker_change(self, callback: Callable[[], None]) -> None:
+        """Called when the overrides of a broker, or of all, have changed."""
+        self._broker_listeners.append(callback)
 
     def start(self) -> Future[None]:
         """Read everything, then follow. Resolved when everything has been read once."""
@@ -62,9 +75,11 @@ class TopicConfigs:
 
     async def refresh(self, topics: Iterable[str]) -> None:
         """Read these topics now. Raises ZooKeeperError."""
-        names = list(topics)
-        for topic, config in zip(names, await gather([Task(self._read(name)) for name in names]), strict=True):
-            self._put(topic, config)
+        await self.refresh_entities(_TOPIC + topic for topic in topics)
+
+    async def refresh_entities(self, entities: Iterable[str]) -> None:
+        """Read these now. Raises ZooKeeperError."""
+        await gather([Task(self._read(entity)) for entity in entities])
 
     def _on_session(self, state: str) -> None:
         if state == "connected":
@@ -94,42 +109,54 @@ class TopicConfigs:
     async def _read_all(self) -> None:
         self._complete = True
         try:
-            topics = await self._doors.zookeeper.children(TOPIC_CONFIGS)
-            for gone in sorted(self._configs.keys() - set(topics)):
+            entities = [_TOPIC + topic for topic in await self._children(TOPIC_CONFIGS)]
+            entities += [f"brokers/{name}" for name in await self._children(BROKER_CONFIGS)]
+            for gone in sorted(self._configs.keys() - set(entities)):
                 self._put(gone, None)
-            await self.refresh(topics)
-        except NoNodeError:
-            pass
+            await self.refresh_entities(entities)
         except ZooKeeperError:
             self._complete = False
             raise
         self._ready.resolve(None)
 
+    async def _children(self, path: str) -> list[str]:
+        try:
+            return await self._doors.zookeeper.children(path)
+        except NoNodeError:
+            return []
+
     async def _read_named(self, names: list[str]) -> None:
-        topics: dict[str, None] = {}
+        entities: dict[str, None] = {}
         for name in names:
             try:
                 data, _ = await self._doors.zookeeper.get(f"{CONFIG_CHANGES}/{name}")
             except NoNodeError:  # deleted as old, and so read long ago or about to be found missing
                 continue
-            topic = parse_config_change(data)
-            if topic is not None:
-                topics[topic] = None
-        await self.refresh(topics)
+            entity = parse_config_change(data)
+            if entity is not None:
+                entities[entity] = None
+        await self.refresh_entities(entities)
 
-    async def _read(self, topic: str) -> Mapping[str, str] | None:
+    async def _read(self, entity: str) -> None:
+        """Kept at once: answers come in the order of the questions, so what is kept last was read last."""
         try:
-            data, _ = await self._doors.zookeeper.get(topic_config_path(topic))
+            data, _ = await self._doors.zookeeper.get(entity_config_path(entity))
         except NoNodeError:
-            return None
-        return parse_config(data)
-
-    def _put(self, topic: str, config: Mapping[str, str] | None) -> None:
-        before = self._configs.get(topic)
-        if config is None:
-            self._configs.pop(topic, None)
+            self._put(entity, None)
         else:
-            self._configs[topic] = config
-        if (before or _NOTHING) != (config or _NOTHING):
+            self._put(entity, parse_config(data))
+
+    def _put(self, entity: str, config: Mapping[str, str] | None) -> None:
+        before = self._configs.get(entity)
+        if config is None:
+            self._configs.pop(entity, None)
+        else:
+            self._configs[entity] = config
+        if (before or _NOTHING) == (config or _NOTHING):
+            return
+        if entity.startswith(_TOPIC):
             for listener in self._listeners:
-                listener(topic)
+                listener(entity.removeprefix(_TOPIC))
+        else:
+            for tell in self._broker_listeners:
+                tell()

@@ -60,7 +60,9 @@ def test_a_state_is_written_as_kafka_writes_one_and_its_epoch_is_the_nodes_versi
 
 def test_a_configuration_change_names_its_topic_and_other_entities_are_ignored() -> None:
     assert json.loads(paths.config_change_json("a.b")) == {"version": 2, "entity_path": "topics/a.b"}
-    assert paths.parse_config_change(paths.config_change_json("a.b")) == "a.b"
+    assert paths.parse_config_change(paths.config_change_json("a.b")) == paths.topic_entity("a.b") == "topics/a.b"
+    changed = paths.entity_change_json(paths.broker_entity(None))
+    assert paths.parse_config_change(changed) == "brokers/<default>"
     assert paths.parse_config_change(b'{"version":2,"entity_path":"users/x"}') is None
 
 
