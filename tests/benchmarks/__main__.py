@@ -1,65 +1,71 @@
-"""`make bench`: produce and consume, 16 KiB and 128 KiB batches, through a tenant's port of one broker.
+"""`make bench`: ours through a tenant's port, and Apache Kafka's, in alternation, by the same clients on this machine.
 
-CPU seconds per GB are the broker's own, over the whole run. The prototype's column is BROKER.md's (another machine of the
-same kind); `floor` is what receiving and writing alone cost here in the same run. Aim: within 1.5 times the prototype.
+    python -m tests.benchmarks [--sections throughput,small,latency,replicated,idle] [--rounds 3] [--alone]
+
+CPU seconds are the brokers' own, over the whole run. The prototype's column is of another machine of the same kind; the
+`floor` is what receiving and writing alone cost here in the same run. `--alone` leaves Apache Kafka out.
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import json
 import os
 import platform
-import statistics
 import sys
+import sysconfig
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks import floor
-from tests.benchmarks.consume import RawConsumer
-from tests.benchmarks.librdkafka import BulkProducer
+from tests.benchmarks import floor, idle, latency, small, throughput
+from tests.benchmarks.apache import ApacheRig
+from tests.benchmarks.report import Figures, table
 from tests.benchmarks.rig import Rig
+from tests.benchmarks.server import Server
+from tests.support.apache_kafka import NotAvailableError
 
-RECORD_BYTES = 1024
-PARTITIONS = 3
-ROUNDS = 3
+BATCHES = {"16 KiB": 16 * 2**10, "128 KiB": 128 * 2**10, "1 MiB": 2**20}
 TOTAL_BYTES = 1_000_000_000
+REPLICATED_BYTES = 300_000_000
+APACHE_SLOW_BYTES = 100_000_000
+"""Three of Apache Kafka's brokers on two cores take a minute and more for a GB of small batches."""
 WARM_BYTES = 1_600_000_000
-BATCHES = {"16 KiB": 16 * 2**10, "128 KiB": 128 * 2**10}
-PROTOTYPE = {  # (MB/s, CPU-s per GB)
-    ("produce", "16 KiB"): (651, 0.73),
-    ("produce", "128 KiB"): (939, 0.54),
-    ("consume", "16 KiB"): (1115, 0.57),
-    ("consume", "128 KiB"): (1129, 0.57),
-}
+LATENCY_S = 8.0
+SMALL_S = 4.0
+_CONGESTION = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+
+Say = Callable[[str], None]
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print a table, write the figures."""
+    options = _options(arguments)
     began = time.monotonic()
 
     def say(text: str) -> None:
         print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True)
 
-    runs: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    with Rig() as rig:
-        say("the machine's floor on fresh pages: receive and write, nothing else")
-        fresh = floor.cpu_s_per_gb(directory=str(rig.directory))
-        say(f"{fresh[0]:.2f} CPU-s/GB; touching pages so that they are warm")
-        rig.keep_pages_warm(WARM_BYTES)
-        base = floor.cpu_s_per_gb(directory=str(rig.directory))
-        say(f"the floor on warm pages: {base[0]:.2f} CPU-s/GB, {base[1]:.0f} MB/s")
-        idle = rig.resident_mib()
-        for number in range(ROUNDS):
-            for label, size in BATCHES.items():
-                topic = f"bench-{number}-{size}"
-                rig.topic(topic, PARTITIONS)
-                runs.setdefault(("produce", label), []).append(produce(rig, topic, size))
-                runs.setdefault(("consume", label), []).append(consume(rig, topic))
-                rig.delete_topic(topic)
-                say(f"round {number + 1} of {ROUNDS}, {label}: " + _line(runs, label))
-        report = _report(runs, base, fresh, idle, rig)
-    print(_table(report))
+    figures = Figures()
+    report: dict[str, Any] = {"machine": _machine(), "record_bytes": throughput.RECORD_BYTES, "rounds": options.rounds}
+    with _congestion_control(options.congestion, say) as congestion:
+        report["congestion_control"] = congestion
+        if options.sections & {"throughput", "small", "latency", "idle"}:
+            with contextlib.ExitStack() as stack:
+                servers = _servers(stack, 1, options, say)
+                report["floor"] = _floor(servers[0], say)
+                report["log_on_tmpfs"] = servers[0].on_tmpfs
+                for server in servers:
+                    figures.add("resident idle, MiB", server.name, server.resident_mib())
+                _single(servers, figures, options, say)
+        if "replicated" in options.sections:
+            with contextlib.ExitStack() as stack:
+                _replicated(_servers(stack, 3, options, say), figures, options, say)
+    report["rows"] = figures.rows()
+    print(table(report["rows"]))
+    print("floor (receive and write only):", report.get("floor"))
     file = Path("var/reports/bench.json")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(report, indent=1))
@@ -67,109 +73,143 @@ def main() -> int:
     return 0
 
 
-def produce(rig: Rig, topic: str, batch_bytes: int) -> tuple[float, float]:
-    """(MB/s, CPU-s per GB) of producing, acks=1."""
-    producer = BulkProducer(
-        rig.bootstrap,
-        topic,
-        {
-            "acks": "1",
-            "linger.ms": "50",
-            "batch.size": str(batch_bytes),
-            "batch.num.messages": "1000000",
-            "queue.buffering.max.messages": "400000",
-            "queue.buffering.max.kbytes": "600000",
-        },
-    )
-    count = TOTAL_BYTES // RECORD_BYTES
-    producer.send(os.urandom(RECORD_BYTES), 20_000, PARTITIONS)  # connections, first metadata, first pages
-    before = rig.cpu_s()
-    seconds = producer.send(os.urandom(RECORD_BYTES), count, PARTITIONS, run=max(1, batch_bytes // RECORD_BYTES))
-    used = rig.cpu_s() - before
-    producer.close()
-    return TOTAL_BYTES / 1e6 / seconds, used / (TOTAL_BYTES / 1e9)
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    every = ("throughput", "small", "latency", "idle", "replicated")
+    parser = argparse.ArgumentParser(prog="make bench ARGS=", description="Throughput, latency and CPU of the brokers.")
+    parser.add_argument("--sections", default=",".join(every), help=f"some of {', '.join(every)}")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--alone", action="store_true", help="without Apache Kafka")
+    parser.add_argument("--congestion", default="cubic", help="TCP congestion control for both, where root may set it")
+    options = parser.parse_args(arguments)
+    options.sections = set(options.sections.split(","))
+    unknown = options.sections - set(every)
+    if unknown:
+        parser.error(f"no such section: {', '.join(sorted(unknown))}")
+    return options
 
 
-def consume(rig: Rig, topic: str) -> tuple[float, float]:
-    """(MB/s, CPU-s per GB) of fetching everything back, 4 MiB at a time."""
-    seconds = used = got = 0.0
-    for partition in range(PARTITIONS):
-        consumer = RawConsumer(("127.0.0.1", rig.port), topic, partition)
-        share = TOTAL_BYTES // PARTITIONS * 9 // 10
-        before = rig.cpu_s()
-        seconds += consumer.drain(share, 4 * 2**20)
-        used += rig.cpu_s() - before
-        got += share
-        consumer.close()
-    return got / 1e6 / seconds, used / (got / 1e9)
+def _servers(stack: contextlib.ExitStack, brokers: int, options: argparse.Namespace, say: Say) -> list[Server]:
+    ours = Rig(brokers=brokers)
+    servers: list[Server] = [stack.enter_context(ours)]
+    say(f"ours: {brokers} up, accepting after {ours.accepts_after_s:.2f} s")
+    if not options.alone:
+        try:
+            theirs = ApacheRig(brokers=brokers)
+            servers.append(stack.enter_context(theirs))
+            say(f"Apache Kafka: {brokers} up, accepting after {theirs.accepts_after_s:.2f} s")
+        except NotAvailableError as error:
+            say(f"without Apache Kafka: {error}")
+    return servers
 
 
-def _line(runs: dict[tuple[str, str], list[tuple[float, float]]], label: str) -> str:
-    parts = []
-    for what in ("produce", "consume"):
-        rate, cost = runs[(what, label)][-1]
-        parts.append(f"{what} {rate:.0f} MB/s, {cost:.2f} CPU-s/GB")
-    return "; ".join(parts)
+def _floor(server: Server, say: Say) -> dict[str, float]:
+    fresh = floor.cpu_s_per_gb(directory=str(server.directory))
+    say(f"the floor on fresh pages: {fresh[0]:.2f} CPU-s/GB; touching pages so that they are warm")
+    server.keep_pages_warm(WARM_BYTES)
+    warm = floor.cpu_s_per_gb(directory=str(server.directory))
+    say(f"the floor on warm pages: {warm[0]:.2f} CPU-s/GB, {warm[1]:.0f} MB/s")
+    return {"cpu_s_per_gb": round(warm[0], 3), "mb_per_s": round(warm[1]), "fresh_cpu_s_per_gb": round(fresh[0], 3)}
 
 
-def _report(
-    runs: dict[tuple[str, str], list[tuple[float, float]]],
-    base: tuple[float, float],
-    fresh: tuple[float, float],
-    idle: float,
-    rig: Rig,
-) -> dict[str, Any]:
-    rows = []
-    for (what, label), values in sorted(runs.items()):
-        rates, costs = [v[0] for v in values], [v[1] for v in values]
-        rate, cost = statistics.median(rates), statistics.median(costs)
-        reference = PROTOTYPE[(what, label)]
-        rows.append(
-            {
-                "what": what,
-                "batch": label,
-                "mb_per_s": round(rate),
-                "mb_per_s_spread": [round(min(rates)), round(max(rates))],
-                "cpu_s_per_gb": round(cost, 3),
-                "cpu_s_per_gb_spread": [round(min(costs), 3), round(max(costs), 3)],
-                "prototype": {"mb_per_s": reference[0], "cpu_s_per_gb": reference[1]},
-                "cost_to_prototype": round(cost / reference[1], 2),
-                "rate_to_prototype": round(rate / reference[0], 2),
-                "cost_to_floor": round(cost / base[0], 2),
-            }
-        )
+def _single(servers: list[Server], figures: Figures, options: argparse.Namespace, say: Say) -> None:
+    for number in range(options.rounds):
+        for server in servers:
+            tell = _prefixed(say, f"round {number + 1} of {options.rounds}, {server.name}: ")
+            if "throughput" in options.sections:
+                _throughput(server, figures, f"{number}", tell)
+            if "small" in options.sections:
+                _small(server, figures, f"small-{number}", tell)
+            if "latency" in options.sections:
+                for rate in (1_000, 20_000):
+                    _latency(server, figures, rate, f"latency-{rate}-{number}", say)
+    for server in servers:
+        figures.add("resident after load, MiB", server.name, server.resident_mib())
+        figures.add("accepts after, s", server.name, server.accepts_after_s)
+        if "idle" in options.sections:
+            figures.add("idle connection, KiB", server.name, idle.kib_per_connection(server))
+
+
+def _prefixed(say: Say, prefix: str) -> Say:
+    return lambda text: say(prefix + text)
+
+
+def _throughput(server: Server, figures: Figures, tag: str, say: Say) -> None:
+    for label, size in BATCHES.items():
+        topic = f"bench-{tag}-{size}"
+        server.topic(topic, throughput.PARTITIONS)
+        for what, (rate, cost) in (
+            ("produce", throughput.produce(server, topic, size, TOTAL_BYTES)),
+            ("consume", throughput.consume(server, topic, TOTAL_BYTES)),
+        ):
+            figures.add(f"{what} {label}, MB/s", server.name, rate)
+            figures.add(f"{what} {label}, CPU-s/GB", server.name, cost)
+            say(f"{what} {label}: {rate:.0f} MB/s, {cost:.2f} CPU-s/GB")
+        server.delete_topic(topic)
+
+
+def _small(server: Server, figures: Figures, topic: str, say: Say) -> None:
+    server.topic(topic, 1)
+    for what, request in (("produce", small.produce_request(topic)), ("fetch", small.fetch_request(topic, 0))):
+        per_core, rate = small.per_core(server, request, SMALL_S)
+        figures.add(f"small {what}, requests/s of a core", server.name, per_core)
+        say(f"small {what}: {rate:.0f} requests/s, {per_core:.0f} a second of CPU")
+    server.delete_topic(topic)
+
+
+def _latency(
+    server: Server, figures: Figures, rate: int, topic: str, say: Say, *, title: str = "end to end at", acks: str = "1"
+) -> None:
+    server.topic(topic, 1, min(3, len(server.brokers)))
+    median, worst = latency.end_to_end(server.bootstrap, topic, rate, LATENCY_S, acks=acks)
+    figures.add(f"{title} {rate}/s, p50 ms", server.name, median)
+    figures.add(f"{title} {rate}/s, p99 ms", server.name, worst)
+    say(f"{server.name}: {title} {rate}/s: p50 {median:.2f} ms, p99 {worst:.2f} ms")
+    server.delete_topic(topic)
+
+
+def _replicated(servers: list[Server], figures: Figures, options: argparse.Namespace, say: Say) -> None:
+    title = "three brokers, acks=all,"
+    for number in range(options.rounds):
+        for server in servers:
+            for label in ("16 KiB", "128 KiB"):
+                topic = f"bench-{number}-{BATCHES[label]}"
+                server.topic(topic, throughput.PARTITIONS, 3)
+                slow = server.name == ApacheRig.name and label == "16 KiB"
+                total = APACHE_SLOW_BYTES if slow else REPLICATED_BYTES
+                rate, cost = throughput.produce(server, topic, BATCHES[label], total, acks="all")
+                figures.add(f"{title} {label}, MB/s", server.name, rate)
+                figures.add(f"{title} {label}, CPU-s/GB", server.name, cost)
+                say(f"{server.name}: {title} {label}: {rate:.0f} MB/s, {cost:.2f} CPU-s/GB of all three")
+                server.delete_topic(topic)
+            _latency(server, figures, 1_000, f"latency-{number}", say, title=title, acks="all")
+
+
+@contextlib.contextmanager
+def _congestion_control(wanted: str, say: Say) -> Iterator[str]:
+    """The same for both: loopback under bbr doubles what sendfile costs. The system's own comes back at the end."""
+    before = _CONGESTION.read_text().strip()
+    try:
+        _CONGESTION.write_text(wanted)
+    except OSError as error:
+        say(f"congestion control stays {before}: {error.strerror}")
+        yield before
+        return
+    say(f"congestion control {wanted} (the system's own is {before})")
+    try:
+        yield wanted
+    finally:
+        _CONGESTION.write_text(before)
+
+
+def _machine() -> dict[str, Any]:
+    optimised = "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or "")
     return {
-        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "kernel": platform.release()},
-        "congestion_control": Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip(),
-        "log_on_tmpfs": rig.on_tmpfs,
-        "record_bytes": RECORD_BYTES,
-        "partitions": PARTITIONS,
-        "rounds": ROUNDS,
-        "floor": {"cpu_s_per_gb": round(base[0], 3), "mb_per_s": round(base[1])},
-        "floor_on_fresh_pages": {"cpu_s_per_gb": round(fresh[0], 3), "mb_per_s": round(fresh[1])},
-        "resident_mib": {"idle": round(idle, 1), "after": round(rig.resident_mib(), 1)},
-        "rows": rows,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "python_built_with_optimisations": optimised,
+        "kernel": platform.release(),
+        "load_average": os.getloadavg(),
     }
-
-
-def _table(report: dict[str, Any]) -> str:
-    head = f"{'':<18}{'MB/s':>8}{'CPU-s/GB':>10}{'prototype':>16}{'cost ratio':>12}{'to floor':>10}"
-    lines = [head]
-    for row in report["rows"]:
-        reference = row["prototype"]
-        lines.append(
-            f"{row['what'] + ' ' + row['batch']:<18}{row['mb_per_s']:>8}{row['cpu_s_per_gb']:>10.2f}"
-            f"{reference['mb_per_s']:>8}{reference['cpu_s_per_gb']:>8.2f}"
-            f"{row['cost_to_prototype']:>12.2f}{row['cost_to_floor']:>10.2f}"
-        )
-    floor_ = report["floor"]
-    memory = report["resident_mib"]
-    lines.append(f"{'floor':<18}{floor_['mb_per_s']:>8}{floor_['cpu_s_per_gb']:>10.2f}")
-    floor_ = report["floor_on_fresh_pages"]
-    lines.append(f"{'  on fresh pages':<18}{floor_['mb_per_s']:>8}{floor_['cpu_s_per_gb']:>10.2f}")
-    lines.append(f"resident: {memory['idle']} MiB idle, {memory['after']} MiB after")
-    lines.append(f"congestion control {report['congestion_control']}, log on tmpfs: {report['log_on_tmpfs']}")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

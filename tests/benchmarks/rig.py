@@ -1,99 +1,69 @@
-"""One broker as a process of its own, with one instance, its log on tmpfs where there is one; and its CPU time."""
+"""Our brokers as processes of their own, with one instance whose limits are charged and never reached."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 import time
-from pathlib import Path
-from typing import Self
 
-from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 
 from quota.contracts.instance import Limits
-from tests.benchmarks.warm import WarmPages
+from tests.benchmarks.server import Server
 from tests.support.ports import free_port
 from tests.support.processes import broker_process, secrets_file
 from tests.support.specs import Specs
 from tests.support.waiting import wait_for
 from tests.support.zookeeper import ZooKeeperServer
 
-BROKER = 1
-_TICKS = os.sysconf("SC_CLK_TCK")
+_PLENTY = 100 * 2**30
 
 
-class Rig:
-    """ZooKeeper, a broker, an instance with limits so high that they are charged and never reached."""
+class Rig(Server):
+    """ZooKeeper, brokers, a tenant. Everything is measured through the tenant's port: tenancy, quota and meter are on."""
 
-    def __init__(self, settings: dict[str, object] | None = None) -> None:
-        shm = Path("/dev/shm")
-        self.directory = Path(tempfile.mkdtemp(prefix="sluice-bench-", dir=shm if shm.is_dir() else None))
-        self.on_tmpfs = shm.is_dir()
+    name = "sluice"
+
+    def __init__(self, settings: dict[str, object] | None = None, *, brokers: int = 1) -> None:
+        super().__init__(brokers)
         self._zookeeper = ZooKeeperServer(self.directory / "zookeeper", free_port())
-        self._broker = broker_process(
-            self.directory,
-            BROKER,
-            zookeeper=self._zookeeper.hosts,
-            secrets=secrets_file(self.directory),
-            settings={"default_replication_factor": 1, "offsets_topic_replication_factor": 1, **(settings or {})},
-        )
-        self.port = 0
+        factor = min(3, brokers)
+        defaults = {"default_replication_factor": factor, "offsets_topic_replication_factor": factor}
+        secrets = secrets_file(self.directory)
+        self._processes = {
+            broker: broker_process(
+                self.directory,
+                broker,
+                zookeeper=self._zookeeper.hosts,
+                secrets=secrets,
+                settings={**defaults, **(settings or {})},
+            )
+            for broker in self.brokers
+        }
+        self._addresses: dict[int, tuple[str, int]] = {}
+        self.accepts_after_s = 0.0
 
-    def __enter__(self) -> Self:
+    def start(self) -> None:
         self._zookeeper.start()
-        self._broker.start()
-        wait_for(self._broker.accepts, 30, "the broker")
+        began = time.monotonic()
+        for process in self._processes.values():
+            process.start()
+        for process in self._processes.values():
+            wait_for(process.accepts, 30, "a broker")
+        self.accepts_after_s = time.monotonic() - began
         client = KazooClient(self._zookeeper.hosts)
         client.start(timeout=20)
-        wait_for(lambda: client.get_children("/brokers/ids"), 20, "the broker to register")
-        plenty = 100 * 2**30
-        tenant = Specs(client).create([BROKER], limits=Limits(plenty, plenty, plenty, 1000, 1000))
+        wait_for(lambda: len(client.get_children("/brokers/ids")) == len(self.brokers), 20, "the brokers to register")
+        tenant = Specs(client).create(list(self.brokers), limits=Limits(_PLENTY, _PLENTY, _PLENTY, 1000, 100_000))
         client.stop()
         client.close()
-        self.port = tenant.addresses[BROKER][1]
-        return self
+        self._addresses = tenant.addresses
 
-    def __exit__(self, *_: object) -> None:
-        self._broker.stop()
+    def stop(self) -> None:
+        for process in self._processes.values():
+            process.stop()
         self._zookeeper.stop()
-        shutil.rmtree(self.directory, ignore_errors=True)
 
-    @property
-    def bootstrap(self) -> str:
-        """The instance's address."""
-        return f"127.0.0.1:{self.port}"
+    def pid(self, broker: int = 1) -> int:
+        return self._processes[broker].pid
 
-    def delete_topic(self, name: str) -> None:
-        """Delete a topic and wait until its files have gone: their pages are the next round's."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        for future in admin.delete_topics([name]).values():
-            future.result(20)
-        deadline = time.monotonic() + 20
-        while list((self.directory / f"data-{BROKER}").glob(f"*{name}-*")) and time.monotonic() < deadline:
-            time.sleep(0.1)
-
-    def keep_pages_warm(self, size: int) -> None:
-        """See `tests.benchmarks.warm`."""
-        WarmPages(self.directory, size).write()
-
-    @property
-    def pid(self) -> int:
-        """Of the broker."""
-        return self._broker.pid
-
-    def topic(self, name: str, partitions: int) -> None:
-        """Create a topic and wait for its leaders."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        for future in admin.create_topics([NewTopic(name, partitions, 1)]).values():
-            future.result(20)
-
-    def cpu_s(self) -> float:
-        """CPU seconds that the broker has used, in user and kernel mode."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
-
-    def resident_mib(self) -> float:
-        """Memory that the broker holds."""
-        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    def address(self, broker: int = 1) -> tuple[str, int]:
+        return self._addresses[broker]

@@ -1,0 +1,35 @@
+"""Apache Kafka's brokers, under the same clients, on the same kind of file system."""
+
+from __future__ import annotations
+
+import time
+
+from tests.benchmarks.server import Server
+from tests.support.apache_kafka import HOST, ApacheKafka, jars
+
+
+class ApacheRig(Server):
+    """Kafka 3.9.2 with a heap of 1 GiB and its own start script's garbage collector."""
+
+    name = "apache"
+
+    def __init__(self, *, brokers: int = 1) -> None:
+        super().__init__(brokers)
+        settings = {"log.segment.delete.delay.ms": 0, "file.delete.delay.ms": 0}
+        self._kafka = ApacheKafka(self.directory, brokers=brokers, first_id=1, settings=settings)
+        self.accepts_after_s = 0.0
+
+    def start(self) -> None:
+        jars()  # fetched before the clock starts
+        began = time.monotonic()
+        self._kafka.__enter__()
+        self.accepts_after_s = time.monotonic() - began  # with its ZooKeeper, which takes about half a second
+
+    def stop(self) -> None:
+        self._kafka.__exit__()
+
+    def pid(self, broker: int = 1) -> int:
+        return self._kafka.pid(broker)
+
+    def address(self, broker: int = 1) -> tuple[str, int]:
+        return HOST, self._kafka.ports[broker]
