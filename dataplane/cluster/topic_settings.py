@@ -6,7 +6,7 @@ A default is a value of its own or one of the broker's settings. Some configurat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -20,6 +20,7 @@ class ConfigType(IntEnum):
     BOOLEAN = 1
     STRING = 2
     INT = 3
+    SHORT = 4
     LONG = 5
     DOUBLE = 6
     LIST = 7
@@ -29,6 +30,8 @@ class ConfigSource(IntEnum):
     """Of DescribeConfigs: where a value comes from."""
 
     DYNAMIC_TOPIC = 1
+    DYNAMIC_BROKER = 2  # set for one broker while it runs
+    DYNAMIC_DEFAULT_BROKER = 3  # for all brokers while they run
     STATIC_BROKER = 4
     DEFAULT = 5
 
@@ -57,6 +60,11 @@ class TopicSetting:
     def broker_name(self) -> str | None:
         """The broker's configuration that is its default, as Kafka calls it."""
         return None if self.setting is None else self.setting.replace("_", ".")
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether no other value than the default is taken."""
+        return self.problem is None
 
     def default_of(self, settings: Settings) -> str:
         """The value of a topic that does not say."""
@@ -100,7 +108,10 @@ TOPIC_SETTINGS: dict[str, TopicSetting] = {
     setting.name: setting
     for setting in (
         TopicSetting("cleanup.policy", ConfigType.LIST, "delete", None, _policy),
+        TopicSetting("compression.gzip.level", ConfigType.INT, "-1"),
+        TopicSetting("compression.lz4.level", ConfigType.INT, "9"),
         TopicSetting("compression.type", ConfigType.STRING, "producer"),
+        TopicSetting("compression.zstd.level", ConfigType.INT, "3"),
         _long("delete.retention.ms", "86400000"),
         _long("file.delete.delay.ms", "60000"),
         TopicSetting("flush.messages", ConfigType.LONG, _FOREVER),
@@ -108,6 +119,8 @@ TOPIC_SETTINGS: dict[str, TopicSetting] = {
         TopicSetting("follower.replication.throttled.replicas", ConfigType.LIST, ""),
         _int("index.interval.bytes", "", 0, "log_index_interval_bytes"),
         TopicSetting("leader.replication.throttled.replicas", ConfigType.LIST, ""),
+        TopicSetting("local.retention.bytes", ConfigType.LONG, "-2"),
+        TopicSetting("local.retention.ms", ConfigType.LONG, "-2"),
         _long("max.compaction.lag.ms", _FOREVER, 1),
         _int("max.message.bytes", "", 0, "message_max_bytes"),
         TopicSetting("message.downconversion.enable", ConfigType.BOOLEAN, "true", None, _boolean),
@@ -118,6 +131,8 @@ TOPIC_SETTINGS: dict[str, TopicSetting] = {
         _long("min.compaction.lag.ms", "0"),
         _int("min.insync.replicas", "", 1, "min_insync_replicas"),
         TopicSetting("preallocate", ConfigType.BOOLEAN, "false"),
+        TopicSetting("remote.log.copy.disable", ConfigType.BOOLEAN, "false"),
+        TopicSetting("remote.log.delete.on.disable", ConfigType.BOOLEAN, "false"),
         TopicSetting("remote.storage.enable", ConfigType.BOOLEAN, "false"),
         _long("retention.bytes", "", -1, "log_retention_bytes"),
         _long("retention.ms", "", -1, "log_retention_ms"),
@@ -132,22 +147,36 @@ TOPIC_SETTINGS: dict[str, TopicSetting] = {
 
 def checked_overrides(config: Mapping[str, str | None], settings: Settings) -> dict[str, str]:
     """What a topic may be created with. A null stands for the default. Raises ApiError INVALID_CONFIG."""
-    overrides: dict[str, str] = {}
-    for name, value in config.items():
+    overrides = {name: value for name, value in config.items() if value is not None}
+    check_overrides(config, overrides, settings)
+    return overrides
+
+
+def check_overrides(names: Iterable[str], overrides: Mapping[str, str], settings: Settings) -> None:
+    """Whether a topic may have these overrides, of which `names` are new. Raises ApiError INVALID_CONFIG."""
+    for name in names:
         setting = TOPIC_SETTINGS.get(name)
         if setting is None:
             raise ApiError(ErrorCode.INVALID_CONFIG, f"unknown topic configuration {name}")
-        if value is None:
-            continue
-        default = setting.default_of(settings)
-        if setting.problem is None:
-            problem = None if value == default else f"cannot be changed yet: it is {default or 'empty'}"
-        else:
-            problem = setting.problem(value)
+        problem = _problem_of(setting, overrides.get(name), settings)
         if problem is not None:
             raise ApiError(ErrorCode.INVALID_CONFIG, f"{name} {problem}")
-        overrides[name] = value
-    return overrides
+    low, high = ("min.compaction.lag.ms", "max.compaction.lag.ms")
+    if _long_of(low, overrides, settings) > _long_of(high, overrides, settings):
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"{low} must not be larger than {high}")
+
+
+def _problem_of(setting: TopicSetting, value: str | None, settings: Settings) -> str | None:
+    if value is None:
+        return None
+    if setting.problem is not None:
+        return setting.problem(value)
+    default = setting.default_of(settings)
+    return None if value == default else f"cannot be changed yet: it is {default or 'empty'}"
+
+
+def _long_of(name: str, overrides: Mapping[str, str], settings: Settings) -> int:
+    return int(overrides.get(name) or TOPIC_SETTINGS[name].default_of(settings))
 
 
 def config_text(value: object) -> str:
