@@ -49,6 +49,8 @@ class Housekeeping:
                 replicas.isr_changes.propose(partition, isr)
             elif partition.is_leader and partition.advance(now):  # it waits no longer for who was about to join
                 replicas.high_watermark_moved(partition)
+            if partition.low_watermark_waiters:
+                replicas.waiting.low_watermark_moved(partition)  # without who has died
 
     def _checkpoint(self) -> Future[None]:
         """Where consumers may read to after a restart."""
@@ -60,6 +62,7 @@ class Housekeeping:
         if self._replicas.logs.apply_retention(self._committed_of):
             for partition in self._replicas.partitions():
                 self._replicas.accounting.measure(partition)
+                self._replicas.start_moved(partition)
 
     def _committed_of(self, log: Log) -> int:
         partition = self._replicas.get(log.topic, log.partition)

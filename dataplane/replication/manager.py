@@ -114,6 +114,8 @@ class Replicas:
         )
         self._clock = doors.loop.clock
         self._topics: dict[str, dict[int, Partition]] = {}
+        self._ids: dict[UUID, str] = {}  # of the topics that are here: known before metadata say so
+        self._tells_followers_at_once = config.settings.replica_selector_class != ""  # consumers may read from them
         self._dirty: list[Partition] = []
         self._listeners: list[Leadership] = []
         self._housekeeping = Housekeeping(self)
@@ -174,6 +176,10 @@ class Replicas:
                 return ErrorCode.FENCED_LEADER_EPOCH
             return ErrorCode.UNKNOWN_LEADER_EPOCH
         return partition if partition.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def topic_of_id(self, topic_id: UUID) -> str | None:
+        """The name of a topic of which something is here."""
+        return self._ids.get(topic_id)
 
     def storage_by_instance(self) -> dict[str, int]:
         """Bytes stored here by instance key."""
@@ -272,10 +278,23 @@ class Replicas:
             self.waiting.for_acks(partition, acks)
 
     def _copied(self, partition: Partition, start: int) -> None:
+        before = partition.high_watermark
         try:
-            partition.copied(start)
+            moved = partition.copied(start)
         except OSError:
             self.failed(partition)
+            return
+        if moved:
+            self.followed(partition, before)
+
+    def followed(self, partition: Partition, before: int) -> None:
+        """Our high watermark of a partition that we follow has moved: consumers that read from us may wait for that."""
+        if partition.read_waiters:
+            try:
+                size = partition.log.bytes_between(before, partition.high_watermark)
+            except OSError:
+                size = 1
+            self.waiting.arrived(partition.read_waiters, size)
 
     def failed(self, partition: Partition) -> None:
         """The disk refused: nothing of this replica can be trusted before recovery at the next start."""
@@ -322,9 +341,20 @@ class Replicas:
         return self.waiting.for_bytes(partitions, min_bytes, timeout_s, wake, as_replica=as_replica)
 
     def fetched_by_replica(
-        self, replica_id: int, broker_epoch: int, partition: Partition, fetch_offset: int, now: float
+        self,
+        replica_id: int,
+        broker_epoch: int,
+        partition: Partition,
+        fetch_offset: int,
+        now: float,
+        log_start_offset: int = -1,
     ) -> None:
         """A follower has everything below `fetch_offset` (and its log is a prefix of ours: checked by the caller)."""
+        remote = partition.remote(replica_id)
+        if remote is not None and remote.log_start_offset != log_start_offset:
+            remote.log_start_offset = log_start_offset
+            if partition.low_watermark_waiters:
+                self.waiting.low_watermark_moved(partition)
         if partition.update_follower(replica_id, fetch_offset, now, broker_epoch):
             self.high_watermark_moved(partition)
         isr = partition.isr_with(replica_id, now)
@@ -339,11 +369,19 @@ class Replicas:
         partition.announced_bytes = partition.committed_bytes
         if partition.read_waiters:
             self.waiting.arrived(partition.read_waiters, size)
+        if partition.replica_waiters:  # they are told with their next answer
+            self.waiting.arrived(partition.replica_waiters, 1 if self._tells_followers_at_once else 0)
+
+    def start_moved(self, partition: Partition) -> None:
+        """The log begins somewhere else: fetch sessions say so, and whoever reads below has to hear of it."""
+        self.waiting.arrived(partition.read_waiters, 0)
+        self.waiting.arrived(partition.replica_waiters, 0)
 
     # --- in-sync replicas ---------------------------------------------------------------------------------------------
 
     def isr_confirmed(self, partition: Partition) -> None:
         """The controller has decided about an ISR: without a laggard more may be committed."""
+        self.waiting.arrived(partition.replica_waiters, 0)  # who is not in it is looked at with every fetch
         if partition.is_leader and partition.advance(self._clock.monotonic()):
             self.high_watermark_moved(partition)
 
@@ -366,6 +404,7 @@ class Replicas:
         if partition.is_leader != led:
             self.accounting.led(partition, -1 if led else 1)
             self.waiting.dismiss(partition, code)
+        self.waiting.look_again(partition)
         if partition.is_leader or led:
             for listener in self._listeners:
                 listener(partition.topic, partition.index, partition.leader_epoch if partition.is_leader else None)
@@ -373,6 +412,7 @@ class Replicas:
     def add(self, partition: Partition) -> None:
         """A replica comes to this broker."""
         self._topics.setdefault(partition.topic, {})[partition.index] = partition
+        self._ids[partition.topic_id] = partition.topic
         if self.meter is not None:
             partition.usage = self.meter.topic(partition.topic)
         self.configure(partition)
@@ -383,8 +423,10 @@ class Replicas:
         partitions = self._topics[partition.topic]
         del partitions[partition.index]
         self.accounting.forget(partition)
+        self.waiting.look_again(partition)
         if not partitions:
             del self._topics[partition.topic]
+            self._ids.pop(partition.topic_id, None)
             if self.meter is not None:
                 self.meter.retire(partition.topic)
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from dataplane.metering.usage import TopicUsage
     from dataplane.protocol.messages.control import AlterPartitionResponsePartitionData, LeaderAndIsrPartitionState
-    from dataplane.replication.waiting import AckWaiter, ReadWaiter
+    from dataplane.replication.waiting import AckWaiter, LowWatermarkWaiter, ReadWaiter
     from dataplane.storage.log import Log
 
 UNKNOWN_OFFSET = -1
@@ -70,7 +70,15 @@ class ReplicaRules:
 class RemoteReplica:
     """What the leader knows of a follower. Times are seconds of the leader's monotonic clock."""
 
-    __slots__ = ("_fetched_at", "_leader_end_at_fetch", "broker_epoch", "broker_id", "caught_up_at", "log_end_offset")
+    __slots__ = (
+        "_fetched_at",
+        "_leader_end_at_fetch",
+        "broker_epoch",
+        "broker_id",
+        "caught_up_at",
+        "log_end_offset",
+        "log_start_offset",
+    )
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
@@ -79,12 +87,15 @@ class RemoteReplica:
     def reset(self, caught_up_at: float) -> None:
         """A new epoch of ours begins: its log is unknown again."""
         self.log_end_offset = UNKNOWN_OFFSET
+        self.log_start_offset = UNKNOWN_OFFSET
         self.broker_epoch = -1
         self.caught_up_at = caught_up_at
         self._fetched_at = _NEVER
         self._leader_end_at_fetch = 0
 
-    def fetched(self, offset: int, leader_end: int, now: float, broker_epoch: int) -> None:
+    def fetched(
+        self, offset: int, leader_end: int, now: float, broker_epoch: int, start_offset: int = UNKNOWN_OFFSET
+    ) -> None:
         """It asks for `offset`, so it has everything below.
 
         Reaching what was our end at its last fetch also counts as being caught up, as of that fetch: else nobody keeps
@@ -95,9 +106,15 @@ class RemoteReplica:
         elif offset >= self._leader_end_at_fetch:
             self.caught_up_at = max(self.caught_up_at, self._fetched_at)
         self.log_end_offset = offset
+        self.log_start_offset = start_offset
         self.broker_epoch = broker_epoch
         self._fetched_at = now
         self._leader_end_at_fetch = leader_end
+
+    def kept_asking(self, until: float) -> None:
+        """In a fetch session it had everything, and went on asking until then: nothing was said of this partition."""
+        self.caught_up_at = max(self.caught_up_at, until)
+        self._fetched_at = max(self._fetched_at, until)
 
     def is_caught_up(self, leader_end: int, now: float, lag_time_max_s: float) -> bool:
         """Whether it has everything, or had not long ago."""
@@ -130,6 +147,7 @@ class Partition:
         "leader_high_watermark",
         "leader_id",
         "log",
+        "low_watermark_waiters",
         "max_message_bytes",
         "min_insync_replicas",
         "partition_epoch",
@@ -174,8 +192,9 @@ class Partition:
         self.turn_end_calls: list[Callable[[ErrorCode], None]] = []
         self.turn_end_acks: list[tuple[int, float, Callable[[ErrorCode], None]]] = []  # last offset, timeout, whom
         self.ack_waiters: deque[AckWaiter] = deque()
-        self.read_waiters: dict[ReadWaiter, None] = {}
-        self.replica_waiters: dict[ReadWaiter, None] = {}
+        self.read_waiters: dict[Watcher, None] = {}
+        self.replica_waiters: dict[Watcher, None] = {}
+        self.low_watermark_waiters: dict[LowWatermarkWaiter, None] = {}
         self.committed_bytes = 0  # of what we appended as the leader
         self.announced_bytes = 0  # of the committed ones, to fetches that wait
         self.uncommitted = Uncommitted()
@@ -237,14 +256,25 @@ class Partition:
         """A follower, where we lead and it is one."""
         return self._by_id.get(broker_id)
 
-    def update_follower(self, broker_id: int, offset: int, now: float, broker_epoch: int = -1) -> bool:
-        """A follower fetched from `offset`. Returns whether the high watermark moved."""
+    def remotes(self) -> tuple[RemoteReplica, ...]:
+        """All followers, where we lead."""
+        return self._remotes
+
+    def update_follower(
+        self, broker_id: int, offset: int, now: float, broker_epoch: int = -1, start_offset: int = UNKNOWN_OFFSET
+    ) -> bool:
+        """A follower, whose log begins at `start_offset`, fetched from `offset`. Returns whether the high watermark moved."""
         remote = self._by_id.get(broker_id)
         if remote is None:
             return False
         before = remote.log_end_offset
-        remote.fetched(offset, self.log.end_offset, now, broker_epoch)
+        remote.fetched(offset, self.log.end_offset, now, broker_epoch, start_offset)
         return offset != before and self.advance(now)
+
+    def low_watermark(self) -> int:
+        """Where the log begins on every live replica: what lies before is gone for good. For a leader."""
+        starts = [r.log_start_offset for r in self._remotes if self._rules.is_alive(r.broker_id)]
+        return min([self.log.start_offset, *starts])
 
     def appended(self, size: int, now: float) -> bool:
         """The log's end moved by a commit of `size` bytes. Returns whether the high watermark moved."""

@@ -112,7 +112,12 @@ class ReplicaFetches:
         if progress:
             now = replicas.loop.clock.monotonic()
             replicas.fetched_by_replica(
-                replica_id, request.replica_state.replica_epoch, partition, wanted.fetch_offset, now
+                replica_id,
+                request.replica_state.replica_epoch,
+                partition,
+                wanted.fetch_offset,
+                now,
+                wanted.log_start_offset,
             )
         return FetchResponsePartitionData(
             partition_index=wanted.partition,

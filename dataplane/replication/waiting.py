@@ -3,6 +3,9 @@
 A waiter hangs on the partitions it waits for, so progress of a partition looks at its own waiters and at nothing else.
 Waiters of acks are in order of their offsets: progress takes them from the front.
 
+What reads from a partition hangs on it as a `Watcher`: a fetch that waits for all of its partitions, or one partition of
+a fetch session, which stays there from fetch to fetch (`fetch_sessions`). The fetch of a session hangs nowhere itself.
+
 Deadlines: most waiters are woken long before theirs, thousands in a second, with timeouts of 30 s. A timer for each
 would fill the loop's heap with dead ones. So deadlines are rounded up to ticks, a tick has one timer and the waiters
 that would time out then, and a waiter that is woken leaves its tick at once.
@@ -11,7 +14,7 @@ that would time out then, and a waiter that is woken leaves its tick at once.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dataplane.protocol.errors import ErrorCode
 
@@ -26,6 +29,18 @@ MAX_WAIT_S = 300.0
 """Clients say how long to wait, up to 24 days. Nobody means it, and what waits takes memory."""
 
 
+class Watcher(Protocol):
+    """What hangs on a partition because it reads from it."""
+
+    def arrived(self, size: int) -> None:
+        """`size` bytes more can be read; 0: none, but something else that readers are told has changed."""
+        ...
+
+    def lost(self) -> None:
+        """The partition's role, epoch or state has changed: look again."""
+        ...
+
+
 class _Waiter:
     """Something with a deadline."""
 
@@ -37,6 +52,12 @@ class _Waiter:
     def expired(self) -> None:
         """The deadline came first."""
         raise NotImplementedError
+
+    def clear_deadline(self) -> None:
+        """It will not expire."""
+        if self.tick is not None:
+            self.tick.pop(self, None)
+            self.tick = None
 
 
 class AckWaiter(_Waiter):
@@ -61,7 +82,7 @@ class ReadWaiter(_Waiter):
 
     __slots__ = ("missing", "places", "wake")
 
-    def __init__(self, places: list[dict[ReadWaiter, None]], missing: int, wake: Callback) -> None:
+    def __init__(self, places: list[dict[Watcher, None]], missing: int, wake: Callback) -> None:
         super().__init__()
         self.places = places
         self.missing = missing
@@ -72,10 +93,43 @@ class ReadWaiter(_Waiter):
         for place in self.places:
             place.pop(self, None)
 
+    def cancel(self) -> None:
+        """Never mind."""
+        self.leave()
+        self.clear_deadline()
+
+    def arrived(self, size: int) -> None:
+        """Enough is enough."""
+        self.missing -= size
+        if self.missing <= 0:
+            self.lost()
+
+    def lost(self) -> None:
+        """It answers with what there is."""
+        self.cancel()
+        self.wake()
+
     def expired(self) -> None:
         """It answers with what there is."""
         self.leave()
         self.wake()
+
+
+class LowWatermarkWaiter(_Waiter):
+    """A DeleteRecords: waits until every live replica's log begins at `offset` or later."""
+
+    __slots__ = ("done", "offset", "partition")
+
+    def __init__(self, partition: Partition, offset: int, done: Callable[[ErrorCode], None]) -> None:
+        super().__init__()
+        self.partition = partition
+        self.offset = offset
+        self.done = done
+
+    def expired(self) -> None:
+        """Some replica lags. It gets there when it comes back; nobody reads what was deleted from the leader."""
+        self.partition.low_watermark_waiters.pop(self, None)
+        self.done(ErrorCode.REQUEST_TIMED_OUT)
 
 
 class Waiting:
@@ -115,8 +169,30 @@ class Waiting:
         code = _outcome(partition)
         while waiters and waiters[0].last_offset < high_watermark:
             waiter = waiters.popleft()
-            self._clear_deadline(waiter)
+            waiter.clear_deadline()
             waiter.done(code)
+
+    # --- low watermarks -----------------------------------------------------------------------------------------------
+
+    def for_low_watermark(
+        self, partition: Partition, offset: int, timeout_s: float, done: Callable[[ErrorCode], None]
+    ) -> None:
+        """Call `done` once, when no live replica's log begins before `offset`."""
+        if partition.low_watermark() >= offset:
+            done(ErrorCode.NONE)
+            return
+        waiter = LowWatermarkWaiter(partition, offset, done)
+        partition.low_watermark_waiters[waiter] = None
+        self._set_deadline(waiter, timeout_s)
+
+    def low_watermark_moved(self, partition: Partition) -> None:
+        """A follower's log begins later than it did, or a follower has died."""
+        low_watermark = partition.low_watermark()
+        for waiter in list(partition.low_watermark_waiters):
+            if waiter.offset <= low_watermark:
+                del partition.low_watermark_waiters[waiter]
+                waiter.clear_deadline()
+                waiter.done(ErrorCode.NONE)
 
     # --- bytes --------------------------------------------------------------------------------------------------------
 
@@ -132,38 +208,39 @@ class Waiting:
         for place in places:
             place[waiter] = None
         self._set_deadline(waiter, timeout_s)
+        return waiter.cancel
 
-        def cancel() -> None:
-            waiter.leave()
-            self._clear_deadline(waiter)
+    def for_session(self, min_bytes: int, timeout_s: float, wake: Callback) -> ReadWaiter:
+        """The same for a fetch whose partitions hang where they must already; the session passes on what arrives."""
+        waiter = ReadWaiter([], min_bytes, wake)
+        self._set_deadline(waiter, timeout_s)
+        return waiter
 
-        return cancel
-
-    def arrived(self, place: dict[ReadWaiter, None], size: int) -> None:
-        """`size` bytes more can be read where these waiters hang."""
-        for waiter in list(place):
-            waiter.missing -= size
-            if waiter.missing <= 0 and waiter in place:
-                self._wake(waiter)
-
-    def _wake(self, waiter: ReadWaiter) -> None:
-        waiter.leave()
-        self._clear_deadline(waiter)
-        waiter.wake()
+    @staticmethod
+    def arrived(place: dict[Watcher, None], size: int) -> None:
+        """`size` bytes more can be read where these hang."""
+        for watcher in list(place):
+            if watcher in place:
+                watcher.arrived(size)
 
     # --- ends ---------------------------------------------------------------------------------------------------------
 
     def dismiss(self, partition: Partition, code: ErrorCode) -> None:
-        """We do not lead the partition any more: produces get `code`, fetches look again and see for themselves."""
-        waiters = list(partition.ack_waiters)
+        """We do not lead the partition any more: produces get `code`."""
+        waiters: list[AckWaiter | LowWatermarkWaiter] = [*partition.ack_waiters, *partition.low_watermark_waiters]
         partition.ack_waiters.clear()
+        partition.low_watermark_waiters.clear()
         for waiter in waiters:
-            self._clear_deadline(waiter)
+            waiter.clear_deadline()
             waiter.done(code)
+
+    @staticmethod
+    def look_again(partition: Partition) -> None:
+        """Fetches must not go on as if nothing had happened to the partition."""
         for place in (partition.read_waiters, partition.replica_waiters):
-            for reader in list(place):
-                if reader in place:
-                    self._wake(reader)
+            for watcher in list(place):
+                if watcher in place:
+                    watcher.lost()
 
     def _set_deadline(self, waiter: _Waiter, timeout_s: float) -> None:
         timeout_s = min(timeout_s, MAX_WAIT_S)
@@ -174,12 +251,6 @@ class Waiting:
             entry = self._ticks[tick] = ({}, self._loop.call_later(delay, lambda: self._expire(tick)))
         waiter.tick = entry[0]
         entry[0][waiter] = None
-
-    @staticmethod
-    def _clear_deadline(waiter: _Waiter) -> None:
-        if waiter.tick is not None:
-            waiter.tick.pop(waiter, None)
-            waiter.tick = None
 
     def _expire(self, tick: int) -> None:
         waiters, _ = self._ticks.pop(tick)

@@ -49,6 +49,7 @@ class LogManager:
         self._home: dict[Key, str] = {}  # the data directory of each log
         self._high_watermarks: dict[Key, int] = {}
         self._writing: Future[None] | None = None
+        self._start_offsets_wanted: Future[None] | None = None
         self._defaults = LogConfig.from_settings(config.settings)
 
     # --- start and stop -----------------------------------------------------------------------------------------------
@@ -191,6 +192,35 @@ class LogManager:
 
         self._writing = self._background.run(write)
         return self._writing
+
+    def settle_start_offsets(self) -> Future[None]:
+        """Where the logs begin now, on disk when the future is resolved. Calls that come meanwhile share the next one."""
+        wanted = self._start_offsets_wanted
+        if wanted is None:
+            wanted = self._start_offsets_wanted = Future()
+            if self._writing is None or self._writing.done:
+                self._write_start_offsets()
+            else:
+                self._writing.then(lambda _: self._write_start_offsets())
+        return wanted
+
+    def _write_start_offsets(self) -> None:
+        wanted, self._start_offsets_wanted = self._start_offsets_wanted, None
+        assert wanted is not None
+        homes = [(home, self._rows(home, {})[START_OFFSETS]) for home in self._config.data_dirs]
+
+        def write() -> None:
+            for home, offsets in homes:
+                checkpoints.write_offsets(self._files, f"{home}/{START_OFFSETS}", offsets)
+
+        def written(future: Future[None]) -> None:
+            if future.error is None:
+                wanted.resolve(None)
+            else:
+                wanted.fail(future.error)
+
+        self._writing = self._background.run(write)
+        self._writing.then(written)
 
     def _write_positions(self, home: str) -> None:
         for name, offsets in self._rows(home, {}).items():

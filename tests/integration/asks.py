@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 from dataplane.protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic
 from dataplane.protocol.messages.fetch import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
     FetchPartition,
     FetchRequest,
     FetchTopic,
@@ -117,6 +120,10 @@ def _offset_delete(topic: str) -> OffsetDeleteRequest:
     return OffsetDeleteRequest(GROUP, (OffsetDeleteRequestTopic(topic, (OffsetDeleteRequestPartition(0),)),))
 
 
+def _delete_records(topic: str) -> DeleteRecordsRequest:
+    return DeleteRecordsRequest((DeleteRecordsTopic(topic, (DeleteRecordsPartition(0, 0),)),), 10_000)
+
+
 def _delete(topic: str) -> DeleteTopicsRequest:
     return DeleteTopicsRequest(topics=(DeleteTopicState(topic),), timeout_ms=10_000)
 
@@ -138,6 +145,7 @@ ASKS: dict[str, Ask] = {
     # There, what was never committed is UNKNOWN_TOPIC_OR_PARTITION.
     "OffsetFetch in ZooKeeper": Ask(0, _offset_fetch_old, "coordinator", answers=frozenset({3})),
     "OffsetDelete": Ask(0, _offset_delete, "coordinator"),
+    "DeleteRecords": Ask(2, _delete_records, "leader"),
     "CreateTopics": Ask(7, create, "controller", makes_it=True),
     "DeleteTopics": Ask(6, _delete, "controller"),
     "DescribeConfigs": Ask(4, _configs, "leader"),

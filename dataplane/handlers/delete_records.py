@@ -1,0 +1,81 @@
+"""DeleteRecords: partitions begin later; what lay before is gone. See `replication.deletion`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.fetch import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from dataplane.replication.deletion import NO_LOW_WATERMARK, delete_records
+from dataplane.tasks import Future
+
+if TYPE_CHECKING:
+    from dataplane.handlers.context import RequestContext
+
+_KEPT = frozenset({"__consumer_offsets", "__transaction_state"})
+"""What the cluster itself lives on: compaction keeps it small, nobody deletes from it."""
+
+Row = tuple[str, list[DeleteRecordsPartitionResult]]
+
+
+def handle_delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> Future[DeleteRecordsResponse]:
+    """All partitions of a request, answered together."""
+    pending = _Pending(ctx, request)
+    pending.start()
+    return pending.answer
+
+
+class _Pending:
+    """A request whose partitions wait for their replicas."""
+
+    def __init__(self, ctx: RequestContext, request: DeleteRecordsRequest) -> None:
+        self._ctx, self._request = ctx, request
+        self._topics: list[Row] = []
+        self._open = 1  # one for `start` itself
+        self.answer: Future[DeleteRecordsResponse] = Future()
+
+    def start(self) -> None:
+        """Delete on the leader, and wait for the others."""
+        timeout_s = self._request.timeout_ms / 1000
+        for topic in self._request.topics:
+            rows = [
+                DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=NO_LOW_WATERMARK)
+                for wanted in topic.partitions
+            ]
+            self._topics.append((topic.name, rows))
+            for place, wanted in enumerate(topic.partitions):
+                self._open += 1
+                self._delete(topic.name, wanted, timeout_s, partial(self._set, rows, place))
+        self._close_one()
+
+    def _delete(self, topic: str, wanted: DeleteRecordsPartition, timeout_s: float, done: partial[None]) -> None:
+        replicas = self._ctx.broker.replicas
+        if self._ctx.topic_denied(topic):
+            done(ErrorCode.TOPIC_AUTHORIZATION_FAILED, NO_LOW_WATERMARK)
+        elif topic in _KEPT:
+            done(ErrorCode.INVALID_TOPIC_EXCEPTION, NO_LOW_WATERMARK)
+        else:
+            partition = replicas.leader(topic, wanted.partition_index)
+            if isinstance(partition, ErrorCode):
+                done(partition, NO_LOW_WATERMARK)
+            else:
+                delete_records(replicas, partition, wanted.offset, timeout_s, done)
+
+    def _set(self, rows: list[DeleteRecordsPartitionResult], place: int, code: ErrorCode, low_watermark: int) -> None:
+        rows[place] = DeleteRecordsPartitionResult(
+            partition_index=rows[place].partition_index, low_watermark=low_watermark, error_code=code
+        )
+        self._close_one()
+
+    def _close_one(self) -> None:
+        self._open -= 1
+        if self._open == 0:
+            topics = tuple(DeleteRecordsTopicResult(name=name, partitions=tuple(rows)) for name, rows in self._topics)
+            self.answer.resolve(DeleteRecordsResponse(topics=topics))
