@@ -44,6 +44,12 @@ class Settings:
     high_watermark_checkpoint_interval_ms: int = 5_000
     message_max_bytes: int = 1_048_588
     fetch_max_bytes: int = 55 * 2**20
+    max_incremental_fetch_session_cache_slots: int = 1_000  # of each instance: none can push out another's
+    fetch_session_slots_per_principal: int = 500  # of those
+    fetch_session_partitions_per_instance: int = 100_000  # in all of its sessions together
+    replica_selector_class: str = (
+        ""  # org.apache.kafka.common.replica.RackAwareReplicaSelector is the one there is (KIP-392)
+    )
     socket_request_max_bytes: int = 100 * 2**20
     socket_listen_backlog: int = 512
     connections_max_idle_ms: int = 600_000

@@ -45,6 +45,7 @@ def delete_records(
             return
         replicas.accounting.measure(partition)
         replicas.waiting.arrived(partition.replica_waiters, _EVERYBODY)  # followers hear of it now
+        replicas.start_moved(partition)
 
     def reached(code: ErrorCode) -> None:
         # Kafka says how far it got when time is up.

@@ -29,6 +29,8 @@ from dataplane.storage.errors import LogFailedError, OffsetOutOfRangeError
 from dataplane.storage.producers import Duplicate
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from dataplane.cluster.metadata import Metadata
     from dataplane.config import BrokerConfig
     from dataplane.doors import Callback, Doors

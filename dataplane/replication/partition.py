@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from dataplane.metering.usage import TopicUsage
     from dataplane.protocol.messages.control import AlterPartitionResponsePartitionData, LeaderAndIsrPartitionState
-    from dataplane.replication.waiting import AckWaiter, LowWatermarkWaiter, ReadWaiter
+    from dataplane.replication.waiting import AckWaiter, LowWatermarkWaiter, Watcher
     from dataplane.storage.log import Log
 
 UNKNOWN_OFFSET = -1
@@ -93,9 +93,7 @@ class RemoteReplica:
         self._fetched_at = _NEVER
         self._leader_end_at_fetch = 0
 
-    def fetched(
-        self, offset: int, leader_end: int, now: float, broker_epoch: int, start_offset: int = UNKNOWN_OFFSET
-    ) -> None:
+    def fetched(self, offset: int, leader_end: int, now: float, broker_epoch: int) -> None:
         """It asks for `offset`, so it has everything below.
 
         Reaching what was our end at its last fetch also counts as being caught up, as of that fetch: else nobody keeps
@@ -106,7 +104,6 @@ class RemoteReplica:
         elif offset >= self._leader_end_at_fetch:
             self.caught_up_at = max(self.caught_up_at, self._fetched_at)
         self.log_end_offset = offset
-        self.log_start_offset = start_offset
         self.broker_epoch = broker_epoch
         self._fetched_at = now
         self._leader_end_at_fetch = leader_end
@@ -260,15 +257,13 @@ class Partition:
         """All followers, where we lead."""
         return self._remotes
 
-    def update_follower(
-        self, broker_id: int, offset: int, now: float, broker_epoch: int = -1, start_offset: int = UNKNOWN_OFFSET
-    ) -> bool:
-        """A follower, whose log begins at `start_offset`, fetched from `offset`. Returns whether the high watermark moved."""
+    def update_follower(self, broker_id: int, offset: int, now: float, broker_epoch: int = -1) -> bool:
+        """A follower fetched from `offset`. Returns whether the high watermark moved."""
         remote = self._by_id.get(broker_id)
         if remote is None:
             return False
         before = remote.log_end_offset
-        remote.fetched(offset, self.log.end_offset, now, broker_epoch, start_offset)
+        remote.fetched(offset, self.log.end_offset, now, broker_epoch)
         return offset != before and self.advance(now)
 
     def low_watermark(self) -> int:
