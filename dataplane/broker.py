@@ -8,8 +8,10 @@ round, leaderships given away first (controlled shutdown) so that clients do not
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from dataplane.cluster.broker_settings import Layers
 from dataplane.cluster.membership import Membership
 from dataplane.cluster.metadata import Metadata
 from dataplane.cluster.paths import BrokerAddress
@@ -53,7 +55,7 @@ class Broker:
     """See the file's text. Handlers see it as `handlers.context.BrokerRooms`."""
 
     def __init__(self, config: BrokerConfig, doors: Doors, log: Log) -> None:
-        self.config, self.doors, self.log = config, doors, log
+        self.config, self.doors, self.log = config, doors, log  # the settings in it may change: see `layers`
         clock, loop = doors.clock, doors.loop
         boot = f"{doors.random.getrandbits(64):016x}"
         host, port = config.internal
@@ -62,6 +64,8 @@ class Broker:
             doors, BrokerAddress(config.id, host, port, config.rack), config.session_timeout_ms / 1000
         )
         self.topic_configs = TopicConfigs(doors)
+        self.layers = Layers(config.settings)
+        self.topic_configs.on_broker_change(self._settings_changed)
         # Answers of one connection keep the order of its requests. So what waits long has a connection of its own: a
         # new topic waits until brokers have done what the controller ordered, a produce at acks=all for its ISR.
         self.peers, self.orders, self.patient_peers = (
@@ -188,6 +192,16 @@ class Broker:
     def create_topic_automatically(self, physical: str) -> None:
         """A client named a topic that does not exist, in an instance that allows it to come into being."""
         self.internal_topics.create_for_tenant(physical)
+
+    def _settings_changed(self) -> None:
+        """Somebody has set something for this broker, or for all, while they run."""
+        self.layers = replace(
+            self.layers,
+            all_brokers=self.topic_configs.of_broker(None),
+            this_broker=self.topic_configs.of_broker(self.config.id),
+        )
+        self.config = replace(self.config, settings=self.layers.effective)
+        self.replicas.take_settings(self.config)
 
     def _instance_changed(self, instance: Instance, present: bool) -> None:
         if present:

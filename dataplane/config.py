@@ -27,6 +27,7 @@ class Settings:
 
     num_partitions: int = 1
     default_replication_factor: int = 3
+    auto_create_topics_enable: bool = False  # of the cluster's own topics; an instance says for itself
     min_insync_replicas: int = 1
     offsets_topic_num_partitions: int = 8
     offsets_topic_replication_factor: int = 3
@@ -43,6 +44,7 @@ class Settings:
     log_message_timestamp_type: str = "CreateTime"
     high_watermark_checkpoint_interval_ms: int = 5_000
     message_max_bytes: int = 1_048_588
+    tenant_max_message_bytes: int = 12 * 2**20  # what a tenant may set as max.message.bytes
     fetch_max_bytes: int = 55 * 2**20
     max_incremental_fetch_session_cache_slots: int = 1_000  # of each instance: none can push out another's
     fetch_session_slots_per_principal: int = 500  # of those

@@ -1,7 +1,7 @@
 """DescribeConfigs: what is configured for a topic, and for this broker, with where each value comes from.
 
-A resource's name is not a field that the codecs map (its meaning depends on the resource's type), so topics are mapped
-here.
+Only what is honoured is shown as settable; everything else is read-only. For a broker the empty name asks what was set
+for all brokers while they ran, as in Kafka.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from dataplane.cluster.topic_settings import TOPIC_SETTINGS, ConfigSource, ConfigType, TopicSetting, config_text
-from dataplane.config import Settings
+from dataplane.cluster.broker_settings import BROKER_SETTINGS, BrokerSetting, Shown, fixed_facts
+from dataplane.cluster.setting_docs import broker_documentation, topic_documentation
+from dataplane.cluster.topic_settings import TOPIC_SETTINGS, ConfigSource, TopicSetting
 from dataplane.handlers.context import RequestContext
-from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.handlers.resources import BrokerResource, TopicResource, find_resource
+from dataplane.protocol.errors import ApiError
 from dataplane.protocol.messages.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -21,10 +23,8 @@ from dataplane.protocol.messages.configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from quota.contracts.namespace import topic_name_problem
 
-TOPIC, BROKER = 2, 4
-_TYPES = {bool: ConfigType.BOOLEAN, int: ConfigType.LONG, str: ConfigType.STRING}
+_TOPIC_OF_FIELD = {setting.setting: name for name, setting in TOPIC_SETTINGS.items() if setting.setting is not None}
 
 
 def handle_describe_configs(ctx: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -34,96 +34,126 @@ def handle_describe_configs(ctx: RequestContext, request: DescribeConfigsRequest
 
 
 def _describe(
-    ctx: RequestContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    ctx: RequestContext, request: DescribeConfigsRequest, asked: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     try:
-        if resource.resource_type == TOPIC:
-            found = list(_topic(ctx, resource.resource_name))
-        elif resource.resource_type == BROKER:
-            found = list(_broker(ctx, resource.resource_name))
-        else:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "configurations of this resource type cannot be described")
+        found = _configs(ctx, find_resource(ctx, asked.resource_type, asked.resource_name))
     except ApiError as refusal:
         return DescribeConfigsResult(
             error_code=refusal.code,
             error_message=refusal.message,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
+            resource_type=asked.resource_type,
+            resource_name=asked.resource_name,
         )
-    keys = resource.configuration_keys
+    keys = asked.configuration_keys
     return DescribeConfigsResult(
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-        configs=tuple(
-            config if request.include_synonyms else dataclasses.replace(config, synonyms=())
-            for config in found
-            if not keys or config.name in keys
-        ),
+        error_message="",  # Kafka's for "no error"
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
+        configs=tuple(_as_asked(config, request) for config in found if not keys or config.name in keys),
     )
+
+
+def _as_asked(config: DescribeConfigsResourceResult, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    return dataclasses.replace(
+        config,
+        synonyms=config.synonyms if request.include_synonyms else (),
+        documentation=config.documentation if request.include_documentation else None,
+    )
+
+
+def _configs(ctx: RequestContext, resource: TopicResource | BrokerResource) -> Iterator[DescribeConfigsResourceResult]:
+    if isinstance(resource, TopicResource):
+        return _topic(ctx, resource.name)
+    return _all_brokers(ctx) if resource.id is None else _broker(ctx)
 
 
 # --- topics -----------------------------------------------------------------------------------------------------------
 
 
-def _topic(ctx: RequestContext, name: str) -> Iterator[DescribeConfigsResourceResult]:
-    problem = None if ctx.session.is_internal else topic_name_problem(name)
-    if problem is not None:
-        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
-    physical = ctx.session.names.topic_in(name)
-    if ctx.topic_denied(physical):
-        raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "the topic's whitelist does not hold this address")
-    if not ctx.broker.metadata.has_topic(physical):
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic does not exist")
+def _topic(ctx: RequestContext, physical: str) -> Iterator[DescribeConfigsResourceResult]:
     overrides = ctx.broker.topic_configs.get(physical)
-    settings = ctx.broker.config.settings
     for setting in TOPIC_SETTINGS.values():
-        yield _topic_config(setting, overrides.get(setting.name), settings)
+        yield _topic_config(ctx, setting, overrides.get(setting.name))
 
 
-def _topic_config(setting: TopicSetting, override: str | None, settings: Settings) -> DescribeConfigsResourceResult:
-    inherited = setting.default_of(settings)
-    source = _default_source(setting, settings)
-    synonyms = [DescribeConfigsSynonym(setting.broker_name or setting.name, inherited, source)]
+def _topic_config(ctx: RequestContext, setting: TopicSetting, override: str | None) -> DescribeConfigsResourceResult:
+    values = inherited(ctx, setting)
     if override is not None:
-        synonyms.insert(0, DescribeConfigsSynonym(setting.name, override, ConfigSource.DYNAMIC_TOPIC))
+        values.insert(0, Shown(setting.name, override, ConfigSource.DYNAMIC_TOPIC))
     return DescribeConfigsResourceResult(
         name=setting.name,
-        value=inherited if override is None else override,
+        value=values[0].value,
+        read_only=setting.is_fixed,
         is_default=override is None,
-        config_source=source if override is None else ConfigSource.DYNAMIC_TOPIC,
-        synonyms=tuple(synonyms),
+        config_source=values[0].source,
+        synonyms=_synonyms(values),
         config_type=setting.type,
-        documentation=None,
+        documentation=topic_documentation(setting.name),
     )
 
 
-def _default_source(setting: TopicSetting, settings: Settings) -> ConfigSource:
-    if setting.setting is None or getattr(settings, setting.setting) == getattr(Settings(), setting.setting):
-        return ConfigSource.DEFAULT
-    return ConfigSource.STATIC_BROKER
+def inherited(ctx: RequestContext, setting: TopicSetting) -> list[Shown]:
+    """Where a topic's value comes from when it has none of its own, the one in force first."""
+    if setting.setting is None:
+        return [Shown(setting.name, setting.default, ConfigSource.DEFAULT)]
+    return ctx.broker.layers.of_field(setting.setting)
+
+
+def _synonyms(values: list[Shown]) -> tuple[DescribeConfigsSynonym, ...]:
+    return tuple(DescribeConfigsSynonym(shown.name, shown.value, shown.source) for shown in values)
 
 
 # --- brokers ----------------------------------------------------------------------------------------------------------
 
 
-def _broker(ctx: RequestContext, name: str) -> Iterator[DescribeConfigsResourceResult]:
-    config = ctx.broker.config
-    if name not in ("", str(config.id)):
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"this is broker {config.id}: ask the broker itself")
-    yield _broker_config("broker.id", config.id, None)
-    for field in dataclasses.fields(Settings):
-        yield _broker_config(field.name.replace("_", "."), getattr(config.settings, field.name), field.default)
+def _broker(ctx: RequestContext) -> Iterator[DescribeConfigsResourceResult]:
+    instance = ctx.session.instance
+    auto_create = instance is not None and instance.spec.auto_create_topics
+    shown = set()
+    for name, value, kind, configured in fixed_facts(
+        ctx.broker.config, tenant=instance is not None, auto_create=auto_create
+    ):
+        shown.add(name)
+        source = ConfigSource.STATIC_BROKER if configured else ConfigSource.DEFAULT
+        yield DescribeConfigsResourceResult(
+            name=name,
+            value=value,
+            read_only=True,
+            is_default=not configured,
+            config_source=source,
+            synonyms=_synonyms([Shown(name, value, source)]),
+            config_type=kind,
+            documentation=broker_documentation(name),
+        )
+    for setting in BROKER_SETTINGS.values():
+        if setting.name not in shown and (instance is None or setting.for_tenants):
+            yield _broker_config(ctx, setting)
 
 
-def _broker_config(name: str, value: bool | int | str, default: object) -> DescribeConfigsResourceResult:
-    source = ConfigSource.DEFAULT if value == default else ConfigSource.STATIC_BROKER
+def _broker_config(ctx: RequestContext, setting: BrokerSetting) -> DescribeConfigsResourceResult:
+    values = ctx.broker.layers.of(setting)
     return DescribeConfigsResourceResult(
-        name=name,
-        value=config_text(value),
-        read_only=True,
-        is_default=source is ConfigSource.DEFAULT,
-        config_source=source,
-        synonyms=(DescribeConfigsSynonym(name, config_text(value), source),),
-        config_type=_TYPES[type(value)],
-        documentation=None,
+        name=setting.name,
+        value=values[0].value,
+        read_only=setting.problem is None or not ctx.session.is_internal,
+        is_default=values[0].source is ConfigSource.DEFAULT,
+        config_source=values[0].source,
+        synonyms=_synonyms(values),
+        config_type=setting.type,
+        documentation=broker_documentation(setting.name, _TOPIC_OF_FIELD.get(setting.field)),
     )
+
+
+def _all_brokers(ctx: RequestContext) -> Iterator[DescribeConfigsResourceResult]:
+    """What was set for all of them while they ran, and nothing else."""
+    for setting in BROKER_SETTINGS.values():
+        values = [v for v in ctx.broker.layers.of(setting) if v.source is ConfigSource.DYNAMIC_DEFAULT_BROKER]
+        if values:
+            yield dataclasses.replace(
+                _broker_config(ctx, setting),
+                value=values[0].value,
+                is_default=False,
+                config_source=values[0].source,
+                synonyms=_synonyms(values),
+            )

@@ -9,6 +9,7 @@ from dataplane.protocol.api import ApiKey
 from quota.contracts.namespace import Names
 
 if TYPE_CHECKING:
+    from dataplane.cluster.broker_settings import Layers
     from dataplane.cluster.membership import Membership
     from dataplane.cluster.metadata import Metadata
     from dataplane.cluster.topic_configs import TopicConfigs
@@ -36,7 +37,8 @@ class BrokerRooms(Protocol):
     """The parts of a broker that handlers use. `dataplane.broker.Broker` is the only implementation."""
 
     doors: Doors
-    config: BrokerConfig
+    config: BrokerConfig  # with the settings that are in force
+    layers: Layers  # where they come from
     metadata: Metadata
     membership: Membership
     topic_configs: TopicConfigs

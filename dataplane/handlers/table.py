@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dataplane.handlers import (
+    alter_configs,
     api_versions,
     configs,
     control,
@@ -79,6 +80,8 @@ HANDLERS: dict[int, Handler] = dict(
         _row(ApiKey.INIT_PRODUCER_ID, (0, 4), init_producer_id.handle_init_producer_id),
         _row(ApiKey.OFFSET_FOR_LEADER_EPOCH, (0, 4), log_offsets.handle_offset_for_leader_epoch),
         _row(ApiKey.DESCRIBE_CONFIGS, (0, 4), configs.handle_describe_configs),
+        _row(ApiKey.ALTER_CONFIGS, (0, 2), alter_configs.handle_alter_configs),
+        _row(ApiKey.INCREMENTAL_ALTER_CONFIGS, (0, 1), alter_configs.handle_incremental_alter_configs),
         _row(ApiKey.SASL_AUTHENTICATE, (0, 2), sasl.handle_sasl_authenticate, tenant=False),
         _row(ApiKey.DELETE_GROUPS, (0, 2), groups.handle_delete_groups),
         _row(ApiKey.OFFSET_DELETE, (0, 0), offsets.handle_offset_delete),

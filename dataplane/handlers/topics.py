@@ -10,6 +10,7 @@ from collections import Counter
 from dataplane.cluster.topic_settings import TOPIC_SETTINGS, ConfigSource, checked_overrides
 from dataplane.controller.controller import NewTopic, TopicOutcome
 from dataplane.handlers.context import RequestContext
+from dataplane.handlers.ownership import check_owners_limits, owner
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages.topics import (
     CreatableTopic,
@@ -23,7 +24,6 @@ from dataplane.protocol.messages.topics import (
     DeleteTopicState,
 )
 from dataplane.protocol.schema import NO_UUID
-from quota.contracts.instance import InstanceSpec
 from quota.contracts.namespace import split_physical, topic_name_problem
 
 
@@ -84,7 +84,8 @@ def _new_topic(ctx: RequestContext, topic: CreatableTopic) -> NewTopic:
     if len(assignment) != len(topic.assignments):
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the assignment names a partition twice")
     config = checked_overrides({c.name: c.value for c in topic.configs}, ctx.broker.config.settings)
-    spec = _owner(ctx, topic.name)
+    spec = owner(ctx, topic.name)
+    check_owners_limits(ctx, topic.name, config, _replicas(ctx, topic))
     return NewTopic(
         topic.name,
         topic.num_partitions,
@@ -96,6 +97,13 @@ def _new_topic(ctx: RequestContext, topic: CreatableTopic) -> NewTopic:
     )
 
 
+def _replicas(ctx: RequestContext, topic: CreatableTopic) -> int:
+    if topic.assignments:
+        return len(topic.assignments[0].broker_ids)
+    default = ctx.broker.config.settings.default_replication_factor
+    return default if topic.replication_factor == -1 else topic.replication_factor
+
+
 def _check_name(ctx: RequestContext, physical: str) -> None:
     parsed = split_physical(physical)
     if parsed is not None:
@@ -105,15 +113,6 @@ def _check_name(ctx: RequestContext, physical: str) -> None:
         problem = topic_name_problem(reserved) if ctx.session.is_internal else "the topic name is not possible"
     if problem is not None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
-
-
-def _owner(ctx: RequestContext, physical: str) -> InstanceSpec | None:
-    """The instance whose limits count, also where the control plane asks on its behalf."""
-    if ctx.session.instance is not None:
-        return ctx.session.instance.spec
-    parsed = split_physical(physical)
-    instance = ctx.broker.registry.by_key(parsed[0]) if parsed is not None else None
-    return instance.spec if instance is not None else None
 
 
 def _created(ctx: RequestContext, outcome: TopicOutcome, config: object) -> CreatableTopicResult:

@@ -445,6 +445,13 @@ class Replicas:
         partition.max_message_bytes = int(overrides.get("max.message.bytes", settings.message_max_bytes))
         partition.log.config = self.log_defaults.with_topic(overrides)
 
+    def take_settings(self, config: BrokerConfig) -> None:
+        """The broker's own settings have changed: every topic takes its defaults anew."""
+        self.config = config
+        self.log_defaults = LogConfig.from_settings(config.settings)
+        for partition in self.partitions():
+            self.configure(partition)
+
     def _configure_topic(self, topic: str) -> None:
         for partition in self._topics.get(topic, {}).values():
             self.configure(partition)

@@ -8,8 +8,9 @@ from uuid import UUID
 
 import pytest
 
+from dataplane.cluster.broker_settings import Layers
 from dataplane.cluster.paths import parse_topic, topic_path
-from dataplane.config import BrokerConfig
+from dataplane.config import BrokerConfig, Settings
 from dataplane.handlers.configs import handle_describe_configs
 from dataplane.handlers.context import RequestContext, Session
 from dataplane.handlers.topics import handle_create_topics, handle_delete_topics
@@ -51,6 +52,7 @@ class World:
             controller=fake.controller,
             metadata=fake.metadata,
             config=BrokerConfig(fake.id, (), ("127.0.0.1", 1)),
+            layers=Layers(Settings()),
             registry=SimpleNamespace(by_key=lambda key: self.instance if key == KEY else None),
             topic_configs=SimpleNamespace(get=lambda topic: self.overrides.get(topic, {})),
         )

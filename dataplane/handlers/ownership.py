@@ -1,0 +1,38 @@
+"""Whose a topic is, and what an owner may ask of it: the same rules for the tenant and for the control plane on its behalf."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dataplane.handlers.context import RequestContext
+from dataplane.protocol.errors import ApiError, ErrorCode
+from quota.contracts.instance import InstanceSpec
+from quota.contracts.namespace import split_physical
+
+
+def owner(ctx: RequestContext, physical: str) -> InstanceSpec | None:
+    """The instance whose limits count, also where the control plane asks on its behalf; None: the cluster's own."""
+    if ctx.session.instance is not None:
+        return ctx.session.instance.spec
+    parsed = split_physical(physical)
+    instance = ctx.broker.registry.by_key(parsed[0]) if parsed is not None else None
+    return instance.spec if instance is not None else None
+
+
+def check_owners_limits(ctx: RequestContext, physical: str, overrides: Mapping[str, str], replicas: int) -> None:
+    """What Kafka would take and a tenant may not have. `overrides` are valid ones. Raises ApiError.
+
+    A batch beyond what the cluster is made for would cost the neighbours; more in-sync replicas than there are replicas
+    is a topic that takes nothing, with an error that looks like an outage of ours.
+    """
+    if split_physical(physical) is None:
+        return
+    largest = ctx.broker.config.settings.tenant_max_message_bytes
+    if int(overrides.get("max.message.bytes", 0)) > largest:
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"max.message.bytes can be {largest} at most")
+    in_sync = int(overrides.get("min.insync.replicas", 0))
+    if in_sync > replicas:
+        raise ApiError(
+            ErrorCode.INVALID_CONFIG,
+            f"min.insync.replicas can be {replicas} at most: the topic has no more replicas, and would take no write",
+        )
