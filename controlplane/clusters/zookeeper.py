@@ -23,7 +23,7 @@ from kazoo.retry import KazooRetry
 from controlplane.core.errors import ClusterUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
 LOG = logging.getLogger(__name__)
 TIMEOUT_S = 5.0
@@ -77,6 +77,10 @@ class Tree(Protocol):
 
     def children(self, path: str) -> list[str]:
         """Names below a node, sorted; empty if there is no such node."""
+        ...
+
+    def children_mark(self, path: str) -> Hashable:
+        """Another value whenever the names below a node have changed, by whomever; cheap however many they are."""
         ...
 
     def ensure(self, path: str) -> None:
@@ -140,6 +144,16 @@ class KazooTree:
             return sorted(self._ask(self._client.get_children_async(path)))
         except exceptions.NoNodeError:
             return []
+
+    def children_mark(self, path: str) -> Hashable:
+        """See Tree. Synced first: another server of the ensemble may be behind what a broker has shown already."""
+        self.wait_connected(RECONNECT_TIMEOUT_S)
+        try:
+            self._ask(self._client.sync_async(path))
+            stat = self._ask(self._client.exists_async(path))
+        except exceptions.NoNodeError:
+            return None
+        return None if stat is None else (stat.czxid, stat.cversion, stat.pzxid)
 
     def ensure(self, path: str) -> None:
         """See Tree."""

@@ -74,8 +74,8 @@ class Layout:
 class Admin(Protocol):
     """What this service asks of the cluster. Names are physical; every call may raise ClusterUnavailable."""
 
-    def layouts(self) -> list[Layout]:
-        """Every topic of the cluster, by name."""
+    def layouts(self, names: Sequence[str]) -> list[Layout]:
+        """These topics in this order, without those that are not there."""
         ...
 
     def layout(self, name: str) -> Layout | None:
@@ -121,46 +121,22 @@ class KafkaAdmin:
             }
         )
 
-    def layouts(self) -> list[Layout]:
+    def layouts(self, names: Sequence[str]) -> list[Layout]:
         """See Admin."""
-        try:
-            topics = self._client.list_topics(timeout=TIMEOUT_S).topics
-        except KafkaException as error:
-            raise problem_of(error.args[0], "") from error
-        return [
-            Layout(
-                name,
-                tuple(
-                    Partition(
-                        number,
-                        partition.leader if partition.leader >= 0 else None,
-                        tuple(partition.replicas),
-                        tuple(partition.isrs),
-                    )
-                    for number, partition in sorted(topic.partitions.items())
-                ),
-            )
-            for name, topic in sorted(topics.items())
-            if topic.error is None
-        ]
+        if not names:
+            return []
+        futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=TIMEOUT_S)
+        found = []
+        for name in names:
+            try:
+                found.append(_layout_of(name, _result(futures[name], name)))
+            except NotFound:
+                continue
+        return found
 
     def layout(self, name: str) -> Layout | None:
         """See Admin."""
-        futures = self._client.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT_S)
-        try:
-            described = _result(futures[name], name)
-        except NotFound:
-            return None
-        partitions = (
-            Partition(
-                partition.id,
-                partition.leader.id if partition.leader else None,
-                tuple(node.id for node in partition.replicas),
-                tuple(node.id for node in partition.isr),
-            )
-            for partition in described.partitions
-        )
-        return Layout(name, tuple(sorted(partitions, key=lambda partition: partition.partition)))
+        return next(iter(self.layouts([name])), None)
 
     def create(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         """See Admin."""
@@ -243,6 +219,19 @@ def problem_of(error: KafkaError, physical: str) -> SluiceError:
     if kind is Unsupported:
         text = "this cluster's release does not support it"
     return kind(text, code=code)
+
+
+def _layout_of(name: str, described: Any) -> Layout:
+    partitions = (
+        Partition(
+            partition.id,
+            partition.leader.id if partition.leader else None,
+            tuple(node.id for node in partition.replicas),
+            tuple(node.id for node in partition.isr),
+        )
+        for partition in described.partitions
+    )
+    return Layout(name, tuple(sorted(partitions, key=lambda partition: partition.partition)))
 
 
 def _result(future: Future[Any], name: str) -> Any:

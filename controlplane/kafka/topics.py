@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from controlplane.clusters import zookeeper
+from controlplane.clusters.topic_names import physical_names
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import NotFound
 from controlplane.kafka import client
@@ -62,11 +64,8 @@ def _physical(instance_id: str, name: str) -> str:
 def list_all(instance_id: str) -> list[Topic]:
     """Every topic of the instance, by name."""
     names = names_of(instance_id)
-    return [
-        Topic(names.topic_out(layout.name), layout.partitions)
-        for layout in client.admin().layouts()
-        if names.owns(layout.name)
-    ]
+    owned = physical_names(zookeeper.tree(), instance_id)
+    return [Topic(names.topic_out(layout.name), layout.partitions) for layout in client.admin().layouts(owned)]
 
 
 def get(instance_id: str, name: str) -> Topic:
@@ -109,10 +108,8 @@ def delete(instance_id: str, name: str, *, clock: Clock = SYSTEM_CLOCK) -> None:
 
 def delete_all(instance_id: str) -> int:
     """Ask for the deletion of the instance's topics, a batch at a time; says how many were still there before."""
-    names = names_of(instance_id)
-    admin = client.admin()
-    owned = [layout.name for layout in admin.layouts() if names.owns(layout.name)]
-    admin.delete(owned[:DELETE_AT_ONCE])
+    owned = physical_names(zookeeper.tree(), instance_id)
+    client.admin().delete(owned[:DELETE_AT_ONCE])
     return len(owned)
 
 

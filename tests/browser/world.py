@@ -56,7 +56,7 @@ class World:
         self.directory = directory
         self.tree = FakeTree()
         self.brokers = FakeBrokers(self.tree)
-        self.admin = FakeAdmin()
+        self.admin = FakeAdmin(self.tree)
 
     def switched(self, name: str) -> bool:
         return (self.directory / name).exists()

@@ -98,8 +98,8 @@ def brokers(tree: FakeTree) -> FakeBrokers:
 
 
 @pytest.fixture(autouse=True)
-def admin(monkeypatch: pytest.MonkeyPatch) -> FakeAdmin:
-    fake = FakeAdmin()
+def admin(monkeypatch: pytest.MonkeyPatch, tree: FakeTree) -> FakeAdmin:
+    fake = FakeAdmin(tree)
     monkeypatch.setattr(client, "admin", lambda: fake)
     return fake
 

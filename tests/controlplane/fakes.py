@@ -10,6 +10,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from controlplane.clusters.topic_names import TOPICS_PATH
 from controlplane.clusters.zookeeper import Create, Delete, Put, VersionMismatch, Write
 from controlplane.core.errors import AlreadyExists, ClusterUnavailable, Invalid, NotFound
 from controlplane.kafka.client import Layout, Partition
@@ -17,7 +18,7 @@ from quota.contracts.applied import Applied, AppliedInstance
 from quota.contracts.instance import APPLIED_PATH, INSTANCES_PATH, InstanceSpec, InstanceState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
 
 class ManualClock:
@@ -45,6 +46,7 @@ class FakeTree:
         self.nodes: dict[str, tuple[bytes, int]] = {"": (b"", 0)}
         self._counters: dict[str, int] = {}
         self.away = False
+        self.listed: dict[str, CountedDict] = {}  # directories whose names others keep
         self.after_write: Callable[[], None] = lambda: None
         self.before_write: Callable[[], None] = lambda: None
 
@@ -58,7 +60,13 @@ class FakeTree:
 
     def children(self, path: str) -> list[str]:
         self._check()
+        if path in self.listed:
+            return sorted(self.listed[path])
         return sorted(node.rpartition("/")[2] for node in self.nodes if node and node.rpartition("/")[0] == path)
+
+    def children_mark(self, path: str) -> Hashable:
+        self._check()
+        return self.listed[path].changes if path in self.listed else tuple(self.children(path))
 
     def ensure(self, path: str) -> None:
         self._check()
@@ -152,11 +160,32 @@ class FakeBrokers:
         return f"cannot listen on 127.0.0.1:{port}: address in use" if port in self.taken_ports else None
 
 
-class FakeAdmin:
-    """The cluster's topics."""
+class CountedDict(dict):
+    """Knows how often a key came or went."""
 
-    def __init__(self) -> None:
-        self.topics: dict[str, Layout] = {}
+    changes = 0
+
+    def __setitem__(self, key: str, value: object) -> None:
+        self.changes += key not in self
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        super().__delitem__(key)
+        self.changes += 1
+
+    def pop(self, key: str, *default: object) -> object:
+        self.changes += key in self
+        return super().pop(key, *default)
+
+
+class FakeAdmin:
+    """The cluster's topics. `asked` counts those that were described."""
+
+    def __init__(self, tree: FakeTree | None = None) -> None:
+        self.topics: dict[str, Layout] = CountedDict()
+        if isinstance(tree, FakeTree):  # not the real one, which some tests put in its place
+            tree.listed[TOPICS_PATH] = self.topics
+        self.asked = 0
         self.configs: dict[str, dict[str, str]] = {}
         self.away = False
 
@@ -164,9 +193,10 @@ class FakeAdmin:
         if self.away:
             raise ClusterUnavailable("the cluster does not answer")
 
-    def layouts(self) -> list[Layout]:
+    def layouts(self, names: Sequence[str]) -> list[Layout]:
         self._check()
-        return [self.topics[name] for name in sorted(self.topics)]
+        self.asked += len(names)
+        return [self.topics[name] for name in names if name in self.topics]
 
     def layout(self, name: str) -> Layout | None:
         self._check()

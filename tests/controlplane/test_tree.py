@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -68,6 +69,19 @@ def test_ensure_makes_parents_and_may_be_repeated(tree):
     tree.ensure("/a/b")
     tree.ensure("/a/b")
     assert tree.children("/a") == ["b"]
+
+
+def test_a_mark_changes_with_the_names_below_a_node_and_with_nothing_else(tree):
+    assert tree.children_mark("/nothing") == tree.children_mark("/nothing")
+    tree.ensure("/a/x")
+    seen = [tree.children_mark("/a")]
+    tree.write([Put("/a/x", b"1", 0)])
+    tree.write([Create("/b", b"")])
+    assert tree.children_mark("/a") == seen[0]
+    for write in (Create("/a/y", b""), Delete("/a/y"), Delete("/a/x"), Create("/a/x", b"")):
+        tree.write([write])
+        seen.append(tree.children_mark("/a"))
+    assert all(one != other for one, other in pairwise(seen))
 
 
 def test_versions_count_from_zero_and_guard(tree):
