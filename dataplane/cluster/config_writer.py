@@ -64,7 +64,10 @@ async def _read(zookeeper: ZooKeeper, entity: str) -> tuple[Mapping[str, str] | 
         data, stat = await zookeeper.get(entity_config_path(entity))
     except NoNodeError:
         return None, _ANY_VERSION
-    return parse_config(data), stat.version
+    try:
+        return parse_config(data), stat.version
+    except ValueError:  # somebody's hand: what is written now puts it right
+        return {}, stat.version
 
 
 def _operations(entity: str, wanted: Mapping[str, str], version: int, beside: str | None) -> list[Operation]:

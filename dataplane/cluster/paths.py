@@ -213,8 +213,11 @@ def config_json(config: Mapping[str, str]) -> bytes:
 
 
 def parse_config(data: bytes) -> dict[str, str]:
-    """Overrides of an entity."""
-    return {str(name): str(value) for name, value in json.loads(data)["config"].items()}
+    """Overrides of an entity. Raises ValueError for what is none."""
+    try:
+        return {str(name): str(value) for name, value in json.loads(data)["config"].items()}
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a configuration: {error}") from error
 
 
 def topic_entity(topic: str) -> str:

@@ -11,6 +11,7 @@ notification: `refresh` reads the topics that a LeaderAndIsr brings as new.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from dataplane.cluster.paths import (
     BROKER_CONFIGS,
@@ -144,7 +145,8 @@ class TopicConfigs:
         except NoNodeError:
             self._put(entity, None)
         else:
-            self._put(entity, parse_config(data))
+            with suppress(ValueError):  # somebody's hand: what was known stays
+                self._put(entity, parse_config(data))
 
     def _put(self, entity: str, config: Mapping[str, str] | None) -> None:
         before = self._configs.get(entity)
