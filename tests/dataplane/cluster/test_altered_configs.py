@@ -166,6 +166,7 @@ def test_brokers_hear_what_was_set_for_one_of_them_and_for_all() -> None:
 def test_a_configuration_that_is_no_json_is_left_aside_and_the_next_one_is_heard() -> None:
     world = World()
     world.time.wait(world.add(0, "a", "1"))
+    world.time.run(0.5)
     entity = topic_entity("t")
     for data in (b"", b"[]", b"{}", b'{"config": [1]}'):
         change = Create(CONFIG_CHANGE_PREFIX, entity_change_json(entity), sequential=True)
