@@ -10,11 +10,13 @@ The profiles are those under which the suites' scores on Apache Kafka 3.9 were t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import shutil
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Self
 
 from kazoo.client import KazooClient
 
+from dataplane.config import Settings
 from tests.support.ports import free_port
 from tests.support.processes import HOST, broker_process, secrets_file
 from tests.support.specs import Specs
@@ -35,6 +37,18 @@ class Profile:
     brokers: tuple[int, ...]
     settings: Mapping[str, object] = field(default_factory=dict)
 
+    def apache_settings(self) -> dict[str, object]:
+        """The same for Apache Kafka, with the authorizer on that the suites want."""
+        names = {name.replace("_", "."): value for name, value in self.settings.items()}
+        booleans = {name: str(value).lower() for name, value in names.items() if isinstance(value, bool)}
+        return {
+            **names,
+            **booleans,
+            "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+            "allow.everyone.if.no.acl.found": "true",
+            "transaction.state.log.num.partitions": 10,
+        }
+
 
 _BOTH = {"auto_create_topics_enable": True, "num_partitions": 4, "offsets_topic_num_partitions": 10}
 PROFILE_A = Profile(
@@ -47,6 +61,7 @@ PROFILE_A = Profile(
     },
 )
 PROFILE_B = Profile((1, 2, 3), _BOTH)
+_KNOWN = {f.name for f in fields(Settings)}
 
 
 class OurCluster:
@@ -64,7 +79,7 @@ class OurCluster:
                 broker,
                 zookeeper=self._zookeeper.hosts,
                 secrets=secrets_file(folder),
-                settings=profile.settings,
+                settings={name: value for name, value in profile.settings.items() if name in _KNOWN},
                 internal_authentication="none",
             )
             for broker in self._ids
@@ -104,6 +119,11 @@ class OurCluster:
     def crashed(self) -> list[str]:
         """Brokers that are gone, with the ends of their logs."""
         return [f"{b.name} is gone:\n{b.tail()}" for b in self._brokers.values() if not b.is_running]
+
+    def keep_logs(self, folder: Path) -> None:
+        """Copy the brokers' logs, which go with the cluster's folder otherwise."""
+        for broker in self._brokers.values():
+            shutil.copy(broker.log, folder)
 
     def complaints(self) -> int:
         """Tracebacks in the logs of the brokers: bugs, whatever the suites say."""
