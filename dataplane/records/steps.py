@@ -1,0 +1,68 @@
+"""Long work on records, cut into pieces that fit between two turns of a loop. Pure: who runs the pieces is elsewhere.
+
+Such work is a generator. What it yields is a pause (None: go on in another turn) or a call that releases the GIL for its
+whole length, codecs above all, to be made wherever the runner likes; the value of the call is sent back in, its error
+thrown in. What the generator returns is the result. `run_through` is the runner for tests and for who has time;
+`dataplane.handlers.conversion` has the one that shares a broker's loop.
+
+Python code costs one to five microseconds a record, so `RECORDS_PER_STEP` of them are about a millisecond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
+
+from dataplane.protocol.errors import ErrorCode
+from dataplane.records import compression
+from dataplane.records.compression import Buffer
+from dataplane.records.header import CorruptBatchError
+
+T = TypeVar("T")
+Steps = Generator[Callable[[], Any] | None, Any, T]
+
+RECORDS_PER_STEP = 256
+_INLINE_PACKED = 16 * 2**10
+_INLINE_UNPACKED = 128 * 2**10
+"""What a codec does within about a millisecond, gzip apart, which takes two."""
+_INLINE_TO_PACK = 32 * 2**10
+
+
+def run_through(steps: Steps[T]) -> T:
+    """The result, here and now."""
+    try:
+        work = next(steps)
+        while True:
+            try:
+                answer = None if work is None else work()
+            except Exception as error:  # noqa: BLE001 - the generator decides
+                work = steps.throw(error)
+            else:
+                work = steps.send(answer)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+
+
+def unpacked(codec: int, data: Buffer, limit: int) -> Steps[Buffer]:
+    """Decompress. Raises CorruptBatchError: INVALID_RECORD when there is more than `limit`, else CORRUPT_MESSAGE."""
+    if codec == compression.NONE:
+        return data
+    try:
+        if len(data) <= _INLINE_PACKED:
+            try:
+                return compression.decompress(codec, data, min(limit, _INLINE_UNPACKED))
+            except compression.TooLargeError:
+                if limit <= _INLINE_UNPACKED:
+                    raise
+        return (yield lambda: compression.decompress(codec, data, limit))  # type: ignore[no-any-return]
+    except compression.TooLargeError as error:
+        raise CorruptBatchError(str(error), ErrorCode.INVALID_RECORD) from error
+    except compression.CompressionError as error:
+        raise CorruptBatchError(str(error)) from error
+
+
+def packed(pack: Callable[[Buffer], bytes], data: Buffer) -> Steps[bytes]:
+    """Compress with `pack`."""
+    if len(data) <= _INLINE_TO_PACK:
+        return pack(data)
+    return (yield lambda: pack(data))  # type: ignore[no-any-return]
