@@ -5,7 +5,7 @@ It mirrors ZooKeeper: loaded when the controller is elected, changed only after 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -91,6 +91,19 @@ class Context:
             for replica in partition.replicas:
                 self._by_broker.setdefault(replica, {})[topic.name, partition.index] = partition
         self._count(topic, topic.replica_count)
+
+    def add_partitions(self, topic: Topic, partitions: Iterable[Partition]) -> None:
+        """A topic that is known has grown."""
+        for partition in partitions:
+            topic.partitions[partition.index] = partition
+            for replica in partition.replicas:
+                self._by_broker.setdefault(replica, {})[topic.name, partition.index] = partition
+            self._count(topic, len(partition.replicas))
+
+    @property
+    def racks(self) -> dict[int, str | None]:
+        """The live brokers, and where each stands."""
+        return {broker_id: broker.address.rack for broker_id, broker in self.brokers.items()}
 
     def remove_topic(self, name: str) -> None:
         """A topic has gone. Harmless where it was not known."""

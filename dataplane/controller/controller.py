@@ -12,14 +12,14 @@ was lost, or by a term that ended on an error while the session lived on. So the
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from uuid import UUID
 
 from dataplane.cluster.paths import CONTROLLER, CONTROLLER_EPOCH, BrokerAddress, controller_json
 from dataplane.cluster.watching import RETRY_S, either, sleep
 from dataplane.controller.channel import Call
-from dataplane.controller.creation import NewTopic, TopicOutcome
+from dataplane.controller.creation import MorePartitions, NewTopic, TopicOutcome
 from dataplane.controller.events import TermEndedError
 from dataplane.controller.reign import Reign, Rules
 from dataplane.controller.store import Store
@@ -36,7 +36,7 @@ from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages import control
 from dataplane.tasks import Future, Task
 
-__all__ = ["Controller", "NewTopic", "Rules", "TopicOutcome"]
+__all__ = ["Controller", "MorePartitions", "NewTopic", "Rules", "TopicOutcome"]
 
 logger = logging.getLogger(__name__)
 _LONGEST_WAIT_S = 300.0  # clients may ask for weeks
@@ -90,14 +90,36 @@ class Controller:
         self, topics: Sequence[NewTopic], timeout_s: float = 30.0, *, validate_only: bool = False
     ) -> list[TopicOutcome]:
         """Create topics; answers when every live broker knows them. REQUEST_TIMED_OUT: they are there, or will be."""
+        names = [topic.name for topic in topics]
+        return await self._decided(
+            names, lambda reign: reign.create_topics(topics, validate_only=validate_only), timeout_s, validate_only
+        )
+
+    async def create_partitions(
+        self, topics: Sequence[MorePartitions], timeout_s: float = 30.0, *, validate_only: bool = False
+    ) -> list[TopicOutcome]:
+        """Let topics grow; answers as `create_topics`."""
+        names = [topic.name for topic in topics]
+        return await self._decided(
+            names, lambda reign: reign.create_partitions(topics, validate_only=validate_only), timeout_s, validate_only
+        )
+
+    async def _decided(
+        self,
+        names: Sequence[str],
+        ask: Callable[[Reign], Future[list[TopicOutcome]]],
+        timeout_s: float,
+        validate_only: bool,
+    ) -> list[TopicOutcome]:
+        """What the present term decides, when every live broker knows it."""
         reign = self._reign
         if reign is None:
-            return [TopicOutcome(topic.name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for topic in topics]
+            return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for name in names]
         deadline = self._deadline(timeout_s)
         try:
-            outcomes = await reign.create_topics(topics, validate_only=validate_only)
+            outcomes = await ask(reign)
         except TermEndedError:
-            return [TopicOutcome(topic.name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for topic in topics]
+            return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for name in names]
         done = await either(reign.settled(), deadline)
         return [_timed_out(outcome, done=done or validate_only) for outcome in outcomes]
 

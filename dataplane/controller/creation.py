@@ -1,14 +1,17 @@
-"""What may be created: a wanted topic is checked and given its assignment. Pure, but for the dice of the placement."""
+"""What may be created: a wanted topic, or more partitions of one, is checked and given its assignment.
+
+Pure, but for the dice of the placement.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
 
 from dataplane.cluster.paths import TopicAssignment, topic_id_text
-from dataplane.controller.placement import spread
+from dataplane.controller.placement import Continuation, place
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.schema import NO_UUID
 
@@ -30,6 +33,17 @@ class NewTopic:
 
 
 @dataclass(frozen=True, slots=True)
+class MorePartitions:
+    """A topic that shall grow."""
+
+    name: str  # physical
+    count: int  # of all its partitions, afterwards
+    assignment: tuple[tuple[int, ...], ...] | None = None  # of the new ones
+    brokers: tuple[int, ...] = ()  # as in `NewTopic`
+    replica_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TopicOutcome:
     """What became of one topic of a request."""
 
@@ -41,8 +55,12 @@ class TopicOutcome:
     replication_factor: int = -1
 
 
+Racks = Mapping[int, str | None]
+"""The live brokers, and where each stands."""
+
+
 def assign(
-    topic: NewTopic, live: Sequence[int], used_replicas: int, defaults: tuple[int, int], random: Random
+    topic: NewTopic, live: Racks, used_replicas: int, defaults: tuple[int, int], random: Random
 ) -> TopicAssignment:
     """The topic's id and assignment. Raises ApiError with a sentence that may reach the tenant."""
     if topic.assignment:
@@ -54,17 +72,56 @@ def assign(
     return TopicAssignment(new_topic_id(random), assignment)
 
 
-def _allowed(topic: NewTopic, live: Sequence[int]) -> list[int]:
+def grow(
+    wanted: MorePartitions,
+    present: Mapping[int, tuple[int, ...]],
+    live: Racks,
+    used_replicas: int,
+    random: Random,
+) -> dict[int, tuple[int, ...]]:
+    """Where the new partitions of a topic go. Raises ApiError with a sentence that may reach the tenant."""
+    before, factor = len(present), len(present[0])
+    if wanted.count <= before:
+        than = "as many already" if wanted.count == before else "more already, and partitions cannot be taken away"
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, f"the topic has {before} partitions: {than}")
+    if wanted.count > MAX_PARTITIONS_PER_TOPIC:
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, f"a topic has {MAX_PARTITIONS_PER_TOPIC} partitions at most")
+    more = wanted.count - before
+    allowed = _allowed(wanted, live)
+    if wanted.assignment is not None:
+        if len(wanted.assignment) != more:
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"the topic grows by {more} partitions, and {len(wanted.assignment)} are assigned",
+            )
+        added = dict(enumerate(wanted.assignment, before))
+        _check_replicas([present[0], *wanted.assignment], wanted.assignment, allowed)
+        _check_limit(wanted, used_replicas, more * factor)
+        return added
+    _check_factor(factor, allowed)
+    _check_limit(wanted, used_replicas, more * factor)
+    return place(allowed, more, factor, random, Continuation(present[0][0], before))
+
+
+def _allowed(topic: NewTopic | MorePartitions, live: Racks) -> dict[int, str | None]:
     """Where its replicas may be: also where the request says itself where it wants them."""
-    return [broker for broker in live if not topic.brokers or broker in topic.brokers]
+    return {broker: rack for broker, rack in live.items() if not topic.brokers or broker in topic.brokers}
 
 
-def _check_limit(topic: NewTopic, used_replicas: int, needed: int) -> None:
+def _check_limit(topic: NewTopic | MorePartitions, used_replicas: int, needed: int) -> None:
     if topic.replica_limit is not None and used_replicas + needed > topic.replica_limit:
         raise ApiError(
             ErrorCode.POLICY_VIOLATION,
             f"the instance may hold {topic.replica_limit} partitions, replicas included; it holds {used_replicas} and "
-            f"this topic needs {needed}",
+            f"this topic needs {needed}{' more' if isinstance(topic, MorePartitions) else ''}",
+        )
+
+
+def _check_factor(factor: int, brokers: Collection[int]) -> None:
+    if not 0 < factor <= len(brokers):
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"replication factor {factor} is not possible: {len(brokers)} brokers are available",
         )
 
 
@@ -77,7 +134,7 @@ def new_topic_id(random: Random) -> UUID:
 
 
 def _placed(
-    topic: NewTopic, live: Sequence[int], used_replicas: int, defaults: tuple[int, int], random: Random
+    topic: NewTopic, live: Racks, used_replicas: int, defaults: tuple[int, int], random: Random
 ) -> dict[int, tuple[int, ...]]:
     partitions = topic.partitions if topic.partitions != -1 else defaults[0]
     factor = topic.replication_factor if topic.replication_factor != -1 else defaults[1]
@@ -86,23 +143,26 @@ def _placed(
             ErrorCode.INVALID_PARTITIONS, f"the number of partitions must be from 1 to {MAX_PARTITIONS_PER_TOPIC}"
         )
     brokers = _allowed(topic, live)
-    if not 0 < factor <= len(brokers):
-        raise ApiError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"replication factor {factor} is not possible: {len(brokers)} brokers are available",
-        )
+    _check_factor(factor, brokers)
     _check_limit(topic, used_replicas, partitions * factor)  # first: to place what is refused costs the most
-    return spread(brokers, partitions, factor, random)
+    return place(brokers, partitions, factor, random)
 
 
-def _check_assignment(assignment: Mapping[int, tuple[int, ...]], live: Sequence[int]) -> None:
+def _check_assignment(assignment: Mapping[int, tuple[int, ...]], allowed: Collection[int]) -> None:
     if sorted(assignment) != list(range(len(assignment))):
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions must be numbered from 0 without a gap")
-    factors = {len(replicas): None for replicas in assignment.values()}
+    _check_replicas(list(assignment.values()), list(assignment.values()), allowed)
+
+
+def _check_replicas(
+    together: Sequence[tuple[int, ...]], new: Sequence[tuple[int, ...]], allowed: Collection[int]
+) -> None:
+    """`together` must have as many replicas each; `new` must be possible."""
+    factors = {len(replicas): None for replicas in together}
     if len(factors) != 1 or 0 in factors:
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "every partition needs the same number of replicas")
-    for replicas in assignment.values():
+    for replicas in new:
         if len(set(replicas)) != len(replicas):
             raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a partition names a broker twice")
-        if any(broker not in live for broker in replicas):
+        if any(broker not in allowed for broker in replicas):
             raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a replica is assigned to a broker that is not there")

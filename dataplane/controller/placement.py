@@ -1,39 +1,95 @@
 """Where the replicas of a new topic go (SPEC RP5).
 
-`spread` is Kafka's rule. Brokers are sorted by id; the first replicas go round robin from a random start; the others
+`place` is Kafka's rule. Brokers are sorted by id; the first replicas go round robin from a random start; the others
 follow at a distance (the shift) that begins at random and grows by one after each round, so that the followers of one
 leader's partitions are not all on its neighbour:
 
     5 brokers, start 0, shift 1      p0 [0 1 2]  p1 [1 2 3]  p2 [2 3 4]  p3 [3 4 0]  p4 [4 0 1]
                                      p5 [0 2 3]  p6 [1 3 4]  p7 [2 4 0]  p8 [3 0 1]  p9 [4 1 2]
 
+With racks the brokers stand in an order in which neighbours are of different racks, and of the followers in that order
+those come first whose rack has no replica yet. A topic that grows goes on where its first partitions ended.
+
 `simple` is the rule of the older document: replica j of partition i on broker (i + j) mod n.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 
 Assignment = dict[int, tuple[int, ...]]
 
 
-def spread(brokers: Sequence[int], partitions: int, factor: int, random: Random) -> Assignment:
-    """Partition -> brokers, preferred leader first. At most one replica per broker: `factor` <= number of brokers."""
-    ordered = sorted(brokers)
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """Where the placement of a topic that has partitions already goes on: its first leader, and how many there are."""
+
+    first_leader: int
+    partitions: int
+
+
+def place(
+    racks: Mapping[int, str | None],
+    partitions: int,
+    factor: int,
+    random: Random,
+    after: Continuation | None = None,
+) -> Assignment:
+    """Partition -> brokers, preferred leader first. At most one replica per broker: `factor` <= number of brokers.
+
+    `racks` are the brokers with where they stand. Where each says it, replicas go to as many racks as there are.
+    """
+    assert 1 <= factor <= len(racks)
+    stand = {broker: rack for broker, rack in sorted(racks.items()) if rack}
+    if len(stand) == len(racks):
+        ordered, step = _alternating(stand), len(set(stand.values()))
+    else:
+        ordered, stand, step = sorted(racks), dict.fromkeys(racks, ""), 1
     count = len(ordered)
-    assert 1 <= factor <= count
-    start = random.randrange(count)
-    shift = random.randrange(1, count) if count > 1 else 0
+    if after is None:
+        start = random.randrange(count)
+        shift = random.randrange(1, count) if count > 1 else 0
+    else:  # from the same start; with a shift that follows from it, as Kafka's
+        start = ordered.index(after.first_leader) if after.first_leader in ordered else 0
+        shift = start + 1
+    done = after.partitions if after is not None else 0
     assignment: Assignment = {}
-    for partition in range(partitions):
+    for partition in range(done, done + partitions):
         if partition and partition % count == 0:
             shift += 1
         first = (start + partition) % count
         # The distance of follower j: never 0, and different for each j.
-        others = ((first + 1 + (shift - 1 + j) % (count - 1)) % count for j in range(factor - 1))
-        assignment[partition] = tuple(ordered[position] for position in (first, *others))
+        others = [ordered[(first + 1 + (shift * step - 1 + j) % (count - 1)) % count] for j in range(count - 1)]
+        assignment[partition] = _spread([ordered[first], *others], stand, factor)
     return assignment
+
+
+def spread(brokers: Sequence[int], partitions: int, factor: int, random: Random) -> Assignment:
+    """`place` where nobody says in which rack it stands."""
+    return place(dict.fromkeys(brokers), partitions, factor, random)
+
+
+def _spread(candidates: Sequence[int], stand: Mapping[int, str], factor: int) -> tuple[int, ...]:
+    """The first ones of racks that have no replica yet; when every rack has one, the first ones that are left."""
+    chosen: list[int] = []
+    seen: dict[str, None] = {}
+    for broker in candidates:
+        if stand[broker] not in seen:
+            seen[stand[broker]] = None
+            chosen.append(broker)
+    chosen += [broker for broker in candidates if broker not in chosen]
+    return tuple(chosen[:factor])
+
+
+def _alternating(stand: Mapping[int, str]) -> list[int]:
+    """Brokers so that neighbours stand in different racks as long as there are any: a1 b1 c1 a2 b2 c2."""
+    by_rack: dict[str, list[int]] = {}
+    for broker, rack in stand.items():
+        by_rack.setdefault(rack, []).append(broker)
+    lines = [by_rack[rack] for rack in sorted(by_rack)]
+    return [line[turn] for turn in range(max(map(len, lines))) for line in lines if turn < len(line)]
 
 
 def simple(brokers: Sequence[int], partitions: int, factor: int) -> Assignment:

@@ -21,11 +21,11 @@ from dataplane.cluster.watching import ChildrenWatch
 from dataplane.controller import alter_partition, elections
 from dataplane.controller.channel import Call, Channels, Key
 from dataplane.controller.context import Context, Partition, Topic
-from dataplane.controller.creation import NewTopic, TopicOutcome, assign
+from dataplane.controller.creation import MorePartitions, NewTopic, TopicOutcome, assign, grow
 from dataplane.controller.deletion import Deletions
 from dataplane.controller.events import EventQueue, TermEndedError
 from dataplane.controller.proposals import Proposals
-from dataplane.controller.store import DeposedError, Store
+from dataplane.controller.store import DeposedError, Store, new_partitions
 from dataplane.doors import Doors, NodeExistsError, Timer
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages import control
@@ -34,6 +34,7 @@ from quota.contracts.namespace import split_physical
 
 logger = logging.getLogger(__name__)
 _RETRY_REMOVAL_S = 1.0
+_TRIM_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,10 @@ class Reign:
     def create_topics(self, wanted: Sequence[NewTopic], *, validate_only: bool) -> Future[list[TopicOutcome]]:
         """Written, leaders chosen, brokers about to be told. An event for each: a broker's death does not wait for all."""
         return Task(self._create_topics(wanted, validate_only=validate_only), "create topics")
+
+    def create_partitions(self, wanted: Sequence[MorePartitions], *, validate_only: bool) -> Future[list[TopicOutcome]]:
+        """The same for topics that grow."""
+        return Task(self._create_partitions(wanted, validate_only=validate_only), "create partitions")
 
     def delete_topics(self, names: Sequence[str]) -> Future[list[TopicOutcome]]:
         """Noted, and begun."""
@@ -158,6 +163,7 @@ class Reign:
         for watch in self._watches:
             watch.start()
         self._schedule("rebalance", self._rules.rebalance_interval_s, self._rebalance_due)
+        self._schedule("trim", _TRIM_S, self._trim_due)
         logger.info("controller of epoch %d: %d brokers, %d topics", self.epoch, len(self.context.brokers), len(topics))
 
     def _brokers_changed(self) -> None:
@@ -243,10 +249,9 @@ class Reign:
         try:
             if wanted.name in self.context.topics:
                 raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, self._exists_sentence(wanted.name))
-            key = split_physical(wanted.name)
-            used = self.context.replicas_of_key(key[0]) if key is not None else 0
+            used = self._replicas_of_owner(wanted.name)
             defaults = (self._rules.partitions, self._rules.replication_factor)
-            assignment = assign(wanted, list(self.context.brokers), used, defaults, self._doors.random)
+            assignment = assign(wanted, self.context.racks, used, defaults, self._doors.random)
             if not validate_only:
                 await self._store.create_topic(wanted.name, assignment, dict(wanted.config))
                 for topic in await self._store.topics([wanted.name]):
@@ -261,6 +266,36 @@ class Reign:
             partitions=len(assignment.partitions),
             replication_factor=len(assignment.partitions[0]),
         )
+
+    async def _create_partitions(self, wanted: Sequence[MorePartitions], *, validate_only: bool) -> list[TopicOutcome]:
+        return [
+            await self._events.submit(lambda more=more: self._grow(more, validate_only=validate_only))  # type: ignore[misc]
+            for more in wanted
+        ]
+
+    async def _grow(self, wanted: MorePartitions, *, validate_only: bool) -> TopicOutcome:
+        """Once the assignment is written it is done, whoever is the controller then: no partition is left without a start."""
+        topic = self.context.topics.get(wanted.name)
+        try:
+            if topic is None:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic does not exist")
+            if wanted.name in self._deletions:
+                raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, "the topic is being deleted")
+            present = {index: partition.replicas for index, partition in topic.partitions.items()}
+            added = grow(wanted, present, self.context.racks, self._replicas_of_owner(wanted.name), self._doors.random)
+            if not validate_only and not await self._store.grow_topic(wanted.name, added):
+                raise ApiError(ErrorCode.INVALID_REQUEST, "the topic was changed at the same time")
+        except ApiError as refusal:
+            return TopicOutcome(wanted.name, refusal.code, refusal.message)
+        if not validate_only:
+            self.context.add_partitions(topic, new_partitions(topic, added))
+            await self._start_partitions(topic)
+        return TopicOutcome(wanted.name, topic_id=topic.topic_id, partitions=wanted.count)
+
+    def _replicas_of_owner(self, name: str) -> int:
+        """What the instance that a topic belongs to has already."""
+        key = split_physical(name)
+        return self.context.replicas_of_key(key[0]) if key is not None else 0
 
     def _exists_sentence(self, name: str) -> str:
         return "the topic is being deleted" if name in self._deletions else "the topic exists already"
@@ -345,6 +380,10 @@ class Reign:
         if self._events.idle:
             self._events.submit(self._rebalance)
         self._schedule("rebalance", self._rules.rebalance_interval_s, self._rebalance_due)
+
+    def _trim_due(self) -> None:
+        self._events.submit(self._store.trim_config_changes)
+        self._schedule("trim", _TRIM_S, self._trim_due)
 
     async def _rebalance(self) -> None:
         """Give leadership back to preferred replicas that have caught up, so that load stays where placement put it."""

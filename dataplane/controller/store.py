@@ -7,7 +7,7 @@ packed into few multis; the operations of one group are never torn apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -198,6 +198,19 @@ class Store:
             operations.append(SetData(topic_config_path(name), config_json(config)))
         await self.fenced(operations)
 
+    async def grow_topic(self, name: str, added: Mapping[int, tuple[int, ...]]) -> bool:
+        """Write more partitions into the topic's node; False where somebody else has changed or deleted it."""
+        try:
+            data, stat = await self.zookeeper.get(topic_path(name))
+            before = parse_topic(data)
+            if added.keys() & before.partitions.keys():
+                return False
+            grown = replace(before, partitions={**before.partitions, **added})
+            await self.fenced([SetData(topic_path(name), topic_json(grown), stat.version)])
+        except (BadVersionError, NoNodeError):
+            return False
+        return True
+
     async def doom(self, topics: Sequence[str]) -> None:
         """Note that topics are to be deleted; what a crash leaves unfinished, the next controller finishes."""
         known = await self.doomed()
@@ -226,11 +239,14 @@ class Store:
 
 def new_topic(name: str, assignment: TopicAssignment) -> Topic:
     """A topic that nobody leads yet."""
-    partitions = {
-        index: Partition(name, assignment.topic_id, index, replicas)
-        for index, replicas in assignment.partitions.items()
-    }
-    return Topic(name, assignment.topic_id, partitions)
+    topic = Topic(name, assignment.topic_id, {})
+    topic.partitions |= {partition.index: partition for partition in new_partitions(topic, assignment.partitions)}
+    return topic
+
+
+def new_partitions(topic: Topic, assignment: Mapping[int, tuple[int, ...]]) -> list[Partition]:
+    """Partitions of a topic that nobody leads yet."""
+    return [Partition(topic.name, topic.topic_id, index, replicas) for index, replicas in assignment.items()]
 
 
 def is_connection_loss(error: BaseException) -> bool:

@@ -24,6 +24,7 @@ from dataplane.handlers import (
     log_offsets,
     metadata,
     offsets,
+    partitions,
     produce,
     replication,
     sasl,
@@ -60,7 +61,7 @@ def _row(key: ApiKey, versions: tuple[int, int], handle: Handle, *, tenant: bool
 HANDLERS: dict[int, Handler] = dict(
     (
         _row(ApiKey.PRODUCE, (0, 9), produce.handle_produce),
-        _row(ApiKey.FETCH, (4, 12), fetch.handle_fetch),
+        _row(ApiKey.FETCH, (4, 17), fetch.handle_fetch),
         _row(ApiKey.LIST_OFFSETS, (0, 7), log_offsets.handle_list_offsets),
         _row(ApiKey.METADATA, (0, 12), metadata.handle_metadata),
         _row(ApiKey.OFFSET_COMMIT, (0, 8), offsets.handle_offset_commit),
@@ -83,6 +84,7 @@ HANDLERS: dict[int, Handler] = dict(
         _row(ApiKey.ALTER_CONFIGS, (0, 2), alter_configs.handle_alter_configs),
         _row(ApiKey.INCREMENTAL_ALTER_CONFIGS, (0, 1), alter_configs.handle_incremental_alter_configs),
         _row(ApiKey.SASL_AUTHENTICATE, (0, 2), sasl.handle_sasl_authenticate, tenant=False),
+        _row(ApiKey.CREATE_PARTITIONS, (0, 3), partitions.handle_create_partitions),
         _row(ApiKey.DELETE_GROUPS, (0, 2), groups.handle_delete_groups),
         _row(ApiKey.OFFSET_DELETE, (0, 0), offsets.handle_offset_delete),
         _row(ApiKey.DESCRIBE_CLUSTER, (0, 1), describe_cluster.handle_describe_cluster),

@@ -11,13 +11,14 @@ A fake broker keeps what it was told (metadata, leaderships, removals) and refus
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
 from dataplane.cluster.membership import Membership
 from dataplane.cluster.metadata import Metadata
 from dataplane.cluster.paths import BrokerAddress, PartitionState, parse_state, parse_topic, state_path, topic_path
-from dataplane.controller.controller import Controller, NewTopic, Rules, TopicOutcome
+from dataplane.controller.controller import Controller, MorePartitions, NewTopic, Rules, TopicOutcome
 from dataplane.doors import Doors
 from dataplane.protocol.codec import decode, encode
 from dataplane.protocol.errors import ErrorCode
@@ -44,7 +45,9 @@ class FakeBroker:
         self.deaf = False  # it is registered and answers nothing
         self.zookeeper = cluster.server.connect(SESSION_S)
         doors = Doors(cluster.time, None, self.zookeeper, None, Random(broker_id))  # type: ignore[arg-type]
-        self.membership = Membership(doors, BrokerAddress(broker_id, "127.0.0.1", 20010 + broker_id), SESSION_S)
+        self.membership = Membership(
+            doors, BrokerAddress(broker_id, "127.0.0.1", 20010 + broker_id, cluster.racks.get(broker_id)), SESSION_S
+        )
         self.controller = Controller(doors, broker_id, self._call, cluster.rules)
         Task(self._start())
 
@@ -119,7 +122,10 @@ class FakeBroker:
 class Cluster:
     """Brokers, ZooKeeper and time."""
 
-    def __init__(self, brokers: int = 3, seed: int = 1, rebalance_s: float = 5.0) -> None:
+    def __init__(
+        self, brokers: int = 3, seed: int = 1, rebalance_s: float = 5.0, racks: Mapping[int, str] | None = None
+    ) -> None:
+        self.racks = dict(racks or {})
         self.time = VirtualTime()
         self.random = Random(seed)
         self.rules = Rules(rebalance_interval_s=rebalance_s)
@@ -156,6 +162,10 @@ class Cluster:
     def create(self, name: str, partitions: int = 1, factor: int = 3, **options: Any) -> TopicOutcome:
         topic = NewTopic(name, partitions, factor, **options)
         return self.wait(Task(self.controller().controller.create_topics([topic])))[0]
+
+    def grow(self, name: str, count: int, **options: Any) -> TopicOutcome:
+        more = MorePartitions(name, count, **options)
+        return self.wait(Task(self.controller().controller.create_partitions([more])))[0]
 
     def create_on(self, name: str, *replicas: int) -> TopicOutcome:
         """One partition on these brokers."""
