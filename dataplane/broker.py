@@ -32,6 +32,7 @@ from dataplane.protocol.messages.control import ControlledShutdownRequest
 from dataplane.replication.isr import ALTER_PARTITION_VERSION
 from dataplane.replication.manager import Replicas
 from dataplane.replication.serving import ReplicaFetches
+from dataplane.replication.session_cache import FetchSessions
 from dataplane.storage.manager import LogManager
 from dataplane.tasks import Future, Task
 from dataplane.tenancy.instance import Instance
@@ -87,6 +88,7 @@ class Broker:
             meter=self.meter,
         )
         self.replica_fetches = ReplicaFetches(self.replicas)
+        self.fetch_sessions = FetchSessions(clock, doors.random, config.settings)
         self.internal_topics = InternalTopics(self)
         self.groups = GroupCoordinator(
             loop,
@@ -208,6 +210,7 @@ class Broker:
             self.gate.configure(instance)
         else:
             self.gate.remove(instance)
+            self.fetch_sessions.drop(instance.names.key)
 
     def _on_session(self, state: str) -> None:
         if state == "connected" and self._listener is not None:

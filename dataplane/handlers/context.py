@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dataplane.groups.coordinator import GroupCoordinator
     from dataplane.replication.manager import Replicas
     from dataplane.replication.serving import ReplicaFetches
+    from dataplane.replication.session_cache import FetchSessions
     from dataplane.storage.manager import LogManager
     from dataplane.tasks import Future
     from dataplane.tenancy.instance import Instance
@@ -45,6 +46,7 @@ class BrokerRooms(Protocol):
     logs: LogManager
     replicas: Replicas
     replica_fetches: ReplicaFetches
+    fetch_sessions: FetchSessions
     groups: GroupCoordinator
     controller: Controller
     registry: Registry

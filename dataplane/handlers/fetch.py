@@ -1,48 +1,63 @@
 """Fetch: batches as they lie in the log, for consumers up to the high watermark, for followers up to the end.
 
 Answers are small headers around file ranges. A fetch that finds less than `min_bytes` waits on its partitions until there
-is more or its time is up. Sessions (KIP-227) are not kept: every answer says session 0, which is a full fetch each time.
+is more or its time is up. What one partition says is `fetch_reading`'s; here is the fetch as a whole: with a session
+(KIP-227, `dataplane.replication.fetch_sessions`), or one that begins with it, or without.
+
+Limits are Kafka's: an answer holds at most `max_bytes` (the smallest of the request's, the broker's, and what a limited
+instance may read in about a second), each partition at most its own; but the first batch of the first partition that
+has something comes whole, however large, or a consumer could not get past it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
 
-from dataplane.doors import Callback
 from dataplane.handlers.context import Reply, RequestContext
+from dataplane.handlers.fetch_reading import ConsumerReader
+from dataplane.handlers.leader_hints import endpoints
 from dataplane.handlers.outcome import CloseConnectionError, Encoded
 from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.headers import encode_frame
-from dataplane.protocol.messages.fetch import (
-    FetchableTopicResponse,
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchResponsePartitionData,
-)
-from dataplane.replication.partition import Partition
-from dataplane.storage.errors import OffsetOutOfRangeError
+from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchResponseNodeEndpoint
+from dataplane.replication.fetch_sessions import INITIAL_EPOCH, NO_SESSION, FetchSession, Found, next_epoch
+from dataplane.replication.serving import follower_of
+from dataplane.replication.session_cache import FIRST_VERSION_WITH_IDS
 from dataplane.tasks import Future
 from dataplane.throttle.gate import throttle_ms
 
+if TYPE_CHECKING:
+    from dataplane.doors import Callback
+    from dataplane.replication.session_cache import SessionPool
+
 _API = APIS[ApiKey.FETCH]
 _THROTTLE_WINDOW_S = 1.0
+_FIRST_WITH_THROTTLE_TIME = 1
 
 
 def handle_fetch(ctx: RequestContext, request: FetchRequest) -> Reply:
     """A consumer's fetch, or on the internal listener a follower's."""
-    if request.replica_id >= 0 and not ctx.session.is_internal:
-        raise CloseConnectionError("a replica's fetch on a tenant's listener")
-    if request.session_epoch > 0:  # a session that we never gave out
-        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    if request.replica_id >= 0:
+    if follower_of(request) >= 0:
+        if not ctx.session.is_internal:
+            raise CloseConnectionError("a replica's fetch on a tenant's listener")
         answer: Future[FetchResponse] = Future()
         ctx.broker.replica_fetches.serve(request, answer.resolve)
         return answer
-    fetch = _Fetch(ctx, request)
+    instance = ctx.session.instance
+    pool = ctx.broker.fetch_sessions.pool("" if instance is None else instance.names.key)
+    session = pool.resume(request, principal_of(ctx), ctx.version)
+    if isinstance(session, ErrorCode):
+        return FetchResponse(error_code=session)
+    fetch = _FullFetch(ctx, request, pool) if session is None else _SessionFetch(ctx, request, session)
     fetch.start()
     return fetch.answer
+
+
+def principal_of(ctx: RequestContext) -> str:
+    """Whose sessions share a limit, and find each other."""
+    return f"{ctx.session.principal}@{ctx.session.peer}"
 
 
 class _Answer(Future[Encoded]):
@@ -55,105 +70,54 @@ class _Answer(Future[Encoded]):
         self.give_up: Callback | None = None
 
 
-@dataclass(slots=True)
-class _Round:
-    """One pass over the partitions."""
-
-    topics: list[FetchableTopicResponse]
-    readable: list[tuple[Partition, int]]
-    size: int
-    must_answer: bool  # there is an error to tell
-
-
 class _Fetch:
-    """A consumer's fetch until it is answered."""
+    """A consumer's fetch until it is answered: look, perhaps wait and look again, answer."""
 
     def __init__(self, ctx: RequestContext, request: FetchRequest) -> None:
         self._ctx, self._request = ctx, request
+        self._reader = ConsumerReader(ctx, request)
         self.answer = _Answer()
 
     def start(self) -> None:
         """Answer at once if there is enough, else wait."""
         request = self._request
-        found = self._read()
-        if found.must_answer or found.size >= request.min_bytes or request.max_wait_ms <= 0 or not found.readable:
+        max_bytes = self._max_bytes()
+        found = self._look(max_bytes)
+        missing = min(request.min_bytes, max_bytes) - found.size
+        if found.must_answer or missing <= 0 or request.max_wait_ms <= 0 or not self._may_wait(found):
             self._finish(found)
-            return
-        missing = request.min_bytes - found.size
-        replicas = self._ctx.broker.replicas
-        self.answer.give_up = replicas.when_readable(found.readable, missing, request.max_wait_ms / 1000, self._woken)
+        else:
+            self._wait(found, missing, request.max_wait_ms / 1000)
 
     def _woken(self) -> None:
-        self._finish(self._read())
+        self._finish(self._look(self._max_bytes()))
 
-    def _read(self) -> _Round:
-        left = min(self._request.max_bytes, self._budget())
-        round_ = _Round([], [], 0, must_answer=False)
-        for topic in self._request.topics:
-            denied = self._ctx.topic_denied(topic.topic)
-            partitions = []
-            for wanted in topic.partitions:
-                if denied:
-                    data = _error(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                    round_.must_answer = True
-                else:
-                    data = self._partition(topic.topic, wanted, max(0, left - round_.size), round_)
-                partitions.append(data)
-            round_.topics.append(FetchableTopicResponse(topic=topic.topic, partitions=tuple(partitions)))
-        return round_
-
-    def _budget(self) -> int:
-        """What an answer may hold: the broker's limit, and for a limited instance about a second of its allocation."""
-        limit = self._ctx.broker.config.settings.fetch_max_bytes
+    def _max_bytes(self) -> int:
+        """What an answer may hold: also the broker's limit, and for a limited instance about a second of its allocation."""
+        limit = min(self._request.max_bytes, self._ctx.broker.config.settings.fetch_max_bytes)
         allowed = self._ctx.broker.gate.fetch_bytes(self._ctx.session.instance, _THROTTLE_WINDOW_S)
         return limit if allowed is None else min(limit, max(allowed, 1))
 
-    def _partition(self, topic: str, wanted: FetchPartition, left: int, round_: _Round) -> FetchResponsePartitionData:
-        replicas = self._ctx.broker.replicas
-        partition = replicas.leader(topic, wanted.partition, wanted.current_leader_epoch)
-        if isinstance(partition, ErrorCode):
-            round_.must_answer = True
-            return _error(wanted, partition)
-        at_least_one = round_.size == 0  # a batch larger than every limit must still be deliverable
-        data = self._records(partition, wanted, left, at_least_one=at_least_one)
-        if data.error_code:
-            round_.must_answer = True
-            return data
-        size = _size(data)
-        round_.size += size
-        round_.readable.append((partition, wanted.fetch_offset))
-        return data
+    def _look(self, max_bytes: int) -> Found:
+        raise NotImplementedError
 
-    def _records(
-        self, partition: Partition, wanted: FetchPartition, left: int, *, at_least_one: bool
-    ) -> FetchResponsePartitionData:
-        max_bytes = min(wanted.partition_max_bytes, left)
-        try:
-            records = self._ctx.broker.replicas.read(
-                partition, wanted.fetch_offset, max_bytes, at_least_one=at_least_one, as_replica=False
-            )
-        except OffsetOutOfRangeError:
-            return _error(wanted, ErrorCode.OFFSET_OUT_OF_RANGE, partition)
-        except OSError:
-            return _error(wanted, ErrorCode.KAFKA_STORAGE_ERROR, partition)
-        if records is not None and partition.usage is not None and not self._ctx.session.is_internal:
-            records.sent = partition.usage.consumed
-        return FetchResponsePartitionData(
-            partition_index=wanted.partition,
-            high_watermark=partition.high_watermark,
-            last_stable_offset=partition.high_watermark,
-            log_start_offset=partition.log.start_offset,
-            aborted_transactions=() if self._request.isolation_level else None,
-            records=records if records is not None else b"",
-        )
+    def _may_wait(self, found: Found) -> bool:
+        """Whether anything could come of it."""
+        raise NotImplementedError
 
-    def _finish(self, found: _Round) -> None:
+    def _wait(self, found: Found, missing: int, timeout_s: float) -> None:
+        raise NotImplementedError
+
+    def _tell(self, found: Found) -> FetchResponse:
+        """The answer, which goes out now."""
+        raise NotImplementedError
+
+    def _finish(self, found: Found) -> None:
         ctx = self._ctx
-        response = FetchResponse(responses=tuple(found.topics))
-        parts = encode_frame(_API, ctx.version, ctx.correlation_id, response, ctx.session.names)
+        parts = encode_frame(_API, ctx.version, ctx.correlation_id, self._tell(found), ctx.session.names)
         size = sum(len(part) if isinstance(part, bytes) else part.size for part in parts)
         delay_s = ctx.broker.gate.charge_consume(ctx.session.instance, size)
-        if delay_s:
+        if delay_s and ctx.version >= _FIRST_WITH_THROTTLE_TIME:
             # The size of the answer decides the delay that it reports: the field is the first of the body.
             at = 9 if ctx.version in _API.flexible else 8
             head = bytearray(parts[0])  # type: ignore[arg-type]
@@ -161,19 +125,94 @@ class _Fetch:
             parts[0] = bytes(head)
         self.answer.resolve(Encoded(parts, delay_s))
 
-
-def _size(data: FetchResponsePartitionData) -> int:
-    records = data.records
-    if records is None:
-        return 0
-    return len(records) if isinstance(records, (bytes, bytearray, memoryview)) else records.size
+    def _response(self, found: Found, session_id: int) -> FetchResponse:
+        hints = endpoints(self._ctx, self._reader.hinted, FetchResponseNodeEndpoint) if self._reader.hinted else ()
+        return FetchResponse(session_id=session_id, responses=found.topics(), node_endpoints=hints)
 
 
-def _error(wanted: FetchPartition, code: ErrorCode, partition: Partition | None = None) -> FetchResponsePartitionData:
-    return FetchResponsePartitionData(
-        partition_index=wanted.partition,
-        error_code=code,
-        high_watermark=partition.high_watermark if partition is not None and code != 1 else -1,
-        log_start_offset=partition.log.start_offset if partition is not None and code != 1 else -1,
-        records=b"",
-    )
+class _FullFetch(_Fetch):
+    """All that is wanted is in the request. It may begin a session."""
+
+    def __init__(self, ctx: RequestContext, request: FetchRequest, pool: SessionPool) -> None:
+        super().__init__(ctx, request)
+        self._pool = pool
+        self._wanted = _distinct(request, ctx.version)
+
+    def _look(self, max_bytes: int) -> Found:
+        found = Found()
+        read = self._reader.read
+        for topic, wanted in self._wanted:
+            reading = read(topic, wanted, max(0, max_bytes - found.size), found.size == 0)
+            found.add(None, topic, reading)
+        return found
+
+    def _may_wait(self, found: Found) -> bool:
+        return bool(found.rows)
+
+    def _wait(self, found: Found, missing: int, timeout_s: float) -> None:
+        waiting = self._ctx.broker.replicas.waiting
+        self.answer.give_up = waiting.for_bytes(found.places(), missing, timeout_s, self._woken)
+
+    def _tell(self, found: Found) -> FetchResponse:
+        session = self._begin() if self._request.session_epoch == INITIAL_EPOCH else None
+        if session is None:
+            return self._response(found, NO_SESSION)
+        session.begin(found, self._wanted)
+        self._pool.touch(session)
+        return self._response(found, session.id)
+
+    def _begin(self) -> FetchSession | None:
+        uses_topic_ids = self._ctx.version >= FIRST_VERSION_WITH_IDS
+        return self._pool.create(principal_of(self._ctx), len(self._wanted), uses_topic_ids=uses_topic_ids)
+
+
+class _SessionFetch(_Fetch):
+    """What is wanted is in the session, as the request has just changed it."""
+
+    def __init__(self, ctx: RequestContext, request: FetchRequest, session: FetchSession) -> None:
+        super().__init__(ctx, request)
+        self._session = session
+        self._next_epoch = next_epoch(request.session_epoch)
+
+    def _look(self, max_bytes: int) -> Found:
+        return self._session.look(self._reader.read, max_bytes) if self._is_current() else Found()
+
+    def _is_current(self) -> bool:
+        return self._session.epoch == self._next_epoch
+
+    def _may_wait(self, _found: Found) -> bool:
+        return True
+
+    def _wait(self, found: Found, missing: int, timeout_s: float) -> None:
+        session = self._session
+        waiter = self._ctx.broker.replicas.waiting.for_session(missing, timeout_s, self._woken)
+        session.wait(waiter, found)
+
+        def give_up() -> None:
+            waiter.cancel()
+            if session.waiter is waiter:
+                session.waiter = None
+
+        self.answer.give_up = give_up
+
+    def _woken(self) -> None:
+        if self._is_current():
+            self._session.waiter = None
+        super()._woken()
+
+    def _tell(self, found: Found) -> FetchResponse:
+        session = self._session
+        if not self._is_current():  # the next request of the session has come meanwhile
+            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
+        session.tell(found)
+        return self._response(found, session.id)
+
+
+def _distinct(request: FetchRequest, version: int) -> list[tuple[str | UUID, FetchPartition]]:
+    """(topic as the client names it, what is wanted), each partition once: what is said last of it holds."""
+    by_id = version >= FIRST_VERSION_WITH_IDS
+    rows = [(t.topic_id if by_id else t.topic, wanted) for t in request.topics for wanted in t.partitions]
+    if len(rows) <= 1:
+        return rows
+    distinct = {(topic, wanted.partition): (topic, wanted) for topic, wanted in rows}
+    return rows if len(distinct) == len(rows) else list(distinct.values())

@@ -166,6 +166,12 @@ class Replicas:
 
     def leader(self, topic: str, index: int, current_leader_epoch: int = -1) -> Partition | ErrorCode:
         """The partition if we lead it, in the epoch that the caller believes in (-1: it has no belief); or why not."""
+        return self.readable(topic, index, current_leader_epoch, leader_only=True)
+
+    def readable(
+        self, topic: str, index: int, current_leader_epoch: int = -1, *, leader_only: bool
+    ) -> Partition | ErrorCode:
+        """The same; of a follower too unless `leader_only`."""
         partitions = self._topics.get(topic)
         partition = None if partitions is None else partitions.get(index)
         if partition is None:
@@ -177,7 +183,7 @@ class Replicas:
             if current_leader_epoch < partition.leader_epoch:
                 return ErrorCode.FENCED_LEADER_EPOCH
             return ErrorCode.UNKNOWN_LEADER_EPOCH
-        return partition if partition.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return partition if partition.is_leader or not leader_only else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def topic_of_id(self, topic_id: UUID) -> str | None:
         """The name of a topic of which something is here."""
@@ -339,8 +345,8 @@ class Replicas:
 
         Also when we lose one of the partitions. Returns how to give up. To be called in the turn that read too little.
         """
-        partitions = [partition for partition, _ in places]
-        return self.waiting.for_bytes(partitions, min_bytes, timeout_s, wake, as_replica=as_replica)
+        found = [p.replica_waiters if as_replica else p.read_waiters for p, _ in places]
+        return self.waiting.for_bytes(found, min_bytes, timeout_s, wake)
 
     def fetched_by_replica(
         self,

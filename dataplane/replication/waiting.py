@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from dataplane.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from dataplane.doors import Callback, Loop, Timer
     from dataplane.replication.partition import Partition
@@ -197,13 +197,12 @@ class Waiting:
     # --- bytes --------------------------------------------------------------------------------------------------------
 
     def for_bytes(
-        self, partitions: Sequence[Partition], min_bytes: int, timeout_s: float, wake: Callback, *, as_replica: bool
+        self, places: list[dict[Watcher, None]], min_bytes: int, timeout_s: float, wake: Callback
     ) -> Callback:
-        """Call `wake` once, when `min_bytes` more can be read from the partitions together, or when time is up.
+        """Call `wake` once, when `min_bytes` more can be read at the places together, or when time is up.
 
-        Or when the role of one of them changes. Returns how to give up.
+        Or when the role of one of the partitions changes. Returns how to give up.
         """
-        places = [p.replica_waiters if as_replica else p.read_waiters for p in partitions]
         waiter = ReadWaiter(places, min_bytes, wake)
         for place in places:
             place[waiter] = None

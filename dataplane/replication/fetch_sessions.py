@@ -1,0 +1,302 @@
+"""A fetch session (KIP-227): what a reader wants is remembered here, and an answer holds only what has changed.
+
+The first fetch names all partitions; from then on a request names those that it wants otherwise than before (another
+offset, a new partition) and those that it forgets, and the answer leaves out whatever has nothing to tell: no records,
+the same high watermark and log start offset, no error. Requests are numbered (the *epoch* of the session), so that one
+that was lost or sent twice is noticed.
+
+What a request costs must not grow with the partitions on which nothing happens. So a partition of a session is
+
+* *due*: it may have something to tell, and the next fetch looks at it. Those that have an error or more to read stay
+  due; who got records goes behind all the others, so that each has its turn; or
+* *idle*: the last look found nothing that the reader does not know. It hangs on the partition as a `waiting.Watcher`
+  and becomes due when something happens there.
+
+A fetch that waits is a waiter of the session; what arrives at a partition counts for it. What a look has found is *told*
+only when an answer goes out: a fetch may look, wait, and look again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.fetch import FetchableTopicResponse, FetchPartition, FetchResponsePartitionData
+from dataplane.protocol.schema import NO_UUID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from uuid import UUID
+
+    from dataplane.protocol.messages.fetch import FetchRequest, FetchTopic, ForgottenTopic
+    from dataplane.replication.waiting import ReadWaiter, Watcher
+
+NO_SESSION = 0
+INITIAL_EPOCH, FINAL_EPOCH = 0, -1
+_LAST_EPOCH = 2**31 - 1
+_UNKNOWN = -1
+_UNTOLD = -2
+
+
+def next_epoch(epoch: int) -> int:
+    """The number of the request after this one: it wraps to 1, for 0 begins a session."""
+    return 1 if epoch == _LAST_EPOCH else epoch + 1
+
+
+class Reading(NamedTuple):
+    """One look at one partition."""
+
+    data: FetchResponsePartitionData
+    size: int  # of the records
+    place: dict[Watcher, None] | None  # where to hang to hear more of it; None: there is no such place, look again
+    at_end: bool = False  # nothing more to read, whatever the limits
+
+
+Read = Callable[["str | UUID", FetchPartition, int, bool], Reading]
+"""Look at a partition: its topic as the client names it, what is wanted, bytes left, whether one batch must fit."""
+
+
+class SessionPartition:
+    """One partition of a session. Thousands may be idle: it holds what is needed to answer, and nothing else."""
+
+    __slots__ = ("_place", "high_watermark", "log_start_offset", "session", "topic", "wanted")
+
+    def __init__(self, session: FetchSession, topic: str | UUID, wanted: FetchPartition) -> None:
+        self.session = session
+        self.topic = topic
+        self.wanted = wanted
+        self.high_watermark = _UNTOLD  # as the reader was told
+        self.log_start_offset = _UNTOLD
+        self._place: dict[Watcher, None] | None = None
+
+    def has_news(self, reading: Reading) -> bool:
+        """Whether an answer has to mention it."""
+        data = reading.data
+        return (
+            reading.size > 0
+            or data.high_watermark != self.high_watermark
+            or data.log_start_offset != self.log_start_offset
+            or data.error_code != ErrorCode.NONE
+            or data.preferred_read_replica >= 0
+            or data.diverging_epoch.epoch >= 0
+        )
+
+    def told(self, data: FetchResponsePartitionData) -> None:
+        """The reader knows. After an error it is told of the partition again, whatever has changed."""
+        failed = data.error_code != ErrorCode.NONE or data.diverging_epoch.epoch >= 0
+        self.high_watermark = _UNKNOWN if failed else data.high_watermark
+        self.log_start_offset = data.log_start_offset
+
+    def hang(self, place: dict[Watcher, None]) -> None:
+        """Hear of what happens there."""
+        if self._place is not place:
+            self.unhang()
+            self._place = place
+            place[self] = None
+
+    def unhang(self) -> None:
+        """Hear nothing any more."""
+        if self._place is not None:
+            self._place.pop(self, None)
+            self._place = None
+
+    # --- as a `waiting.Watcher` ---------------------------------------------------------------------------------------
+
+    def arrived(self, size: int) -> None:
+        """There is something to tell."""
+        session = self.session
+        if session.on_stir is not None and self not in session.due:
+            session.on_stir(self)
+        session.due[self] = None
+        waiter = session.waiter
+        if waiter is None:
+            self.unhang()  # it is due already, whatever else happens until the next fetch
+        elif size:
+            waiter.arrived(size)
+
+    def lost(self) -> None:
+        """It is not what it was."""
+        self.unhang()
+        session = self.session
+        session.due[self] = None
+        if session.waiter is not None:
+            session.waiter.lost()
+
+
+@dataclass(slots=True)
+class Found:
+    """What one look at a session's or a request's partitions has found."""
+
+    rows: list[tuple[SessionPartition | None, str | UUID, Reading]] = field(default_factory=list)
+    size: int = 0
+    must_answer: bool = False  # there is something that cannot wait: an error, where logs part, another replica
+
+    def add(self, row: SessionPartition | None, topic: str | UUID, reading: Reading) -> None:
+        """One more to tell."""
+        self.rows.append((row, topic, reading))
+        self.size += reading.size
+        data = reading.data
+        if data.error_code or data.preferred_read_replica >= 0 or data.diverging_epoch.epoch >= 0:
+            self.must_answer = True
+
+    def places(self) -> list[dict[Watcher, None]]:
+        """Where more may arrive."""
+        return [reading.place for _, _, reading in self.rows if reading.place is not None]
+
+    def topics(self) -> tuple[FetchableTopicResponse, ...]:
+        """As an answer has it: the partitions of a topic together."""
+        topics: dict[str | UUID, list[FetchResponsePartitionData]] = {}
+        for _, topic, reading in self.rows:
+            topics.setdefault(topic, []).append(reading.data)
+        return tuple(
+            FetchableTopicResponse(topic=topic, topic_id=NO_UUID, partitions=tuple(rows))
+            if isinstance(topic, str)
+            else FetchableTopicResponse(topic="", topic_id=topic, partitions=tuple(rows))
+            for topic, rows in topics.items()
+        )
+
+
+class FetchSession:
+    """One session; `session_cache` says how many there are and which has to go."""
+
+    __slots__ = (
+        "_topics",
+        "counted",
+        "created_at",
+        "due",
+        "epoch",
+        "id",
+        "is_closed",
+        "on_stir",
+        "principal",
+        "size",
+        "used_at",
+        "uses_topic_ids",
+        "waiter",
+    )
+
+    def __init__(self, session_id: int, principal: str, now: float, *, uses_topic_ids: bool) -> None:
+        self.id = session_id
+        self.principal = principal
+        self.uses_topic_ids = uses_topic_ids
+        self.epoch = next_epoch(INITIAL_EPOCH)  # of the next request
+        self.created_at = self.used_at = now  # seconds
+        self.size = 0
+        self.counted = 0  # of them, in the cache's books
+        self.due: dict[SessionPartition, None] = {}  # in the order in which they have their turn
+        self.waiter: ReadWaiter | None = None  # of the fetch that waits
+        self.is_closed = False
+        self.on_stir: Callable[[SessionPartition], None] | None = None  # called when an idle one becomes due
+        self._topics: dict[str | UUID, dict[int, SessionPartition]] = {}
+
+    def partitions(self) -> Iterator[SessionPartition]:
+        """All of them."""
+        for rows in self._topics.values():
+            yield from rows.values()
+
+    def begin(self, found: Found, wanted: Iterable[tuple[str | UUID, FetchPartition]]) -> None:
+        """Remember what a full fetch wanted and what it was told."""
+        for (topic, partition), (_, _, reading) in zip(wanted, found.rows, strict=True):
+            row = self._want(topic, partition)
+            row.told(reading.data)
+            self._settle(row, reading)
+
+    def resume(self, request: FetchRequest, *, uses_topic_ids: bool) -> ErrorCode:
+        """The next request of the session: take over what it changes. Or why not."""
+        if self.epoch != request.session_epoch:
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        if self.uses_topic_ids != uses_topic_ids:
+            return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+        self.epoch = next_epoch(self.epoch)
+        self.wake()
+        self._update(request.topics, request.forgotten_topics_data)
+        return ErrorCode.NONE
+
+    def _update(self, topics: Iterable[FetchTopic], forgotten: Iterable[ForgottenTopic]) -> None:
+        for topic in topics:
+            name = self.name_of(topic)
+            for wanted in topic.partitions:
+                self.due[self._want(name, wanted)] = None
+        for gone in forgotten:
+            name = self.name_of(gone)
+            rows = self._topics.get(name, {})
+            for index in gone.partitions:
+                row = rows.pop(index, None)
+                if row is not None:
+                    self.size -= 1
+                    row.unhang()
+                    self.due.pop(row, None)
+            if not rows:
+                self._topics.pop(name, None)
+
+    def name_of(self, topic: FetchTopic | ForgottenTopic) -> str | UUID:
+        """How this session's requests name a topic."""
+        return topic.topic_id if self.uses_topic_ids else topic.topic
+
+    def _want(self, topic: str | UUID, wanted: FetchPartition) -> SessionPartition:
+        rows = self._topics.setdefault(topic, {})
+        row = rows.get(wanted.partition)
+        if row is None:
+            row = rows[wanted.partition] = SessionPartition(self, topic, wanted)
+            self.size += 1
+        else:
+            row.wanted = wanted
+        return row
+
+    # --- answering ----------------------------------------------------------------------------------------------------
+
+    def look(self, read: Read, max_bytes: int) -> Found:
+        """What there is to tell. Ends where the answer is full: the others stay due, and are first next time."""
+        found = Found()
+        for row in list(self.due):
+            left = max_bytes - found.size
+            if left <= 0 < found.size:
+                break
+            reading = read(row.topic, row.wanted, max(0, left), found.size == 0)
+            if row.has_news(reading):
+                found.add(row, row.topic, reading)
+            else:
+                self._settle(row, reading)
+        return found
+
+    def tell(self, found: Found) -> None:
+        """An answer with this goes out."""
+        for row, _, reading in found.rows:
+            if row is not None:
+                row.told(reading.data)
+                self._settle(row, reading)
+
+    def _settle(self, row: SessionPartition, reading: Reading) -> None:
+        """Due or idle, after a look whose news are known to the reader."""
+        if self.is_closed:
+            return
+        if reading.at_end and reading.place is not None:
+            row.hang(reading.place)
+            self.due.pop(row, None)
+        else:
+            if reading.size:
+                self.due.pop(row, None)  # others first, next time
+            self.due[row] = None
+
+    def wait(self, waiter: ReadWaiter, found: Found) -> None:
+        """The fetch that found too little waits; what has something to tell stays due, and counts what comes."""
+        self.waiter = waiter
+        for row, _, reading in found.rows:
+            if row is not None and reading.place is not None:
+                row.hang(reading.place)
+
+    def wake(self) -> None:
+        """Whoever waits looks again, and sees that it was overtaken."""
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None:
+            waiter.lost()
+
+    def close(self) -> None:
+        """It is not in the cache any more."""
+        self.is_closed = True
+        for row in self.partitions():
+            row.unhang()
+        self.due.clear()
+        self.wake()
