@@ -1,0 +1,87 @@
+"""New segments take the place of old ones, so that a crash between any two steps leaves the one or the other.
+
+    cleaned/<base>.log .index .timeindex     written and synced by the job; of no meaning yet
+    <base>.<last>.swap                       1. the new log, renamed: from here on it counts
+    <base>.log … <last>.log                  2. the old ones go, with their indexes
+    <base>.log                               3. the new one has its name
+    <base>.index, <base>.timeindex           4. and its indexes
+
+`<last>` is the base offset of the last segment that is replaced, so that recovery knows which those are also where the new
+one ends early. At open whatever is in `cleaned` is dropped, and a `.swap` is carried through; indexes that were left
+behind are built again. Groups are swapped oldest first: a tombstone may go only when what it deletes has gone.
+
+A new segment may end before the next one begins. Recovery after an unclean stop would take that for a torn log, were it
+to look there. `compacted-to` keeps it away: everything below that offset is on disk (only what was flushed is compacted,
+and what is new is synced), so the recovery point is never below it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.storage.segment import INDEX, LOG, TIME_INDEX, segment_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dataplane.doors import Files
+
+CLEANED = "cleaned"
+SWAP = ".swap"
+COMPACTED_TO = "compacted-to"
+_NAME_DIGITS = 20
+
+
+def write_synced(files: Files, path: str, content: bytes) -> None:
+    """A new file with this content, on disk."""
+    file = files.open(path, create=True)
+    if content:
+        file.append([content])
+    file.sync()
+
+
+def swap_in(files: Files, directory: str, base: int, old: Sequence[int], doomed: str) -> list[str]:
+    """Put the new segment `base` in place of the old ones; returns what is to be removed, in the background. OSError."""
+    swap = f"{directory}/{segment_name(base)}.{segment_name(old[-1])}{SWAP}"
+    cleaned = f"{directory}/{CLEANED}/{segment_name(base)}"
+    final = f"{directory}/{segment_name(base)}"
+    files.rename(cleaned + LOG, swap)
+    gone = []
+    for offset in old:
+        path = f"{directory}/{segment_name(offset)}"
+        files.remove(path + INDEX)
+        files.remove(path + TIME_INDEX)
+        files.rename(path + LOG, path + LOG + doomed)
+        gone.append(path + LOG + doomed)
+    files.rename(swap, final + LOG)
+    files.rename(cleaned + INDEX, final + INDEX)
+    files.rename(cleaned + TIME_INDEX, final + TIME_INDEX)
+    return gone
+
+
+def settle(files: Files, directory: str, names: Sequence[str]) -> bool:
+    """After a stop: drop what was not finished, finish what counts already. Returns whether names have changed."""
+    if CLEANED in names:
+        files.remove_tree(f"{directory}/{CLEANED}")
+    swaps = [name for name in names if name.endswith(SWAP)]
+    for name in swaps:
+        base, _, last = name[: -len(SWAP)].partition(".")
+        for old in names:
+            offset = old[:_NAME_DIGITS]
+            if old.endswith((LOG, INDEX, TIME_INDEX)) and base <= offset <= last:
+                files.remove(f"{directory}/{old}")
+        files.rename(f"{directory}/{name}", f"{directory}/{base}{LOG}")
+    return bool(swaps)
+
+
+def read_compacted_to(files: Files, directory: str) -> int:
+    """0 where nothing was compacted, or where the file does not say."""
+    try:
+        return int(files.read_file(f"{directory}/{COMPACTED_TO}"))
+    except (FileNotFoundError, ValueError):
+        return 0
+
+
+def write_compacted_to(files: Files, directory: str, offset: int) -> None:
+    """Durably."""
+    files.write_file(f"{directory}/{COMPACTED_TO}", f"{offset}\n".encode())

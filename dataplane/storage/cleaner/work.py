@@ -1,0 +1,238 @@
+"""A round of compaction in one log: the part that reads and writes. Runs in a child process (`Background.run_apart`).
+
+    1. read the dirty section, from where the last round ended, and remember the last offset of every key
+    2. rewrite every segment up to there without the records that a later one replaces, small neighbours merged into one
+    3. leave the new segments, synced and indexed, in the log's directory `cleaned`; the broker swaps them in
+
+Memory is bounded by the number of keys: when the map is full the round ends there, and the next one goes on. Nothing of
+the old segments is changed here, and nothing of the broker's is shared: a job that dies has done nothing.
+
+`pace` is called with every byte count read or written, and sleeps as `log.cleaner.io.max.bytes.per.second` demands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from dataplane.records.header import BatchHeader, Buffer, CorruptBatchError, check_stored, read_header
+from dataplane.storage.cleaner.batches import KeyMap, Rules, cleaned, entries_of
+from dataplane.storage.cleaner.swap import CLEANED, write_compacted_to, write_synced
+from dataplane.storage.index import SparseIndex
+from dataplane.storage.recovery import read_batches
+from dataplane.storage.segment import INDEX, LOG, NO_TIMESTAMP, TIME_INDEX, segment_name
+
+if TYPE_CHECKING:
+    from dataplane.doors import File, Files
+
+Pace = Callable[[int], None]
+
+KEY_BYTES = 200
+"""What a key costs in the map, in this process: digest, offset and their places in a dictionary that has just grown."""
+_MAX_RELATIVE = 2**31 - 1
+_WRITE_BYTES = 2**20
+_INDEX_ENTRY_BYTES = 12  # of the larger of the two
+
+
+class OldSegment(NamedTuple):
+    """A segment as it is."""
+
+    base_offset: int
+    size: int
+    end_offset: int  # where the next one begins
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do, as values: it goes to another process."""
+
+    directory: str
+    segments: tuple[OldSegment, ...]  # all that may be rewritten, oldest first
+    first_dirty: int
+    compacted_to: int  # as the log knows it; see `swap`
+    rules: Rules
+    most_keys: int
+    segment_bytes: int
+    index_bytes: int
+    index_interval: int
+    producers: Mapping[int, int]
+    """The last batch's offset of each producer that is remembered."""
+
+
+class NewSegment(NamedTuple):
+    """What takes the place of some old segments."""
+
+    base_offset: int
+    replaced: tuple[OldSegment, ...]
+    size: int
+    end_offset: int  # behind its last batch
+    max_timestamp: int
+    max_timestamp_offset: int
+
+
+class Outcome(NamedTuple):
+    """What a round has done."""
+
+    compacted_to: int
+    first_dirty: int  # where the next one begins
+    segments: tuple[NewSegment, ...]  # those that differ from what was there, oldest first
+    bytes_read: int
+    keys: int
+
+
+def clean(files: Files, plan: Plan, pace: Pace) -> Outcome:
+    """One round. Raises OSError, CorruptBatchError."""
+    home = f"{plan.directory}/{CLEANED}"
+    files.remove_tree(home)
+    files.make_directory(home)
+    reader = _Reader(files, plan.directory, pace)
+    keys, end = keys_of(plan, reader)
+    segments = []
+    for group in groups_of([old for old in plan.segments if old.base_offset < end], plan):
+        new = _rewrite(files, plan, group, keys, reader, pace)
+        if new is not None:
+            segments.append(new)
+    compacted_to = max(plan.compacted_to, plan.segments[-1].end_offset if segments else 0)
+    if compacted_to > plan.compacted_to:
+        write_compacted_to(files, plan.directory, compacted_to)
+    return Outcome(compacted_to, end, tuple(segments), reader.bytes_read, len(keys))
+
+
+class _Reader:
+    """Whole batches of old segments, checked."""
+
+    def __init__(self, files: Files, directory: str, pace: Pace) -> None:
+        self._files, self._directory, self._pace = files, directory, pace
+        self.bytes_read = 0
+
+    def batches(self, old: OldSegment) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """All of a segment. Raises CorruptBatchError where it is not what the broker wrote."""
+        position = 0
+        if not old.size:
+            return
+        file = self._files.open(f"{self._directory}/{segment_name(old.base_offset)}{LOG}")
+        for header, batch in read_batches(file, old.size):
+            check_stored(batch, header)
+            self._pace(header.size)
+            self.bytes_read += header.size
+            yield header, batch
+            position += header.size
+        if position != old.size:
+            raise CorruptBatchError(f"segment {old.base_offset} cannot be read behind position {position}")
+
+
+def keys_of(plan: Plan, reader: _Reader) -> tuple[KeyMap, int]:
+    """The keys of the dirty section, and the offset up to which they are known."""
+    keys = KeyMap(max(1, plan.most_keys))
+    for old in plan.segments:
+        if old.end_offset <= plan.first_dirty:
+            continue
+        for header, batch in reader.batches(old):
+            if header.last_offset < plan.first_dirty:
+                continue
+            if not _remember(keys, header, batch, plan.first_dirty):
+                return keys, keys.latest_offset + 1
+            keys.latest_offset = header.last_offset
+    end = plan.segments[-1].end_offset if plan.segments else plan.first_dirty
+    keys.latest_offset = max(keys.latest_offset, end - 1)
+    return keys, end
+
+
+def _remember(keys: KeyMap, header: BatchHeader, batch: memoryview, first_dirty: int) -> bool:
+    """False: the map is full before the end of the batch."""
+    found = None if header.is_control else entries_of(batch, header)
+    for entry in found[1] if found is not None else ():
+        offset = header.base_offset + entry.offset_delta
+        if entry.key is not None and offset >= first_dirty and not keys.put(entry.key, offset):
+            return False
+    return True
+
+
+def groups_of(segments: list[OldSegment], plan: Plan) -> Iterator[list[OldSegment]]:
+    """Neighbours that fit into one segment: by size, index size and 32-bit offsets. Each has at least one."""
+    group: list[OldSegment] = []
+    size = 0
+    index_room = plan.index_bytes // _INDEX_ENTRY_BYTES * max(plan.index_interval, 1)
+    for old in segments:
+        grown = size + old.size
+        too_far = bool(group) and old.end_offset - 1 - group[0].base_offset > _MAX_RELATIVE
+        if group and (grown > min(plan.segment_bytes, index_room) or too_far):
+            yield group
+            group, grown = [], old.size
+        group.append(old)
+        size = grown
+    if group:
+        yield group
+
+
+def _rewrite(
+    files: Files, plan: Plan, group: list[OldSegment], keys: KeyMap, reader: _Reader, pace: Pace
+) -> NewSegment | None:
+    """None: nothing would change."""
+    base = group[0].base_offset
+    path = f"{plan.directory}/{CLEANED}/{segment_name(base)}"
+    writer = _Writer(files.open(path + LOG, create=True), base, plan.index_interval, pace)
+    changed = len(group) > 1
+    for old in group:
+        for header, batch in reader.batches(old):
+            last_of_producer = plan.producers.get(header.producer_id) == header.base_offset
+            left = cleaned(batch, header, keys, plan.rules, keeps_producer=last_of_producer)
+            if left is not batch:
+                changed = True
+            if left is not None:
+                writer.write(left, header)
+    writer.flush()
+    if not changed:
+        files.remove(path + LOG)
+        return None
+    writer.file.sync()
+    offsets, times = writer.packed_index()
+    write_synced(files, path + INDEX, offsets)
+    write_synced(files, path + TIME_INDEX, times)
+    return NewSegment(base, tuple(group), writer.size, writer.end_offset, writer.max_timestamp, writer.max_at)
+
+
+class _Writer:
+    """A new segment's file, in large pieces, and its indexes."""
+
+    def __init__(self, file: File, base_offset: int, index_interval: int, pace: Pace) -> None:
+        self.file = file
+        self._base, self._interval, self._pace = base_offset, index_interval, pace
+        self._buffers: list[Buffer] = []
+        self._waiting = self._since_entry = 0
+        self._index = SparseIndex()
+        self.size = 0
+        self.end_offset = base_offset
+        self.max_timestamp, self.max_at = NO_TIMESTAMP, base_offset
+
+    def write(self, batch: Buffer, header: BatchHeader) -> None:
+        """Take a batch; `header` is that of the one it was made from: its offsets are the same."""
+        timestamp = read_header(batch).max_timestamp
+        if timestamp > self.max_timestamp:
+            self.max_timestamp, self.max_at = timestamp, header.last_offset
+        if self._since_entry > self._interval:
+            relative = header.base_offset - self._base
+            self._index.add(relative, self.size, self.max_timestamp, self.max_at - self._base)
+            self._since_entry = 0
+        size = len(batch)
+        self._buffers.append(batch)
+        self._waiting += size
+        self._since_entry += size
+        self.size += size
+        self.end_offset = header.next_offset
+        if self._waiting >= _WRITE_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Give what waits to the file."""
+        if self._buffers:
+            self._pace(self._waiting)
+            self.file.append(self._buffers)
+            self._buffers, self._waiting = [], 0
+
+    def packed_index(self) -> tuple[bytes, bytes]:
+        """Contents of the two files."""
+        if self.max_timestamp != NO_TIMESTAMP:
+            self._index.add_time(self.max_timestamp, self.max_at - self._base)
+        return self._index.pack()
