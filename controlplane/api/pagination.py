@@ -69,6 +69,32 @@ def items_page(
     return page, _encode([key(page[-1])]) if len(items) > limit else None
 
 
+def fetched_page(
+    request: Request,
+    fetch: Callable[[Any | None, int], list[Item]],
+    *,
+    key: Callable[[Item], tuple[str | int, ...]],
+    shape: tuple[type, ...],
+) -> tuple[list[Item], str | None]:
+    """One page of what `fetch(after, limit)` reads, sorted by `key`, whose members have the types of `shape`."""
+    cursor = _cursor(request)
+    if cursor is not None:
+        if not isinstance(cursor, list) or [type(member) for member in cursor] != list(shape):
+            raise _bad_cursor()
+        if not all(_can_be_asked(member) for member in cursor):
+            raise _bad_cursor()
+    limit = _limit(request)
+    found = fetch(None if cursor is None else tuple(cursor), limit + 1)
+    return found[:limit], _encode([*key(found[limit - 1])]) if len(found) > limit else None
+
+
+def _can_be_asked(member: str | int) -> bool:
+    """Whether a database takes it: no half surrogate pairs, no NUL, no integer that is too wide."""
+    if isinstance(member, int):
+        return abs(member) < 2**31
+    return "\x00" not in member and not any("\ud800" <= letter <= "\udfff" for letter in member)
+
+
 def body(items: list[Any], following: str | None) -> dict[str, Any]:
     """The answer."""
     return {"items": items, "next": following}
@@ -93,7 +119,7 @@ def _cursor(request: Request) -> Any | None:
         raise _bad_cursor() from error
 
 
-def _encode(key: list[str]) -> str:
+def _encode(key: list[str | int]) -> str:
     return base64.urlsafe_b64encode(json.dumps(key).encode()).decode().rstrip("=")
 
 

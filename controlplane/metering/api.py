@@ -55,9 +55,13 @@ class UsageRecordsApi(APIView):
         """What usage rows are made of: by topic and broker, with partition and offset of the record in `__usage`."""
         instance = instance_any(organisation=request.user.organisation, instance_id=instance_id)
         start, end = range_of(request)
-        rows = selectors.usage_records(instance=instance, start=start, end=end)
-        page, following = pagination.items_page(
-            request, rows, lambda row: f"{row.hour} {row.topic} {row.broker:010d} {row.boot}"
+        page, following = pagination.fetched_page(
+            request,
+            lambda after, limit: selectors.usage_records(
+                instance=instance, start=start, end=end, after=after, limit=limit
+            ),
+            key=lambda row: (row.hour, row.topic, row.broker, row.boot),
+            shape=(str, str, int, str),
         )
         return Response(pagination.body([asdict(row) for row in page], following))
 

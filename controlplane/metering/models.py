@@ -22,6 +22,10 @@ class UsageMaximum(models.Model):
     produced_bytes = models.BigIntegerField()  # since the boot, as the two below
     consumed_bytes = models.BigIntegerField()
     stored_byte_seconds = models.BigIntegerField()
+    # The largest of the same boot and topic in any earlier hour: the upsert keeps them right.
+    produced_bytes_before = models.BigIntegerField(default=0, db_default=0)
+    consumed_bytes_before = models.BigIntegerField(default=0, db_default=0)
+    stored_byte_seconds_before = models.BigIntegerField(default=0, db_default=0)
     source_partition = models.IntegerField()  # of `__usage`
     source_offset = models.BigIntegerField()
     updated_at_ms = models.BigIntegerField()

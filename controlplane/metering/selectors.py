@@ -1,9 +1,8 @@
 """Reading usage: hours, the records behind an hour, and how the meter itself is.
 
 The usage of an hour is the largest counter of its key minus the largest of the same (boot, instance, topic) in any
-earlier hour. Whatever order maxima came in, the hours of a key add up to its last counter.
-
-Earlier hours outside the range are read too, but only of boots that say something within it.
+earlier hour, which stands in the same row (pipeline/tables.py). Whatever order maxima came in, the hours of a key add up to
+its last counter.
 """
 
 from __future__ import annotations
@@ -25,11 +24,7 @@ if TYPE_CHECKING:
 SECONDS_PER_HOUR = 3600
 SILENT_AFTER_S = 60
 TABLE = "metering_usagemaximum"
-_SCOPE = (
-    "instance = %s AND hour < %s"  # noqa: S608  # the name is a constant
-    f" AND boot IN (SELECT boot FROM {TABLE} WHERE instance = %s AND hour >= %s AND hour < %s)"
-)
-"""An instance's rows up to a range's end, of boots that say something within it."""
+_SCOPE = "instance = %s AND hour >= %s AND hour < %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,44 +76,41 @@ class MeteringStatus:
 def usage_hours(*, instance: Instance, start: datetime, end: datetime, now: datetime | None = None) -> list[UsageHour]:
     """Hours that begin in [start's hour, end) and saw any usage record, in order."""
     open_hour = hour_text(now or datetime.now(UTC))
-    rows = _differences(
-        f"SELECT hour, {', '.join(f'SUM({_difference(name)})' for name in COUNTERS)} FROM numbered"  # noqa: S608
-        " WHERE hour >= %s GROUP BY hour ORDER BY hour",
-        instance,
-        start,
-        end,
-    )
-    return [UsageHour(hour, *(int(value) for value in values), hour >= open_hour) for hour, *values in rows]
+    return [UsageHour(hour, *sums, hour >= open_hour) for hour, *sums in _sums(instance, start, end)]
 
 
 def usage_total(*, instance: Instance, start: datetime, end: datetime) -> tuple[int, int, int]:
-    """Produced bytes, consumed bytes and stored byte-seconds of all hours that begin in [start's hour, end).
-
-    The sum of the hours, without making them: each key's largest counter minus the largest before the range.
-    """
-    first, last = hour_text(start), _first_hour_from(end)
-    parts = ", ".join(
-        f"COALESCE(MAX({name}) - COALESCE(MAX(CASE WHEN hour < %s THEN {name} END), 0), 0)" for name in COUNTERS
-    )
-    statement = f"SELECT {parts} FROM {TABLE} WHERE {_SCOPE} GROUP BY boot, topic"  # noqa: S608  # values are bound
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [first, first, first, instance.pk, last, instance.pk, first, last])
-        # Summed here: byte-seconds of a large instance's month are more than SQLite's integers hold.
-        produced, consumed, stored = (sum(map(int, column)) for column in _columns(cursor.fetchall()))
+    """Produced bytes, consumed bytes and stored byte-seconds of all hours that begin in [start's hour, end)."""
+    # Summed here: byte-seconds of a large instance's month are more than SQLite's integers hold.
+    rows = [sums for _, *sums in _sums(instance, start, end)]
+    produced, consumed, stored = (sum(column) for column in zip(*rows, strict=True)) if rows else (0, 0, 0)
     return produced, consumed, stored
 
 
-def usage_records(*, instance: Instance, start: datetime, end: datetime) -> list[UsageRecordRow]:
-    """What the hours of a range are made of, by hour, topic, broker and boot."""
-    counters = ", ".join(_difference(name) for name in COUNTERS)
-    rows = _differences(
-        f"SELECT hour, topic, broker, boot, {counters}, {', '.join(COUNTERS)}, source_partition, source_offset"  # noqa: S608
-        " FROM numbered WHERE hour >= %s ORDER BY hour, topic, broker, boot",
-        instance,
-        start,
-        end,
+def usage_records(
+    *,
+    instance: Instance,
+    start: datetime,
+    end: datetime,
+    after: tuple[str, str, int, str] | None = None,
+    limit: int | None = None,
+) -> list[UsageRecordRow]:
+    """What the hours of a range are made of, by hour, topic, broker and boot: `limit` rows behind the row `after`."""
+    statement = (
+        f"SELECT hour, topic, broker, boot, {', '.join(_difference(name) for name in COUNTERS)}, {', '.join(COUNTERS)},"  # noqa: S608
+        f" source_partition, source_offset FROM {TABLE} WHERE {_SCOPE}"
     )
-    return [UsageRecordRow(*row) for row in rows]
+    values: list[Any] = [instance.pk, hour_text(start), _first_hour_from(end)]
+    if after is not None:
+        statement += " AND hour >= %s AND (hour, topic, broker, boot) > (%s, %s, %s, %s)"
+        values += [after[0], *after]
+    statement += " ORDER BY hour, topic, broker, boot"
+    if limit is not None:
+        statement += " LIMIT %s"
+        values.append(limit)
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return [UsageRecordRow(*row) for row in cursor.fetchall()]
 
 
 def status() -> MeteringStatus:
@@ -147,22 +139,15 @@ def hour_moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def _differences(select: str, instance: Instance, start: datetime, end: datetime) -> list[tuple[Any, ...]]:
-    """Rows of `select` from `numbered`: the instance's maxima before `end`, each beside the largest earlier ones."""
-    before = ", ".join(f"COALESCE(MAX({name}) OVER earlier, 0) AS {name}_before" for name in COUNTERS)
-    first, last = hour_text(start), _first_hour_from(end)
+def _sums(instance: Instance, start: datetime, end: datetime) -> list[tuple[Any, ...]]:
+    """(hour, produced, consumed, stored) of each hour in the range that saw a record, in order."""
     statement = (
-        f"WITH numbered AS (SELECT *, {before} FROM {TABLE} WHERE {_SCOPE}"  # noqa: S608  # names are constants, values bound
-        " WINDOW earlier AS"
-        " (PARTITION BY boot, topic ORDER BY hour ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) "
+        f"SELECT hour, {', '.join(f'SUM({_difference(name)})' for name in COUNTERS)} FROM {TABLE}"  # noqa: S608  # values are bound
+        f" WHERE {_SCOPE} GROUP BY hour ORDER BY hour"
     )
     with connection.cursor() as cursor:
-        cursor.execute(statement + select, [instance.pk, last, instance.pk, first, last, first])
-        return list(cursor.fetchall())
-
-
-def _columns(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    return list(zip(*rows, strict=True)) or [()] * len(COUNTERS)
+        cursor.execute(statement, [instance.pk, hour_text(start), _first_hour_from(end)])
+        return [(hour, *map(int, sums)) for hour, *sums in cursor.fetchall()]
 
 
 def _difference(name: str) -> str:

@@ -185,38 +185,36 @@ def use(instance_id: str) -> None:
 
     from controlplane.billing import services as billing
     from controlplane.instances.models import Instance, SpecChange
-    from controlplane.metering.models import PipelineStatus, UsageMaximum
-    from controlplane.metering.selectors import hour_text
+    from controlplane.metering.models import PipelineStatus
+    from tests.support.usage import usage_raise, usage_row
 
     now = datetime.now(UTC)
     changes = SpecChange.objects.unscoped("a test").filter(instance=instance_id)
     changes.update(at=now - timedelta(days=40))
     Instance.objects.unscoped("a test").filter(pk=instance_id).update(created_at=now - timedelta(days=40))
-    counters = [
-        UsageMaximum(
-            instance=instance_id,
+    usage_raise(
+        usage_row(
+            instance_id,
+            f"{now - timedelta(hours=29 - hour):%Y-%m-%dT%H}",
+            (hour + 1) * 700_000_000 * (4 - broker) + hour * hour * 9_000_000,
+            consumed=(hour + 1) * 1_100_000_000 * (4 - broker),
+            stored=(hour + 1) ** 2 * 3_600 * 2_000_000_000,
             boot=f"boot-of-broker-{broker}",
             topic=topic,
-            hour=hour_text(now - timedelta(hours=29 - hour)),
             broker=broker,
-            produced_bytes=(hour + 1) * 700_000_000 * (4 - broker) + hour * hour * 9_000_000,
-            consumed_bytes=(hour + 1) * 1_100_000_000 * (4 - broker),
-            stored_byte_seconds=(hour + 1) ** 2 * 3_600 * 2_000_000_000,
-            source_partition=broker % 3,
-            source_offset=1000 * hour + 10 * broker,
-            updated_at_ms=0,
+            partition=broker % 3,
+            offset=1000 * hour + 10 * broker,
         )
         for hour in range(30)
         for broker in (1, 2, 3)
         for topic in ("orders", "payments")
-    ]
-    UsageMaximum.objects.bulk_create(counters)
+    )
     at_ms = int(now.timestamp() * 1000) + 10**9
     PipelineStatus.objects.create(
         id=1,
         query="q",
         batch=7,
-        records=len(counters),
+        records=180,
         bad_records=0,
         started_at_ms=at_ms,
         seen_at_ms=at_ms,

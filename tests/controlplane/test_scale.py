@@ -1,5 +1,8 @@
 """Every page of the console and every REST list, with 2,000 instances of 50 topics: under 30 queries and 300 ms.
 
+The first of them has told usage in every hour of this month and the one before, of each topic on three brokers: the month
+before has more than 100,000 rows.
+
 One organisation has them all; as many others have one instance each, for what is searched without a tenant. The
 addresses come from the routes, so that a page or a list added later is measured by having a route. Times are the median
 of five after one that warms up, in this process; the ordinary run counts queries only, with 200 instances.
@@ -9,6 +12,8 @@ from __future__ import annotations
 
 import statistics
 import time
+from datetime import timedelta
+from urllib.parse import urlencode
 
 import pytest
 from django.db import connection
@@ -19,11 +24,13 @@ from django.urls import reverse
 import controlplane.urls  # noqa: F401  # it knows the converters that the routes use
 from controlplane.accounts import services as accounts
 from controlplane.accounts.models import ApiKey
+from controlplane.api import pagination
 from controlplane.billing.rating import Month
 from controlplane.console import urls
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import Operation
 from controlplane.instances.models import Instance
+from controlplane.metering.models import UsageMaximum
 from controlplane.tenants.models import Organisation
 
 from .console.test_cost_of_pages import populate
@@ -101,6 +108,30 @@ def lists(alice, first):
             yield alice.api, f"/{PREFIX}{text}?limit=200"
 
 
+def usage_of_last_month(alice, at_alice, first):
+    """What sums or lists a whole month of usage, in the console and by REST; the records from the middle, too."""
+    month = last_month()
+    for path in ("usage", "bill"):
+        yield at_alice, f"/{alice.organisation.id}/instances/{first}/{path}?month={month}"
+    base, span = (
+        f"/{PREFIX}instances/{first}",
+        urlencode({"from": month.start.isoformat(), "to": month.end.isoformat()}),
+    )
+    yield alice.api, f"{base}/bill?month={month}"
+    yield alice.api, f"{base}/usage?{span}"
+    yield alice.api, f"{base}/usage?from=0001-01-01&limit=1"
+    middle = f"{month.start + timedelta(days=15):%Y-%m-%dT%H}:00:00Z"
+    cursor = pagination._encode([middle, "topic-007", 2, "boot-2"])
+    for more in ("", "&limit=200", f"&limit=200&cursor={cursor}"):
+        address = f"{base}/usage/records?{span}{more}"
+        assert alice.api.get(address).json()["next"]
+        yield alice.api, address
+
+
+def last_month():
+    return Month.of(Month.of(SYSTEM_CLOCK.now()).start - timedelta(days=1))
+
+
 def costs(addresses, rounds):
     """Queries and median milliseconds by address."""
     found = {}
@@ -120,9 +151,23 @@ def costs(addresses, rounds):
 
 
 def measured(alice, at_staff, admin, flow_master, crowd, instances, rounds):
-    (first, *_) = populate(alice.organisation, admin, flow_master, instances=instances)
+    hours = 24
+    if rounds:
+        now = SYSTEM_CLOCK.now()
+        hours = int((now - last_month().start).total_seconds()) // 3600 + 1
+    (first, *_) = populate(
+        alice.organisation, admin, flow_master, instances=instances, hours=hours, brokers_told=(1, 2, 3)
+    )
+    at_alice = Client()
+    at_alice.force_login(alice.user)
     crowd(Instance.objects.for_organisation(alice.organisation).get(pk=first), instances)
-    found = costs([*pages(alice, at_staff, first), *lists(alice, first)], rounds)
+    addresses = [*pages(alice, at_staff, first), *lists(alice, first)]
+    if rounds:
+        rows = UsageMaximum.objects.filter(hour__startswith=str(last_month())).count()
+        assert rows >= 28 * 24 * 150
+        print(f"{rows:,} rows of usage in {last_month()}")
+        addresses += usage_of_last_month(alice, at_alice, first)
+    found = costs(addresses, rounds)
     assert found[f"/{PREFIX}instances"][0] > 0, "nothing was counted"
     return found
 

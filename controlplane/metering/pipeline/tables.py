@@ -4,6 +4,11 @@
 repetition or interruption ends in the same table. Its provenance follows the record that raised it last, and among
 records that say the same the newest.
 
+Beside each counter stands the largest one of the same (instance, boot, topic) in any earlier hour, in a column `…_before`:
+an hour's usage is then a subtraction within a row, and a month's a plain sum. What a record raises, it raises in the
+`…_before` of all later hours too; a row that is new takes over what the row before it knows. Both are again only larger
+ones, so order and repetition still do not matter.
+
 `batch_note` is guarded by (query, batch), so that a batch that runs again is not counted twice. Both share one
 transaction.
 """
@@ -63,7 +68,8 @@ class Database:
 
     def maxima_raise(self, cursor: Any, rows: Iterable[Sequence[Any]]) -> None:
         """Rows in the order of COLUMNS."""
-        cursor.executemany(self._dialect(RAISE), [tuple(row) for row in rows])
+        for statement, values in raising(rows):
+            cursor.executemany(self._dialect(statement), values)
 
     def batch_note(
         self, cursor: Any, *, query: str, batch: int, seen: int, refused: int, newest_ms: int | None
@@ -112,6 +118,20 @@ class Database:
         return psycopg.connect(**given, **self._settings["OPTIONS"])
 
 
+def raising(rows: Iterable[Sequence[Any]]) -> list[tuple[str, list[tuple[Any, ...]]]]:
+    """The statements for rows in the order of COLUMNS, each with all the values that it is to be run with, in this order."""
+    raised = sorted((tuple(row) for row in rows), key=lambda row: row[:4])  # a new row looks at the one before it
+    counters = slice(5, 5 + len(COUNTERS))
+    return [
+        (RAISE, raised),
+        (TAKE_OVER, [row[:4] for row in raised]),
+        (
+            PASS_ON,
+            [(*(value for counter in row[counters] for value in (counter, counter)), *row[:4]) for row in raised],
+        ),
+    ]
+
+
 def _larger(column: str) -> str:
     old, new = f"{MAXIMUM_TABLE}.{column}", f"excluded.{column}"
     return f"{column} = CASE WHEN {new} > {old} THEN {new} ELSE {old} END"
@@ -134,3 +154,25 @@ RAISE = (
     f" OR ({_all_equal()} AND excluded.source_offset > {MAXIMUM_TABLE}.source_offset)"
 )
 """Names come from the constants above, values are bound."""
+
+
+def _of_row_before(column: str) -> str:
+    earlier = (
+        f"SELECT CASE WHEN e.{column} > e.{column}_before THEN e.{column} ELSE e.{column}_before END"  # noqa: S608
+        f" FROM {MAXIMUM_TABLE} e WHERE e.instance = {MAXIMUM_TABLE}.instance AND e.boot = {MAXIMUM_TABLE}.boot"
+        f" AND e.topic = {MAXIMUM_TABLE}.topic AND e.hour < {MAXIMUM_TABLE}.hour ORDER BY e.hour DESC LIMIT 1"
+    )
+    return f"{column}_before = COALESCE(({earlier}), 0)"
+
+
+TAKE_OVER = (
+    f"UPDATE {MAXIMUM_TABLE} SET {', '.join(_of_row_before(column) for column in COUNTERS)}"  # noqa: S608
+    " WHERE instance = ? AND boot = ? AND topic = ? AND hour = ?"
+)
+PASS_ON = (
+    f"UPDATE {MAXIMUM_TABLE} SET "  # noqa: S608
+    + ", ".join(
+        f"{column}_before = CASE WHEN {column}_before < ? THEN ? ELSE {column}_before END" for column in COUNTERS
+    )
+    + " WHERE instance = ? AND boot = ? AND topic = ? AND hour > ?"
+)

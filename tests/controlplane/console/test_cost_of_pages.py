@@ -18,8 +18,8 @@ from controlplane.core import ids
 from controlplane.core.models import Operation
 from controlplane.instances.models import Instance
 from controlplane.kafka.client import Layout, Partition
-from controlplane.metering.models import UsageMaximum
 from controlplane.tenants.models import Membership
+from tests.support.usage import usage_raise, usage_row
 
 from .test_instance_pages import flowing
 
@@ -28,8 +28,10 @@ MOST_S = 0.3
 TOPICS_EACH = 50
 
 
-def populate(organisation, admin, flow_master, instances: int) -> list[str]:
-    """Instances with addresses, topics and operations; keys, members, and usage of the first instance."""
+def populate(organisation, admin, flow_master, instances: int, *, hours: int = 24, brokers_told=(1,)) -> list[str]:
+    """Instances with addresses, topics and operations; keys, members, and usage of the first instance: in each of the last
+    hours, of each topic on each of `brokers_told`.
+    """
     source, now = random.Random(4), datetime.now(UTC)
     cluster = cluster_ensure()
     brokers = [
@@ -83,23 +85,15 @@ def populate(organisation, admin, flow_master, instances: int) -> list[str]:
         user = User.objects.create_user(f"member{number}@example.com")
         Membership.objects.create(organisation=organisation, user=user, role="member")
         accounts.api_key_create(organisation=organisation, user=user, name=f"key {number}")
-    UsageMaximum.objects.bulk_create(
-        UsageMaximum(
-            instance=made[0].id,
-            boot="boot",
-            topic=f"topic-{topic:03}",
-            hour=f"{now - timedelta(hours=hour):%Y-%m-%dT%H}:00:00Z",
-            broker=1,
-            produced_bytes=10**9 - hour,
-            consumed_bytes=10**9 - hour,
-            stored_byte_seconds=10**12 - hour,
-            source_partition=0,
-            source_offset=hour,
-            updated_at_ms=0,
+    usage_raise(
+        usage_row(
+            made[0].id, f"{now - timedelta(hours=hour):%Y-%m-%dT%H}", 10**9 - hour, consumed=10**9 - hour,
+            stored=10**12 - hour, boot=f"boot-{broker}", topic=f"topic-{topic:03}", broker=broker, offset=hour,
         )
         for topic in range(TOPICS_EACH)
-        for hour in range(24)
-    )
+        for hour in range(hours)
+        for broker in brokers_told
+    )  # fmt: skip
     return [instance.id for instance in made]
 
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from controlplane.instances.models import SpecChange
-from controlplane.metering.models import UsageMaximum
 from tests.controlplane.conftest import run_to_the_end
+from tests.support.usage import usage_raise, usage_row
 
 from .conftest import text_of
 
@@ -19,20 +19,13 @@ GIB = 2**30
 def used(instance):
     """Open since the first of March 2025; on the second, two hours with usage. Counters go up."""
     SpecChange.objects.unscoped("a test").filter(instance=instance).update(at=datetime(2025, 3, 1, tzinfo=UTC))
-    for hour, produced, offset in ((9, GIB, 17), (10, 3 * GIB, 4711)):
-        UsageMaximum.objects.create(
-            instance=instance.id,
-            boot="boot-1",
-            topic="orders",
-            hour=f"2025-03-02T{hour:02}:00:00Z",
-            broker=1,
-            produced_bytes=produced,
-            consumed_bytes=2 * produced,
-            stored_byte_seconds=3600 * produced,
-            source_partition=2,
-            source_offset=offset,
-            updated_at_ms=0,
+    usage_raise(
+        usage_row(
+            instance.id, f"2025-03-02T{hour:02}", produced, consumed=2 * produced, stored=3600 * produced,
+            boot="boot-1", partition=2, offset=offset,
         )
+        for hour, produced, offset in ((9, GIB, 17), (10, 3 * GIB, 4711))
+    )  # fmt: skip
     return instance
 
 

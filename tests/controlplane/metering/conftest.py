@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import pytest
-from django.db import connection
 
-from controlplane.metering.pipeline.tables import RAISE
+from tests.support.usage import Row, usage_raise
+from tests.support.usage import usage_row as row
 
-Row = tuple[str, str, str, str, int, int, int, int, int, int, int]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Row", "raised", "row"]
 
 
 def raised(rows: Iterable[Row]) -> None:
-    """What the stream job does with a batch, by the statement that it uses."""
-    with connection.cursor() as cursor:
-        for row in rows:
-            cursor.execute(RAISE.replace("?", "%s"), row)
-
-
-def row(
-    instance_id: str, hour: str, produced: int, *, boot: str = "b1", topic: str = "orders", consumed: int = 0,
-    stored: int = 0, broker: int = 1, partition: int = 0, offset: int = 0,
-) -> Row:  # fmt: skip
-    """`hour` as "2026-05-01T10"."""
-    return (instance_id, boot, topic, f"{hour}:00:00Z", broker, produced, consumed, stored, partition, offset, 0)
+    """Each in a batch of its own."""
+    for one in rows:
+        usage_raise([one])
 
 
 @pytest.fixture

@@ -1,0 +1,32 @@
+"""Usage in Django's database, put there as the stream job does: by its own statements.
+
+usage_raise([usage_row("ins-k3v9x2qa", "2026-05-01T10", 1000, stored=7200)])
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import connection
+
+from controlplane.metering.pipeline.tables import raising
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Row = tuple[str, str, str, str, int, int, int, int, int, int, int]
+
+
+def usage_raise(rows: Iterable[Row]) -> None:
+    """One batch."""
+    with connection.cursor() as cursor:
+        for statement, values in raising(rows):
+            cursor.executemany(statement.replace("?", "%s"), values)
+
+
+def usage_row(
+    instance_id: str, hour: str, produced: int, *, boot: str = "b1", topic: str = "orders", consumed: int = 0,
+    stored: int = 0, broker: int = 1, partition: int = 0, offset: int = 0,
+) -> Row:  # fmt: skip
+    """Counters since the boot; `hour` as "2026-05-01T10"."""
+    return (instance_id, boot, topic, f"{hour}:00:00Z", broker, produced, consumed, stored, partition, offset, 0)
