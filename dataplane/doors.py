@@ -196,6 +196,18 @@ class Files(Protocol):
         """A whole small file. Raises FileNotFoundError."""
         ...
 
+    def size(self, path: str) -> int:
+        """Bytes in a file. Raises FileNotFoundError."""
+        ...
+
+    def view(self, path: str) -> memoryview:
+        """A whole file as memory that is only read, brought in as it is looked at.
+
+        Valid whatever is done to the name; the file is replaced or removed, never changed in place. Holds a descriptor
+        as long as the memory is referred to. Raises FileNotFoundError.
+        """
+        ...
+
     def write_file(self, path: str, data: bytes) -> None:
         """Replace a small file atomically and durably (new file, fsync, rename, fsync of the directory)."""
         ...
@@ -216,6 +228,10 @@ class Files(Protocol):
 
     def make_directory(self, path: str) -> None:
         """With parents; harmless when it exists."""
+        ...
+
+    def sync_directory(self, path: str) -> None:
+        """Force to disk which names the directory holds: after create, rename and remove. Blocks. Raises OSError."""
         ...
 
     def rename(self, old: str, new: str) -> None: ...
@@ -353,10 +369,21 @@ class ZooKeeper(Protocol):
 
 
 class Background(Protocol):
-    """Work that would block the loop but releases the GIL for its whole length: fsync, unlink, cold reads, codecs."""
+    """Work that would block the loop."""
 
     def run(self, work: Callable[[], T]) -> Future[T]:
-        """The future is resolved on the loop."""
+        """What releases the GIL for its whole length: fsync, unlink, cold reads, codecs.
+
+        The future is resolved on the loop.
+        """
+        ...
+
+    def run_apart(self, work: Callable[[Callable[[int], None]], T], bytes_per_s: float) -> Future[T]:
+        """What is Python, and long: in a process of its own, with what `work` was made of copied there.
+
+        It gets a function to tell every number of bytes it has read or written; that sleeps, so that they are at most
+        `bytes_per_s`. The process ends with ours, at whatever place it is then.
+        """
         ...
 
 

@@ -133,6 +133,16 @@ class MemoryFiles:
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
         return bytes(self._contents[path].data)
 
+    def size(self, path: str) -> int:
+        self.enter("size", path)
+        if path not in self._contents:
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
+        return len(self._contents[path].data)
+
+    def view(self, path: str) -> memoryview:
+        self.enter("view", path)
+        return memoryview(self.read_file(path))
+
     def write_file(self, path: str, data: bytes) -> None:
         self.enter("write_file", path)
         if _parent(path) not in self._directories:
@@ -170,6 +180,11 @@ class MemoryFiles:
             self._directories[path] = None
             path = _parent(path)
 
+    def sync_directory(self, path: str) -> None:
+        self.enter("sync_directory", path)
+        if path not in self._directories:
+            raise FileNotFoundError(errno.ENOENT, "no such directory", path)
+
     def rename(self, old: str, new: str) -> None:
         self.enter("rename", old)
         if not self.exists(old):
@@ -205,6 +220,9 @@ class ImmediateBackground:
         if not self.held:
             self.release()
         return future
+
+    def run_apart(self, work, bytes_per_s):
+        return self.run(lambda: work(lambda count: None))
 
     def release(self) -> None:
         waiting, self._waiting = self._waiting, []
