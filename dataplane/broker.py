@@ -33,6 +33,7 @@ from dataplane.replication.isr import ALTER_PARTITION_VERSION
 from dataplane.replication.manager import Replicas
 from dataplane.replication.serving import ReplicaFetches
 from dataplane.replication.session_cache import FetchSessions
+from dataplane.slices import Slices
 from dataplane.storage.manager import LogManager
 from dataplane.tasks import Future, Task
 from dataplane.tenancy.instance import Instance
@@ -89,6 +90,7 @@ class Broker:
         )
         self.replica_fetches = ReplicaFetches(self.replicas)
         self.fetch_sessions = FetchSessions(clock, doors.random, config.settings)
+        self.slices = Slices(loop, doors.background)
         self.internal_topics = InternalTopics(self)
         self.groups = GroupCoordinator(
             loop,

@@ -16,6 +16,8 @@ from typing import Any
 
 from quota.contracts.instance import parse_address
 
+RECORD_VALIDATIONS = ("header", "full")
+
 
 class ConfigError(Exception):
     """The configuration cannot be used; the text says what to change."""
@@ -42,8 +44,13 @@ class Settings:
     log_retention_bytes: int = -1
     log_retention_check_interval_ms: int = 300_000
     log_message_timestamp_type: str = "CreateTime"
+    log_message_timestamp_before_max_ms: int = 2**63 - 1
+    log_message_timestamp_after_max_ms: int = 2**63 - 1
+    log_message_downconversion_enable: bool = True
+    compression_type: str = "producer"
     high_watermark_checkpoint_interval_ms: int = 5_000
     message_max_bytes: int = 1_048_588
+    record_validation: str = "header"  # or "full": every record of what producers send
     tenant_max_message_bytes: int = 12 * 2**20  # what a tenant may set as max.message.bytes
     fetch_max_bytes: int = 55 * 2**20
     max_incremental_fetch_session_cache_slots: int = 1_000  # of each instance: none can push out another's
@@ -146,4 +153,7 @@ def settings_from(values: dict[str, Any]) -> Settings:
             raise ConfigError(f"settings: {name} is not a setting")
         if type(value) is not type(known[name].default):
             raise ConfigError(f"settings: {name} must be of type {type(known[name].default).__name__}, not {value!r}")
-    return Settings(**values)
+    settings = Settings(**values)
+    if settings.record_validation not in RECORD_VALIDATIONS:
+        raise ConfigError(f"settings: record_validation must be one of {', '.join(RECORD_VALIDATIONS)}")
+    return settings

@@ -23,7 +23,16 @@ _KAFKA_NAMES = {
     "high_watermark_checkpoint_interval_ms": "replica.high.watermark.checkpoint.interval.ms",
     "socket_listen_backlog": "socket.listen.backlog.size",
 }
-_OUR_OWN = ("tcp_", "usage_", "quota_", "tenant_", "group_max_groups", "group_bytes", "controller_request")
+_OUR_OWN = (
+    "tcp_",
+    "record_validation",
+    "usage_",
+    "quota_",
+    "tenant_",
+    "group_max_groups",
+    "group_bytes",
+    "controller_request",
+)
 """Settings that Kafka does not have: of no use to tenants."""
 _LONGS = (
     "connections_max_idle_ms",

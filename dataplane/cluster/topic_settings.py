@@ -12,6 +12,8 @@ from enum import IntEnum
 
 from dataplane.config import Settings
 from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.storage.config import LOG_APPEND_TIME
+from dataplane.storage.rules import CODECS
 
 
 class ConfigType(IntEnum):
@@ -36,6 +38,7 @@ class ConfigSource(IntEnum):
     DEFAULT = 5
 
 
+TIMESTAMP_TYPES = ("CreateTime", LOG_APPEND_TIME)
 _FOREVER = str(2**63 - 1)
 _INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1
@@ -96,6 +99,13 @@ def _boolean(value: str) -> str | None:
     return None if value.lower() in ("true", "false") else "must be true or false"
 
 
+def _one_of(*values: str) -> Problem:
+    def problem(value: str) -> str | None:
+        return None if value in values else f"must be one of {', '.join(values)}"
+
+    return problem
+
+
 def _int(name: str, default: str, low: int = 0, setting: str | None = None) -> TopicSetting:
     return TopicSetting(name, ConfigType.INT, default, setting, _number(low, _INT_MAX))
 
@@ -110,7 +120,7 @@ TOPIC_SETTINGS: dict[str, TopicSetting] = {
         TopicSetting("cleanup.policy", ConfigType.LIST, "delete", None, _policy),
         TopicSetting("compression.gzip.level", ConfigType.INT, "-1"),
         TopicSetting("compression.lz4.level", ConfigType.INT, "9"),
-        TopicSetting("compression.type", ConfigType.STRING, "producer"),
+        TopicSetting("compression.type", ConfigType.STRING, "", "compression_type", _one_of("producer", *CODECS)),
         TopicSetting("compression.zstd.level", ConfigType.INT, "3"),
         _long("delete.retention.ms", "86400000"),
         _long("file.delete.delay.ms", "60000"),
@@ -123,10 +133,14 @@ TOPIC_SETTINGS: dict[str, TopicSetting] = {
         TopicSetting("local.retention.ms", ConfigType.LONG, "-2"),
         _long("max.compaction.lag.ms", _FOREVER, 1),
         _int("max.message.bytes", "", 0, "message_max_bytes"),
-        TopicSetting("message.downconversion.enable", ConfigType.BOOLEAN, "true", None, _boolean),
-        _long("message.timestamp.after.max.ms", _FOREVER),
-        _long("message.timestamp.before.max.ms", _FOREVER),
-        TopicSetting("message.timestamp.type", ConfigType.STRING, "", "log_message_timestamp_type"),
+        TopicSetting(
+            "message.downconversion.enable", ConfigType.BOOLEAN, "", "log_message_downconversion_enable", _boolean
+        ),
+        _long("message.timestamp.after.max.ms", "", 0, "log_message_timestamp_after_max_ms"),
+        _long("message.timestamp.before.max.ms", "", 0, "log_message_timestamp_before_max_ms"),
+        TopicSetting(
+            "message.timestamp.type", ConfigType.STRING, "", "log_message_timestamp_type", _one_of(*TIMESTAMP_TYPES)
+        ),
         TopicSetting("min.cleanable.dirty.ratio", ConfigType.DOUBLE, "0.5", None, _ratio),
         _long("min.compaction.lag.ms", "0"),
         _int("min.insync.replicas", "", 1, "min_insync_replicas"),

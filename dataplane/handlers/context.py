@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dataplane.replication.manager import Replicas
     from dataplane.replication.serving import ReplicaFetches
     from dataplane.replication.session_cache import FetchSessions
+    from dataplane.slices import Slices
     from dataplane.storage.manager import LogManager
     from dataplane.tasks import Future
     from dataplane.tenancy.instance import Instance
@@ -52,6 +53,7 @@ class BrokerRooms(Protocol):
     registry: Registry
     gate: Gate
     producer_ids: ProducerIds
+    slices: Slices
 
     def ensure_internal_topic(self, name: str) -> Future[None]:
         """Create a topic of the cluster's own, if it is missing, and wait until this broker knows it."""

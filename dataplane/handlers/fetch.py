@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from dataplane.handlers.context import Reply, RequestContext
+from dataplane.handlers.conversion import FIRST_NATIVE_FETCH, convert_answer
 from dataplane.handlers.fetch_reading import ConsumerReader
 from dataplane.handlers.leader_hints import endpoints
 from dataplane.handlers.outcome import CloseConnectionError, Encoded
@@ -61,13 +62,22 @@ def principal_of(ctx: RequestContext) -> str:
 
 
 class _Answer(Future[Encoded]):
-    """Of a fetch that may wait long; `give_up` ends that when the connection is gone."""
+    """Of a fetch that may wait long; `give_up` ends that when the connection is gone.
 
-    __slots__ = ("give_up",)
+    With an answer that is converted the connection waits as well (`conversion`).
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_version", "give_up")
+
+    def __init__(self, version: int) -> None:
         super().__init__()
+        self._version = version
         self.give_up: Callback | None = None
+
+    @property
+    def held_until(self) -> Future[Encoded] | None:
+        """Until when nothing more is read from the connection."""
+        return self if self._version < FIRST_NATIVE_FETCH else None
 
 
 class _Fetch:
@@ -76,7 +86,7 @@ class _Fetch:
     def __init__(self, ctx: RequestContext, request: FetchRequest) -> None:
         self._ctx, self._request = ctx, request
         self._reader = ConsumerReader(ctx, request)
-        self.answer = _Answer()
+        self.answer = _Answer(ctx.version)
 
     def start(self) -> None:
         """Answer at once if there is enough, else wait."""
@@ -113,8 +123,21 @@ class _Fetch:
         raise NotImplementedError
 
     def _finish(self, found: Found) -> None:
+        response = self._tell(found)
+        if self._ctx.version >= FIRST_NATIVE_FETCH:
+            self._send(response)
+        else:
+            convert_answer(self._ctx, self._request, response).then(self._converted)
+
+    def _converted(self, future: Future[FetchResponse]) -> None:
+        if future.error is None:
+            self._send(future.result())
+        else:
+            self.answer.fail(future.error)
+
+    def _send(self, response: FetchResponse) -> None:
         ctx = self._ctx
-        parts = encode_frame(_API, ctx.version, ctx.correlation_id, self._tell(found), ctx.session.names)
+        parts = encode_frame(_API, ctx.version, ctx.correlation_id, response, ctx.session.names)
         size = sum(len(part) if isinstance(part, bytes) else part.size for part in parts)
         delay_s = ctx.broker.gate.charge_consume(ctx.session.instance, size)
         if delay_s and ctx.version >= _FIRST_WITH_THROTTLE_TIME:

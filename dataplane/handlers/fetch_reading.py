@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from dataplane.handlers.conversion import fetch_refusal
 from dataplane.handlers.leader_hints import NOBODY, current_leader
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.fetch import (
@@ -93,6 +94,9 @@ class ConsumerReader:
     def _records(
         self, name: str, partition: Partition, wanted: FetchPartition, left: int, *, at_least_one: bool
     ) -> Reading:
+        refusal = fetch_refusal(partition, self._version)
+        if refusal:
+            return self._failed(name, wanted, refusal)
         log = partition.log
         offset, last_epoch = wanted.fetch_offset, wanted.last_fetched_epoch
         try:

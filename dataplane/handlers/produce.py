@@ -3,14 +3,22 @@
 Every batch is staged at once and written at the end of the turn with all the others of its partition (group commit); the
 answer goes out when the last of the request's partitions is as safe as `acks` asks. `dataplane.handlers.produce_shapes`
 is the short cut for the request that clients send nearly always: one partition, the same header bytes as last time.
+
+Records that cannot be stored as they came (old formats, topics with rules for records) are prepared first
+(`dataplane.handlers.conversion`); that may take more than this turn, and until then the connection is not read from.
 """
 
 from __future__ import annotations
 
+import logging
+from typing import Any
+
 from dataplane.handlers.context import Reply, RequestContext
+from dataplane.handlers.conversion import Prepared, needs_preparation, prepare, produce_problem
 from dataplane.handlers.outcome import CloseConnectionError, Encoded
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -18,11 +26,14 @@ from dataplane.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from dataplane.records.batch import HEADER_SIZE, read_header
+from dataplane.records.header import CorruptBatchError
+from dataplane.records.preparation import RefusedRecordsError
 from dataplane.replication.manager import Appended
 from dataplane.replication.partition import Partition
 from dataplane.tasks import Future
 from dataplane.throttle.gate import throttle_ms
+
+_log = logging.getLogger(__name__)
 
 _REFUSED = Appended(ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1)
 
@@ -36,43 +47,55 @@ def handle_produce(ctx: RequestContext, request: ProduceRequest) -> Reply:
         pending = _refuse_all(ctx, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     else:
         pending = _Pending(ctx, request, throttle_ms(delay_s))
-        pending.start()
+        pending.start(request)
     if request.acks == 0:
-        if pending.has_errors():  # no answer says so: Kafka ends the connection, and the client asks for metadata
-            raise CloseConnectionError("an error on a produce request with acks=0")
-        return Encoded([], delay_s)
+        return pending.unanswered(delay_s)
     return pending.answer
+
+
+class _Held(Future[Any]):
+    """An answer, and until when nothing more is read from the connection that it is for."""
+
+    __slots__ = ("held_until",)
+
+    def __init__(self, held_until: Future[None]) -> None:
+        super().__init__()
+        self.held_until = held_until
 
 
 class _Pending:
     """A request whose partitions are being made safe."""
 
     def __init__(self, ctx: RequestContext, request: ProduceRequest, throttle_time_ms: int) -> None:
-        self._ctx, self._request = ctx, request
+        self._ctx = ctx
+        self._acks, self._timeout_s = request.acks, request.timeout_ms / 1000
         self._topics = [topic.name for topic in request.topic_data]
         self._throttle_time_ms = throttle_time_ms
         self._results: list[list[PartitionProduceResponse]] = []
         self._open = 1  # one for `start` itself
-        self.answer: Future[ProduceResponse] = Future()
+        self._unprepared = 1  # likewise
+        self._staged: Future[None] = Future()
+        self.answer = _Held(self._staged)
 
-    def start(self) -> None:
-        """Stage every batch, and wait for those that were taken."""
-        for topic in self._request.topic_data:
+    def start(self, request: ProduceRequest) -> None:
+        """Stage every batch, and wait for those that were taken. What waits then holds no records of the request."""
+        for topic in request.topic_data:
             results: list[PartitionProduceResponse] = []
             self._results.append(results)
             refusal, text = self._topic_refusal(topic)
             for data in topic.partition_data:
                 if refusal:
-                    results.append(_result(data, refusal, text=text))
+                    results.append(_result(data.index, refusal, text=text))
                 else:
                     self._append(topic.name, data, results)
-        del self._request  # what waits for its acknowledgement holds no records
+        self._prepared_one()
         self._close_one()
 
-    def refuse(self, code: ErrorCode) -> None:
+    def refuse(self, request: ProduceRequest, code: ErrorCode) -> None:
         """The same error for every partition."""
-        for topic in self._request.topic_data:
-            self._results.append([_result(data, code) for data in topic.partition_data])
+        for topic in request.topic_data:
+            self._results.append([_result(data.index, code) for data in topic.partition_data])
+        self._prepared_one()
         self._close_one()
 
     def has_errors(self) -> bool:
@@ -85,31 +108,101 @@ class _Pending:
         blocked = self._ctx.broker.gate.produce_refusal(self._ctx.session.instance)
         return (ErrorCode.POLICY_VIOLATION, blocked) if blocked else (ErrorCode.NONE, None)
 
+    def unanswered(self, delay_s: float) -> Reply:
+        """With acks=0 there is no answer; an error ends the connection, and then the client asks for metadata."""
+        if self._staged.done and not self.has_errors():
+            return Encoded([], delay_s)
+        reply = _Held(self._staged)
+
+        def staged(_: Future[None]) -> None:
+            if self.has_errors():
+                reply.fail(CloseConnectionError("an error on a produce request with acks=0"))
+            else:
+                reply.resolve(Encoded([], delay_s))
+
+        self._staged.then(staged)
+        return reply
+
     def _append(self, topic: str, data: PartitionProduceData, results: list[PartitionProduceResponse]) -> None:
-        replicas = self._ctx.broker.replicas
-        partition = replicas.leader(topic, data.index)
+        version = self._ctx.version
+        partition = self._ctx.broker.replicas.leader(topic, data.index)
         if isinstance(partition, ErrorCode):
-            results.append(_result(data, partition))
+            results.append(_result(data.index, partition))
             return
-        batch = _single_batch(data)
-        if isinstance(batch, ErrorCode):
-            results.append(_result(data, batch))
-            return
-        acks = self._request.acks
-        appended = replicas.append(partition, batch, acks)
-        if appended.error:
-            results.append(_result(data, appended.error, partition=partition))
+        problem = produce_problem(data.records, version)
+        if problem:
+            results.append(_result(data.index, problem))
             return
         place = len(results)
-        results.append(_result(data, ErrorCode.NONE, appended, partition))
+        results.append(_result(data.index, ErrorCode.UNKNOWN_SERVER_ERROR))
+        records: memoryview = data.records  # type: ignore[assignment]
+        if needs_preparation(partition, version):
+            self._prepare(partition, data.index, records, results, place)
+        else:
+            self._stage(partition, data.index, records, results, place)
+
+    def _prepare(
+        self,
+        partition: Partition,
+        index: int,
+        records: memoryview,
+        results: list[PartitionProduceResponse],
+        place: int,
+    ) -> None:
+        self._open += 1
+        self._unprepared += 1
+
+        def done(future: Future[Prepared]) -> None:
+            error = future.error
+            if isinstance(error, CorruptBatchError):
+                results[place] = _result_of(index, error)
+            elif error is not None:
+                _log.error("records could not be prepared", exc_info=error)
+            else:
+                self._take(partition, index, future.result(), results, place)
+            self._prepared_one()
+            self._close_one()
+
+        prepare(self._ctx, partition, records).then(done)
+
+    def _take(
+        self, partition: Partition, index: int, made: Prepared, results: list[PartitionProduceResponse], place: int
+    ) -> None:
+        if made.batch is None:
+            results[place] = _result(index, ErrorCode.NONE)
+        else:
+            self._stage(partition, index, made.batch, results, place, made)
+
+    def _stage(
+        self,
+        partition: Partition,
+        index: int,
+        batch: memoryview,
+        results: list[PartitionProduceResponse],
+        place: int,
+        made: Prepared | None = None,
+    ) -> None:
+        replicas = self._ctx.broker.replicas
+        appended = replicas.append(partition, batch, self._acks, is_checked=made is not None)
+        if appended.error:
+            results[place] = _result(index, appended.error, partition=partition)
+            return
+        if made is not None:
+            appended = appended._replace(log_append_time=made.log_append_time)
+        results[place] = _result(index, ErrorCode.NONE, appended, partition)
         self._open += 1
 
         def done(error: ErrorCode) -> None:
             if error:
-                results[place] = _result(data, error)
+                results[place] = _result(index, error)
             self._close_one()
 
-        replicas.after_commit(partition, appended.last_offset, acks, self._request.timeout_ms / 1000, done)
+        replicas.after_commit(partition, appended.last_offset, self._acks, self._timeout_s, done)
+
+    def _prepared_one(self) -> None:
+        self._unprepared -= 1
+        if self._unprepared == 0:
+            self._staged.resolve(None)
 
     def _close_one(self) -> None:
         self._open -= 1
@@ -121,37 +214,35 @@ class _Pending:
 
 def _refuse_all(ctx: RequestContext, request: ProduceRequest, code: ErrorCode) -> _Pending:
     pending = _Pending(ctx, request, 0)
-    pending.refuse(code)
+    pending.refuse(request, code)
     return pending
 
 
-def _single_batch(data: PartitionProduceData) -> memoryview | ErrorCode:
-    """The one batch that a request may carry per partition; what it must be is checked by `Replicas.append`."""
-    records = data.records
-    if records is None or not isinstance(records, memoryview) or len(records) <= 16:
-        return ErrorCode.INVALID_RECORD
-    if records[16] != 2:  # the magic byte has the same place in every format
-        return ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT if records[16] < 2 else ErrorCode.CORRUPT_MESSAGE
-    if len(records) < HEADER_SIZE:
-        return ErrorCode.CORRUPT_MESSAGE
-    header = read_header(records)
-    if 0 < header.size < len(records):
-        return ErrorCode.INVALID_RECORD  # more than one batch
-    return records
-
-
 def _result(
-    data: PartitionProduceData,
+    index: int,
     error: ErrorCode,
     appended: Appended = _REFUSED,
     partition: Partition | None = None,
     text: str | None = None,
 ) -> PartitionProduceResponse:
     return PartitionProduceResponse(
-        index=data.index,
+        index=index,
         error_code=error,
         base_offset=appended.base_offset,
-        log_append_time_ms=-1,
+        log_append_time_ms=appended.log_append_time,
         log_start_offset=partition.log.start_offset if partition is not None else -1,
         error_message=text,
+    )
+
+
+def _result_of(index: int, error: CorruptBatchError) -> PartitionProduceResponse:
+    """Of records that were refused for what they are."""
+    if not isinstance(error, RefusedRecordsError):
+        return _result(index, error.code)
+    return PartitionProduceResponse(
+        index=index,
+        error_code=error.code,
+        base_offset=-1,
+        record_errors=tuple(BatchIndexAndErrorMessage(row, text) for row, text in error.rows),
+        error_message=str(error),
     )

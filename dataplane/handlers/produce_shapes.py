@@ -15,6 +15,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dataplane.handlers.conversion import FIRST_ZSTD_PRODUCED, is_early_zstd
 from dataplane.network.slots import Slot
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.primitives import DecodeError, read_uvarint
@@ -104,6 +105,8 @@ class ProduceShapes:
             if isinstance(found, ErrorCode):
                 return False
             partition = shape.partition = found
+        if partition.rules is not None or (shape.version < FIRST_ZSTD_PRODUCED and is_early_zstd(batch, shape.version)):
+            return False
         delay_s = 0.0
         if instance is not None:
             if instance.has_topic_whitelists and instance.topic_denied(shape.physical, client.session.peer):

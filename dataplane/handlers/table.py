@@ -56,12 +56,11 @@ def _row(key: ApiKey, versions: tuple[int, int], handle: Handle, *, tenant: bool
     return int(key), Handler(APIS[key], *versions, handle, tenant)
 
 
-# Produce is advertised from 0 for ever: librdkafka sends uncompressed otherwise (its issue 4956). What is not magic 2 is
-# refused with UNSUPPORTED_FOR_MESSAGE_FORMAT until the old formats are here; Fetch therefore starts at 4.
+# Produce is advertised from 0 for ever: librdkafka sends uncompressed otherwise (its issue 4956).
 HANDLERS: dict[int, Handler] = dict(
     (
         _row(ApiKey.PRODUCE, (0, 9), produce.handle_produce),
-        _row(ApiKey.FETCH, (4, 17), fetch.handle_fetch),
+        _row(ApiKey.FETCH, (0, 17), fetch.handle_fetch),
         _row(ApiKey.LIST_OFFSETS, (0, 7), log_offsets.handle_list_offsets),
         _row(ApiKey.METADATA, (0, 12), metadata.handle_metadata),
         _row(ApiKey.OFFSET_COMMIT, (0, 8), offsets.handle_offset_commit),

@@ -192,6 +192,9 @@ class ClientConnection:
             slot = self.reserve()
             if not reply.done:
                 self._wait_for(slot, ctx, reply)
+                held_until = getattr(reply, "held_until", None)
+                if held_until is not None and not held_until.done:
+                    self._hold_until(held_until)
             reply.then(lambda future: self._settle(row, ctx, slot, future))
         elif reply is not None:
             self.fill(self.reserve(), self._encode(row, ctx, reply))
@@ -209,6 +212,18 @@ class ClientConnection:
             self._give_ups.pop(slot, None)
 
         reply.then(settled)
+
+    def _hold_until(self, future: Future[Any]) -> None:
+        """No more requests before this is done: what they ask must come after it."""
+        self._is_parked = True
+        self._connection.pause_reading()
+
+        def go_on(_: Future[Any]) -> None:
+            self._is_parked = False
+            if not self._closed:
+                self._read_on()
+
+        future.then(go_on)
 
     def _settle(self, row: Handler, ctx: RequestContext, slot: Slot, future: Future[Any]) -> None:
         """Never raises: it runs on the stack of whoever resolved the future, who has others to tell."""

@@ -27,6 +27,7 @@ from dataplane.replication.waiting import Waiting
 from dataplane.storage.config import LogConfig
 from dataplane.storage.errors import LogFailedError, OffsetOutOfRangeError
 from dataplane.storage.producers import Duplicate
+from dataplane.storage.rules import rules_of
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -199,8 +200,11 @@ class Replicas:
 
     # --- appending ----------------------------------------------------------------------------------------------------
 
-    def append(self, partition: Partition, batch: memoryview, acks: int) -> Appended:
-        """Check a producer's batch and stage it. Its memory (writable) must last until the end of the turn."""
+    def append(self, partition: Partition, batch: memoryview, acks: int, *, is_checked: bool = False) -> Appended:
+        """Check a producer's batch and stage it. Its memory (writable) must last until the end of the turn.
+
+        `is_checked`: by who has made it of what a producer sent, on the way past `partition.rules`.
+        """
         if not partition.is_leader:
             return Appended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if acks == ALL_IN_SYNC and len(partition.isr) < partition.min_insync_replicas:
@@ -208,9 +212,10 @@ class Replicas:
         log = partition.log
         try:
             header = _new(BatchHeader, _unpack_header(batch))
-            code = check_batch(batch, header, partition.max_message_bytes)
-            if code is not _NONE:
-                return Appended(code)
+            if not is_checked:
+                code = check_batch(batch, header, partition.max_message_bytes)
+                if code is not _NONE:
+                    return Appended(code)
             if header.producer_id >= 0:
                 verdict = log.producers.check(header)
                 if verdict is not None:
@@ -450,6 +455,7 @@ class Replicas:
         partition.min_insync_replicas = int(overrides.get("min.insync.replicas", settings.min_insync_replicas))
         partition.max_message_bytes = int(overrides.get("max.message.bytes", settings.message_max_bytes))
         partition.log.config = self.log_defaults.with_topic(overrides)
+        partition.rules = rules_of(partition.log.config, settings.record_validation)
 
     def take_settings(self, config: BrokerConfig) -> None:
         """The broker's own settings have changed: every topic takes its defaults anew."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from dataplane.metering.usage import TopicUsage
     from dataplane.protocol.messages.control import AlterPartitionResponsePartitionData, LeaderAndIsrPartitionState
+    from dataplane.records.preparation import Rules
     from dataplane.replication.waiting import AckWaiter, LowWatermarkWaiter, Watcher
     from dataplane.storage.log import Log
 
@@ -152,6 +153,7 @@ class Partition:
         "read_waiters",
         "replica_waiters",
         "replicas",
+        "rules",
         "topic",
         "topic_id",
         "turn_end_acks",
@@ -183,6 +185,7 @@ class Partition:
         self.leader_high_watermark = -1  # as the leader's last answer said; ours follows when the bytes are here
         self.min_insync_replicas = 1
         self.max_message_bytes = 2**31 - 1
+        self.rules: Rules | None = None  # what is asked of producers' records before they are appended
         self.instance_key: str | None = None
         self.counted_bytes = 0  # of the log, as last added to the instance's storage
         self.dirty = False  # something is staged, or waits for the turn's commit

@@ -35,7 +35,7 @@ class Replicas:
         self.batches = []
         self.error = ErrorCode.NONE
         self.leader_error = None
-        self.partition = SimpleNamespace(log=SimpleNamespace(start_offset=17), is_leader=True)
+        self.partition = SimpleNamespace(log=SimpleNamespace(start_offset=17), is_leader=True, rules=None)
 
     def leader(self, topic, index):
         return self.leader_error or self.partition
