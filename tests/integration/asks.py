@@ -7,7 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dataplane.protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
+from dataplane.protocol.messages.configs import (
+    AlterConfigsRequest,
+    AlterConfigsRequestAlterableConfig,
+    AlterConfigsRequestAlterConfigsResource,
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsRequestAlterableConfig,
+    IncrementalAlterConfigsRequestAlterConfigsResource,
+)
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic
 from dataplane.protocol.messages.fetch import (
     DeleteRecordsPartition,
@@ -38,6 +47,8 @@ from dataplane.protocol.messages.offsets import (
 from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from dataplane.protocol.messages.topics import (
     CreatableTopic,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     DeleteTopicState,
@@ -132,6 +143,20 @@ def _configs(topic: str) -> DescribeConfigsRequest:
     return DescribeConfigsRequest((DescribeConfigsResource(2, topic, None),))
 
 
+def _alter_configs(topic: str) -> AlterConfigsRequest:
+    config = AlterConfigsRequestAlterableConfig("retention.ms", "86400000")
+    return AlterConfigsRequest((AlterConfigsRequestAlterConfigsResource(2, topic, (config,)),))
+
+
+def _incremental_alter_configs(topic: str) -> IncrementalAlterConfigsRequest:
+    config = IncrementalAlterConfigsRequestAlterableConfig("retention.ms", 0, "86400000")
+    return IncrementalAlterConfigsRequest((IncrementalAlterConfigsRequestAlterConfigsResource(2, topic, (config,)),))
+
+
+def _create_partitions(topic: str) -> CreatePartitionsRequest:
+    return CreatePartitionsRequest((CreatePartitionsTopic(topic, 100, None),), 10_000, validate_only=True)
+
+
 ASKS: dict[str, Ask] = {
     "Produce": Ask(9, produce, "leader"),
     "Fetch": Ask(12, fetch, "leader"),
@@ -149,6 +174,9 @@ ASKS: dict[str, Ask] = {
     "CreateTopics": Ask(7, create, "controller", makes_it=True),
     "DeleteTopics": Ask(6, _delete, "controller"),
     "DescribeConfigs": Ask(4, _configs, "leader"),
+    "AlterConfigs": Ask(2, _alter_configs, "leader"),
+    "IncrementalAlterConfigs": Ask(1, _incremental_alter_configs, "leader"),
+    "CreatePartitions": Ask(3, _create_partitions, "controller"),
 }
 
 
