@@ -22,6 +22,7 @@ from quota.contracts.usage import USAGE_TOPIC
 
 _PATIENCE_S = 10.0
 _TOPIC_IDS_SINCE = 12
+_ASKS_FOR_CREATION_SINCE = 4  # before, whoever asks wants it to be
 
 
 def handle_metadata(ctx: RequestContext, request: MetadataRequest) -> Reply:
@@ -81,15 +82,27 @@ def _by_id(ctx: RequestContext, topic_id: UUID) -> MetadataResponseTopic:
 
 
 def _missing(ctx: RequestContext, request: MetadataRequest, name: str) -> MetadataResponseTopic:
-    instance = ctx.session.instance
+    """Asked for once more, a topic that may come into being is there: the first answer only says that it is not yet."""
     parsed = split_physical(name)
-    if parsed is not None and topic_name_problem(parsed[1]) is not None:
+    problem = topic_name_problem(parsed[1] if parsed is not None else name.removeprefix("__"))
+    if problem is not None:
         return MetadataResponseTopic(error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, name=name)
-    wanted = ctx.version < 4 or request.allow_auto_topic_creation
-    if wanted and instance is not None and instance.spec.auto_create_topics:
+    wanted = ctx.version < _ASKS_FOR_CREATION_SINCE or request.allow_auto_topic_creation
+    if wanted and _may_come_into_being(ctx, name):
         ctx.broker.create_topic_automatically(name)
         return MetadataResponseTopic(error_code=ErrorCode.LEADER_NOT_AVAILABLE, name=name)
     return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name)
+
+
+def _may_come_into_being(ctx: RequestContext, name: str) -> bool:
+    """A tenant's topic where its instance says so; one without an owner where the brokers' setting does.
+
+    A tenant's topic that is named on the internal listener is not: the control plane looks for topics that may have gone.
+    """
+    instance = ctx.session.instance
+    if instance is not None:
+        return instance.spec.auto_create_topics
+    return split_physical(name) is None and ctx.broker.config.settings.auto_create_topics_enable
 
 
 def _describe(ctx: RequestContext, name: str) -> MetadataResponseTopic:

@@ -17,6 +17,7 @@ from dataplane.protocol.messages.configs import (
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
+from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic
 from dataplane.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
 from quota.contracts.instance import Limits
 from tests.integration.clients import TIMEOUT_S, admin, consumer, create_topic, produce, read_all, take
@@ -250,3 +251,42 @@ def test_kafka_python_administers(tenant):
         wait_for(lambda: len(client.describe_topics(["orders"])[0]["partitions"]) == 3, 5, "the partitions")
     finally:
         client.close()
+
+
+# --- topics that come into being --------------------------------------------------------------------------------------
+
+
+def metadata_of(address, topic, version, *, allow=True, secret=None):
+    """The error code of a topic, and how many partitions it has."""
+    with Wire(address) as wire:
+        if secret is not None:
+            assert wire.log_in(secret) == 0
+        request = MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=allow)
+        (found,) = wire.call(request, version).topics
+    return found.error_code, len(found.partitions)
+
+
+@pytest.mark.parametrize(("version", "allow"), [(1, True), (4, True), (12, True)])
+def test_a_topic_comes_into_being_when_it_is_asked_for_where_the_instance_says_so(new_tenant, version, allow):
+    tenant = new_tenant(auto_create_topics=True)
+    address = tenant.addresses[2]
+    assert metadata_of(address, "orders", 12, allow=False) == (3, 0)
+    assert metadata_of(address, "__mine", version, allow=allow) == (17, 0)
+    assert metadata_of(address, "orders", version, allow=allow) == (5, 0)  # LEADER_NOT_AVAILABLE
+    wait_for(lambda: metadata_of(address, "orders", version, allow=allow) == (0, 1), 10, "the topic")
+
+
+def test_a_producer_needs_no_topic_to_begin_with_where_the_instance_says_so(new_tenant):
+    tenant = new_tenant(auto_create_topics=True)
+    produce(tenant, "fresh", values(3), allow_auto_create_topics=True)
+    assert sum(len(found) for found in read_all(tenant, "fresh").values()) == 3
+
+
+def test_otherwise_nothing_comes_into_being(tenant, cluster):
+    assert metadata_of(tenant.addresses[1], "orders", 1) == (3, 0)
+    inside = ("127.0.0.1", cluster.brokers[1].ports["internal"])
+    assert metadata_of(inside, f"{tenant.key}.orders", 1, secret=SECRET) == (3, 0)
+    assert metadata_of(inside, "nobodys", 1, secret=SECRET) == (3, 0)
+    time.sleep(1)
+    assert cluster.read(f"/brokers/topics/{tenant.key}.orders") is None
+    assert cluster.read("/brokers/topics/nobodys") is None
