@@ -14,6 +14,9 @@ SLUICE_ADVERTISED_HOST  address tenants are told; empty: as bound               
 SLUICE_ALLOWED_HOSTS  host names this web server answers to, comma-separated               loopback names
 SLUICE_SECRET_KEY     Django's secret key, before the one in the secrets file              none
 SLUICE_METERING_ABSENT  why this installation runs without metering; empty: it has it      empty
+SLUICE_TLS            ``1``: reached through a proxy that speaks TLS. Cookies are Secure, browsers  ``0``
+                      are told to stay with HTTPS (HSTS); the proxy's ``X-Forwarded-Proto``
+                      and the last of ``X-Forwarded-For`` are believed: it must set both
 SLUICE_DEBUG          ``1`` shows tracebacks in the browser                                ``0``
 SLUICE_WORKERS        Celery's processes                                                   ``2``
 SLUICE_LEASE_S        how long a worker owns an operation without a sign of life           ``20``
@@ -55,6 +58,7 @@ class Environment:
     allowed_hosts: tuple[str, ...]
     metering_absent: str
     secret_key: str | None
+    tls: bool
     debug: bool
     workers: int
     lease_s: int
@@ -76,6 +80,7 @@ class Environment:
             allowed_hosts=tuple(host.strip() for host in hosts.split(",") if host.strip()),
             metering_absent=variables.get("SLUICE_METERING_ABSENT", ""),
             secret_key=variables.get("SLUICE_SECRET_KEY") or None,
+            tls=variables.get("SLUICE_TLS", "0") == "1",
             debug=variables.get("SLUICE_DEBUG", "0") == "1",
             workers=_positive(variables, "SLUICE_WORKERS", 2),
             lease_s=_positive(variables, "SLUICE_LEASE_S", 20),

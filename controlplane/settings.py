@@ -87,8 +87,22 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = True  # forms carry the token themselves; no script needs it
 CSRF_COOKIE_SAMESITE = "Lax"
+if ENVIRONMENT.tls:
+    SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
+    SECURE_HSTS_SECONDS = 365 * 24 * 3600
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 CSRF_FAILURE_VIEW = "controlplane.console.views.errors.csrf_failure"
 LOGIN_URL = "console:sign_in"
+
+# What all web processes must know of each other, and may forget: attempts to sign in.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": ENVIRONMENT.redis_url,
+        "KEY_PREFIX": "sluice",
+        "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 1},
+    }
+}
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["controlplane.accounts.authentication.ApiKeyAuthentication"],

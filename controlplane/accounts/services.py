@@ -14,6 +14,7 @@ from controlplane.accounts.models import ApiKey, User
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import FieldProblem, Invalid, NotFound
+from controlplane.core.text import name_checked
 
 if TYPE_CHECKING:
     from controlplane.tenants.models import Organisation
@@ -30,6 +31,7 @@ def user_ensure(*, email: str, password: str | None, name: str = "") -> tuple[Us
 def user_sign_up(*, email: str, password: str, name: str = "") -> User:
     """A new person who chose a password. Raises Invalid beside `email` or `password`."""
     email = email.strip().lower()
+    name = name_checked(name, may_be_empty=True)
     if User.objects.filter(email=email).exists():
         raise Invalid.field("email", "there is an account with this address; sign in instead")
     try:
@@ -38,7 +40,7 @@ def user_sign_up(*, email: str, password: str, name: str = "") -> User:
         raise Invalid(
             "the password will not do", errors=[FieldProblem("password", text) for text in error.messages]
         ) from error
-    return User.objects.create_user(email, password, name=name.strip())
+    return User.objects.create_user(email, password, name=name)
 
 
 def admin_ensure(*, email: str, password: str) -> tuple[User, bool]:
@@ -64,9 +66,7 @@ def api_key_create(
     *, organisation: Organisation, user: User, name: str, clock: Clock = SYSTEM_CLOCK
 ) -> tuple[ApiKey, str]:
     """A new key, and its text: the only time that it can be seen. Raises Invalid."""
-    name = name.strip()
-    if not name:
-        raise Invalid.field("name", "must not be empty")
+    name = name_checked(name)
     source = random.SystemRandom()
     new = keys.generate(source)
     key = ApiKey(

@@ -17,6 +17,7 @@ _ADVICE = {
     "instance_deleting": "It can no longer be changed.",
     "instance_not_running": "Wait until it is running; its operation shows how far it is.",
     "unsupported": "The rest of the topic can be changed as usual.",
+    "too_many_attempts": "Nothing was checked meanwhile; whoever is signed in stays so.",
     "forbidden": "Ask an owner of the organisation.",
 }
 

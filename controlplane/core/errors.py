@@ -12,6 +12,7 @@
     │   ├── LimitReached         409  limit_reached        something bought is used up
     │   ├── CapacityExhausted    409  capacity_exhausted   the cluster has no room
     │   └── ConcurrentChange     409  concurrent_change    another writer was faster; retriable
+    ├── TooManyAttempts          429  too_many_attempts    `retry_after_s` says how long to wait; retriable
     ├── Unsupported              501  unsupported          the cluster cannot do it yet
     ├── OperationFailed          500  operation_failed     a step ended an operation for good
     └── Unavailable              503  unavailable          something behind us is away; retriable
@@ -112,6 +113,17 @@ class ConcurrentChange(Conflict):
     """Compare-and-set lost too often."""
 
     code, title, retriable = "concurrent_change", "Changed by someone else", True
+
+
+class TooManyAttempts(SluiceError):
+    """Someone guesses, or looks like it."""
+
+    http_status, code, title, retriable = 429, "too_many_attempts", "Too many attempts", True
+
+    def __init__(self, retry_after_s: int) -> None:
+        minutes = -(-retry_after_s // 60)
+        super().__init__(f"too many attempts: try again in {minutes} minute{'s' if minutes != 1 else ''}")
+        self.retry_after_s = retry_after_s
 
 
 class Unsupported(SluiceError):

@@ -14,9 +14,9 @@ from controlplane.api.serializers import (
     StrictIntegerField,
     StrictSerializer,
 )
+from controlplane.core.text import LONGEST_NAME
 from controlplane.instances.models import InstanceState
 from controlplane.instances.validation import (
-    LONGEST_NAME,
     MOST_BANDWIDTH_MIB_PER_S,
     MOST_PARTITIONS,
     MOST_STORAGE_GIB,

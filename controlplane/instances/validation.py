@@ -6,25 +6,14 @@ import math
 from typing import TYPE_CHECKING
 
 from controlplane.core.errors import FieldProblem, Invalid
+from controlplane.core.text import name_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-LONGEST_NAME = 128
 MOST_BANDWIDTH_MIB_PER_S = 100_000
 MOST_STORAGE_GIB = 1_000_000
 MOST_PARTITIONS = 40_000
-
-
-def name_problem(value: object) -> str | None:
-    """Why a name will not do."""
-    if not isinstance(value, str) or not value.strip():
-        return "must not be empty"
-    if len(value) > LONGEST_NAME:
-        return f"must have at most {LONGEST_NAME} characters"
-    if not value.isprintable():
-        return "must hold printable characters only"
-    return None
 
 
 def _amount(most: int, *, whole: bool) -> Callable[[object], str | None]:

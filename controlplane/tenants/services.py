@@ -11,6 +11,7 @@ from controlplane.accounts.models import User
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import AlreadyExists, Conflict, Invalid, NotFound
+from controlplane.core.text import name_checked
 from controlplane.tenants.models import Membership, Organisation, Role
 
 DEMO_DOMAIN = "demo.sluice.invalid"
@@ -20,9 +21,7 @@ DEMO_KEY_NAME = "demo"
 @transaction.atomic
 def organisation_create(*, name: str, owner: User, clock: Clock = SYSTEM_CLOCK) -> Organisation:
     """A new organisation with its first owner. Raises Invalid, AlreadyExists."""
-    name = name.strip()
-    if not name:
-        raise Invalid.field("name", "must not be empty")
+    name = name_checked(name)
     if Organisation.objects.filter(name=name).exists():
         raise AlreadyExists(f"there is an organisation called {name}")
     organisation = Organisation.objects.create(
@@ -44,6 +43,7 @@ def membership_set(*, organisation: Organisation, user: User, role: Role) -> Mem
 @transaction.atomic
 def sign_up(*, email: str, password: str, name: str, organisation_name: str) -> tuple[User, Organisation]:
     """A person with an organisation of their own. Raises Invalid, AlreadyExists (the organisation's name)."""
+    organisation_name = name_checked(organisation_name, field="organisation_name")
     user = accounts.user_sign_up(email=email, password=password, name=name)
     return user, organisation_create(name=organisation_name, owner=user)
 

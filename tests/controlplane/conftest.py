@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.core.cache import cache
 from rest_framework.test import APIClient
 
 from controlplane.accounts import services as accounts
@@ -23,6 +24,8 @@ from .fakes import FakeAdmin, FakeBrokers, FakeTree, ManualClock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pytest_django.fixtures import SettingsWrapper
 
     from controlplane.accounts.models import User
     from controlplane.instances.models import Instance
@@ -78,6 +81,13 @@ def viewer(alice: Person) -> Person:
 @pytest.fixture
 def charlie(db: None) -> Person:
     return _person("charlie")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(settings: SettingsWrapper) -> None:
+    """Not the Redis of a stack that happens to run here."""
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    cache.clear()
 
 
 @pytest.fixture

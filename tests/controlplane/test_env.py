@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
-from controlplane.env import Environment, EnvironmentProblem
+from controlplane.env import ROOT, Environment, EnvironmentProblem
 
 
 def database(url: str) -> dict:
@@ -56,3 +59,28 @@ def test_secrets_are_read_when_they_are_asked_for(tmp_path):
     (tmp_path / "secrets.json").write_text("{")
     with pytest.raises(EnvironmentProblem, match="not JSON"):
         environment.secret("cluster_secret")
+
+
+@pytest.mark.parametrize(
+    ("variables", "secure"), [({}, False), ({"SLUICE_TLS": "1"}, True), ({"SLUICE_TLS": "0"}, False)]
+)
+def test_behind_tls_cookies_are_secure_and_browsers_stay_with_https(variables, secure, tmp_path):
+    """In a process of its own: settings are read once."""
+    program = (
+        "import django; django.setup(); from django.test import Client; "
+        "answer = Client().get('/sign-in', headers={'X-Forwarded-Proto': 'https', 'Host': 'localhost'}); "
+        "print(answer.cookies['csrftoken']['secure'] is True, answer.headers.get('Strict-Transport-Security'));"
+        "from django.conf import settings; print(settings.SESSION_COOKIE_SECURE)"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "SLUICE_TLS"}
+    environment |= {"DJANGO_SETTINGS_MODULE": "controlplane.settings", "SLUICE_STACK_DIR": str(tmp_path), **variables}
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert ran.stdout.split() == (["True", "max-age=31536000", "True"] if secure else ["False", "None", "False"])

@@ -8,8 +8,8 @@ from django import forms
 
 from controlplane.billing.plans import PLANS
 from controlplane.console.forms.base import CidrsField, ConsoleForm
+from controlplane.core.text import LONGEST_NAME
 from controlplane.instances.validation import (
-    LONGEST_NAME,
     MOST_BANDWIDTH_MIB_PER_S,
     MOST_PARTITIONS,
     MOST_STORAGE_GIB,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.contrib.auth import authenticate, login, logout
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
@@ -13,10 +14,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from controlplane.accounts import attempts
 from controlplane.console.forms.accounts import SignInForm, SignUpForm
 from controlplane.console.page import LAST_ORGANISATION
 from controlplane.console.shell import THEME_COOKIE, THEMES
-from controlplane.core.errors import SluiceError
+from controlplane.core.errors import SluiceError, TooManyAttempts
 from controlplane.tenants import services as tenants
 from controlplane.tenants.selectors import organisation_list
 
@@ -69,13 +71,32 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(following)
     form = SignInForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        email, password = form.cleaned_data["email"].strip(), form.cleaned_data["password"]
-        user = authenticate(request, username=email, password=password)
+        email, address = form.cleaned_data["email"].strip(), _address_of_caller(request)
+        try:
+            attempts.attempt_begin(email=email, address=address)
+        except TooManyAttempts as error:
+            form.refuse(error)
+            answer = _sign_in_page(request, form, following, error.http_status)
+            answer.headers["Retry-After"] = str(error.retry_after_s)
+            return answer
+        # Takes as long for an account that does not exist: Django hashes the password then, too.
+        user = authenticate(request, username=email, password=form.cleaned_data["password"])
         if user is not None:
+            attempts.attempt_succeeded(email=email, address=address)
             login(request, user)
             return HttpResponseRedirect(following)
         form.add_error("password", "The email or the password is not right.")
-    return render(request, "console/sign_in.html", {"form": form, "next": following}, status=_status(form))
+    return _sign_in_page(request, form, following, _status(form))
+
+
+def _sign_in_page(request: HttpRequest, form: SignInForm, following: str, status: int) -> HttpResponse:
+    return render(request, "console/sign_in.html", {"form": form, "next": following}, status=status)
+
+
+def _address_of_caller(request: HttpRequest) -> str:
+    """Behind a proxy, what the proxy saw: the last of the list, which a caller cannot write."""
+    forwarded = request.headers.get("X-Forwarded-For", "") if settings.ENVIRONMENT.tls else ""
+    return forwarded.rpartition(",")[2].strip() or request.META.get("REMOTE_ADDR", "")
 
 
 @require_POST

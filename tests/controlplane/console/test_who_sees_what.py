@@ -5,6 +5,8 @@ The addresses come from the routes themselves, so that a page added later is in 
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -17,6 +19,7 @@ from controlplane.core.models import Operation
 from controlplane.kafka import services as topics
 from controlplane.tenants.models import Membership
 
+from tests.controlplane.test_foreign_ids import rows
 from .conftest import text_of
 
 POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan"}
@@ -73,6 +76,44 @@ def test_ones_own_organisation_does_not_open_anothers_instance(at_charlie, addre
 @pytest.mark.parametrize("name", ["operation", "operation_steps"])
 def test_nor_anothers_operation(at_charlie, address, name):
     assert at_charlie.client.get(address(name, organisation_id=at_charlie.organisation.id)).status_code == 404
+
+
+# What a form of its own organisation sends, so that nothing but the id is wrong.
+FORMS = {
+    "instance_settings": {"name": "mine", "bandwidth_mib_per_s": 5, "storage_gib": 10, "partitions": 60},
+    "instance_delete": {"confirmation": "events"},
+    "instance_access": {"cidrs": "0.0.0.0/0"},
+    "topic_new": {"name": "mine", "partitions": 1, "replication_factor": 1},
+    "topic_access": {"cidrs": "0.0.0.0/0", "own": "on"},
+    "topic_delete": {"confirmation": "orders"},
+    "key_revoke": {},
+    "member_role": {"role": "viewer"},
+    "member_remove": {},
+}
+WITH_IDS = [
+    route.name
+    for route in urls.urlpatterns
+    if "organisation_id" in route.pattern.converters and len(route.pattern.converters) > 1
+]
+
+
+@pytest.mark.parametrize("name", WITH_IDS)
+def test_a_form_of_ones_own_organisation_does_nothing_to_what_is_anothers(at_charlie, address, tree, admin, name):
+    """Charlie owns his organisation, and sends alice's ids through it."""
+    path = address(name, organisation_id=at_charlie.organisation.id)
+    at_charlie.get()  # the session remembers where he last was
+    before = (rows(), deepcopy(tree.nodes), deepcopy(admin.topics), deepcopy(admin.configs))
+    answer = at_charlie.client.post(path, FORMS.get(name, {}))
+    assert answer.status_code in ((404,) if name in FORMS else (404, 405))
+    assert "events" not in text_of(answer)
+    assert "alice" not in text_of(answer)
+    assert (rows(), tree.nodes, admin.topics, admin.configs) == before
+
+
+@pytest.mark.parametrize("name", sorted(FORMS))
+def test_the_same_form_is_answered_to_its_owner(at_alice, address, name):
+    """Or the 404 of the others would mean nothing."""
+    assert at_alice.client.post(address(name), FORMS[name]).status_code in (200, 302, 422)
 
 
 @pytest.mark.parametrize("name", [name for name in TENANTS if name not in POSTS_ONLY])

@@ -1,0 +1,87 @@
+"""How often someone may try to sign in: counted by account and by address, in the cache that all web processes share.
+
+============ ======== ==================================================================================
+counted by   in 15 min why
+============ ======== ==================================================================================
+account      10       guessing one person's password from many addresses
+address      50       trying one password on many accounts; an office behind one address still gets in
+============ ======== ==================================================================================
+
+An attempt is counted before the password is looked at, so that parallel ones cannot slip through, and taken back when it
+was right. Over the limit nothing is looked at, not even the right password: the answer tells nothing. Accounts that do not
+exist are counted like others. Whoever is signed in, and every API key, goes on working while an account waits.
+
+Windows follow the clock, so the time to wait is known. Where the cache does not answer, nobody is kept out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from ipaddress import IPv6Address, ip_address
+from typing import TYPE_CHECKING
+
+from django.core.cache import cache
+from redis.exceptions import RedisError
+
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import TooManyAttempts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LOG = logging.getLogger(__name__)
+WINDOW_S = 15 * 60
+MOST: Mapping[str, int] = {"account": 10, "address": 50}
+SITES_PREFIX = 64
+"""Of IPv6: whoever has one address has all of its network."""
+
+
+def attempt_begin(*, email: str, address: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Count an attempt. Raises TooManyAttempts."""
+    now_s = int(clock.now().timestamp())
+    over = [kind for kind, key in _keys(email, address, now_s).items() if _counted(key) > MOST[kind]]
+    if over:
+        LOG.warning("sign-in refused: too many attempts of one %s", " and one ".join(over))
+        raise TooManyAttempts(WINDOW_S - now_s % WINDOW_S)
+
+
+def attempt_succeeded(*, email: str, address: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    """The password was right: the account starts anew, and the address has not used this attempt."""
+    keys = _keys(email, address, int(clock.now().timestamp()))
+    try:
+        cache.delete(keys["account"])
+        cache.decr(keys["address"])
+    except (RedisError, ValueError):  # ValueError: the window has ended meanwhile
+        return
+
+
+def _keys(email: str, address: str, now_s: int) -> dict[str, str]:
+    """Hashed: an email may hold what a cache's key must not, and a cache needs no list of people."""
+    named = {"account": email.strip().lower(), "address": _network(address)}
+    window = now_s // WINDOW_S
+    return {
+        kind: f"sign-in:{kind}:{window}:{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:32]}"
+        for kind, name in named.items()
+    }
+
+
+def _network(address: str) -> str:
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is None:
+        return str(int(found) >> (128 - SITES_PREFIX))
+    return str(getattr(found, "ipv4_mapped", None) or found)
+
+
+def _counted(key: str) -> int:
+    try:
+        cache.add(key, 0, WINDOW_S)
+        return int(cache.incr(key))
+    except ValueError:  # it went between the two calls
+        return 1
+    except RedisError as error:
+        LOG.warning("sign-in attempts are not counted: %s", error)
+        return 0

@@ -1,0 +1,32 @@
+"""What names that people give may hold: the one rule for instances, organisations, people and API keys. Pure."""
+
+from __future__ import annotations
+
+from controlplane.core.errors import Invalid
+
+LONGEST_NAME = 128
+
+
+def name_problem(value: object) -> str | None:
+    """Why a name will not do.
+
+    Control characters would forge lines of logs and audit trails, and invisible ones (a right-to-left override, a space of
+    no width) make two names look alike.
+    """
+    if not isinstance(value, str) or not value.strip():
+        return "must not be empty"
+    if len(value) > LONGEST_NAME:
+        return f"must have at most {LONGEST_NAME} characters"
+    if not value.isprintable():
+        return "must hold printable characters only"
+    return None
+
+
+def name_checked(value: str, *, field: str = "name", may_be_empty: bool = False) -> str:
+    """The name without spaces around it. Raises Invalid beside `field`."""
+    if may_be_empty and not value.strip():
+        return ""
+    problem = name_problem(value)
+    if problem is not None:
+        raise Invalid.field(field, problem)
+    return value.strip()

@@ -1,0 +1,149 @@
+"""Whoever tries passwords is kept waiting, by account and by address, and learns nothing from it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.contrib.auth import hashers
+from django.core.cache import cache
+from django.test import Client
+
+from controlplane.accounts import attempts
+from controlplane.accounts.models import User
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import TooManyAttempts
+from tests.support.ports import free_port
+from tests.support.redis import RedisServer
+
+from .conftest import problem_beside, text_of
+
+RIGHT = "water over the wheel"
+ACCOUNT, ADDRESS = attempts.MOST["account"], attempts.MOST["address"]
+
+
+@pytest.fixture
+def now(monkeypatch):
+    """Three minutes into a window; a list, so that a test can let time pass."""
+    moment = [datetime(2026, 5, 1, 10, 3, tzinfo=UTC)]
+    monkeypatch.setattr(type(SYSTEM_CLOCK), "now", lambda _self: moment[0])
+    return moment
+
+
+@pytest.fixture
+def dora(db, now):
+    return User.objects.create_user("dora@example.com", RIGHT)
+
+
+def attempt(password="wrong", email="dora@example.com", address="10.0.0.1", **headers):
+    return Client().post("/sign-in", {"email": email, "password": password}, REMOTE_ADDR=address, headers=headers)
+
+
+def test_after_ten_wrong_passwords_not_even_the_right_one_is_looked_at(dora):
+    for number in range(ACCOUNT):
+        assert attempt(address=f"10.0.0.{number}").status_code == 422
+    page = attempt(RIGHT, address="10.0.1.1")
+    assert (page.status_code, page["Retry-After"]) == (429, "720")
+    assert "Too many attempts: try again in 12 minutes." in text_of(page)
+    assert "sessionid" not in page.cookies
+
+
+def test_an_account_that_does_not_exist_waits_like_one_that_does(dora):
+    answers = {
+        email: [attempt(email=email, address="10.0.0.9") for _ in range(ACCOUNT + 1)]
+        for email in ("dora@example.com", "nobody@example.com")
+    }
+    told = [
+        [(page.status_code, text_of(page).replace(email, "")) for page in pages] for email, pages in answers.items()
+    ]
+    assert told[0] == told[1]
+    assert told[0][-1][0] == 429
+
+
+def test_spelling_an_email_in_another_way_is_no_new_account(dora):
+    for number in range(ACCOUNT):
+        attempt(email=[" Dora@Example.com", "DORA@example.com "][number % 2])
+    assert attempt(RIGHT).status_code == 429
+
+
+def test_when_the_window_is_over_one_may_try_again(dora, now):
+    for _ in range(ACCOUNT + 3):
+        attempt()
+    now[0] += timedelta(minutes=12) - timedelta(seconds=1)
+    page = attempt(RIGHT)
+    assert (page.status_code, page["Retry-After"]) == (429, "1")
+    assert "in 1 minute." in text_of(page)
+    now[0] += timedelta(seconds=1)
+    assert attempt(RIGHT).status_code == 302
+
+
+def test_who_signs_in_has_all_attempts_again(dora):
+    for _ in range(3):
+        for _ in range(ACCOUNT - 1):
+            assert attempt().status_code == 422
+        assert attempt(RIGHT).status_code == 302
+
+
+def test_one_address_cannot_try_one_password_on_every_account(dora):
+    for number in range(ADDRESS):
+        assert attempt(email=f"person{number}@example.com").status_code == 422
+    assert attempt(RIGHT).status_code == 429
+    assert attempt(RIGHT, address="10.0.0.2").status_code == 302
+
+
+def test_an_address_of_ipv6_is_its_network(dora):
+    for number in range(ADDRESS):
+        attempt(email=f"person{number}@example.com", address=f"2001:db8::{number:x}")
+    assert attempt(RIGHT, address="2001:db8::ffff").status_code == 429
+    assert attempt(RIGHT, address="2001:db8:0:1::1").status_code == 302
+
+
+def test_right_passwords_from_one_office_are_not_counted(dora):
+    for _ in range(ADDRESS + 5):
+        assert attempt(RIGHT).status_code == 302
+
+
+def test_only_a_proxy_that_is_known_may_say_who_is_calling(dora, settings):
+    for number in range(ADDRESS):
+        attempt(email=f"person{number}@example.com", **{"X-Forwarded-For": f"10.9.9.{number}"})
+    assert attempt(RIGHT, **{"X-Forwarded-For": "10.9.10.1"}).status_code == 429
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, tls=True)
+    assert attempt(RIGHT, **{"X-Forwarded-For": "10.0.0.1, 10.9.10.1"}).status_code == 302
+    assert attempt(RIGHT, **{"X-Forwarded-For": "10.9.10.1, 10.0.0.1"}).status_code == 429
+
+
+@pytest.mark.parametrize("email", ["nobody@example.com", "keyed@example.com", "gone@example.com", "dora@example.com"])
+def test_every_attempt_costs_one_hash(dora, email, monkeypatch):
+    """Else the time would tell which accounts there are."""
+    User.objects.create_user("keyed@example.com")  # without a password
+    User.objects.create_user("gone@example.com", RIGHT, is_active=False)
+    hasher = type(hashers.get_hasher())
+    made, real = [], hasher.encode
+    monkeypatch.setattr(hasher, "encode", lambda self, *args: made.append(1) or real(self, *args))
+    page = attempt(email=email)
+    assert problem_beside(page, "password") == "The email or the password is not right."
+    assert len(made) == 1
+
+
+@pytest.mark.integration
+def test_attempts_are_counted_in_redis_and_nobody_is_kept_out_without_it(settings, tmp_path, now):
+    server = RedisServer(tmp_path / "redis", free_port())
+    options = {"socket_connect_timeout": 1, "socket_timeout": 1}
+    settings.CACHES = {
+        "default": {
+            "BACKEND": "django.core.cache.backends.redis.RedisCache",
+            "LOCATION": f"redis://127.0.0.1:{server.port}/0",
+            "OPTIONS": options,
+        }
+    }
+    with server:
+        for _ in range(ACCOUNT):
+            attempts.attempt_begin(email="e", address="a")
+        with pytest.raises(TooManyAttempts):
+            attempts.attempt_begin(email="e", address="a")
+        attempts.attempt_succeeded(email="e", address="a")
+        attempts.attempt_begin(email="e", address="a")
+    attempts.attempt_begin(email="e", address="a")
+    attempts.attempt_succeeded(email="e", address="a")
+    cache.close()
