@@ -33,7 +33,7 @@ def test_what_cannot_be_seen_is_refused(name):
     assert name_problem(name) == "must hold printable characters only"
 
 
-@pytest.mark.parametrize("name", ["orders", "Zoë Zoë’s keys co", "注文", "x" * LONGEST_NAME, "a b", "👩"])
+@pytest.mark.parametrize("name", ["orders", "Zoë and co", "注文", "x" * LONGEST_NAME, "a b", "👩"])
 def test_what_people_write_is_not(name):
     assert name_problem(name) is None
 

@@ -18,8 +18,8 @@ from controlplane.console.middleware import CONTENT_SECURITY_POLICY
 from controlplane.core.models import Operation
 from controlplane.kafka import services as topics
 from controlplane.tenants.models import Membership
-
 from tests.controlplane.test_foreign_ids import rows
+
 from .conftest import text_of
 
 POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan"}
