@@ -6,114 +6,207 @@
 Kafka's formats, big-endian, relative to the segment's base offset, both columns of both files growing. One entry about
 every `index.interval.bytes`, so a look-up is a binary search and a walk over a few headers.
 
-While a segment is in use its indexes are four arrays (12 to 20 bytes per entry); the files are written when it is
-sealed or closed. The log is the truth: an index whose file is missing or does not fit is built again from the headers.
+An index has two parts. What the files hold is *stored*: memory mapped from them, searched in place, so that opening the
+index of a segment costs the same whatever its size. What came since is in four *arrays* (12 to 20 bytes per entry),
+which the files take over when the segment is sealed, closed or left idle. (Rejected: the active segment's index mapped
+and preallocated, as Kafka does: see docs/subsystems/storage.md.)
+
+The log is the truth. Here is judged what the files alone show (`stored`); whoever uses an entry compares it with the
+header it points at, and has the index built again where they differ.
 """
 
 from __future__ import annotations
 
+import struct
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dataplane.doors import Buffer
+
+ENTRY_BYTES, TIME_ENTRY_BYTES = 8, 12
 
 _SWAP = sys.byteorder == "little"
+_entry = struct.Struct(">ii").unpack_from
+_int = struct.Struct(">i").unpack_from
+_time_entry = struct.Struct(">qi").unpack_from
+_long = struct.Struct(">q").unpack_from
+_NOTHING = memoryview(b"")
 
 
 class SparseIndex:
     """Both indexes of a segment."""
 
-    __slots__ = ("offsets", "positions", "time_offsets", "timestamps")
+    __slots__ = ("_stored", "_stored_times", "offsets", "positions", "time_offsets", "timestamps")
 
     def __init__(self) -> None:
+        self._stored = self._stored_times = _NOTHING
         self.offsets = array("i")
         self.positions = array("i")
         self.timestamps = array("q")
         self.time_offsets = array("i")
+
+    # --- growing ------------------------------------------------------------------------------------------------------
 
     def add(self, relative_offset: int, position: int, timestamp: int, time_offset: int) -> None:
         """A batch begins here, and nothing up to `time_offset` is younger than `timestamp`. All grow, or stay."""
         self.offsets.append(relative_offset)
         self.positions.append(position)
         timestamps = self.timestamps
-        if not timestamps or timestamp > timestamps[-1]:
-            timestamps.append(timestamp)
-            self.time_offsets.append(time_offset)
+        if timestamps:
+            if timestamp > timestamps[-1]:
+                timestamps.append(timestamp)
+                self.time_offsets.append(time_offset)
+        else:
+            self.add_time(timestamp, time_offset)
 
     def add_time(self, timestamp: int, relative_offset: int) -> None:
         """Nothing up to here is younger. Ignored unless it is more than was said before."""
-        if not self.timestamps or timestamp > self.timestamps[-1]:
+        if timestamp > self.last_time()[0]:
             self.timestamps.append(timestamp)
             self.time_offsets.append(relative_offset)
 
-    def entry_at(self, relative_offset: int) -> tuple[int, int]:
-        """(relative offset, position) of a batch that begins at or before the offset; (0, 0) is no entry."""
-        found = bisect_right(self.offsets, relative_offset)
-        return (self.offsets[found - 1], self.positions[found - 1]) if found else (0, 0)
-
-    def boundary_at(self, position: int) -> int:
-        """The last known batch boundary at or before the position."""
-        found = bisect_right(self.positions, position)
-        return self.positions[found - 1] if found else 0
-
-    def offset_before(self, timestamp: int) -> int:
-        """A relative offset before which nothing is as young as `timestamp`."""
-        found = bisect_left(self.timestamps, timestamp)
-        return self.time_offsets[found - 1] if found else 0
-
-    def last_position(self) -> int:
-        """Of the last entry; 0 without entries."""
-        return self.positions[-1] if self.positions else 0
-
-    def last_offset(self) -> int:
-        """Relative, of the last entry; 0 without entries."""
-        return self.offsets[-1] if self.offsets else 0
+    def is_full(self, index_bytes: int) -> bool:
+        """Whether the files would be larger than that: `segment.index.bytes`, where Kafka begins a new segment."""
+        times = len(self._stored_times) // TIME_ENTRY_BYTES + len(self.timestamps)
+        return self.entries() >= index_bytes // ENTRY_BYTES or times >= index_bytes // TIME_ENTRY_BYTES - 1
 
     def cut(self, position: int) -> None:
         """Forget what lies at or behind the position."""
         keep = bisect_left(self.positions, position)
         del self.offsets[keep:], self.positions[keep:]
-        keep = bisect_left(self.time_offsets, self.last_offset())
+        if not keep:
+            count = bisect_left(range(len(self._stored) // ENTRY_BYTES), position, key=self._stored_position)
+            self._stored = self._stored[: count * ENTRY_BYTES]
+        last = self.last_offset()
+        keep = bisect_left(self.time_offsets, last)
         del self.timestamps[keep:], self.time_offsets[keep:]
+        if not keep:
+            count = bisect_left(range(len(self._stored_times) // TIME_ENTRY_BYTES), last, key=self._stored_time_offset)
+            self._stored_times = self._stored_times[: count * TIME_ENTRY_BYTES]
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    def entries(self) -> int:
+        """How many offsets are in it."""
+        return len(self._stored) // ENTRY_BYTES + len(self.offsets)
+
+    def entry_at(self, relative_offset: int) -> tuple[int, int]:
+        """(relative offset, position) of a batch that begins at or before the offset; (0, 0) is no entry."""
+        offsets = self.offsets
+        if offsets and offsets[0] <= relative_offset:
+            found = bisect_right(offsets, relative_offset) - 1
+            return offsets[found], self.positions[found]
+        return self._stored_entry(
+            bisect_right(range(len(self._stored) // ENTRY_BYTES), relative_offset, key=self._stored_offset)
+        )
+
+    def entry_before(self, position: int) -> tuple[int, int]:
+        """(relative offset, position) of the last batch known to begin at or before the position; (0, 0) is none."""
+        positions = self.positions
+        if positions and positions[0] <= position:
+            found = bisect_right(positions, position) - 1
+            return self.offsets[found], positions[found]
+        return self._stored_entry(
+            bisect_right(range(len(self._stored) // ENTRY_BYTES), position, key=self._stored_position)
+        )
+
+    def offset_before(self, timestamp: int) -> int:
+        """A relative offset before which nothing is as young as `timestamp`."""
+        timestamps = self.timestamps
+        if timestamps and timestamps[0] < timestamp:
+            return self.time_offsets[bisect_left(timestamps, timestamp) - 1]
+        stored = self._stored_times
+        found = bisect_left(range(len(stored) // TIME_ENTRY_BYTES), timestamp, key=self._stored_timestamp)
+        return self._stored_time_offset(found - 1) if found else 0
+
+    def last_position(self) -> int:
+        """Of the last entry; 0 without entries."""
+        return self.positions[-1] if self.positions else self._stored_entry(len(self._stored) // ENTRY_BYTES)[1]
+
+    def last_offset(self) -> int:
+        """Relative, of the last entry; 0 without entries."""
+        return self.offsets[-1] if self.offsets else self._stored_entry(len(self._stored) // ENTRY_BYTES)[0]
+
+    def last_time(self) -> tuple[int, int]:
+        """(timestamp, relative offset) of the last entry; (-1, 0) without entries."""
+        if self.timestamps:
+            return self.timestamps[-1], self.time_offsets[-1]
+        stored = self._stored_times
+        return _time_entry(stored, len(stored) - TIME_ENTRY_BYTES) if stored else (-1, 0)
+
+    def _stored_entry(self, number: int) -> tuple[int, int]:
+        return _entry(self._stored, (number - 1) * ENTRY_BYTES) if number else (0, 0)
+
+    def _stored_offset(self, number: int) -> int:
+        return _int(self._stored, number * ENTRY_BYTES)[0]  # type: ignore[no-any-return]
+
+    def _stored_position(self, number: int) -> int:
+        return _int(self._stored, number * ENTRY_BYTES + 4)[0]  # type: ignore[no-any-return]
+
+    def _stored_timestamp(self, number: int) -> int:
+        return _long(self._stored_times, number * TIME_ENTRY_BYTES)[0]  # type: ignore[no-any-return]
+
+    def _stored_time_offset(self, number: int) -> int:
+        return _int(self._stored_times, number * TIME_ENTRY_BYTES + 8)[0]  # type: ignore[no-any-return]
+
+    # --- files --------------------------------------------------------------------------------------------------------
+
+    def has_grown(self) -> bool:
+        """Whether it holds more than its files."""
+        return bool(self.offsets or self.timestamps)
+
+    def let_go(self) -> None:
+        """Keep no mapping: what is stored is copied. For an index that cannot be dropped yet."""
+        self._stored, self._stored_times = memoryview(bytes(self._stored)), memoryview(bytes(self._stored_times))
 
     def pack(self) -> tuple[bytes, bytes]:
         """The contents of `.index` and `.timeindex`."""
-        return _interleave(self.offsets, self.positions), _pack_times(self.timestamps, self.time_offsets)
+        return (
+            bytes(self._stored) + _interleave(self.offsets, self.positions),
+            bytes(self._stored_times) + _pack_times(self.timestamps, self.time_offsets),
+        )
 
     @classmethod
-    def unpack(cls, offsets: bytes, times: bytes, size: int) -> SparseIndex | None:
-        """From the two files of a segment of `size` bytes; None when they cannot belong to it."""
-        if len(offsets) % 8 or len(times) % 12:
+    def stored(cls, offsets: Buffer, times: Buffer, size: int) -> SparseIndex | None:
+        """Over the two files of a segment of `size` bytes; None when they cannot belong to it.
+
+        Looks at their lengths and at the first and last entries only: a file that Kafka preallocated and did not trim,
+        one whose end is zeros, and one that is cut within an entry are recognised by that.
+        """
+        if len(offsets) % ENTRY_BYTES or len(times) % TIME_ENTRY_BYTES:
             return None
         index = cls()
-        columns = _big_endian(offsets)
-        index.offsets, index.positions = columns[0::2], columns[1::2]
-        words = array("i", times)
-        stamps = array("i", bytes(len(times) // 12 * 8))
-        stamps[0::2], stamps[1::2] = words[0::3], words[1::3]
-        index.timestamps = _swapped(array("q", stamps.tobytes()))
-        index.time_offsets = _swapped(words[2::3])
-        fits = (
-            _grows(index.offsets)
-            and _grows(index.positions)
-            and _grows(index.timestamps)
-            and _grows(index.time_offsets)
-            and index.last_position() < max(size, 1)
-        )
-        return index if fits else None
+        index._stored, index._stored_times = memoryview(offsets), memoryview(times)
+        count, time_count = len(offsets) // ENTRY_BYTES, len(times) // TIME_ENTRY_BYTES
+        if count:
+            first, last = _entry(offsets, 0), _entry(offsets, len(offsets) - ENTRY_BYTES)
+            if not (_grow(first, last, count) and last[1] < size):
+                return None
+        if time_count and not _grow(
+            _time_entry(times, 0), _time_entry(times, len(times) - TIME_ENTRY_BYTES), time_count
+        ):
+            return None
+        return index
 
 
-def _grows(column: array[int]) -> bool:
-    return (not column or column[0] >= 0) and all(map(int.__lt__, column, column[1:]))
+def time_entry(data: bytes) -> tuple[int, int] | None:
+    """(timestamp, relative offset) of the last entry of a time index; None where it cannot be one."""
+    entry: tuple[int, int] = _time_entry(data) if len(data) == TIME_ENTRY_BYTES else (-1, -1)
+    return entry if min(entry) >= 0 else None
+
+
+def _grow(first: tuple[int, ...], last: tuple[int, ...], count: int) -> bool:
+    """Whether two columns of `count` values, all different and none negative, can begin and end so."""
+    return all(a >= 0 and b >= a + count - 1 for a, b in zip(first, last, strict=True))
 
 
 def _swapped(column: array[int]) -> array[int]:
     if _SWAP:
         column.byteswap()
     return column
-
-
-def _big_endian(data: bytes) -> array[int]:
-    return _swapped(array("i", data))
 
 
 def _interleave(first: array[int], second: array[int]) -> bytes:

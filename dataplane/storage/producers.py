@@ -5,8 +5,9 @@ the number that follows the last one, answers one of the last five batches with 
 and refuses the rest. Sequences go from 2^31 - 1 to 0. A larger producer epoch starts again at 0; a smaller one is a
 zombie's.
 
-State is changed when a batch is staged, so that two batches of one turn see each other, and rebuilt by replaying batch
-headers when a log is opened or cut. A producer nobody remembers may start at any number (KIP-360: its state expired).
+State is changed when a batch is staged, so that two batches of one turn see each other. When a log is opened or cut it
+comes from a snapshot (`snapshots`) and the batch headers behind that. A producer nobody remembers may start at any
+number (KIP-360: its state expired).
 
 State expires some time after the last batch *came*. (Kafka takes the batch's own timestamp, which the client chose: who
 writes of the past would be forgotten while retrying, who writes of the future never.) Ids cost their sender nothing, so a
@@ -20,6 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from dataplane.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from dataplane.records.header import BatchHeader
 
 REMEMBERED = 5
@@ -33,10 +36,22 @@ class Duplicate(NamedTuple):
     base_offset: int
 
 
-class _Batch(NamedTuple):
+class Written(NamedTuple):
+    """A batch of a producer that is in the log."""
+
     first_sequence: int
     last_sequence: int
     base_offset: int
+
+
+class ProducerState(NamedTuple):
+    """What a snapshot holds of a producer."""
+
+    producer_id: int
+    epoch: int
+    batches: list[Written]  # oldest first
+    last_offset: int
+    seen_ms: int
 
 
 class _Producer:
@@ -46,7 +61,7 @@ class _Producer:
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
-        self.batches: list[_Batch] = []
+        self.batches: list[Written] = []
         self.last_offset = -1
         self.seen_ms: int | None = None  # None: since the last look
 
@@ -61,6 +76,10 @@ class Producers:
 
     def __len__(self) -> int:
         return len(self._by_id)
+
+    def last_batches(self) -> dict[int, int]:
+        """Where each producer's last batch is: it has the sequence that the next one is compared with."""
+        return {producer_id: p.batches[-1].base_offset for producer_id, p in self._by_id.items() if p.batches}
 
     def check(self, header: BatchHeader) -> ErrorCode | Duplicate | None:
         """May this batch be appended now? None: yes."""
@@ -94,7 +113,7 @@ class Producers:
             return  # a transaction marker: it may raise the epoch, but has no sequence
         first = header.base_sequence
         batches = producer.batches
-        batches.append(_Batch(first, (first + header.last_offset_delta) & _SEQUENCE_MASK, base_offset))
+        batches.append(Written(first, (first + header.last_offset_delta) & _SEQUENCE_MASK, base_offset))
         if len(batches) > REMEMBERED:
             del batches[0]
 
@@ -106,7 +125,7 @@ class Producers:
 
     def holds_any_from(self, offset: int) -> bool:
         """Does any producer's state stem from records at or after `offset`? Then cutting there needs a replay."""
-        return any(p.batches and p.batches[-1].base_offset >= offset for p in self._by_id.values())
+        return any(producer.last_offset >= offset for producer in self._by_id.values())
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that have written nothing for so long. What came since the last call counts as now."""
@@ -119,3 +138,18 @@ class Producers:
     def clear(self) -> None:
         """Forget all."""
         self._by_id.clear()
+
+    def states(self, now_ms: int) -> Iterator[ProducerState]:
+        """All of them, for a snapshot. Who has written since the last look has done so now."""
+        for producer_id, producer in self._by_id.items():
+            seen_ms = now_ms if producer.seen_ms is None else producer.seen_ms
+            yield ProducerState(producer_id, producer.epoch, list(producer.batches), producer.last_offset, seen_ms)
+
+    def restore(self, states: Iterable[ProducerState]) -> None:
+        """Know these, and no others."""
+        self._by_id.clear()
+        for state in states:
+            producer = self._by_id[state.producer_id] = _Producer(state.epoch)
+            producer.batches = state.batches
+            producer.last_offset = state.last_offset
+            producer.seen_ms = state.seen_ms

@@ -1,12 +1,17 @@
-"""Opening a log: find its segments, walk every batch header, cut what an unclean stop left half written.
+"""Opening a log: find its segments, look where it ends, cut what an unclean stop left half written.
 
-After an orderly close only headers are read. After any other stop everything behind the recovery point (what is known
-to be on disk) is read whole and its CRC checked; the log ends with the last batch before the first that is torn,
-corrupt or out of place, and later segments are removed: their offsets would leave a gap. Nothing but CRC-checked
-batches is trusted there, least of all an index. Leader epochs that the batches show and the checkpoint does not are
-added; epochs that began behind the end are forgotten.
+After an orderly close nothing is read but the end: what the directory lists, how large the files are, and from the last
+index entry on the headers of the last few batches. So opening costs the same whatever the log's size; the indexes are
+looked into when they are used (`segment`). The same holds for segments that end below the recovery point, up to where the
+log is known to be on disk.
 
-The same walk rebuilds the producers' state. (Snapshots, which make it short for large logs, are a later issue.)
+After any other stop everything behind the recovery point is read whole and its CRC checked; the log ends with the last
+batch before the first that is torn, corrupt or out of place, and later segments are removed: their offsets would leave a
+gap. Nothing but CRC-checked batches is trusted there, least of all an index: those are written anew. Leader epochs that
+the batches show and the checkpoint does not are added; epochs that began behind the end are forgotten.
+
+The producers' state comes from the newest snapshot at or before the end and the headers behind it. Where a snapshot is
+exactly at the end, as a clean close leaves it, not even that is read before somebody asks.
 """
 
 from __future__ import annotations
@@ -14,13 +19,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.records.header import HEADER_SIZE, BatchHeader, CorruptBatchError, check_stored, read_header
-from dataplane.storage.segment import LOG, Segment, note_of
+from dataplane.storage import snapshots
+from dataplane.storage.cleaner import swap
+from dataplane.storage.segment import INDEX, LOG, TIME_INDEX, Segment, note_of
+from dataplane.storage.snapshots import SnapshotError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dataplane.doors import File, Files
     from dataplane.storage.config import LogConfig
+    from dataplane.storage.descriptors import Descriptors
     from dataplane.storage.epochs import Epochs
     from dataplane.storage.producers import Producers
 
@@ -36,28 +45,36 @@ class Loaded(NamedTuple):
     segments: list[Segment]  # at least one
     end_offset: int
     bytes_cut: int
+    snapshots: list[int]  # offsets of the producer-state snapshots, none behind the end
+    compacted_to: int  # below this segments may end before the next begins, and are known to be on disk
 
 
 def load(
     files: Files,
     directory: str,
     epochs: Epochs,
-    producers: Producers,
     config: LogConfig,
     *,
     clean: bool,
     recovery_point: int,
     start_offset: int,
+    descriptors: Descriptors | None = None,
 ) -> Loaded:
     """Open all segments of a log, and cut it where it must be. Raises OSError."""
-    bases = _segments_in(files, directory) or [start_offset]
+    names = _clean_names(files, directory)
+    compacted_to = swap.read_compacted_to(files, directory) if swap.COMPACTED_TO in names else 0
+    recovery_point = max(recovery_point, compacted_to)
+    bases = _segment_bases(names) or [start_offset]
     segments: list[Segment] = []
     expected, cut = bases[0], 0
     for base, following in zip(bases, [*bases[1:], None], strict=True):
-        segment = Segment(files, directory, base)
-        checked = not clean and (following is None or following > recovery_point)
-        end = _scan(segment, epochs, producers, config.index_interval_bytes, base, checked=checked)
+        segment = Segment(files, directory, base, descriptors)
         segments.append(segment)
+        trusted = _trust(segment, following, clean=clean, recovery_point=recovery_point)
+        if trusted is not None:
+            expected = trusted
+            continue
+        end = _scan(segment, epochs, config.index_interval_bytes, base)
         expected = end
         torn = segment.file.size() - segment.size
         if torn:
@@ -65,22 +82,62 @@ def load(
             segment.truncate(segment.size)
         if following is None:
             break
-        if torn or following < end or (checked and following != end):
+        if torn or following != end:
             cut += _remove(files, directory, [base for base in bases if base >= following])
             break
-        segment.release()
+        _save_indexes(files, segment)
+    if trusted is not None:
+        segments[-1].release()
     segments[-1].close()  # a log nobody uses holds no descriptor; the first use opens it again
     epochs.truncate_from_end(expected)
-    return Loaded(segments, expected, cut)
+    return Loaded(segments, expected, cut, _usable_snapshots(files, directory, names, expected), compacted_to)
 
 
-def replay_producers(producers: Producers, segments: list[Segment]) -> None:
-    """Rebuild the state from what the log holds now."""
+def load_producers(
+    producers: Producers, files: Files, directory: str, found: list[int], segments: list[Segment], end: int
+) -> None:
+    """The state as of `end`: from the newest snapshot that can be read, and the headers behind it. Raises OSError.
+
+    `found` are the snapshots' offsets; those that are no use are removed from it, and from the directory.
+    """
     producers.clear()
-    for segment in segments:
-        for header, _ in segment.headers():
-            if header.producer_id >= 0:
+    start = 0
+    while found:
+        try:
+            producers.restore(snapshots.read(files, directory, found[-1]))
+        except (SnapshotError, FileNotFoundError):
+            files.remove(f"{directory}/{snapshots.file_name(found.pop())}")
+        else:
+            start = found[-1]
+            break
+    for segment, following in zip(segments, [*segments[1:], None], strict=True):
+        if following is not None and following.base_offset <= start:
+            continue
+        for header, _ in segment.headers(segment.position_of(start) if start > segment.base_offset else 0):
+            if header.base_offset >= end:
+                return
+            if header.producer_id >= 0 and header.base_offset >= start:
                 producers.update(header, header.base_offset)
+
+
+def _trust(segment: Segment, following: int | None, *, clean: bool, recovery_point: int) -> int | None:
+    """Where a segment ends whose content need not be checked; None for another."""
+    if not clean and (following is None or following > recovery_point):
+        return None
+    size = _size(segment)
+    if size is None:
+        return None
+    segment.trust(size)
+    if following is not None:
+        return following
+    return segment.next_offset() if size else segment.base_offset
+
+
+def _size(segment: Segment) -> int | None:
+    try:
+        return segment.size_on_disk()
+    except FileNotFoundError:
+        return None
 
 
 def read_batches(file: File, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:
@@ -111,25 +168,17 @@ def _split_until_damage(chunk: bytes) -> Iterator[tuple[BatchHeader, memoryview]
         position = after
 
 
-def _scan(
-    segment: Segment, epochs: Epochs, producers: Producers, index_interval: int, expected: int, *, checked: bool
-) -> int:
+def _scan(segment: Segment, epochs: Epochs, index_interval: int, expected: int) -> int:
     """Note every good batch of the segment; returns the offset after the last."""
-    for header in _checked_headers(segment.file) if checked else _plain_headers(segment):
+    segment.clear()
+    for header in _checked_headers(segment.file):
         if header.base_offset < expected or header.last_offset_delta < 0:
             break
         segment.note((note_of(header),), index_interval)
         expected = header.next_offset
-        if checked and header.leader_epoch > epochs.newest:
+        if header.leader_epoch > epochs.newest:
             epochs.assign(header.leader_epoch, header.base_offset)
-        if header.producer_id >= 0:
-            producers.update(header, header.base_offset)
     return expected
-
-
-def _plain_headers(segment: Segment) -> Iterator[BatchHeader]:
-    for header, _ in segment.headers(end=segment.file.size()):
-        yield header
 
 
 def _checked_headers(file: File) -> Iterator[BatchHeader]:
@@ -141,14 +190,39 @@ def _checked_headers(file: File) -> Iterator[BatchHeader]:
         yield header
 
 
-def _segments_in(files: Files, directory: str) -> list[int]:
-    """Base offsets, after removing what an interrupted deletion left."""
-    names = files.list(directory)
+def _save_indexes(files: Files, segment: Segment) -> None:
+    for path, content in segment.packed_indexes():
+        files.write_file(path, content)
+    segment.forget_index()
+    segment.close()
+
+
+def _clean_names(files: Files, directory: str) -> list[str]:
+    """What is in the directory, after removing what an interrupted deletion left."""
+    names, kept = files.list(directory), []
+    if swap.settle(files, directory, names):
+        names = files.list(directory)
     for name in names:
-        if name.endswith((DELETED, ".tmp")):
+        without_log = name.endswith((INDEX, TIME_INDEX)) and name.rpartition(".")[0] + LOG not in names
+        if without_log or name.endswith((DELETED, ".tmp")):
             files.remove(f"{directory}/{name}")
+        else:
+            kept.append(name)
+    return kept
+
+
+def _segment_bases(names: list[str]) -> list[int]:
     logs = [name[: -len(LOG)] for name in names if name.endswith(LOG) and len(name) == _NAME_LENGTH]
     return [int(name) for name in logs if name.isdigit()]
+
+
+def _usable_snapshots(files: Files, directory: str, names: list[str], end: int) -> list[int]:
+    found = snapshots.offsets_in(names)
+    kept = [offset for offset in found if offset <= end][-snapshots.KEPT :]
+    for offset in found:
+        if offset not in kept:
+            files.remove(f"{directory}/{snapshots.file_name(offset)}")
+    return kept
 
 
 def _remove(files: Files, directory: str, bases: list[int]) -> int:

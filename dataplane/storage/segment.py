@@ -9,23 +9,27 @@ Reads are always whole batches. To find boundaries a segment has three means, th
     index   an entry about every 4 KiB
     walk    reading headers one after the other, from an index entry on
 
-Nothing below grows with the segment's size except the indexes, which are searched by bisection.
+Nothing below grows with the segment's size except the indexes, which are searched by bisection. A segment that nobody
+uses is this one object: its file is opened, its indexes are mapped and its youngest timestamp is looked up when they are
+needed, and `release` gives all of it back (`descriptors` says when).
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from dataplane.records.header import HEADER_SIZE, MAGIC, BatchHeader, read_header
 from dataplane.storage.files import FileSlice
-from dataplane.storage.index import SparseIndex
+from dataplane.storage.index import TIME_ENTRY_BYTES, SparseIndex, time_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dataplane.doors import Buffer, File, Files
+    from dataplane.storage.descriptors import Descriptors
 
 LOG, INDEX, TIME_INDEX = ".log", ".index", ".timeindex"
 NO_TIMESTAMP = -1
@@ -34,6 +38,8 @@ _LOOKUP_BYTES = 4096
 _SCAN_BYTES = 64 * 1024
 _REBUILT_INTERVAL = 4096
 _TAIL_KEPT, _TAIL_MAX = 256, 512
+_NO_TAIL = array("q")  # of all segments without one; nobody appends to it
+_SURELY_INDEXED_BYTES = 2**20  # a larger segment without any entry has lost its index
 
 Note = tuple[int, int, int, int]
 """What appending a batch must remember: base offset, last offset, size, max timestamp."""
@@ -70,51 +76,80 @@ class Segment:
     """One `.log` file and what is known of it. `size` counts only bytes that whole batches fill."""
 
     __slots__ = (
+        "_descriptors",
+        "_directory",
         "_file",
         "_files",
         "_index",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "_saved_size",
         "_since_entry",
         "_tail_lasts",
         "_tail_positions",
         "_tail_start",
         "base_offset",
-        "max_timestamp",
-        "max_timestamp_offset",
-        "path",
         "size",
+        "touched",
     )
 
-    def __init__(self, files: Files, directory: str, base_offset: int) -> None:
-        self._files = files
-        self.path = f"{directory}/{segment_name(base_offset)}"
+    def __init__(self, files: Files, directory: str, base_offset: int, descriptors: Descriptors | None = None) -> None:
+        self._files, self._descriptors = files, descriptors
+        self._directory = directory
         self.base_offset = base_offset
         self.size = 0
+        self.touched = False  # since `descriptors` last looked
         self._file: File | None = None
         self._index: SparseIndex | None = None
+        self._saved_size = 0  # of the segment, when its indexes were last in their files; -1: that cannot be said
         self.clear()
+
+    @property
+    def path(self) -> str:
+        """The files' common part."""
+        return f"{self._directory}/{self.base_offset:020d}"
 
     @property
     def file(self) -> File:
         """The log file, opened when first needed. Raises OSError."""
+        self.touched = True
         if self._file is None:
             self._file = self._files.open(self.path + LOG, create=True)
+            self._opened()
         return self._file
+
+    def size_on_disk(self) -> int:
+        """Bytes in the log file. Raises OSError."""
+        return self._files.size(self.path + LOG)
+
+    def _opened(self) -> None:
+        if self._descriptors is not None:
+            self._descriptors.opened(self)
 
     def clear(self) -> None:
         """Know nothing of the content: before the first batch, and before `note` is told all of it again."""
         self.size = 0
-        self.max_timestamp = NO_TIMESTAMP
-        self.max_timestamp_offset = self.base_offset
+        self._max_timestamp: int | None = NO_TIMESTAMP
+        self._max_timestamp_offset = self.base_offset
         self._index = SparseIndex()
-        self._since_entry = 0
+        self._since_entry = self._saved_size = 0
         self._tail_start = self.base_offset
-        self._tail_lasts = array("q")
-        self._tail_positions = array("q")
+        self._tail_lasts = self._tail_positions = _NO_TAIL
+
+    def trust(self, size: int) -> None:
+        """The file holds whole batches up to here, and the indexes fit: after an orderly stop, or when it was sealed."""
+        self.clear()
+        self._index = None
+        self.size = self._saved_size = size
+        if size:
+            self._max_timestamp = None
+            self._tail_start = 2**63  # nothing is in the tail
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         """Write; `note` has to follow. Raises OSError."""
+        self.touched = True
         (self._file or self.file).append(buffers)
 
     def note(self, notes: Sequence[Note], index_interval: int) -> None:
@@ -122,18 +157,28 @@ class Segment:
         position = self.size
         since = self._since_entry
         lasts, positions = self._tail_lasts, self._tail_positions
+        if not lasts:
+            lasts, positions = self._tail_lasts, self._tail_positions = array("q"), array("q")
+            self._tail_start = notes[0][0] if position else self.base_offset
+            if not position and self._index is None:
+                self._index = SparseIndex()
+        youngest = self._max_timestamp
+        if youngest is None:
+            youngest = self.max_timestamp
         for base, last, size, timestamp in notes:
-            if timestamp > self.max_timestamp:
-                self.max_timestamp, self.max_timestamp_offset = timestamp, last
+            if timestamp > youngest:
+                youngest, self._max_timestamp_offset = timestamp, last
             if since > index_interval:
-                time_offset = self.max_timestamp_offset - self.base_offset
-                self.index.add(base - self.base_offset, position, self.max_timestamp, time_offset)
+                self.index.add(
+                    base - self.base_offset, position, youngest, self._max_timestamp_offset - self.base_offset
+                )
                 since = 0
             lasts.append(last)
             positions.append(position)
             position += size
             since += size
         self.size = position
+        self._max_timestamp = youngest
         self._since_entry = since
         if len(lasts) > _TAIL_MAX:
             self._trim_tail(_TAIL_KEPT)
@@ -142,7 +187,10 @@ class Segment:
         drop = len(self._tail_lasts) - keep
         if drop > 0:
             self._tail_start = self._tail_lasts[drop - 1] + 1
-            del self._tail_lasts[:drop], self._tail_positions[:drop]
+            if keep:
+                del self._tail_lasts[:drop], self._tail_positions[:drop]
+            else:
+                self._tail_lasts = self._tail_positions = _NO_TAIL
 
     def truncate(self, position: int) -> None:
         """Cut at a boundary, on disk when this returns. Raises OSError."""
@@ -154,6 +202,7 @@ class Segment:
         self._resume(index)
         for header, _ in self.headers(self.size, position):
             self.note((note_of(header),), _REBUILT_INTERVAL)
+        self._saved_size = -1
 
     def _resume(self, index: SparseIndex) -> None:
         """As it was when the last entry of `index` was about to be noted."""
@@ -161,11 +210,52 @@ class Segment:
         self._index = index
         self.size = index.last_position()
         self._tail_start = self.base_offset + index.last_offset()
-        if index.timestamps:
-            self.max_timestamp = index.timestamps[-1]
-            self.max_timestamp_offset = self.base_offset + index.time_offsets[-1]
+        self._know_youngest(*index.last_time())
 
     # --- reading ------------------------------------------------------------------------------------------------------
+
+    @property
+    def max_timestamp(self) -> int:
+        """Of the youngest record; NO_TIMESTAMP when none has one. Raises OSError."""
+        if self._max_timestamp is None:
+            last = self._last_stored_time()
+            if last is None:
+                _ = self.index
+            else:
+                self._know_youngest(*last)
+            assert self._max_timestamp is not None
+        return self._max_timestamp
+
+    def _last_stored_time(self) -> tuple[int, int] | None:
+        """Without mapping the index: retention asks every segment that is the oldest of its log."""
+        try:
+            data = self._files.open(self.path + TIME_INDEX)
+        except FileNotFoundError:
+            return None
+        size = data.size()
+        if not size or size % TIME_ENTRY_BYTES:
+            return None
+        return time_entry(data.read(size - TIME_ENTRY_BYTES, TIME_ENTRY_BYTES))
+
+    def _know_youngest(self, timestamp: int, time_offset: int) -> None:
+        self._max_timestamp, self._max_timestamp_offset = timestamp, self.base_offset + time_offset
+
+    def first_timestamp(self) -> int:
+        """The youngest of the first batch; NO_TIMESTAMP where there is none. Raises OSError."""
+        for header, _ in walk(self.file, 0, self.size):
+            return header.max_timestamp
+        return NO_TIMESTAMP
+
+    def next_offset(self) -> int | None:
+        """The offset behind the last batch, found from the last index entry on; None where the end is torn."""
+        end, offset = 0, self.base_offset
+        for header, position in self.headers(self.index.last_position()):
+            end, offset = position + header.size, header.next_offset
+        if end != self.size:
+            return None
+        self._tail_start = offset
+        self._since_entry = self.size - self.index.last_position()
+        return offset
 
     def position_of(self, offset: int) -> int:
         """Where the first batch with a record at or after `offset` begins; the size when there is none."""
@@ -179,12 +269,15 @@ class Segment:
 
     def _walk_from_index(self, offset: int) -> Iterator[tuple[BatchHeader, int]]:
         base, start = self.index.entry_at(offset - self.base_offset)
+        headers = walk(self.file, start, self.size)
         if start:
-            first = next(walk(self.file, start, self.size), None)
-            if first is None or first[0].base_offset != self.base_offset + base:
-                # The file passed for an index of this log, and is not: build it from the log.
-                start = self._build_index().entry_at(offset - self.base_offset)[1]
-        return walk(self.file, start, self.size)
+            first = next(headers, None)
+            if first is not None and first[0].base_offset == self.base_offset + base:
+                return chain((first,), headers)
+            # The file passed for an index of this log, and is not: build it from the log.
+            start = self._build_index().entry_at(offset - self.base_offset)[1]
+            return walk(self.file, start, self.size)
+        return headers
 
     def slice(self, offset: int, bound: int | None, max_bytes: int, *, at_least_one: bool) -> FileSlice | None:
         """Whole batches from the one with `offset` on, none with a record at or after `bound` (None: all)."""
@@ -202,13 +295,19 @@ class Segment:
             boundary = positions[found - 1]
             following = positions[found] if found < len(positions) else self.size
         else:
-            boundary = self.index.boundary_at(limit)
+            boundary = self._indexed_boundary(start, limit)
             following = 0
         if boundary > start:
             return boundary
         if start == boundary and following:
             return following if at_least_one else start
         return self._walked_boundary(start, limit, at_least_one=at_least_one)
+
+    def _indexed_boundary(self, start: int, limit: int) -> int:
+        base, boundary = self.index.entry_before(limit)
+        if boundary > start and self.file.read(boundary, 8) != (self.base_offset + base).to_bytes(8):
+            boundary = self._build_index().entry_before(limit)[1]
+        return boundary
 
     def _walked_boundary(self, start: int, limit: int, *, at_least_one: bool) -> int:
         boundary = start
@@ -230,49 +329,80 @@ class Segment:
 
     @property
     def index(self) -> SparseIndex:
-        """The indexes, read from their files or built from the log when they are not in memory."""
+        """The indexes, mapped from their files or built from the log when they are not in memory. Raises OSError."""
         if self._index is None:
-            self._index = self._read_index() or self._build_index()
+            index = self._open_index() if self.size else SparseIndex()
+            if index is None:
+                return self._build_index()
+            if self._max_timestamp is None:
+                self._know_youngest(*index.last_time())
+            self._index = index
         return self._index
 
-    def _read_index(self) -> SparseIndex | None:
+    def _open_index(self) -> SparseIndex | None:
         try:
-            offsets, times = self._files.read_file(self.path + INDEX), self._files.read_file(self.path + TIME_INDEX)
+            offsets, times = self._files.view(self.path + INDEX), self._files.view(self.path + TIME_INDEX)
         except FileNotFoundError:
             return None
-        index = SparseIndex.unpack(offsets, times, self.size)
-        if index is None or not offsets:
-            return index
+        index = SparseIndex.stored(offsets, times, self.size)
+        if index is None:
+            return None
+        self._opened()
+        if not times and self.first_timestamp() != NO_TIMESTAMP:
+            return None
+        if not offsets:
+            return None if self.size > _SURELY_INDEXED_BYTES else index
         for header, _ in walk(self.file, index.last_position(), self.size):
-            return index if header.base_offset - self.base_offset == index.offsets[-1] else None
+            return index if header.base_offset - self.base_offset == index.last_offset() else None
         return None
 
     def _build_index(self) -> SparseIndex:
-        headers = self.headers()
+        size, headers = self.size, self.headers()
         self.clear()
         for header, _ in headers:
             self.note((note_of(header),), _REBUILT_INTERVAL)
         self._trim_tail(0)
+        self.size, self._saved_size = size, -1
         assert self._index is not None
         return self._index
 
+    def is_index_full(self, index_bytes: int) -> bool:
+        """Whether an index has as many entries as `segment.index.bytes` allows. Raises OSError."""
+        return self.index.is_full(index_bytes)
+
+    def has_unsaved_index(self) -> bool:
+        """Whether the index files lack something that memory has."""
+        return self._index is not None and self._saved_size != self.size
+
     def packed_indexes(self) -> list[tuple[str, bytes]]:
-        """Path and content of the index files, with the youngest timestamp as the last entry of the time index."""
+        """Path and content of the index files, with the youngest timestamp as the last entry of the time index.
+
+        They are to be written: from here on they count as saved.
+        """
         index = self.index
         if self.max_timestamp != NO_TIMESTAMP:
-            index.add_time(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+            index.add_time(self.max_timestamp, self._max_timestamp_offset - self.base_offset)
         offsets, times = index.pack()
+        self._saved_size = self.size
         return [(self.path + INDEX, offsets), (self.path + TIME_INDEX, times)]
+
+    def index_not_saved(self) -> None:
+        """The files could not be written."""
+        self._saved_size = -1
 
     def forget_index(self) -> None:
         """Give the memory back; the files have what they need."""
+        if self.has_unsaved_index():
+            return
         self._index = None
         self._trim_tail(0)
 
     def release(self) -> None:
-        """Give memory and descriptor back: both come again when needed."""
-        self.forget_index()
+        """Give memory and descriptors back, as far as the files have it: all comes again when needed."""
         self._file = None
+        if self._index is not None:
+            self._index.let_go()
+        self.forget_index()
 
     def remove_indexes(self) -> None:
         """Remove the files: the log is about to change under them."""
@@ -281,6 +411,8 @@ class Segment:
 
     def close(self) -> None:
         """Let go of the file. It is opened again when it is needed again."""
+        if self._descriptors is not None:
+            self._descriptors.closed(self)
         if self._file is not None:
             self._file.close()
             self._file = None

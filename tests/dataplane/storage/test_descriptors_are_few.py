@@ -21,12 +21,12 @@ def test_writing_and_reading_many_segments(tmp_path):
     for number in range(200):
         append(log, b"v" * 100 + b"%d" % number)
     assert len(list(tmp_path.glob("*.log"))) == 200
-    assert open_files(tmp_path) <= 3
+    assert open_files(tmp_path) <= 6
     for offset in range(200):
         found = log.read(offset, 10**6, 200, at_least_one=True)
         assert found is not None
         assert found.read()
-    assert open_files(tmp_path) <= 3
+    assert open_files(tmp_path) <= 6
     log.close()
 
 

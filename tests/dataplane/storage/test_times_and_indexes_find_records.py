@@ -104,10 +104,36 @@ def test_an_index_comes_back_from_its_files(offsets, data):
     for offset, position, time in zip(offsets, data.draw(size), times, strict=True):
         index.add(offset, position, time, offset)
     index.add_time(2**62 + 1, 2**31 - 1)
-    back = SparseIndex.unpack(*index.pack(), 2**31 - 1)
+    back = SparseIndex.stored(*index.pack(), 2**31 - 1)
     assert back is not None
-    assert (back.offsets, back.positions) == (index.offsets, index.positions)
-    assert (back.timestamps, back.time_offsets) == (index.timestamps, index.time_offsets)
+    assert back.pack() == index.pack()
+    assert (back.entries(), back.last_time()) == (index.entries(), index.last_time())
+    for value in data.draw(st.lists(st.integers(0, 2**31 - 1), max_size=20)) + offsets:
+        assert back.entry_at(value) == index.entry_at(value)
+        assert back.entry_before(value) == index.entry_before(value)
+        assert back.offset_before(value) == index.offset_before(value)
+
+
+@settings(max_examples=100, deadline=None)
+@given(columns, st.integers(0, 20), st.integers(0, 2**31 - 1))
+def test_what_is_stored_and_what_came_since_are_one_index(offsets, stored, cut):
+    whole, part = SparseIndex(), SparseIndex()
+    for number, offset in enumerate(offsets):
+        if number == stored:
+            again = SparseIndex.stored(*part.pack(), 2**31 - 1)
+            assert again is not None
+            part = again
+        for index in (whole, part):
+            index.add(offset, offset, 10 * offset, offset)
+    for _ in range(2):
+        assert part.pack() == whole.pack()
+        for value in [*offsets, cut, cut - 1, cut + 1]:
+            assert part.entry_at(value) == whole.entry_at(value)
+            assert part.entry_before(value) == whole.entry_before(value)
+            assert part.offset_before(10 * value) == whole.offset_before(10 * value)
+            assert (part.last_offset(), part.last_position()) == (whole.last_offset(), whole.last_position())
+        whole.cut(cut)
+        part.cut(cut)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +150,7 @@ def test_an_index_comes_back_from_its_files(offsets, data):
     ],
 )
 def test_files_that_cannot_be_an_index_are_refused(offsets, times):
-    assert SparseIndex.unpack(offsets, times, 1000) is None
+    assert SparseIndex.stored(offsets, times, 1000) is None
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "of another log"])
