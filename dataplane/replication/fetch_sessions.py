@@ -50,8 +50,8 @@ class Reading(NamedTuple):
 
     data: FetchResponsePartitionData
     size: int  # of the records
-    place: dict[Watcher, None] | None  # where to hang to hear more of it; None: there is no such place, look again
-    at_end: bool = False  # nothing more to read, whatever the limits
+    place: dict[Watcher, None] | None  # where to hang to hear more of it; None: there is no such place
+    at_end: bool = False  # there is, and nothing more can be said before something happens there
 
 
 Read = Callable[["str | UUID", FetchPartition, int, bool], Reading]
@@ -171,14 +171,18 @@ class FetchSession:
         "is_closed",
         "on_stir",
         "principal",
+        "repeats",
         "size",
         "used_at",
         "uses_topic_ids",
         "waiter",
     )
 
-    def __init__(self, session_id: int, principal: str, now: float, *, uses_topic_ids: bool) -> None:
+    def __init__(
+        self, session_id: int, principal: str, now: float, *, uses_topic_ids: bool, repeats: bool = False
+    ) -> None:
         self.id = session_id
+        self.repeats = repeats  # an answer mentions what its request mentions: then the reader may drop answers
         self.principal = principal
         self.uses_topic_ids = uses_topic_ids
         self.epoch = next_epoch(INITIAL_EPOCH)  # of the next request
@@ -243,6 +247,8 @@ class FetchSession:
             self.size += 1
         else:
             row.wanted = wanted
+            if self.repeats:
+                row.high_watermark = _UNTOLD
         return row
 
     # --- answering ----------------------------------------------------------------------------------------------------
@@ -272,8 +278,9 @@ class FetchSession:
         """Due or idle, after a look whose news are known to the reader."""
         if self.is_closed:
             return
-        if reading.at_end and reading.place is not None:
+        if reading.place is not None:
             row.hang(reading.place)
+        if reading.at_end:
             self.due.pop(row, None)
         else:
             if reading.size:

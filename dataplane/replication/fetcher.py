@@ -2,14 +2,21 @@
 
 A round: ask for what comes after our end of each log, take what comes (staged, and written at the end of the turn with
 everything else), ask again once it is written. The leader holds a request that finds nothing until there is something.
-A partition that comes while such a request waits is asked for in another one, at once.
 
-Every request says in which leader epoch we believe and which epoch our log ends with. So the leader refuses us if one
+The leader remembers what we want (a fetch session, KIP-227): a request names the partitions of which we want something
+else than before, our *wishes*, and those that it should forget. So partitions on which nothing happens cost nothing,
+however many they are. A partition that comes while a request waits is asked for in another one, at once, which makes
+the leader answer the first; more than two are not under way.
+
+A wish has the number of the request that told it last. What an answer says of a partition counts only if its wish was
+told with that request or before: else it answers something that we do not want any more.
+
+Every wish says in which leader epoch we believe and which epoch our log ends with. So the leader refuses us if one
 of us is out of date, and tells us where our logs part (`truncation`); an answer is thrown away if the epoch has changed
 meanwhile. The high watermark is taken over only from answers that do not ask us to cut.
 
-A partition with an error pauses on its own; a leader that cannot be reached pauses all. What cures most errors, a
-LeaderAndIsr, puts the partition in anew.
+A partition with an error pauses on its own, and the leader forgets it meanwhile; a leader that cannot be reached pauses
+all. What cures most errors, a LeaderAndIsr, puts the partition in anew.
 """
 
 from __future__ import annotations
@@ -25,26 +32,33 @@ from dataplane.protocol.messages.fetch import (
     FetchResponse,
     FetchResponsePartitionData,
     FetchTopic,
+    ForgottenTopic,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
+    ReplicaState,
 )
 from dataplane.records.batch import CorruptBatchError
+from dataplane.replication.fetch_sessions import INITIAL_EPOCH, NO_SESSION, next_epoch
 from dataplane.replication.truncation import truncation_point
 from dataplane.tasks import Future, Task
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from dataplane.doors import Timer
     from dataplane.replication.manager import Replicas
     from dataplane.replication.partition import Partition
 
-FETCH_VERSION = 12
+FETCH_VERSION = 15
 LIST_OFFSETS_VERSION = 7
 CALL_TIMEOUT_S = 10.0
 FIRST_PAUSE_S = 0.05
 LAST_PAUSE_S = 1.0
 LATEST, EARLIEST = -1, -2
+_NOT_TOLD = 0
+_MAX_UNDER_WAY = 2
 
 _log = logging.getLogger(__name__)
 
@@ -52,11 +66,11 @@ _log = logging.getLogger(__name__)
 class _Copying:
     """Where one partition is."""
 
-    __slots__ = ("asked", "leader_epoch", "not_before", "pause_s")
+    __slots__ = ("leader_epoch", "not_before", "pause_s", "told")
 
     def __init__(self, leader_epoch: int) -> None:
         self.leader_epoch = leader_epoch
-        self.asked = False  # in a request that is under way
+        self.told = _NOT_TOLD  # the number of the request that told the leader what we want of it
         self.not_before = 0.0
         self.pause_s = 0.0
 
@@ -68,21 +82,44 @@ class Fetcher:
         self._replicas = replicas
         self._leader_id = leader_id
         self._loop = replicas.loop
-        self._copying: dict[Partition, _Copying] = {}  # in the order of the next request
+        self._copying: dict[Partition, _Copying] = {}
+        self._by_id: dict[tuple[UUID, int], Partition] = {}
+        self._wishes: dict[Partition, None] = {}  # to be told, in the order of the next request
+        self._paused: dict[Partition, None] = {}
+        self._forgotten: dict[tuple[UUID, int], None] = {}  # to be told, too
+        self._session_id, self._epoch = NO_SESSION, INITIAL_EPOCH
+        self._requests = 0  # the number of the last one
+        self._void_until = 0  # answers to requests up to this number belong to a session that is over
         self._peer: Peer | None = None
         self._under_way = 0
         self._scheduled = False
+        self._not_before = 0.0
+        self._pause_s = 0.0
         self._pause: Timer | None = None
         self._stopped = False
 
     def add(self, partition: Partition) -> None:
         """Copy this one as well, from now on."""
         self._copying[partition] = _Copying(partition.leader_epoch)
-        self._schedule()
+        self._by_id[partition.topic_id, partition.index] = partition
+        self._paused.pop(partition, None)
+        self._wish(partition)
 
     def remove(self, partition: Partition) -> bool:
         """Copy it no more. Returns whether it was copied here."""
-        return self._copying.pop(partition, None) is not None
+        copying = self._copying.pop(partition, None)
+        if copying is None:
+            return False
+        self._forget(partition, copying)
+        self._paused.pop(partition, None)
+        del self._by_id[partition.topic_id, partition.index]
+        return True
+
+    def changed(self, partition: Partition) -> None:
+        """Our log begins somewhere else: the leader wants to know."""
+        copying = self._copying.get(partition)
+        if copying is not None and copying.told:
+            self._wish(partition)
 
     def is_idle(self) -> bool:
         """Nothing to copy."""
@@ -99,6 +136,22 @@ class Fetcher:
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
+    def _wish(self, partition: Partition) -> None:
+        self._wishes[partition] = None
+        self._schedule()
+
+    def _wish_again(self, partition: Partition) -> None:
+        """After something that the disk may have refused: then it is copied no more."""
+        if partition in self._copying:
+            self._wish(partition)
+
+    def _forget(self, partition: Partition, copying: _Copying) -> None:
+        """The leader need not say anything of it for now."""
+        if copying.told:
+            copying.told = _NOT_TOLD
+            self._forgotten[partition.topic_id, partition.index] = None
+        self._wishes.pop(partition, None)
+
     def _schedule(self) -> None:
         """Ask at the end of the turn, behind the commit of what was staged in it."""
         if not self._scheduled:
@@ -107,42 +160,51 @@ class Fetcher:
 
     def _ask(self) -> None:
         self._scheduled = False
-        if self._stopped:
-            return
         now = self._loop.clock.monotonic()
-        wanted: list[tuple[Partition, _Copying]] = []
-        paused_until = None
-        for partition, copying in self._copying.items():
-            if copying.asked:
-                continue
-            if copying.not_before > now:
-                paused_until = min(copying.not_before, paused_until or copying.not_before)
-            elif partition.dirty:
-                self._schedule()  # its commit comes later in this turn
-            else:
-                wanted.append((partition, copying))
-        if paused_until is not None:
-            self._wake_at(paused_until)
-        if wanted:
+        if self._stopped or self._under_way >= (_MAX_UNDER_WAY if self._session_id else 1):
+            return  # an answer schedules the next request
+        if self._not_before > now:
+            self._wake_at(self._not_before)
+            return
+        self._end_pauses(now)
+        wanted = [partition for partition in self._wishes if not partition.dirty]
+        if len(wanted) < len(self._wishes):
+            self._schedule()  # their commit comes later in this turn
+        if wanted or (self._session_id and not self._under_way):
             self._send(wanted)
+
+    def _end_pauses(self, now: float) -> None:
+        until = None
+        for partition in list(self._paused):
+            not_before = self._copying[partition].not_before
+            if not_before <= now:
+                del self._paused[partition]
+                self._wishes[partition] = None
+            else:
+                until = min(not_before, until or not_before)
+        if until is not None:
+            self._wake_at(until)
 
     def _wake_at(self, when: float) -> None:
         if self._pause is not None:
             self._pause.cancel()
         self._pause = self._loop.call_later(when - self._loop.clock.monotonic(), self._schedule)
 
-    def _send(self, wanted: list[tuple[Partition, _Copying]]) -> None:
+    def _send(self, wanted: list[Partition]) -> None:
         peer = self._connection()
         if peer is None:
-            self._pause_all(wanted)
+            self._begin_anew()
+            self._pause_all()
             self._schedule()
             return
+        self._requests += 1
+        number = self._requests
         request = self._request(wanted)
-        for _, copying in wanted:
-            copying.asked = True
         self._under_way += 1
+        if self._session_id:
+            self._epoch = next_epoch(self._epoch)
         timeout_s = CALL_TIMEOUT_S + request.max_wait_ms / 1000
-        peer.call(request, FETCH_VERSION, timeout_s).then(lambda answer: self._answered(wanted, answer))
+        peer.call(request, FETCH_VERSION, timeout_s).then(lambda answer: self._answered(number, answer))
 
     def _connection(self) -> Peer | None:
         """Our own connection to the leader, where the leader is now."""
@@ -155,12 +217,15 @@ class Fetcher:
             self._peer = peers.dedicated(self._leader_id)
         return self._peer
 
-    def _request(self, wanted: list[tuple[Partition, _Copying]]) -> FetchRequest:
+    def _request(self, wanted: list[Partition]) -> FetchRequest:
         settings = self._replicas.config.settings
-        topics: dict[str, list[FetchPartition]] = {}
-        for partition, copying in wanted:
-            log = partition.log
-            topics.setdefault(partition.topic, []).append(
+        topics: dict[UUID, list[FetchPartition]] = {}
+        for partition in wanted:
+            del self._wishes[partition]
+            self._forgotten.pop((partition.topic_id, partition.index), None)
+            copying, log = self._copying[partition], partition.log
+            copying.told = self._requests
+            topics.setdefault(partition.topic_id, []).append(
                 FetchPartition(
                     partition=partition.index,
                     current_leader_epoch=copying.leader_epoch,
@@ -170,45 +235,75 @@ class Fetcher:
                     partition_max_bytes=settings.replica_fetch_max_bytes,
                 )
             )
+        begins = self._epoch == INITIAL_EPOCH
         return FetchRequest(
-            replica_id=self._replicas.config.id,
-            max_wait_ms=0 if self._under_way else settings.replica_fetch_wait_max_ms,
+            replica_state=ReplicaState(self._replicas.config.id, self._replicas.broker_epoch()),
+            max_wait_ms=0 if begins else settings.replica_fetch_wait_max_ms,
             min_bytes=1,
             max_bytes=settings.replica_fetch_response_max_bytes,
-            topics=tuple(FetchTopic(topic=name, partitions=tuple(rows)) for name, rows in topics.items()),
+            session_id=self._session_id,
+            session_epoch=self._epoch,
+            topics=tuple(FetchTopic(topic_id=topic_id, partitions=tuple(rows)) for topic_id, rows in topics.items()),
+            forgotten_topics_data=() if begins else self._take_forgotten(),
         )
+
+    def _take_forgotten(self) -> tuple[ForgottenTopic, ...]:
+        topics: dict[UUID, list[int]] = {}
+        for topic_id, index in self._forgotten:
+            topics.setdefault(topic_id, []).append(index)
+        self._forgotten.clear()
+        return tuple(ForgottenTopic(topic_id=topic_id, partitions=tuple(rows)) for topic_id, rows in topics.items())
+
+    def _begin_anew(self) -> None:
+        """The session is over, if there was one: all that we want has to be told again, and late answers are void."""
+        self._session_id, self._epoch = NO_SESSION, INITIAL_EPOCH
+        self._void_until = self._requests
+        self._forgotten.clear()
+        for partition, copying in self._copying.items():
+            if copying.told:
+                copying.told = _NOT_TOLD
+                self._wishes[partition] = None
 
     # --- taking -------------------------------------------------------------------------------------------------------
 
-    def _answered(self, asked: list[tuple[Partition, _Copying]], answer: Future[Any]) -> None:
+    def _answered(self, number: int, answer: Future[Any]) -> None:
         self._under_way -= 1
-        for _, copying in asked:
-            copying.asked = False
-        if self._stopped:
+        if self._stopped or number <= self._void_until:
+            if not self._stopped:
+                self._schedule()
             return
         if answer.error is not None or answer.result().error_code != ErrorCode.NONE:
-            self._pause_all(asked)
+            self._begin_anew()
+            self._pause_all()
         else:
-            self._take_all(asked, answer.result())
+            self._pause_s = 0.0
+            self._follow_session(answer.result())
+            self._take_all(number, answer.result())
         self._schedule()
 
-    def _take_all(self, asked: list[tuple[Partition, _Copying]], response: FetchResponse) -> None:
-        answers = {
-            (topic.topic, data.partition_index): data for topic in response.responses for data in topic.partitions
-        }
-        for partition, copying in asked:
-            if self._copying.get(partition) is not copying:
-                continue  # another epoch by now, or no longer ours to copy
-            data = answers.get((partition.topic, partition.index))
-            if data is None:
-                self._pause_one(copying)
-            elif data.error_code == ErrorCode.NONE:
-                self._take_or_fail(partition, copying, data)
-            elif data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                copying.asked = True  # not before we know more
-                Task(self._find_range(partition, copying), "where a leader's log begins and ends")
-            else:
-                self._pause_one(copying)
+    def _follow_session(self, response: FetchResponse) -> None:
+        if self._session_id != NO_SESSION:
+            return
+        if response.session_id == NO_SESSION:  # it keeps none: each request says everything, and does not wait
+            self._pause_all()
+            self._wishes.update(dict.fromkeys(p for p, copying in self._copying.items() if copying.told))
+        else:
+            self._session_id, self._epoch = response.session_id, next_epoch(INITIAL_EPOCH)
+
+    def _take_all(self, number: int, response: FetchResponse) -> None:
+        for topic in response.responses:
+            for data in topic.partitions:
+                partition = self._by_id.get((topic.topic_id, data.partition_index))
+                copying = None if partition is None else self._copying[partition]
+                if partition is None or copying is None or not _NOT_TOLD < copying.told <= number:
+                    continue  # another epoch by now, or no longer ours to copy
+                if data.error_code == ErrorCode.NONE:
+                    self._take_or_fail(partition, copying, data)
+                elif data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                    self._forget(partition, copying)  # until we know more
+                    Task(self._find_range(partition, copying), "where a leader's log begins and ends")
+                else:
+                    self._pause_one(partition, copying)
 
     def _take_or_fail(self, partition: Partition, copying: _Copying, data: FetchResponsePartitionData) -> None:
         """Nothing of one partition may keep the others from being copied."""
@@ -218,12 +313,13 @@ class Fetcher:
             self._replicas.failed(partition)
         except Exception:  # noqa: BLE001 - a bug
             _log.exception("%s-%d cannot be copied", partition.topic, partition.index)
-            self._pause_one(copying)
+            self._pause_one(partition, copying)
 
     def _take(self, partition: Partition, copying: _Copying, data: FetchResponsePartitionData) -> None:
         if data.diverging_epoch.epoch >= 0:
             epoch, end_offset = data.diverging_epoch.epoch, data.diverging_epoch.end_offset
             self._cut(partition, truncation_point(partition.log, epoch, end_offset))
+            self._wish_again(partition)
             return
         copying.pause_s = 0.0
         partition.leader_high_watermark = data.high_watermark
@@ -234,16 +330,19 @@ class Fetcher:
                 if isinstance(error, OSError):
                     self._replicas.failed(partition)
                 else:
-                    self._pause_one(copying)
+                    self._pause_one(partition, copying)
                 return
-            self._copying[partition] = self._copying.pop(partition)  # others first next time
+            self._wishes[partition] = None
             if not partition.dirty:
                 self._replicas.mark_dirty(partition)
         else:
-            partition.follow_high_watermark()
+            before = partition.high_watermark
+            if partition.follow_high_watermark():
+                self._replicas.followed(partition, before)
         if partition.log.start_offset < data.log_start_offset <= partition.high_watermark:
             partition.log.set_start_offset(data.log_start_offset)
             self._replicas.accounting.measure(partition)
+            self._replicas.start_moved(partition)
 
     def _cut(self, partition: Partition, offset: int) -> None:
         """Remove what our leader does not have.
@@ -270,18 +369,16 @@ class Fetcher:
             start = await self._leader_offset(partition, copying, EARLIEST)
         except PeerError:
             end = start = -1
-        copying.asked = False
         if self._copying.get(partition) is not copying:
             return
-        if end < 0 or start < 0:
-            self._pause_one(copying)
-        elif end < partition.log.end_offset:
+        if end < 0 or start < 0 or start <= partition.log.end_offset <= end:
+            self._pause_one(partition, copying)
+            return
+        if end < partition.log.end_offset:
             self._cut(partition, end)
-        elif start > partition.log.end_offset:
-            self._begin_at(partition, start)
         else:
-            self._pause_one(copying)
-        self._schedule()
+            self._begin_at(partition, start)
+        self._wish_again(partition)
 
     def _begin_at(self, partition: Partition, offset: int) -> None:
         try:
@@ -308,10 +405,13 @@ class Fetcher:
 
     # --- pauses -------------------------------------------------------------------------------------------------------
 
-    def _pause_all(self, wanted: list[tuple[Partition, _Copying]]) -> None:
-        for _, copying in wanted:
-            self._pause_one(copying)
+    def _pause_all(self) -> None:
+        self._pause_s = min(max(FIRST_PAUSE_S, self._pause_s * 2), LAST_PAUSE_S)
+        self._not_before = self._loop.clock.monotonic() + self._pause_s
 
-    def _pause_one(self, copying: _Copying) -> None:
+    def _pause_one(self, partition: Partition, copying: _Copying) -> None:
+        self._forget(partition, copying)
         copying.pause_s = min(max(FIRST_PAUSE_S, copying.pause_s * 2), LAST_PAUSE_S)
         copying.not_before = self._loop.clock.monotonic() + copying.pause_s
+        self._paused[partition] = None
+        self._schedule()

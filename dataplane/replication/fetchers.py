@@ -37,6 +37,12 @@ class Fetchers:
                 del self._by_leader[leader]
                 fetcher.stop()
 
+    def changed(self, partition: Partition) -> None:
+        """The log of one that we follow begins somewhere else."""
+        fetcher = self._by_leader.get(partition.leader_id)
+        if fetcher is not None:
+            fetcher.changed(partition)
+
     def stop(self) -> None:
         """Copy nothing any more."""
         self._stopped = True

@@ -118,7 +118,7 @@ class Replicas:
         self._clock = doors.loop.clock
         self._topics: dict[str, dict[int, Partition]] = {}
         self._ids: dict[UUID, str] = {}  # of the topics that are here: known before metadata say so
-        self._tells_followers_at_once = config.settings.replica_selector_class != ""  # consumers may read from them
+        self.tells_followers_at_once = config.settings.replica_selector_class != ""  # consumers may read from them
         self._dirty: list[Partition] = []
         self._listeners: list[Leadership] = []
         self._housekeeping = Housekeeping(self)
@@ -383,12 +383,14 @@ class Replicas:
         if partition.read_waiters:
             self.waiting.arrived(partition.read_waiters, size)
         if partition.replica_waiters:  # they are told with their next answer
-            self.waiting.arrived(partition.replica_waiters, 1 if self._tells_followers_at_once else 0)
+            self.waiting.arrived(partition.replica_waiters, 1 if self.tells_followers_at_once else 0)
 
     def start_moved(self, partition: Partition) -> None:
         """The log begins somewhere else: fetch sessions say so, and whoever reads below has to hear of it."""
         self.waiting.arrived(partition.read_waiters, 0)
         self.waiting.arrived(partition.replica_waiters, 0)
+        if not partition.is_leader:
+            self.fetchers.changed(partition)
 
     # --- in-sync replicas ---------------------------------------------------------------------------------------------
 
