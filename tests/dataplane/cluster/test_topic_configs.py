@@ -114,7 +114,8 @@ def test_a_topic_that_is_only_compacted_loses_nothing_by_age_or_size() -> None:
         ("cleanup.policy", "burn"),
         ("min.cleanable.dirty.ratio", "1.5"),
         ("message.downconversion.enable", "yes"),
-        ("compression.type", "gzip"),
+        ("compression.type", "bzip2"),
+        ("message.timestamp.type", "Never"),
         ("unclean.leader.election.enable", "true"),
     ],
 )
