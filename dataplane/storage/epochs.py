@@ -43,6 +43,21 @@ class Epochs:
         """The newest epoch, -1 when none is known."""
         return self.newest
 
+    def first_start(self) -> int | None:
+        """Where the oldest epoch begins; None when none is known."""
+        return self._starts[0] if self._starts else None
+
+    def extend_front(self, older: list[tuple[int, int]]) -> None:
+        """Epochs that begin before the oldest, as the log shows them. Raises OSError."""
+        known = self.entries()
+        if known:
+            older = [(epoch, start) for epoch, start in older if start < known[0][1]]
+            if older and older[-1][0] == known[0][0]:
+                del known[0]  # it began earlier
+        entries = [*older, *known]
+        self._epochs, self._starts = [epoch for epoch, _ in entries], [start for _, start in entries]
+        self._write()
+
     def assign(self, epoch: int, start_offset: int) -> None:
         """`epoch` begins at `start_offset`: on disk when this returns. Raises OSError.
 
