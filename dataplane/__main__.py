@@ -19,6 +19,7 @@ from dataplane.cluster.zookeeper import KazooZooKeeper
 from dataplane.config import BrokerConfig, ConfigError, load
 from dataplane.doors import Doors
 from dataplane.network.loop import EpollLoop
+from dataplane.storage.descriptors import DESCRIPTORS_EACH
 from dataplane.storage.files import SystemFiles
 from dataplane.tasks import Future
 
@@ -68,11 +69,13 @@ def main(arguments: list[str]) -> int:
 
 
 def _within_descriptors(config: BrokerConfig) -> BrokerConfig:
-    """As many descriptors as the system allows; clients get at most three quarters of them, log files need the rest."""
+    """As many descriptors as the system allows; clients get at most three quarters of them, log files half of the rest."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     most = config.settings.max_connections if hard < 0 else min(config.settings.max_connections, hard * 3 // 4)
-    return replace(config, settings=replace(config.settings, max_connections=most))
+    files = config.settings.log_open_segments_max
+    segments = files if hard < 0 else min(files, hard // 8 // DESCRIPTORS_EACH)
+    return replace(config, settings=replace(config.settings, max_connections=most, log_open_segments_max=segments))
 
 
 def _sentence(error: BaseException) -> str:

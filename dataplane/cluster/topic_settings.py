@@ -45,6 +45,8 @@ _LONG_MAX = 2**63 - 1
 _LONGEST_NUMBER = 20
 LEAST_SEGMENT_BYTES = 2**20
 """As Kafka since KIP-1030. Each segment is three files: a segment for every batch would use up what all tenants share."""
+LEAST_INDEX_BYTES = 2**12
+"""The same for the indexes: some 340 entries, one for about 4 KiB each. (Kafka: 4 bytes.)"""
 Problem = Callable[[str], str | None]
 """What is wrong with a value, to follow its name in a sentence; None where it is fine."""
 
@@ -117,12 +119,12 @@ def _long(name: str, default: str, low: int = 0, setting: str | None = None) -> 
 TOPIC_SETTINGS: dict[str, TopicSetting] = {
     setting.name: setting
     for setting in (
-        TopicSetting("cleanup.policy", ConfigType.LIST, "delete", None, _policy),
+        TopicSetting("cleanup.policy", ConfigType.LIST, "", "log_cleanup_policy", _policy),
         TopicSetting("compression.gzip.level", ConfigType.INT, "-1"),
         TopicSetting("compression.lz4.level", ConfigType.INT, "9"),
         TopicSetting("compression.type", ConfigType.STRING, "", "compression_type", _one_of("producer", *CODECS)),
         TopicSetting("compression.zstd.level", ConfigType.INT, "3"),
-        _long("delete.retention.ms", "86400000"),
+        _long("delete.retention.ms", "", 0, "log_cleaner_delete_retention_ms"),
         _long("file.delete.delay.ms", "60000"),
         TopicSetting("flush.messages", ConfigType.LONG, _FOREVER),
         TopicSetting("flush.ms", ConfigType.LONG, _FOREVER),
@@ -131,7 +133,7 @@ TOPIC_SETTINGS: dict[str, TopicSetting] = {
         TopicSetting("leader.replication.throttled.replicas", ConfigType.LIST, ""),
         TopicSetting("local.retention.bytes", ConfigType.LONG, "-2"),
         TopicSetting("local.retention.ms", ConfigType.LONG, "-2"),
-        _long("max.compaction.lag.ms", _FOREVER, 1),
+        _long("max.compaction.lag.ms", "", 1, "log_cleaner_max_compaction_lag_ms"),
         _int("max.message.bytes", "", 0, "message_max_bytes"),
         TopicSetting(
             "message.downconversion.enable", ConfigType.BOOLEAN, "", "log_message_downconversion_enable", _boolean
@@ -141,8 +143,8 @@ TOPIC_SETTINGS: dict[str, TopicSetting] = {
         TopicSetting(
             "message.timestamp.type", ConfigType.STRING, "", "log_message_timestamp_type", _one_of(*TIMESTAMP_TYPES)
         ),
-        TopicSetting("min.cleanable.dirty.ratio", ConfigType.DOUBLE, "0.5", None, _ratio),
-        _long("min.compaction.lag.ms", "0"),
+        TopicSetting("min.cleanable.dirty.ratio", ConfigType.DOUBLE, "", "log_cleaner_min_cleanable_ratio", _ratio),
+        _long("min.compaction.lag.ms", "", 0, "log_cleaner_min_compaction_lag_ms"),
         _int("min.insync.replicas", "", 1, "min_insync_replicas"),
         TopicSetting("preallocate", ConfigType.BOOLEAN, "false"),
         TopicSetting("remote.log.copy.disable", ConfigType.BOOLEAN, "false"),
@@ -151,9 +153,9 @@ TOPIC_SETTINGS: dict[str, TopicSetting] = {
         _long("retention.bytes", "", -1, "log_retention_bytes"),
         _long("retention.ms", "", -1, "log_retention_ms"),
         _int("segment.bytes", "", LEAST_SEGMENT_BYTES, "log_segment_bytes"),
-        TopicSetting("segment.index.bytes", ConfigType.INT, "", "log_index_size_max_bytes"),
-        _long("segment.jitter.ms", "0"),
-        _long("segment.ms", "604800000", 1),
+        _int("segment.index.bytes", "", LEAST_INDEX_BYTES, "log_index_size_max_bytes"),
+        _long("segment.jitter.ms", "", 0, "log_roll_jitter_ms"),
+        _long("segment.ms", "", 1, "log_roll_ms"),
         TopicSetting("unclean.leader.election.enable", ConfigType.BOOLEAN, "", "unclean_leader_election_enable"),
     )
 }

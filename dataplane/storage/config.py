@@ -53,6 +53,11 @@ class LogConfig:
         return "delete" in self.cleanup_policy
 
     @property
+    def rolls_after_ms(self) -> int:
+        """The longest a segment is written to: compaction may have to begin before `segment.ms`."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
+
+    @property
     def stamps_at_append(self) -> bool:
         """The leader's clock counts, not the producer's."""
         return self.message_timestamp_type == LOG_APPEND_TIME
@@ -81,7 +86,15 @@ class LogConfig:
         return replace(changed, retention_ms=-1, retention_bytes=-1)  # compacted only: age and size delete nothing
 
 
-_BROKER_NAMES = {"segment_index_bytes": "log_index_size_max_bytes"}
+_BROKER_NAMES = {
+    "segment_ms": "log_roll_ms",
+    "segment_jitter_ms": "log_roll_jitter_ms",
+    "segment_index_bytes": "log_index_size_max_bytes",
+    "delete_retention_ms": "log_cleaner_delete_retention_ms",
+    "min_compaction_lag_ms": "log_cleaner_min_compaction_lag_ms",
+    "max_compaction_lag_ms": "log_cleaner_max_compaction_lag_ms",
+    "min_cleanable_dirty_ratio": "log_cleaner_min_cleanable_ratio",
+}
 
 
 def _value(default: Any, text: str) -> Any:
