@@ -1,29 +1,29 @@
 """The names of an instance's topics, without asking for anybody else's.
 
 Kafka's protocol knows "all topics with everything about them" or "these topics". ZooKeeper lists the bare names of all
-below `/brokers/topics`. That list is kept, sorted into instances, for as long as ZooKeeper says that nothing was added
-or removed; so the usual question costs one small answer, and the cluster is then asked about the instance's own topics.
-Each call looks anew whether the list has changed, so that who has just made a topic sees it.
+below `/brokers/topics`, and an instance's stand together in that list when it is sorted. It is kept for as long as
+ZooKeeper says that nothing was added or removed; so the usual question costs one small answer, and the cluster is then
+asked about the instance's own topics. Each call looks anew whether the list has changed, so that who has just made a
+topic sees it.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from quota.contracts.namespace import instance_key, split_physical
+from quota.contracts.namespace import instance_key
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Hashable
 
     from controlplane.clusters.zookeeper import Tree
 
 TOPICS_PATH = "/brokers/topics"
 
-_Kept = tuple["Hashable", "Mapping[str, list[str]]"]
-_kept: WeakKeyDictionary[Tree, _Kept] = WeakKeyDictionary()
+_kept: WeakKeyDictionary[Tree, tuple[Hashable, list[str]]] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
@@ -34,16 +34,8 @@ def physical_names(tree: Tree, instance_id: str) -> list[str]:
         kept = _kept.get(tree)
     if kept is None or kept[0] != mark:
         # The mark is older than the names or as old, so that a change in between is read again, not missed.
-        kept = (mark, _by_instance(tree.children(TOPICS_PATH)))
+        kept = (mark, tree.children(TOPICS_PATH))
         with _lock:
             _kept[tree] = kept
-    return kept[1].get(instance_key(instance_id), [])
-
-
-def _by_instance(names: list[str]) -> Mapping[str, list[str]]:
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    for name in names:
-        owned = split_physical(name)
-        if owned is not None:
-            found[owned[0]].append(name)
-    return dict(found)
+    key, names = instance_key(instance_id), kept[1]
+    return names[bisect_left(names, f"{key}.") : bisect_left(names, f"{key}/")]  # "/" follows "."

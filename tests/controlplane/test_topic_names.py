@@ -39,7 +39,7 @@ def test_only_the_instances_own_topics_are_described(admin, put, others):
         put(f"{number:08}.orders")
     for name in ("orders", "clicks", "a.b"):
         put(f"k3v9x2qa.{name}")
-    for name in ("__usage", "__consumer_offsets", "k3v9x2qaorders", "k3v9x2qb.theirs"):
+    for name in ("__usage", "__consumer_offsets", "k3v9x2qaorders", "k3v9x2qa-b", "k3v9x2qa_b", "k3v9x2qb.theirs"):
         put(name)
     assert names(MINE) == ["a.b", "clicks", "orders"]
     assert admin.asked == 3
