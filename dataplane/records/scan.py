@@ -156,3 +156,27 @@ def read_some(view: memoryview, position: int, count: int) -> tuple[list[Row], i
     except (IndexError, DecodeError) as error:
         raise bad_records(f"a record cannot be read: {error}") from error
     return rows, position
+
+
+def find_time(
+    view: Buffer, position: int, count: int, timestamp_delta: int, least_offset: int
+) -> tuple[tuple[int, int] | None, int]:
+    """(offset delta, timestamp delta) of the first of `count` records that is young enough and not below an offset.
+
+    And where they end. Raises CorruptBatchError.
+    """
+    try:
+        for _ in range(count):
+            size, position = read_varint(view, position)
+            end = position + size
+            if size < SMALLEST_RECORD - 1 or end > len(view):
+                raise DecodeError(f"a record of {size} bytes")
+            time, at = read_varint(view, position + 1)
+            if time >= timestamp_delta:
+                offset, _ = read_varint(view, at)
+                if offset >= least_offset:
+                    return (offset, time), end
+            position = end
+    except (IndexError, DecodeError) as error:
+        raise bad_records(f"a record cannot be read: {error}") from error
+    return None, position

@@ -27,6 +27,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from dataplane.records.header import BatchHeader, CorruptBatchError, check_stored, split_batches
+from dataplane.records.steps import run_through
 from dataplane.storage import cuts, lookup, recovery, retention, snapshots
 from dataplane.storage.cleaner.choice import Dirt, dirt_of
 from dataplane.storage.cleaner.swap import swap_in, write_compacted_to
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from dataplane.doors import Background, Files
+    from dataplane.records.steps import Steps
     from dataplane.storage.cleaner.work import NewSegment
     from dataplane.storage.files import FileSlice
     from dataplane.tasks import Future
@@ -485,13 +487,26 @@ class Log:
         """Batches with records in [start, end), read piece by piece. Raises OffsetOutOfRangeError, OSError."""
         return lookup.batches(self, start, end)
 
-    def offset_for_timestamp(self, timestamp: int, max_offset: int) -> tuple[int, int, int] | None:
+    @property
+    def segments(self) -> list[Segment]:
+        """In order of their offsets. Not to be changed."""
+        return self._segments
+
+    def find_timestamp(self, timestamp: int, max_offset: int) -> Steps[tuple[int, int, int] | None]:
         """(offset, timestamp, leader epoch) of the first record at least as young, below `max_offset`."""
-        return lookup.offset_for_timestamp(self, self._segments, timestamp, max_offset)
+        return lookup.offset_for_timestamp(self, timestamp, max_offset)
+
+    def find_latest_timestamp(self, max_offset: int) -> Steps[tuple[int, int, int] | None]:
+        """(offset, timestamp, leader epoch) of the youngest record; None when it is not below `max_offset`."""
+        return lookup.latest_timestamp(self, max_offset)
+
+    def offset_for_timestamp(self, timestamp: int, max_offset: int) -> tuple[int, int, int] | None:
+        """`find_timestamp`, at once."""
+        return run_through(self.find_timestamp(timestamp, max_offset))
 
     def latest_timestamp(self, max_offset: int | None = None) -> tuple[int, int, int] | None:
-        """(offset, timestamp, leader epoch) of the youngest record; None when it is not below `max_offset`."""
-        return lookup.latest_timestamp(self, self._segments, self.end_offset if max_offset is None else max_offset)
+        """`find_latest_timestamp`, at once."""
+        return run_through(self.find_latest_timestamp(self.end_offset if max_offset is None else max_offset))
 
     def _segment_index(self, offset: int) -> int:
         return max(0, bisect_right(self._segments, offset, key=_base_offset) - 1)

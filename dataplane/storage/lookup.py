@@ -1,22 +1,25 @@
 """Looking into a log for other things than an offset: all batches of a range, a time, the youngest record.
 
-The time look-ups open one batch; a batch whose records cannot be read is answered with its header's word.
+The time look-ups open one batch, in steps (`records.steps`): it may be large, and packed. A batch whose records cannot be
+read is answered with its header's word.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.records.batch import read_records
-from dataplane.records.header import BatchHeader, CorruptBatchError, split_batches
+from dataplane.records.compression import MAX_DECOMPRESSED
+from dataplane.records.header import HEADER_SIZE, LOG_APPEND_TIME, BatchHeader, CorruptBatchError, split_batches
+from dataplane.records.scan import find_time
+from dataplane.records.steps import RECORDS_PER_STEP, Steps, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from dataplane.storage.log import Log
-    from dataplane.storage.segment import Segment
 
 _CHUNK_BYTES = 2**20
+_MOST_LIARS = 100
 
 Found = tuple[int, int, int]
 """Offset, timestamp, leader epoch."""
@@ -33,43 +36,68 @@ def batches(log: Log, start: int, end: int) -> Iterator[tuple[BatchHeader, memor
             start = header.next_offset
 
 
-def offset_for_timestamp(log: Log, segments: list[Segment], timestamp: int, max_offset: int) -> Found | None:
-    """The first record at least as young as `timestamp`, below `max_offset`."""
-    for segment in segments:
-        if segment.max_timestamp < timestamp:
-            continue
-        for header, position in segment.headers(segment.position_for_time(timestamp)):
-            if header.base_offset >= max_offset:
-                return None
-            if header.max_timestamp >= timestamp and header.last_offset >= log.start_offset:
-                found = _first_record(segment, header, position, lambda time: time >= timestamp, log.start_offset)
-                if found is not None:
-                    return found if found[0] < max_offset else None
-    return None
+def offset_for_timestamp(log: Log, timestamp: int, max_offset: int) -> Steps[Found | None]:
+    """The first record at least as young as `timestamp`, below `max_offset`. Raises OSError."""
+    return _find(log, timestamp, max_offset, max_offset)
 
 
-def latest_timestamp(log: Log, segments: list[Segment], max_offset: int) -> Found | None:
-    """The first of the youngest records; None when it is not below `max_offset`."""
-    segment = max(segments, key=lambda segment: segment.max_timestamp)
-    youngest = segment.max_timestamp
+def latest_timestamp(log: Log, max_offset: int) -> Steps[Found | None]:
+    """The first of the youngest records; None when it is not below `max_offset`. Raises OSError."""
+    youngest = max(segment.max_timestamp for segment in log.segments)
     if youngest < 0:
         return None
-    for header, position in segment.headers(segment.position_for_time(youngest)):
-        if header.max_timestamp == youngest:
-            found = _first_record(segment, header, position, lambda time: time == youngest, log.start_offset)
-            if found is not None:
-                return found if found[0] < max_offset else None
+    return (yield from _find(log, youngest, max_offset, log.end_offset))
+
+
+def _find(log: Log, timestamp: int, max_offset: int, end: int) -> Steps[Found | None]:
+    """Nothing is kept between two steps but an offset: meanwhile segments may go."""
+    start, liars = log.start_offset, 0
+    while (candidate := _next_batch(log, timestamp, start, end)) is not None:
+        header, batch = candidate
+        found = None
+        if liars < _MOST_LIARS:
+            found = yield from _first_record(header, batch, timestamp, log.start_offset)
+        else:  # a producer's headers promise what its records do not hold: no more work for it
+            found = max(header.base_offset, log.start_offset), header.max_timestamp, header.leader_epoch
+        if found is not None:
+            return found if found[0] < max_offset else None
+        start = header.next_offset
+        liars += 1
+        yield None
     return None
 
 
-def _first_record(
-    segment: Segment, header: BatchHeader, position: int, wanted: Callable[[int], bool], start_offset: int
-) -> Found | None:
+def _next_batch(log: Log, timestamp: int, start: int, end: int) -> tuple[BatchHeader, memoryview] | None:
+    """The first batch from offset `start` on, beginning below `end`, whose header says that it is young enough."""
+    for segment in log.segments:
+        if segment.max_timestamp < timestamp:
+            continue
+        position = segment.position_for_time(timestamp)
+        if segment.base_offset < start:
+            position = max(position, segment.position_of(start))
+        for header, at in segment.headers(position):
+            if header.base_offset >= end:
+                return None
+            if header.max_timestamp >= timestamp and header.last_offset >= start:
+                return header, memoryview(segment.file.read(at, header.size))
+    return None
+
+
+def _first_record(header: BatchHeader, batch: memoryview, timestamp: int, start_offset: int) -> Steps[Found | None]:
+    base, time = header.base_offset, header.base_timestamp
+    if header.attributes & LOG_APPEND_TIME:  # all records have the header's
+        return max(base, start_offset), header.max_timestamp, header.leader_epoch
     try:
-        records = read_records(segment.file.read(position, header.size))
+        body = yield from unpacked(header.compression, batch[HEADER_SIZE:], MAX_DECOMPRESSED)
+        position = done = 0
+        while done < header.count:
+            if done:
+                yield None
+            some = min(RECORDS_PER_STEP, header.count - done)
+            found, position = find_time(body, position, some, timestamp - time, start_offset - base)
+            if found is not None:
+                return base + found[0], time + found[1], header.leader_epoch
+            done += some
     except CorruptBatchError:
-        return max(header.base_offset, start_offset), header.max_timestamp, header.leader_epoch
-    for record in records:
-        if wanted(record.timestamp) and record.offset >= start_offset:
-            return record.offset, record.timestamp, header.leader_epoch
+        return max(base, start_offset), header.max_timestamp, header.leader_epoch
     return None
