@@ -1,12 +1,11 @@
 """What the master answers: how much of its limit an instance may use on this broker, and for how long.
 
-Sent as length-prefixed JSON (a 4-byte big-endian length, then the document). Version 1::
+Sent as length-prefixed JSON (a 4-byte big-endian length, then the document). Version 2, rows as in reports::
 
-    {"version": 1, "type": "grants", "epoch": 3, "sequence": 41, "lease_ms": 10000,
-     "instances": {"ins-k3v9x2qa": {
-        "produce": {"allocation": 1747626, "branch": "initial", "blocked": null},
-        "consume": {"allocation": 1747626, "branch": "initial", "blocked": null},
-        "storage_used_bytes": 987654321}}}
+    {"version": 2, "type": "grants", "epoch": 3, "sequence": 41, "lease_ms": 10000,
+     "instances": {"ins-k3v9x2qa": [[1747626, "initial", null],            the fields of `Grant`: produce
+                                    [1747626, "initial", null],            and consume
+                                    987654321]}}                           storage used by the instance, bytes
 
 `epoch` is the master's election epoch: a broker refuses grants of a lower one than it has seen. `allocation` is in
 bytes/s, null for unlimited. `blocked` is null or "storage": it outlives the lease until a later grant lifts it.
@@ -16,17 +15,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from quota.contracts.instance import ContractError
 
-VERSION = 1
+VERSION = 2
 BLOCKED_STORAGE = "storage"
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(NamedTuple):
     """One instance and direction on one broker."""
 
     allocation: int | None  # bytes/s; None = unlimited
@@ -34,8 +32,7 @@ class Grant:
     blocked: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class InstanceGrant:
+class InstanceGrant(NamedTuple):
     """One instance on one broker."""
 
     produce: Grant
@@ -60,7 +57,7 @@ class Grants:
             "epoch": self.epoch,
             "sequence": self.sequence,
             "lease_ms": self.lease_ms,
-            "instances": {instance: asdict(grant) for instance, grant in self.instances.items()},
+            "instances": self.instances,
         }
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
@@ -70,16 +67,16 @@ class Grants:
         try:
             if document["version"] > VERSION:
                 raise ContractError(f"grants: version {document['version']} is newer than {VERSION}")
+            if document["version"] < VERSION:
+                raise ContractError(f"grants: version {document['version']} is older than {VERSION}")
             return cls(
                 epoch=document["epoch"],
                 sequence=document["sequence"],
                 lease_ms=document["lease_ms"],
                 instances={
-                    instance: InstanceGrant(
-                        Grant(**grant["produce"]), Grant(**grant["consume"]), grant["storage_used_bytes"]
-                    )
-                    for instance, grant in document["instances"].items()
+                    instance: InstanceGrant(Grant(*produce), Grant(*consume), used)
+                    for instance, (produce, consume, used) in document["instances"].items()
                 },
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ContractError(f"grants: {type(error).__name__}: {error}") from error

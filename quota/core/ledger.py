@@ -12,6 +12,9 @@ storage fence    up when an instance's storage over all brokers reaches what was
 
 A broker that left still holds its replicas: its storage counts on for a while, so that a crash does not open the fence.
 Grants answer a report and name only instances that this broker leads something of. Time is monotonic seconds.
+
+Work follows what changes. Reports are kept turned around, by instance and then by broker; only a row that differs from
+the last one, or a broker that falls silent, makes an instance's grants be worked out again, for all its brokers at once.
 """
 
 from __future__ import annotations
@@ -21,10 +24,11 @@ from dataclasses import dataclass, replace
 
 from quota.contracts.grant import BLOCKED_STORAGE, Grant, Grants, InstanceGrant
 from quota.contracts.instance import InstanceSpec, InstanceState
-from quota.contracts.report import DIRECTIONS, Flow, FlowReport
-from quota.core.allocate import allocate
+from quota.contracts.report import DIRECTIONS, FlowReport, InstanceReport
+from quota.core.allocate import allocate, divide
 from quota.core.model import Allocation, Branch, BrokerFlow
 
+_new = tuple.__new__  # a third of the cost of a NamedTuple's constructor
 GOOD_FOR_PERIODS = 2
 STORAGE_KEPT_S = 900.0  # of a broker that does not report
 LIFTED_UNDER_PERCENT = 97
@@ -38,12 +42,10 @@ class Heard:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """What one broker last said it stores of one instance."""
-
-    bytes: int
-    at: float
+Row = tuple[InstanceReport, int]
+"""What a broker last said of an instance, and over how many milliseconds."""
+Granted = dict[int, tuple[Grant, Grant]]
+"""Produce and consume by broker, of those that lead something of the instance."""
 
 
 class Ledger:
@@ -57,17 +59,25 @@ class Ledger:
         self._learning_until = now + lease_ms / 1000
         self._registered: frozenset[int] | None = None
         self._heard: dict[int, Heard] = {}
-        self._stored: dict[str, dict[int, Stored]] = {}
+        self._rows: dict[str, dict[int, Row]] = {}  # of the brokers that are heard
+        self._named: dict[int, Mapping[str, InstanceReport]] = {}  # what each last named, also when it has left
+        self._left: dict[int, float] = {}  # when brokers that were forgotten last reported
+        self._stored: dict[str, dict[int, int]] = {}  # bytes, also of those that have left
+        self._stored_sum: dict[str, int] = {}
         self._full: dict[str, bool] = {}
+        self._granted: dict[str, Granted] = {}  # as worked out for `_fresh`, until something changes
+        self._fresh: frozenset[int] = frozenset()
+        self._fresh_until = now
+        self._was_learning = True
 
     # --- what comes in ------------------------------------------------------------------------------------------------
 
     def set_specs(self, specs: Mapping[str, InstanceSpec], now: float) -> None:
         """The instances as they stand now; deleted ones may be among them."""
         self.specs = {key: spec for key, spec in specs.items() if spec.state is not InstanceState.DELETED}
-        for gone in [instance for instance in self._stored if instance not in self.specs]:
-            del self._stored[gone]
-            self._full.pop(gone, None)
+        for gone in [instance for instance in self._full if instance not in self.specs]:
+            del self._full[gone]
+        self._granted.clear()
         for instance in self.specs:
             self._fence(instance, now)
 
@@ -77,32 +87,44 @@ class Ledger:
 
     def report(self, report: FlowReport, now: float) -> bool:
         """Take a report. False: it is older than one already taken (a connection that died late)."""
-        last = self._heard.get(report.broker)
+        broker, last = report.broker, self._heard.get(report.broker)
         if last and last.report.boot == report.boot and last.report.sequence >= report.sequence:
             return False
-        self._heard[report.broker] = Heard(report, now)
+        self._heard[broker] = Heard(report, now)
+        if broker not in self._fresh:
+            self._fresh_until = now  # look again who is silent
+        named = self._named.get(broker, {})
+        for instance in named.keys() - report.instances.keys():
+            self._forget(instance, broker, now)
         for instance, entry in report.instances.items():
-            if instance not in self.specs:
-                continue
-            self._stored.setdefault(instance, {})[report.broker] = Stored(entry.storage_bytes, now)
-            if self.learning(now) and entry.produce.blocked == BLOCKED_STORAGE:
-                self._full[instance] = True
-            self._fence(instance, now)
-        for instance, stored in self._stored.items():
-            if report.broker in stored and instance not in report.instances:
-                del stored[report.broker]
-                self._fence(instance, now)
+            before = self._rows.get(instance, {}).get(broker)
+            if before is None or before[0] != entry or (before[1] != report.period_ms and _flows(entry)):
+                self._rows.setdefault(instance, {})[broker] = (entry, report.period_ms)
+                self._granted.pop(instance, None)
+                self._store(instance, broker, entry.storage_bytes)
+                if instance in self.specs:
+                    if self.learning(now) and entry.produce.blocked == BLOCKED_STORAGE:
+                        self._full[instance] = True
+                    self._fence(instance, now)
+        self._named[broker] = report.instances
+        self._left.pop(broker, None)
         return True
 
     def tick(self, now: float) -> None:
         """Once a period: forget who is gone, look at every fence again."""
         for broker, heard in list(self._heard.items()):
-            if not self._fresh(heard, now) and self._registered is not None and broker not in self._registered:
+            if not self._is_good(heard, now) and self._registered is not None and broker not in self._registered:
                 del self._heard[broker]
-        for instance, stored in self._stored.items():
-            for broker, entry in list(stored.items()):
-                if broker not in self._heard and now - entry.at > STORAGE_KEPT_S:
-                    del stored[broker]
+                self._left[broker] = heard.at
+                for instance in heard.report.instances:
+                    self._rows.get(instance, {}).pop(broker, None)
+                    self._granted.pop(instance, None)
+        for broker, at in list(self._left.items()):
+            if now - at > STORAGE_KEPT_S:
+                for instance in self._named.pop(broker):
+                    self._forget(instance, broker, now)
+                del self._left[broker]
+        for instance in self.specs:
             self._fence(instance, now)
 
     # --- what goes out ------------------------------------------------------------------------------------------------
@@ -114,11 +136,14 @@ class Ledger:
     def grants(self, broker: int, now: float) -> Grants:
         """The answer to the broker's last report. KeyError when it never reported."""
         report = self._heard[broker].report
-        instances = {
-            instance: self._instance_grant(broker, instance, now)
-            for instance, entry in report.instances.items()
-            if instance in self.specs and entry.produce.leaders > 0
-        }
+        self._look_who_is_silent(now)
+        instances = {}
+        for instance, entry in report.instances.items():
+            if entry.produce.leaders > 0 and instance in self.specs:
+                produce, consume = self._instance_grants(instance, now)[broker]
+                if self._full.get(instance):
+                    produce = Grant(produce.allocation, produce.branch, BLOCKED_STORAGE)
+                instances[instance] = InstanceGrant(produce, consume, self._stored_sum[instance])
         return Grants(self.epoch, report.sequence, self.lease_ms, instances)
 
     def allocation(self, instance: str, direction: str, now: float) -> Allocation:
@@ -127,22 +152,22 @@ class Ledger:
         While learning, an allocation of None under a limit means that the broker stands on its initial share.
         """
         spec = self.specs[instance]
-        heard = [each for _, each in sorted(self._heard.items()) if instance in each.report.instances]
-        flows = [_broker_flow(each, instance, direction, silent=not self._fresh(each, now)) for each in heard]
+        self._look_who_is_silent(now)
+        rows = sorted(self._rows.get(instance, {}).items())
+        flows = [_broker_flow(broker, row, direction, silent=broker not in self._fresh) for broker, row in rows]
         allocation = allocate(limit_of(spec, direction), flows, spec.strategy)
         if not self.learning(now) or not allocation.limit_bytes_per_s:
             return allocation
-        held = {each.report.broker: each.report.instances[instance].flow(direction).allocation for each in heard}
+        held = {broker: entry.flow(direction).allocation for broker, (entry, _) in rows}
         return _renewed(allocation, allocation.limit_bytes_per_s, held)
 
     def storage_used_bytes(self, instance: str) -> int:
         """Over all brokers, every replica counted."""
-        return sum(entry.bytes for entry in self._stored.get(instance, {}).values())
+        return self._stored_sum.get(instance, 0)
 
     def connections(self, instance: str) -> int:
         """Over all brokers."""
-        entries = (heard.report.instances.get(instance) for heard in self._heard.values())
-        return sum(entry.connections for entry in entries if entry)
+        return sum(entry.connections for entry, _ in self._rows.get(instance, {}).values())
 
     def storage_full(self, instance: str) -> bool:
         """Whether the fence is up."""
@@ -154,27 +179,75 @@ class Ledger:
 
     def reporting(self, now: float) -> tuple[int, ...]:
         """The brokers whose last report is good."""
-        return tuple(broker for broker, heard in sorted(self._heard.items()) if self._fresh(heard, now))
+        return tuple(broker for broker, heard in sorted(self._heard.items()) if self._is_good(heard, now))
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
-    def _fresh(self, heard: Heard, now: float) -> bool:
+    def _is_good(self, heard: Heard, now: float) -> bool:
         return now - heard.at <= self._good_for_s
 
-    def _instance_grant(self, broker: int, instance: str, now: float) -> InstanceGrant:
-        produce, consume = (self._grant(broker, instance, direction, now) for direction in DIRECTIONS)
-        if self.storage_full(instance):
-            produce = Grant(produce.allocation, produce.branch, BLOCKED_STORAGE)
-        return InstanceGrant(produce, consume, self.storage_used_bytes(instance))
+    def _look_who_is_silent(self, now: float) -> None:
+        """What was worked out holds until a broker falls silent or is heard again, or learning ends."""
+        if now < self._fresh_until:
+            return
+        fresh = frozenset(broker for broker, heard in self._heard.items() if self._is_good(heard, now))
+        if fresh != self._fresh or self.learning(now) != self._was_learning:
+            self._granted.clear()
+        self._fresh, self._was_learning = fresh, self.learning(now)
+        ends = [heard.at + self._good_for_s for broker, heard in self._heard.items() if broker in fresh]
+        if self._was_learning:
+            ends.append(self._learning_until)
+        self._fresh_until = min(ends, default=now)
 
-    def _grant(self, broker: int, instance: str, direction: str, now: float) -> Grant:
-        share = self.allocation(instance, direction, now).share(broker)
-        assert share is not None, "grants go to leaders only"
-        return Grant(share.allocation_bytes_per_s, share.branch.value)
+    def _instance_grants(self, instance: str, now: float) -> Granted:
+        found = self._granted.get(instance)
+        if found is None:
+            found = self._granted[instance] = self._work_out(instance, now)
+        return found
+
+    def _work_out(self, instance: str, now: float) -> Granted:
+        rows = self._rows[instance]
+        leading = sorted(broker for broker, (entry, _) in rows.items() if entry.produce.leaders > 0)
+        columns = [self._column(instance, direction, leading, now) for direction in DIRECTIONS]
+        return dict(zip(leading, zip(*columns, strict=True), strict=True))
+
+    def _column(self, instance: str, direction: str, leading: list[int], now: float) -> list[Grant]:
+        """The grants of one direction, in the order of `leading`."""
+        spec, rows = self.specs[instance], self._rows[instance]
+        limit = limit_of(spec, direction)
+        if limit is None or self.learning(now) or not self._fresh.issuperset(leading):
+            shares = self.allocation(instance, direction, now).shares
+            return [Grant(share.allocation_bytes_per_s, share.branch.value) for share in shares]
+        if direction == "produce":
+            flows = [(rows[broker][0].produce, rows[broker][1]) for broker in leading]
+        else:
+            flows = [(rows[broker][0].consume, rows[broker][1]) for broker in leading]
+        used = [flow.bytes * 1000 // (period_ms or 1) for flow, period_ms in flows]
+        waits = [flow.throttled_ms > 0 or flow.queued_bytes > 0 for flow, _ in flows]
+        branch, amounts = divide(limit, [flow.leaders for flow, _ in flows], used, waits, spec.strategy)
+        name = branch.value
+        return [_new(Grant, (amount, name, None)) for amount in amounts]
+
+    def _store(self, instance: str, broker: int, size: int) -> None:
+        stored = self._stored.setdefault(instance, {})
+        self._stored_sum[instance] = self._stored_sum.get(instance, 0) + size - stored.get(broker, 0)
+        stored[broker] = size
+
+    def _forget(self, instance: str, broker: int, now: float) -> None:
+        """The broker has nothing of the instance any more."""
+        self._rows.get(instance, {}).pop(broker, None)
+        self._granted.pop(instance, None)
+        stored = self._stored.get(instance, {})
+        self._stored_sum[instance] = self._stored_sum.get(instance, 0) - stored.pop(broker, 0)
+        if not stored:
+            for table in (self._rows, self._stored, self._stored_sum):
+                table.pop(instance, None)
+        if instance in self.specs:
+            self._fence(instance, now)
 
     def _fence(self, instance: str, now: float) -> None:
         limit = self.specs[instance].limits.storage_bytes
-        used = self.storage_used_bytes(instance)
+        used = self._stored_sum.get(instance, 0)
         if limit is None:
             self._full[instance] = False
         elif used >= limit:
@@ -198,12 +271,17 @@ def _renewed(allocation: Allocation, limit: int, held: Mapping[int, int | None])
     return Allocation(limit, Branch.LEARNING, tuple(shares))
 
 
-def _broker_flow(heard: Heard, instance: str, direction: str, *, silent: bool) -> BrokerFlow:
-    flow: Flow = heard.report.instances[instance].flow(direction)
+def _flows(entry: InstanceReport) -> bool:
+    return entry.produce.bytes > 0 or entry.consume.bytes > 0
+
+
+def _broker_flow(broker: int, row: Row, direction: str, *, silent: bool) -> BrokerFlow:
+    entry, period_ms = row
+    flow = entry.flow(direction)
     return BrokerFlow(
-        broker=heard.report.broker,
+        broker=broker,
         leaders=flow.leaders,
-        flow_bytes_per_s=flow.bytes * 1000 // max(heard.report.period_ms, 1),
+        flow_bytes_per_s=flow.bytes * 1000 // max(period_ms, 1),
         throttled=flow.throttled_ms > 0 or flow.queued_bytes > 0,
         silent=silent,
     )

@@ -88,23 +88,45 @@ def test_a_newer_version_and_a_missing_member_are_refused_and_a_new_member_is_ig
     document = json.loads(value.to_json())
     assert parse(json.dumps({**document, "tomorrow": 1})) == value
     with pytest.raises(ContractError, match="newer"):
-        parse(json.dumps({**document, "version": 2}))
+        parse(json.dumps({**document, "version": document["version"] + 1}))
     for member in ("version", {"instance": "limits"}.get(name, "instances")):
         with pytest.raises(ContractError, match=member):
             parse(json.dumps({key: document[key] for key in document if key != member}))
 
 
-def test_a_report_of_an_earlier_writer_has_no_blocked_member():
-    document = json.loads(REPORT.to_json())
-    del document["instances"][INSTANCE]["produce"]["blocked"]
-    assert FlowReport.from_document(document).instances[INSTANCE].produce.blocked is None
+@pytest.mark.parametrize("name", ["report", "grants"])
+def test_rows_of_an_earlier_version_are_refused(name):
+    value, parse = CASES[name]
+    with pytest.raises(ContractError, match="older"):
+        parse(json.dumps({**json.loads(value.to_json()), "version": 1}))
 
 
 @pytest.mark.parametrize("value", [-1, 1.5, "7", None, True])
-def test_a_report_holds_whole_numbers_only(value):
+@pytest.mark.parametrize(("place", "name"), [*enumerate(["bytes", "throttled_ms", "queued_bytes", "leaders"])])
+def test_a_report_holds_whole_numbers_only(place, name, value):
     document = json.loads(REPORT.to_json())
-    document["instances"][INSTANCE]["consume"]["bytes"] = value
-    with pytest.raises(ContractError, match="bytes"):
+    document["instances"][INSTANCE][1][place] = value
+    with pytest.raises(ContractError, match=name):
+        FlowReport.from_document(document)
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, "7", True])
+@pytest.mark.parametrize("place", [(0, 4), (1, 4), (2,), (3,)])
+def test_allocations_storage_and_connections_are_whole_numbers_too(place, value):
+    document = json.loads(REPORT.to_json())
+    row = document["instances"][INSTANCE]
+    for index in place[:-1]:
+        row = row[index]
+    row[place[-1]] = value
+    with pytest.raises(ContractError, match="whole number"):
+        FlowReport.from_document(document)
+
+
+@pytest.mark.parametrize("row", [[], {}, 7, [[], [], 0, 0], [[0] * 6, [0] * 5, 0, 0], [[0] * 6, [0] * 6, 0]])
+def test_a_row_of_another_length_is_refused(row):
+    document = json.loads(REPORT.to_json())
+    document["instances"][INSTANCE] = row
+    with pytest.raises(ContractError):
         FlowReport.from_document(document)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from quota.contracts.grant import Grants
 from quota.contracts.instance import CHANGES_PATH, INSTANCES_PATH, MASTER_EPOCH_PATH, MASTER_PATH
 from quota.wire import Decoder, Hello, frame
 from tests.quota.samples import INSTANCE, flow, report, spec
@@ -220,6 +221,10 @@ def test_a_mastership_survives_a_restart_of_zookeeper_or_is_won_again(start, cli
         assert "Traceback" not in master.log.read_text()
 
 
+def granted(document):
+    return Grants.from_document(document).instances[INSTANCE]
+
+
 def test_the_master_divides_what_the_spec_says_and_follows_its_changes(start, client, connect):
     master = start(1)
     write_spec(client, spec(produce=300))
@@ -228,14 +233,14 @@ def test_the_master_divides_what_the_spec_says_and_follows_its_changes(start, cl
 
     def allocations(used):
         two.ask()
-        return [connection.ask(use)["instances"][INSTANCE]["produce"] for connection, use in ((one, used), (two, 0))]
+        return [granted(connection.ask(use)).produce for connection, use in ((one, used), (two, 0))]
 
-    until(lambda: [grant["allocation"] for grant in allocations(60)] == [300, 30])
+    until(lambda: [grant.allocation for grant in allocations(60)] == [300, 30])
     write_spec(client, spec(produce=600, storage=50, generation=2))
-    until(lambda: [grant["allocation"] for grant in allocations(120)] == [600, 60])
+    until(lambda: [grant.allocation for grant in allocations(120)] == [600, 60])
     one.ask(storage=50)
-    assert two.ask()["instances"][INSTANCE]["produce"]["blocked"] == "storage"
-    assert two.ask()["instances"][INSTANCE]["consume"]["blocked"] is None
+    assert granted(two.ask()).produce.blocked == "storage"
+    assert granted(two.ask()).consume.blocked is None
     status, document = master.get(f"/v1/instances/{INSTANCE}/allocation")
     assert (status, document["storage_used_bytes"], document["storage_full"]) == (200, 50, True)
     client.delete(f"{INSTANCES_PATH}/{INSTANCE}")

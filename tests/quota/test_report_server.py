@@ -195,8 +195,8 @@ HELLO = frame(Hello(SECRET, 1).to_json())
         frame(Hello("ключ", 1).to_json()),
         HELLO + HELLO,
         HELLO + frame(report(2).to_json()),
-        HELLO + frame(json.dumps({"type": "report", "version": 1}).encode()),
-        HELLO + frame(report(1).to_json().replace(b'"leaders":2', b'"leaders":"2"')),
+        HELLO + frame(json.dumps({"type": "report", "version": 2}).encode()),
+        HELLO + frame(report(1).to_json().replace(b"[0,0,0,2,", b'[0,0,0,"2",')),
         HELLO + (2**31).to_bytes(4, "big"),
     ],
 )
