@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dataplane.handlers.conversion import owner_of
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.fetch import (
     ListOffsetsPartition,
@@ -17,13 +18,16 @@ from dataplane.protocol.messages.fetch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from dataplane.records.steps import run_through
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dataplane.handlers.context import RequestContext
+    from dataplane.handlers.context import Reply, RequestContext
+    from dataplane.records.steps import Steps
     from dataplane.replication.manager import Replicas
     from dataplane.replication.partition import Partition
+    from dataplane.storage.log import Log
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 NOT_FOUND = -1
@@ -32,15 +36,22 @@ _OFFSET_NOT_AVAILABLE_SINCE = 5
 _Found = tuple[int, int, int]  # offset, timestamp, leader epoch
 
 
-def handle_list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Offsets by timestamp, for consumers; for replicas (internal listener only) up to the end of the log."""
-    return list_offsets(
+def handle_list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> Reply:
+    """Offsets by timestamp, for consumers; for replicas (internal listener only) up to the end of the log.
+
+    Looking for a time opens batches, so that is done in slices; the ends of logs are known at once.
+    """
+    steps = _list_all(
         ctx.broker.replicas,
         request,
         ctx.version,
         is_internal=ctx.session.is_internal,
         is_denied=ctx.topic_denied,
+        now_ms=ctx.broker.doors.clock.now_ms(),
     )
+    if all(wanted.timestamp in (LATEST, EARLIEST) for topic in request.topics for wanted in topic.partitions):
+        return run_through(steps)
+    return ctx.broker.slices.run(owner_of(ctx), steps)
 
 
 def handle_offset_for_leader_epoch(
@@ -61,7 +72,22 @@ def list_offsets(
     *,
     is_internal: bool,
     is_denied: Callable[[str], bool] = _nothing_denied,
+    now_ms: int = 0,
 ) -> ListOffsetsResponse:
+    """The answer, at once."""
+    steps = _list_all(replicas, request, version, is_internal=is_internal, is_denied=is_denied, now_ms=now_ms)
+    return run_through(steps)
+
+
+def _list_all(
+    replicas: Replicas,
+    request: ListOffsetsRequest,
+    version: int,
+    *,
+    is_internal: bool,
+    is_denied: Callable[[str], bool],
+    now_ms: int,
+) -> Steps[ListOffsetsResponse]:
     """The answer, partition by partition."""
     as_replica = is_internal and request.replica_id >= 0
     asked: dict[tuple[str, int], int] = {}
@@ -79,24 +105,27 @@ def list_offsets(
             elif asked[topic.name, wanted.partition_index] > 1:
                 row = _error(wanted, ErrorCode.INVALID_REQUEST)
             else:
-                row = _list_one(replicas, topic.name, wanted, version, as_replica=as_replica)
+                row = yield from _list_one(replicas, topic.name, wanted, version, now_ms, as_replica=as_replica)
             rows.append(row)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(rows)))
     return ListOffsetsResponse(topics=tuple(topics))
 
 
 def _list_one(
-    replicas: Replicas, topic: str, wanted: ListOffsetsPartition, version: int, *, as_replica: bool
-) -> ListOffsetsPartitionResponse:
+    replicas: Replicas, topic: str, wanted: ListOffsetsPartition, version: int, now_ms: int, *, as_replica: bool
+) -> Steps[ListOffsetsPartitionResponse]:
     timestamp = wanted.timestamp
-    if timestamp < MAX_TIMESTAMP or (timestamp == MAX_TIMESTAMP and version < _MAX_TIMESTAMP_SINCE):
+    if version > 0 and (timestamp < MAX_TIMESTAMP or (timestamp == MAX_TIMESTAMP and version < _MAX_TIMESTAMP_SINCE)):
         return _error(wanted, ErrorCode.UNSUPPORTED_VERSION)
     partition = replicas.leader(topic, wanted.partition_index, wanted.current_leader_epoch)
     if isinstance(partition, ErrorCode):
         return _error(wanted, partition)
     end = partition.log.end_offset if as_replica else partition.high_watermark
     try:
-        offset, time, epoch = _find(partition, timestamp, end)
+        if version == 0:
+            offsets = offsets_before(partition.log, timestamp, wanted.max_num_offsets, end, now_ms)
+            return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, old_style_offsets=offsets)
+        offset, time, epoch = yield from _find(partition, timestamp, end)
     except OSError:
         replicas.failed(partition)
         return _error(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
@@ -106,29 +135,42 @@ def _list_one(
         since = version >= _OFFSET_NOT_AVAILABLE_SINCE
         return _error(wanted, ErrorCode.OFFSET_NOT_AVAILABLE if since else ErrorCode.LEADER_NOT_AVAILABLE)
     return ListOffsetsPartitionResponse(
-        partition_index=wanted.partition_index,
-        timestamp=time,
-        offset=offset,
-        leader_epoch=epoch,
-        old_style_offsets=_old_style(partition, wanted, end) if version == 0 else (),
+        partition_index=wanted.partition_index, timestamp=time, offset=offset, leader_epoch=epoch
     )
 
 
-def _find(partition: Partition, timestamp: int, end: int) -> _Found:
+def _find(partition: Partition, timestamp: int, end: int) -> Steps[_Found]:
     log = partition.log
     if timestamp == LATEST:
         return end, -1, log.epochs.latest()
     if timestamp == EARLIEST:
         return log.start_offset, -1, log.epochs.epoch_of(log.start_offset)
-    found = log.latest_timestamp(end) if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp, end)
+    search = log.find_latest_timestamp(end) if timestamp == MAX_TIMESTAMP else log.find_timestamp(timestamp, end)
+    found = yield from search
     return (NOT_FOUND, -1, -1) if found is None else found
 
 
-def _old_style(partition: Partition, wanted: ListOffsetsPartition, end: int) -> tuple[int, ...]:
-    """Version 0 asks for places where reading may begin, the latest first."""
-    start = partition.log.start_offset
-    offsets = (end, start) if wanted.timestamp == LATEST and end != start else (start,)
-    return offsets[: max(0, wanted.max_num_offsets)]
+def offsets_before(log: Log, timestamp: int, most: int, end: int, now_ms: int) -> tuple[int, ...]:
+    """Version 0, "getOffsetsBefore": places where reading may begin, newest first, at most `most`.
+
+    They are the bases of the segments, and the end of the log where the last segment has something in it. By a time:
+    those that begin no later than the last segment changed before it, the end having changed now. When a segment was
+    last changed is told by its youngest record, as near as a log can say (Kafka asks the file system). Nothing above
+    `end`, which stands in for what is.
+    """
+    segments = log.segments
+    places = [(max(segment.base_offset, log.start_offset), segment.max_timestamp) for segment in segments]
+    if segments[-1].size:
+        places.append((log.end_offset, now_ms))
+    if timestamp == EARLIEST:
+        places = places[:1]
+    elif timestamp != LATEST:
+        while places and places[-1][1] > timestamp:
+            places.pop()
+    offsets = [offset for offset, _ in reversed(places)][: max(0, most)]
+    if offsets and offsets[0] > end:
+        return (end, *(offset for offset in offsets if offset <= end))
+    return tuple(offsets)
 
 
 def _error(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
