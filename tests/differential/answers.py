@@ -1,0 +1,87 @@
+"""An answer as comparable text: {path: value}, with what differs between any two brokers made equal.
+
+`topics[orders].partitions[0].error_code` -> 3. Elements of an array of structs are named by their identity (a topic, a
+partition, a config's name), so their order does not matter; two of one identity become `[x]` and `[x#2]`.
+Times near now, uuids, producer ids, member ids, addresses, paths and the cluster's id become words; of an error's sentence only
+whether there is one is kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any
+from uuid import UUID
+
+_IDENTITIES = (
+    "topic", "name", "topic_name", "partition_index", "partition", "index", "api_key", "group_id", "node_id",
+    "broker_id", "resource_name", "key", "member_id", "topic_id", "log_dir", "batch_index", "producer_id",
+)  # fmt: skip
+_WORDS = {
+    "host": "address", "port": "address", "client_host": "address", "cluster_id": "the cluster", "member_id": "member",
+    "leader": "member", "producer_id": "producer", "log_dir": "folder", "total_bytes": "bytes", "usable_bytes": "bytes",
+    "session_id": "session", "finalized_features_epoch": "epoch", "partition_size": "bytes",
+}  # fmt: skip
+_SENTENCES = ("error_message", "batch_index_error_message", "documentation")
+_NEAR_S = 24 * 3600
+NOTHING: dict[str, tuple[object, ...]] = {
+    "producer_id": (-1,),
+    "session_id": (0,),
+    "total_bytes": (-1,),
+    "usable_bytes": (-1,),
+}
+
+
+def flat(answer: object) -> dict[str, object]:
+    """Every field of a message."""
+    out: dict[str, object] = {}
+    _into(out, "", "", answer)
+    return out
+
+
+def _into(out: dict[str, object], path: str, name: str, value: Any) -> None:
+    if dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            _into(out, f"{path}.{field.name}" if path else field.name, field.name, getattr(value, field.name))
+    elif isinstance(value, tuple | list) and value and dataclasses.is_dataclass(value[0]):
+        seen: dict[str, int] = {}
+        for element in value:
+            identity = _identity(element)
+            seen[identity] = seen.get(identity, 0) + 1
+            mark = f"#{seen[identity]}" if seen[identity] > 1 else ""
+            _into(out, f"{path}[{identity}{mark}]", name, element)
+    elif isinstance(value, tuple | list):
+        out[path] = [_plain(name, element) for element in value]
+    else:
+        out[path] = _plain(name, value)
+
+
+def _identity(element: Any) -> str:
+    names = [field.name for field in dataclasses.fields(element)]
+    for name in _IDENTITIES:
+        if name in names and (value := getattr(element, name)) is not None:
+            if name == "topic" and value == "":  # a version that names topics by id
+                continue
+            return str(_plain(name, value))
+    return "*"
+
+
+def _plain(name: str, value: Any) -> object:
+    if isinstance(value, UUID):
+        return "no uuid" if value.int == 0 else "uuid"
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).hex()
+    if name in _SENTENCES:
+        return None if value is None else ("a sentence" if value else "")
+    if name in _WORDS and value not in ("", None) and value not in NOTHING.get(name, ()):
+        return _WORDS[name]
+    if type(value) is int and abs(value / 1000 - time.time()) < _NEAR_S and "time" in name and value % 1000 != 7:
+        return "now"  # our own records' times end in 7 and must come back as they are
+    return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def different(ours: dict[str, object], theirs: dict[str, object]) -> list[tuple[str, object, object]]:
+    """(path, ours, theirs) of each field that is not equal; "absent" stands for a field that one side has not."""
+    paths = dict.fromkeys((*theirs, *ours))
+    pairs = [(path, ours.get(path, "absent"), theirs.get(path, "absent")) for path in paths]
+    return [pair for pair in pairs if pair[1] != pair[2]]
