@@ -26,9 +26,11 @@ class Housekeeping:
         self._every("isr", settings.replica_lag_time_max_ms / 2, self._look_for_laggards)
         self._every("checkpoint", settings.high_watermark_checkpoint_interval_ms, self._checkpoint)
         self._every("retention", settings.log_retention_check_interval_ms, self.apply_retention)
+        self._replicas.cleaner.start()
 
     def stop(self) -> Future[None]:
         """End; resolved when the last checkpoint is written."""
+        self._replicas.cleaner.stop()
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -59,11 +61,12 @@ class Housekeeping:
 
     def apply_retention(self) -> None:
         """Delete what is too old or too much, and count again where something went."""
-        if self._replicas.logs.apply_retention(self._committed_of):
+        if self._replicas.logs.apply_retention(self.committed_of):
             for partition in self._replicas.partitions():
                 self._replicas.accounting.measure(partition)
                 self._replicas.start_moved(partition)
 
-    def _committed_of(self, log: Log) -> int:
+    def committed_of(self, log: Log) -> int:
+        """Nothing of a log above this may be thrown away."""
         partition = self._replicas.get(log.topic, log.partition)
         return 0 if partition is None else partition.high_watermark

@@ -24,6 +24,7 @@ from dataplane.replication.housekeeping import Housekeeping
 from dataplane.replication.isr import AlterPartition, IsrChanges
 from dataplane.replication.partition import Partition, ReplicaRules
 from dataplane.replication.waiting import Waiting
+from dataplane.storage.cleaner.cleaner import Cleaner
 from dataplane.storage.config import LogConfig
 from dataplane.storage.errors import LogFailedError, OffsetOutOfRangeError
 from dataplane.storage.producers import Duplicate
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         StopReplicaResponse,
     )
     from dataplane.storage.files import FileSlice
+    from dataplane.storage.log import Log
     from dataplane.storage.manager import LogManager
     from dataplane.tasks import Future
 
@@ -122,6 +124,8 @@ class Replicas:
         self._dirty: list[Partition] = []
         self._listeners: list[Leadership] = []
         self._housekeeping = Housekeeping(self)
+        committed_of = self._housekeeping.committed_of
+        self.cleaner = Cleaner(doors, logs, lambda: self.config.settings, committed_of, self._compacted)
         topic_configs.on_change(self._configure_topic)
 
     def start(self) -> None:
@@ -152,6 +156,11 @@ class Replicas:
     def apply_retention(self) -> None:
         """Delete now what is too old or too much; nothing that is not committed."""
         self._housekeeping.apply_retention()
+
+    def _compacted(self, log: Log) -> None:
+        partition = self.get(log.topic, log.partition)
+        if partition is not None and partition.log is log:
+            self.accounting.measure(partition)
 
     # --- looking up ---------------------------------------------------------------------------------------------------
 

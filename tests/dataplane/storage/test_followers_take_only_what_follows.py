@@ -38,11 +38,27 @@ def test_a_partial_batch_at_the_end_waits_for_the_next_fetch():
 
 
 @pytest.mark.parametrize("skip", [1, 2])
-def test_a_gap_is_refused(skip):
+@pytest.mark.parametrize("clean", [True, False])
+def test_what_the_leader_compacted_away_is_missing_in_the_copy_too(skip, clean):
+    source, files, config = leader(), new_files(), LogConfig(segment_bytes=80)  # a segment for every batch
+    copy = open_log(files, config=config)
+    batches = [bytes(batch) for _, batch in source.batches(0, source.end_offset)]
+    left = b"".join(batches[: skip - 1] + batches[skip:])
+    copy.stage_replica(memoryview(bytearray(left)))
+    copy.commit()
+    assert copy.end_offset == source.end_offset
+    assert copy_of(copy) == left
+    copy.close()
+    again = open_log(files, config=config, clean=clean)
+    assert (again.end_offset, again.bytes_cut) == (source.end_offset, 0)
+    assert copy_of(again) == left
+
+
+def test_batches_in_the_wrong_order_are_refused():
     source, copy = leader(), open_log(new_files())
-    batches = [batch for _, batch in source.batches(0, source.end_offset)]
+    first, second, third = [bytes(batch) for _, batch in source.batches(0, source.end_offset)]
     with pytest.raises(CorruptBatchError):
-        copy.stage_replica(memoryview(b"".join(batches[: skip - 1] + batches[skip:])))
+        copy.stage_replica(memoryview(bytearray(first + third + second)))
     copy.commit()
     assert (copy.end_offset, copy.staged_end) == (0, 0)
 

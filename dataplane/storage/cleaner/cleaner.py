@@ -1,0 +1,175 @@
+"""When logs are compacted: one at a time, the dirtiest first, as long as one is worth it; then again after a pause.
+
+    choose a log -> the job rewrites it, in another process -> new segments are swapped in, one in a turn -> choose again
+
+While the job runs the log goes on: it is read, appended to, cut, deleted. Whatever of its old segments is not as it was
+when the job began is left alone; after a cut nothing is taken of the job at all.
+
+A log whose round fails is left alone for a while and tried again: what failed is the disk, or the job's process.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dataplane.records.header import CorruptBatchError
+from dataplane.storage.cleaner.batches import Rules
+from dataplane.storage.cleaner.swap import CLEANED
+from dataplane.storage.cleaner.work import KEY_BYTES, Outcome, Plan, clean
+from dataplane.tasks import Future, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dataplane.config import Settings
+    from dataplane.doors import Doors, Timer
+    from dataplane.storage.cleaner.choice import Dirt
+    from dataplane.storage.log import Log
+    from dataplane.storage.manager import LogManager
+
+_AFTER_FAILURE_MS = 60_000
+
+_log = logging.getLogger(__name__)
+
+
+class Cleaner:
+    """Compacts what the broker stores. `committed_of`: a log's high watermark; `changed`: its size is another."""
+
+    def __init__(
+        self,
+        doors: Doors,
+        logs: LogManager,
+        settings: Callable[[], Settings],
+        committed_of: Callable[[Log], int],
+        changed: Callable[[Log], None],
+    ) -> None:
+        self._doors, self._logs, self._settings = doors, logs, settings
+        self._committed_of, self._changed = committed_of, changed
+        self._timer: Timer | None = None
+        self._task: Task[None] | None = None
+        self._stopped = False
+        self._not_before: dict[str, int] = {}  # by directory: it failed
+        self.rounds = 0
+
+    def start(self) -> None:
+        """Begin, after a first pause."""
+        if self._settings().log_cleaner_enable:
+            self._pause()
+
+    def stop(self) -> None:
+        """Begin nothing more. What a job has made after this is not taken."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def is_busy(self) -> bool:
+        """Whether a round is under way."""
+        return self._task is not None and not self._task.done
+
+    def look(self) -> None:
+        """Compact whatever is worth it, now."""
+        if not self.is_busy() and not self._stopped:
+            self._task = Task(self._run(), "compaction")
+
+    def _pause(self) -> None:
+        def run() -> None:
+            self._pause()
+            self.look()
+
+        self._timer = self._doors.loop.call_later(self._settings().log_cleaner_backoff_ms / 1000, run)
+
+    async def _run(self) -> None:
+        while not self._stopped:
+            chosen = self._choose()
+            if chosen is None:
+                return
+            log, dirt = chosen
+            try:
+                await self._compact(log, dirt)
+            except Exception as error:  # noqa: BLE001 - the job's process may die of anything; other logs go on
+                self._not_before[log.directory] = self._doors.clock.now_ms() + _AFTER_FAILURE_MS
+                _log.warning("%s-%d was not compacted: %s", log.topic, log.partition, _sentence(error))
+
+    # --- choosing -----------------------------------------------------------------------------------------------------
+
+    def _choose(self) -> tuple[Log, Dirt] | None:
+        now_ms = self._doors.clock.now_ms()
+        self._not_before = {name: until for name, until in self._not_before.items() if until > now_ms}
+        best: tuple[Log, Dirt] | None = None
+        for log in self._logs.logs():
+            if not log.config.is_compacted or log.failed or log.directory in self._not_before:
+                continue
+            try:
+                dirt = log.dirt(self._committed_of(log), now_ms)
+            except OSError:
+                continue
+            if dirt.is_worth_it(log.config) and (best is None or dirt.ratio > best[1].ratio):
+                best = log, dirt
+        return best
+
+    # --- one round ----------------------------------------------------------------------------------------------------
+
+    async def _compact(self, log: Log, dirt: Dirt) -> None:
+        truncations, plan = log.truncations, self._plan(log, dirt)
+        work = partial(clean, self._doors.files, plan)
+        rate = self._settings().log_cleaner_io_max_bytes_per_second
+        outcome: Outcome = await self._doors.background.run_apart(partial(_paced, work), rate)
+        if self._stopped or log.failed:
+            return
+        if log.truncations != truncations:
+            log.compacted_to = max(log.compacted_to, outcome.compacted_to)
+            log.lower_compacted_to(min(plan.compacted_to, log.end_offset))
+            return
+        log.compacted_to = outcome.compacted_to
+        if await self._swap(log, outcome, truncations):
+            log.cleaned_to = outcome.first_dirty
+            self.rounds += 1
+        self._changed(log)
+        await self._doors.background.run(lambda: self._doors.files.remove_tree(f"{log.directory}/{CLEANED}"))
+
+    async def _swap(self, log: Log, outcome: Outcome, truncations: int) -> bool:
+        """One in a turn: each is a handful of renames. Whether it came to the end."""
+        for segment in outcome.segments:
+            if self._stopped or log.failed or log.truncations != truncations:
+                return False
+            if (
+                log.end_offset > segment.end_offset
+                and not log.replace(segment)
+                and log.start_offset <= segment.base_offset
+            ):
+                return False
+            await self._next_turn()
+        return not (self._stopped or log.failed or log.truncations != truncations)
+
+    def _next_turn(self) -> Future[None]:
+        turned: Future[None] = Future()
+        self._doors.loop.call_soon(lambda: turned.resolve(None))
+        return turned
+
+    def _plan(self, log: Log, dirt: Dirt) -> Plan:
+        settings, config = self._settings(), log.config
+        room = settings.log_cleaner_dedupe_buffer_size * settings.log_cleaner_io_buffer_load_factor
+        return Plan(
+            directory=log.directory,
+            segments=dirt.segments,
+            first_dirty=dirt.first_dirty,
+            compacted_to=log.compacted_to,
+            rules=Rules(self._doors.clock.now_ms(), config.delete_retention_ms),
+            most_keys=int(room / KEY_BYTES),
+            segment_bytes=config.segment_bytes,
+            index_bytes=config.segment_index_bytes,
+            index_interval=config.index_interval_bytes,
+            producers=log.producers.last_batches(),
+        )
+
+
+def _paced(work: Callable[[Callable[[int], None]], Outcome], pace: Callable[[int], None]) -> Outcome:
+    return work(pace)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError | CorruptBatchError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
