@@ -226,6 +226,10 @@ class Files(Protocol):
         """Names in a directory, sorted; empty where there is none."""
         ...
 
+    def space(self, path: str) -> tuple[int, int]:
+        """Bytes of the disk that a directory is on, and how many of them can still be written. Raises OSError."""
+        ...
+
     def make_directory(self, path: str) -> None:
         """With parents; harmless when it exists."""
         ...

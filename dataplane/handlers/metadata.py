@@ -42,7 +42,7 @@ async def _when_known(ctx: RequestContext, request: MetadataRequest) -> Metadata
 def _answer(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
     """All topics for null (and, in version 0, for an empty list); otherwise the ones asked for, in their order."""
     if request.topics is None or (ctx.version == 0 and not request.topics):
-        topics = [_describe(ctx, name) for name in _visible(ctx)]
+        topics = [_describe(ctx, name) for name in visible_topics(ctx)]
     else:
         # As in Kafka each is described once, however often it is named: an answer is no larger than what there is.
         wanted = {topic.name if topic.name is not None else topic.topic_id: topic for topic in request.topics}
@@ -55,7 +55,8 @@ def _answer(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
     )
 
 
-def _visible(ctx: RequestContext) -> list[str]:
+def visible_topics(ctx: RequestContext) -> list[str]:
+    """Physical names of all that this session may see, sorted. Not to be changed."""
     instance, metadata = ctx.session.instance, ctx.broker.metadata
     if instance is None:
         return metadata.topics()
@@ -122,7 +123,11 @@ def _describe(ctx: RequestContext, name: str) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=name,
         topic_id=metadata.topic_id(name) or NO_UUID,
-        # Usage records are for a consumer of ours to read, and Spark's source leaves internal topics out.
-        is_internal=split_physical(name) is None and name != USAGE_TOPIC,
+        is_internal=is_internal(name),
         partitions=partitions,
     )
+
+
+def is_internal(name: str) -> bool:
+    """Whether it is a topic of the cluster's own. Not the usage records: Spark's source leaves internal topics out."""
+    return name.startswith("__") and name != USAGE_TOPIC

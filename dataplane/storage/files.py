@@ -177,6 +177,11 @@ class SystemFiles:
         except FileNotFoundError:
             return []
 
+    def space(self, path: str) -> tuple[int, int]:
+        """Bytes of its disk, and how many are left for us."""
+        found = os.statvfs(path)
+        return found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail
+
     def make_directory(self, path: str) -> None:
         """With parents; harmless when it exists."""
         Path(path).mkdir(parents=True, exist_ok=True)

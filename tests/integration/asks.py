@@ -17,7 +17,12 @@ from dataplane.protocol.messages.configs import (
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
-from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic
+from dataplane.protocol.messages.discovery import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsRequestTopicRequest,
+    MetadataRequest,
+    MetadataRequestTopic,
+)
 from dataplane.protocol.messages.fetch import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -32,6 +37,7 @@ from dataplane.protocol.messages.fetch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from dataplane.protocol.messages.log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from dataplane.protocol.messages.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -44,7 +50,13 @@ from dataplane.protocol.messages.offsets import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from dataplane.protocol.messages.produce import (
+    DescribeProducersRequest,
+    DescribeProducersRequestTopicRequest,
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 from dataplane.protocol.messages.topics import (
     CreatableTopic,
     CreatePartitionsRequest,
@@ -157,6 +169,18 @@ def _create_partitions(topic: str) -> CreatePartitionsRequest:
     return CreatePartitionsRequest((CreatePartitionsTopic(topic, 100, None),), 10_000, validate_only=True)
 
 
+def _describe_producers(topic: str) -> DescribeProducersRequest:
+    return DescribeProducersRequest((DescribeProducersRequestTopicRequest(topic, (0,)),))
+
+
+def _describe_topic_partitions(topic: str) -> DescribeTopicPartitionsRequest:
+    return DescribeTopicPartitionsRequest((DescribeTopicPartitionsRequestTopicRequest(topic),))
+
+
+def log_dirs(topic: str | None) -> DescribeLogDirsRequest:
+    return DescribeLogDirsRequest(None if topic is None else (DescribableLogDirTopic(topic, (0,)),))
+
+
 ASKS: dict[str, Ask] = {
     "Produce": Ask(9, produce, "leader"),
     "Fetch": Ask(12, fetch, "leader"),
@@ -177,7 +201,11 @@ ASKS: dict[str, Ask] = {
     "AlterConfigs": Ask(2, _alter_configs, "leader"),
     "IncrementalAlterConfigs": Ask(1, _incremental_alter_configs, "leader"),
     "CreatePartitions": Ask(3, _create_partitions, "controller"),
+    "DescribeProducers": Ask(0, _describe_producers, "leader"),
+    "DescribeTopicPartitions": Ask(0, _describe_topic_partitions, "leader"),
 }
+SILENT: dict[str, Ask] = {"DescribeLogDirs": Ask(4, log_dirs, "leader")}
+"""What is not there, or not for this address, is left out of their answers."""
 
 
 def error_codes(answer: Any) -> set[int]:

@@ -10,7 +10,7 @@ from dataplane.protocol.api import ApiKey
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic
 from dataplane.protocol.messages.topics import DeleteTopicsRequest, DeleteTopicState
 from tests.integration import asks
-from tests.integration.asks import ASKS, error_codes
+from tests.integration.asks import ASKS, SILENT, error_codes
 from tests.integration.clients import (
     TIMEOUT_S,
     admin,
@@ -125,7 +125,9 @@ def test_no_answer_holds_a_physical_name_or_anything_of_the_other(pair, cluster)
     plain += [HANDLERS[key].api.request() for key in (ApiKey.LIST_GROUPS, ApiKey.DESCRIBE_CLUSTER)]
     seen = 0
     for broker in harbour.addresses:
-        requests = [(ask.of(topic), ask.version) for ask in ASKS.values() for topic in ("orders", "ghost", "a b", "")]
+        requests = [
+            (ask.of(topic), ask.version) for ask in (ASKS | SILENT).values() for topic in ("orders", "ghost", "a b", "")
+        ]
         requests += [(request, HANDLERS[_key(request)].high) for request in plain]
         requests += [(request, version) for request, version in requests if "Delete" not in type(request).__name__]
         with Wire(harbour.addresses[broker]) as wire:

@@ -13,7 +13,7 @@ from dataplane.protocol.schema import Wire as Field
 from dataplane.protocol.schema import wires
 from quota.contracts.instance import Limits
 from tests.integration import asks
-from tests.integration.asks import ASKS, Ask, error_codes
+from tests.integration.asks import ASKS, SILENT, Ask, error_codes
 from tests.integration.clients import create_topic
 from tests.support.waiting import wait_for
 from tests.support.wire import Wire, answers
@@ -106,9 +106,18 @@ def test_a_refused_topic_does_not_say_whether_it_exists(kind, one_topic, cluster
     assert error_codes(answer_of(cluster, one_topic, ASKS[kind], "orders", "ghost", OUTSIDE)) == DENIED
 
 
+def test_where_a_topic_is_stored_is_not_told_to_an_address_outside_its_whitelist(one_topic, cluster):
+    cluster.specs.change(one_topic, topic_whitelists={"orders": ONLY_US})
+    for name in ("orders", None):
+        ask = Ask(4, lambda _, n=name: asks.log_dirs(n), "leader")
+        inside, outside = (answer_of(cluster, one_topic, ask, "orders", "orders", who) for who in (INSIDE, OUTSIDE))
+        assert [topic.name for topic in inside.results[0].topics] == ["orders"]
+        assert outside.results[0].topics == ()
+
+
 def test_every_request_of_tenants_that_names_a_topic_is_among_those_asked_here():
     named = {row.api.request.__name__ for row in HANDLERS.values() if row.tenant and names_topics(row.api.request)}
-    asked = {type(ask.of("t")).__name__ for ask in ASKS.values()}
+    asked = {type(ask.of("t")).__name__ for ask in (ASKS | SILENT).values()}
     assert named <= asked
     by_handler = {"DescribeConfigsRequest", "AlterConfigsRequest", "IncrementalAlterConfigsRequest"}
     assert asked - named == by_handler  # which map the names themselves

@@ -174,6 +174,13 @@ class MemoryFiles:
         names = [name for name in [*self._contents, *self._directories] if name.startswith(below) and name != below]
         return sorted({name[len(below) :].split("/", 1)[0] for name in names})
 
+    def space(self, path: str) -> tuple[int, int]:
+        self.enter("space", path)
+        if path not in self._directories:
+            raise FileNotFoundError(errno.ENOENT, "no such directory", path)
+        total = self.capacity if self.capacity is not None else 2**40
+        return total, total - self.used()
+
     def make_directory(self, path: str) -> None:
         self.enter("make_directory", path)
         while path not in self._directories:

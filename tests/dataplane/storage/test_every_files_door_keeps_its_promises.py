@@ -90,6 +90,14 @@ def test_directories(door):
     assert files.list(root) == []
 
 
+def test_room_on_the_disk(door):
+    files, root = door
+    total, usable = files.space(root)
+    assert 0 < usable <= total
+    with pytest.raises(FileNotFoundError):
+        files.space(f"{root}/none")
+
+
 def test_a_log_lives_on_it(door):
     files, root = door
     log = open_log(files, directory=root)
