@@ -35,7 +35,7 @@ pytestmark = [
 ]
 
 PARTITIONS = 3
-METERED_WITHIN_S = 60
+METERED_WITHIN_S = 90
 SETTINGS = {
     "default_replication_factor": 1,
     "offsets_topic_replication_factor": 1,
