@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.records.header import HEADER_SIZE, MAGIC, BatchHeader, read_header
 from dataplane.storage.files import FileSlice
-from dataplane.storage.index import TIME_ENTRY_BYTES, SparseIndex, time_entry
+from dataplane.storage.index import ENTRY_BYTES, TIME_ENTRY_BYTES, SparseIndex, time_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -228,14 +228,25 @@ class Segment:
 
     def _last_stored_time(self) -> tuple[int, int] | None:
         """Without mapping the index: retention asks every segment that is the oldest of its log."""
+        return time_entry(self._last_bytes(TIME_INDEX, TIME_ENTRY_BYTES))
+
+    def _last_stored_entry(self) -> tuple[int, int]:
+        """Position and offset of the last batch in the index, likewise: every start asks the last segment of each log."""
+        data = self._last_bytes(INDEX, ENTRY_BYTES)
+        if len(data) == ENTRY_BYTES:
+            return int.from_bytes(data[4:]), self.base_offset + int.from_bytes(data[:4])
+        if self.size <= _SURELY_INDEXED_BYTES:
+            return 0, self.base_offset
+        return self.index.last_position(), self.base_offset + self.index.last_offset()
+
+    def _last_bytes(self, suffix: str, width: int) -> bytes:
+        """The last entry of an index file; nothing where there is none."""
         try:
-            data = self._files.open(self.path + TIME_INDEX)
+            file = self._files.open(self.path + suffix)
         except FileNotFoundError:
-            return None
-        size = data.size()
-        if not size or size % TIME_ENTRY_BYTES:
-            return None
-        return time_entry(data.read(size - TIME_ENTRY_BYTES, TIME_ENTRY_BYTES))
+            return b""
+        size = file.size()
+        return file.read(size - width, width) if size and not size % width else b""
 
     def _know_youngest(self, timestamp: int, time_offset: int) -> None:
         self._max_timestamp, self._max_timestamp_offset = timestamp, self.base_offset + time_offset
@@ -248,13 +259,16 @@ class Segment:
 
     def next_offset(self) -> int | None:
         """The offset behind the last batch, found from the last index entry on; None where the end is torn."""
-        end, offset = 0, self.base_offset
-        for header, position in self.headers(self.index.last_position()):
+        start, expected = self._last_stored_entry()
+        end, offset = start, -1
+        for header, position in self.headers(start):
+            if position == start and header.base_offset != expected:
+                return None
             end, offset = position + header.size, header.next_offset
         if end != self.size:
             return None
         self._tail_start = offset
-        self._since_entry = self.size - self.index.last_position()
+        self._since_entry = self.size - start
         return offset
 
     def position_of(self, offset: int) -> int:
@@ -400,9 +414,9 @@ class Segment:
     def release(self) -> None:
         """Give memory and descriptors back, as far as the files have it: all comes again when needed."""
         self._file = None
+        self.forget_index()
         if self._index is not None:
             self._index.let_go()
-        self.forget_index()
 
     def remove_indexes(self) -> None:
         """Remove the files: the log is about to change under them."""
