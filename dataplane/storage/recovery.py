@@ -74,6 +74,7 @@ def load(
         if trusted is not None:
             expected = trusted
             continue
+        segment.remove_indexes()  # they may be of content that the stop has lost, and of more than is written now
         end = _scan(segment, epochs, config.index_interval_bytes, base)
         expected = end
         torn = segment.file.size() - segment.size
