@@ -3,6 +3,8 @@
 by time   the youngest record of the segment is older than retention.ms. The newest segment goes too (an empty one
           takes its place), so that a topic nobody writes to becomes empty. Segments without timestamps stay.
 by size   without the segment the log still has retention.bytes. The newest segment stays.
+
+What compaction has emptied goes with either: it would keep what is behind it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ def segments_to_delete(
             break
         expired = 0 <= config.retention_ms < now_ms - segment.max_timestamp and segment.max_timestamp >= 0
         surplus = following is not None and 0 <= config.retention_bytes <= size_bytes - segment.size
-        if not (expired or surplus):
+        emptied = following is not None and segment.size == 0 and max(config.retention_ms, config.retention_bytes) >= 0
+        if not (expired or surplus or emptied):
             break
         count += 1
         size_bytes -= segment.size

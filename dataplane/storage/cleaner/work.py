@@ -88,11 +88,12 @@ def clean(files: Files, plan: Plan, pace: Pace) -> Outcome:
     files.make_directory(home)
     reader = _Reader(files, plan.directory, pace)
     keys, end = keys_of(plan, reader)
-    segments = []
-    for group in groups_of([old for old in plan.segments if old.base_offset < end], plan):
-        new = _rewrite(files, plan, group, keys, reader, pace)
-        if new is not None:
-            segments.append(new)
+    rewriting = _Rewriting(files, plan, keys, reader, pace)
+    for old in plan.segments:
+        if old.base_offset < end:
+            rewriting.take(old)
+    rewriting.finish()
+    segments = rewriting.segments
     compacted_to = max(plan.compacted_to, plan.segments[-1].end_offset if segments else 0)
     if compacted_to > plan.compacted_to:
         write_compacted_to(files, plan.directory, compacted_to)
@@ -149,48 +150,58 @@ def _remember(keys: KeyMap, header: BatchHeader, batch: memoryview, first_dirty:
     return True
 
 
-def groups_of(segments: list[OldSegment], plan: Plan) -> Iterator[list[OldSegment]]:
-    """Neighbours that fit into one segment: by size, index size and 32-bit offsets. Each has at least one."""
-    group: list[OldSegment] = []
-    size = 0
-    index_room = plan.index_bytes // _INDEX_ENTRY_BYTES * max(plan.index_interval, 1)
-    for old in segments:
-        grown = size + old.size
-        too_far = bool(group) and old.end_offset - 1 - group[0].base_offset > _MAX_RELATIVE
-        if group and (grown > min(plan.segment_bytes, index_room) or too_far):
-            yield group
-            group, grown = [], old.size
-        group.append(old)
-        size = grown
-    if group:
-        yield group
+class _Rewriting:
+    """Turns old segments into new ones, as few as there may be."""
 
+    def __init__(self, files: Files, plan: Plan, keys: KeyMap, reader: _Reader, pace: Pace) -> None:
+        self._files, self._plan, self._keys, self._reader, self._pace = files, plan, keys, reader, pace
+        self._group: list[OldSegment] = []
+        self._writer: _Writer | None = None
+        self._changed = False
+        index_room = plan.index_bytes // _INDEX_ENTRY_BYTES * max(plan.index_interval, 1)
+        self._room = min(plan.segment_bytes, index_room)
+        self.segments: list[NewSegment] = []
 
-def _rewrite(
-    files: Files, plan: Plan, group: list[OldSegment], keys: KeyMap, reader: _Reader, pace: Pace
-) -> NewSegment | None:
-    """None: nothing would change."""
-    base = group[0].base_offset
-    path = f"{plan.directory}/{CLEANED}/{segment_name(base)}"
-    writer = _Writer(files.open(path + LOG, create=True), base, plan.index_interval, pace)
-    changed = len(group) > 1
-    for old in group:
-        for header, batch in reader.batches(old):
-            last_of_producer = plan.producers.get(header.producer_id) == header.base_offset
-            left = cleaned(batch, header, keys, plan.rules, keeps_producer=last_of_producer)
-            if left is not batch:
-                changed = True
+    def take(self, old: OldSegment) -> None:
+        """Rewrite one more, into the same new segment if it fits there by size, index and 32-bit offsets."""
+        if self._writer is not None:
+            too_far = old.end_offset - 1 - self._group[0].base_offset > _MAX_RELATIVE
+            if too_far or self._writer.size + old.size > self._room:
+                self.finish()
+        writer = self._writer
+        if writer is None:
+            path = self._path(old.base_offset)
+            file = self._files.open(path + LOG, create=True)
+            writer = self._writer = _Writer(file, old.base_offset, self._plan.index_interval, self._pace)
+        self._group.append(old)
+        producers, rules = self._plan.producers, self._plan.rules
+        for header, batch in self._reader.batches(old):
+            last_of_producer = producers.get(header.producer_id) == header.base_offset
+            left = cleaned(batch, header, self._keys, rules, keeps_producer=last_of_producer)
+            self._changed = self._changed or left is not batch
             if left is not None:
                 writer.write(left, header)
-    writer.flush()
-    if not changed:
-        files.remove(path + LOG)
-        return None
-    writer.file.sync()
-    offsets, times = writer.packed_index()
-    write_synced(files, path + INDEX, offsets)
-    write_synced(files, path + TIME_INDEX, times)
-    return NewSegment(base, tuple(group), writer.size, writer.end_offset, writer.max_timestamp, writer.max_at)
+
+    def finish(self) -> None:
+        """The new segment ends here. One that is what the old one was is dropped."""
+        writer, group = self._writer, self._group
+        if writer is None:
+            return
+        writer.flush()
+        path = self._path(group[0].base_offset)
+        if self._changed or len(group) > 1:
+            writer.file.sync()
+            offsets, times = writer.packed_index()
+            write_synced(self._files, path + INDEX, offsets)
+            write_synced(self._files, path + TIME_INDEX, times)
+            found = (writer.size, writer.end_offset, writer.max_timestamp, writer.max_at)
+            self.segments.append(NewSegment(group[0].base_offset, tuple(group), *found))
+        else:
+            self._files.remove(path + LOG)
+        self._writer, self._group, self._changed = None, [], False
+
+    def _path(self, base_offset: int) -> str:
+        return f"{self._plan.directory}/{CLEANED}/{segment_name(base_offset)}"
 
 
 class _Writer:
