@@ -1,6 +1,6 @@
 """`make bench`: ours through a tenant's port, and Apache Kafka's, in alternation, by the same clients on this machine.
 
-    python -m tests.benchmarks [--sections throughput,small,latency,replicated,idle] [--rounds 3] [--alone]
+    python -m tests.benchmarks [--sections throughput,small,latency,replicated,idle] [--rounds 3] [--alone] [--validation both]
 
 CPU seconds are the brokers' own, over the whole run. The prototype's column is of another machine of the same kind; the
 `floor` is what receiving and writing alone cost here in the same run. `--alone` leaves Apache Kafka out.
@@ -23,7 +23,7 @@ from typing import Any
 from tests.benchmarks import floor, idle, latency, small, throughput
 from tests.benchmarks.apache import ApacheRig
 from tests.benchmarks.report import Figures, table
-from tests.benchmarks.rig import Rig
+from tests.benchmarks.rig import FullRig, Rig
 from tests.benchmarks.server import Server
 from tests.support.apache_kafka import NotAvailableError
 
@@ -50,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     figures = Figures()
     report: dict[str, Any] = {"machine": _machine(), "record_bytes": throughput.RECORD_BYTES, "rounds": options.rounds}
+    report["validation"] = options.validation
     with _congestion_control(options.congestion, say) as congestion:
         report["congestion_control"] = congestion
         if options.sections & {"throughput", "small", "latency", "idle"}:
@@ -78,6 +79,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench ARGS=", description="Throughput, latency and CPU of the brokers.")
     parser.add_argument("--sections", default=",".join(every), help=f"some of {', '.join(every)}")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--validation",
+        choices=("header", "full", "both"),
+        default="header",
+        help="what our broker checks of a batch; both: rows of full validation beside the others",
+    )
     parser.add_argument("--alone", action="store_true", help="without Apache Kafka")
     parser.add_argument("--congestion", default="cubic", help="TCP congestion control for both, where root may set it")
     options = parser.parse_args(arguments)
@@ -89,9 +96,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _servers(stack: contextlib.ExitStack, brokers: int, options: argparse.Namespace, say: Say) -> list[Server]:
-    ours = Rig(brokers=brokers)
-    servers: list[Server] = [stack.enter_context(ours)]
-    say(f"ours: {brokers} up, accepting after {ours.accepts_after_s:.2f} s")
+    servers: list[Server] = []
+    for kind in {"header": (Rig,), "full": (FullRig,), "both": (Rig, FullRig)}[options.validation]:
+        ours = kind(brokers=brokers)
+        servers.append(stack.enter_context(ours))
+        say(f"{ours.name}: {brokers} up, accepting after {ours.accepts_after_s:.2f} s")
     if not options.alone:
         try:
             theirs = ApacheRig(brokers=brokers)

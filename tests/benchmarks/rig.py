@@ -67,3 +67,12 @@ class Rig(Server):
 
     def address(self, broker: int = 1) -> tuple[str, int]:
         return self._addresses[broker]
+
+
+class FullRig(Rig):
+    """The same with every record checked (`record_validation = "full"`)."""
+
+    name = "sluice-full"
+
+    def __init__(self, settings: dict[str, object] | None = None, *, brokers: int = 1) -> None:
+        super().__init__({"record_validation": "full", **(settings or {})}, brokers=brokers)
