@@ -1,0 +1,1 @@
+"""Programs that use a cluster from outside, through its protocol only. Nothing of a broker imports them."""

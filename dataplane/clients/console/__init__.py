@@ -1,0 +1,1 @@
+"""`python -m dataplane.clients.console`: topics, and messages by hand."""
