@@ -33,6 +33,7 @@ class Settings:
     min_insync_replicas: int = 1
     offsets_topic_num_partitions: int = 8
     offsets_topic_replication_factor: int = 3
+    offsets_topic_segment_bytes: int = 100 * 2**20
     replica_lag_time_max_ms: int = 10_000
     replica_fetch_wait_max_ms: int = 500
     replica_fetch_max_bytes: int = 2**20

@@ -27,7 +27,7 @@ _PAUSE_S = 0.1
 _ATTEMPTS = 100
 _MAX_UNDER_WAY = 100
 _VERSION = 7
-_OFFSETS_CONFIG = {"cleanup.policy": "compact", "segment.bytes": "104857600", "compression.type": "producer"}
+_OFFSETS_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
 
 
 class InternalTopics:
@@ -109,5 +109,8 @@ class InternalTopics:
             name=name,
             num_partitions=settings.offsets_topic_num_partitions,
             replication_factor=settings.offsets_topic_replication_factor,
-            configs=tuple(CreatableTopicConfig(k, v) for k, v in _OFFSETS_CONFIG.items()),
+            configs=(
+                *(CreatableTopicConfig(name, value) for name, value in _OFFSETS_CONFIG.items()),
+                CreatableTopicConfig("segment.bytes", str(settings.offsets_topic_segment_bytes)),
+            ),
         )
