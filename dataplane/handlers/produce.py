@@ -11,10 +11,12 @@ Records that cannot be stored as they came (old formats, topics with rules for r
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 from dataplane.handlers.context import Reply, RequestContext
 from dataplane.handlers.conversion import Prepared, needs_preparation, prepare, produce_problem
+from dataplane.handlers.leader_hints import current_leader, endpoints
 from dataplane.handlers.outcome import CloseConnectionError, Encoded
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.produce import (
@@ -23,6 +25,8 @@ from dataplane.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    ProduceResponseLeaderIdAndEpoch,
+    ProduceResponseNodeEndpoint,
     TopicProduceData,
     TopicProduceResponse,
 )
@@ -35,6 +39,7 @@ from dataplane.throttle.gate import throttle_ms
 
 _log = logging.getLogger(__name__)
 
+_LEADER_HINTS_SINCE = 10
 _REFUSED = Appended(ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1)
 
 
@@ -207,9 +212,22 @@ class _Pending:
     def _close_one(self) -> None:
         self._open -= 1
         if self._open == 0:
+            hinted = self._name_leaders() if self._ctx.version >= _LEADER_HINTS_SINCE else {}
             topics = zip(self._topics, self._results, strict=True)
             responses = tuple(TopicProduceResponse(topic, tuple(results)) for topic, results in topics)
-            self.answer.resolve(ProduceResponse(responses=responses, throttle_time_ms=self._throttle_time_ms))
+            nodes = endpoints(self._ctx, hinted, ProduceResponseNodeEndpoint) if hinted else ()
+            self.answer.resolve(ProduceResponse(responses, self._throttle_time_ms, nodes))
+
+    def _name_leaders(self) -> dict[int, None]:
+        """Say with every "not me" who it is (KIP-951); returns whom."""
+        hinted: dict[int, None] = {}
+        for topic, results in zip(self._topics, self._results, strict=True):
+            for place, result in enumerate(results):
+                if result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    leader = current_leader(self._ctx.broker, topic, result.index)
+                    results[place] = replace(result, current_leader=ProduceResponseLeaderIdAndEpoch(*leader))
+                    hinted[leader[0]] = None
+        return hinted
 
 
 def _refuse_all(ctx: RequestContext, request: ProduceRequest, code: ErrorCode) -> _Pending:

@@ -62,7 +62,7 @@ def _row(key: ApiKey, versions: tuple[int, int], handle: Handle, *, tenant: bool
 # Produce is advertised from 0 for ever: librdkafka sends uncompressed otherwise (its issue 4956).
 HANDLERS: dict[int, Handler] = dict(
     (
-        _row(ApiKey.PRODUCE, (0, 9), produce.handle_produce),
+        _row(ApiKey.PRODUCE, (0, 11), produce.handle_produce),
         _row(ApiKey.FETCH, (0, 17), fetch.handle_fetch),
         _row(ApiKey.LIST_OFFSETS, (0, 7), log_offsets.handle_list_offsets),
         _row(ApiKey.METADATA, (0, 12), metadata.handle_metadata),
@@ -80,7 +80,7 @@ HANDLERS: dict[int, Handler] = dict(
         _row(ApiKey.CREATE_TOPICS, (0, 7), topics.handle_create_topics),
         _row(ApiKey.DELETE_TOPICS, (0, 6), topics.handle_delete_topics),
         _row(ApiKey.DELETE_RECORDS, (0, 2), delete_records.handle_delete_records),
-        _row(ApiKey.INIT_PRODUCER_ID, (0, 4), init_producer_id.handle_init_producer_id),
+        _row(ApiKey.INIT_PRODUCER_ID, (0, 5), init_producer_id.handle_init_producer_id),
         _row(ApiKey.OFFSET_FOR_LEADER_EPOCH, (0, 4), log_offsets.handle_offset_for_leader_epoch),
         _row(ApiKey.DESCRIBE_CONFIGS, (0, 4), configs.handle_describe_configs),
         _row(ApiKey.ALTER_CONFIGS, (0, 2), alter_configs.handle_alter_configs),

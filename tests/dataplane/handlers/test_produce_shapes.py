@@ -97,7 +97,7 @@ def expected(version, correlation_id, delay_ms, topic="orders", index=3):
 
 
 @given(
-    version=st.integers(5, 9),
+    version=st.integers(5, 11),
     topic=st.text("abc.-_", min_size=1, max_size=200),
     index=st.integers(0, 2**31 - 1),
     sizes=st.lists(st.integers(0, 40_000), min_size=1, max_size=4),
