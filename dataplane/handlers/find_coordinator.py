@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 GROUP, TRANSACTION = 0, 1
 
+_SENTENCES = {
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional ids are not served",
+    ErrorCode.INVALID_REQUEST: "there is no coordinator for keys of this type",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "the coordinator is not available",
+}
+
 CREATION_WAIT_S = 2.0
 """So long an answer waits for the internal topic to be created; then the client asks again."""
 
@@ -37,7 +43,11 @@ async def handle_find_coordinator(ctx: RequestContext, request: FindCoordinatorR
         )
     found = _find(ctx, request.key_type, request.key)
     return FindCoordinatorResponse(
-        error_code=found.error_code, error_message=None, node_id=found.node_id, host=found.host, port=found.port
+        error_code=found.error_code,
+        error_message=found.error_message or "NONE",  # Kafka's word in these versions
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
     )
 
 
@@ -65,8 +75,8 @@ def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
     address = ctx.broker_address(leader) if leader in ctx.broker.metadata.brokers else None
     if address is None:
         return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return Coordinator(key, leader, address[0], address[1], ErrorCode.NONE, None)
+    return Coordinator(key, leader, address[0], address[1], ErrorCode.NONE, "")
 
 
 def _nobody(key: str, error: ErrorCode) -> Coordinator:
-    return Coordinator(key, -1, "", -1, error, None)
+    return Coordinator(key, -1, "", -1, error, _SENTENCES[error])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from dataplane.groups.events import Heartbeat, HeartbeatResult, Join, JoinResult, Leave, LeaveResult, Sync, SyncResult
 from dataplane.groups.model import Group, GroupState, Member
 from dataplane.groups.shard import Entry
+from dataplane.handlers.authorized import OPERATIONS_NOT_ASKED
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.groups import (
     DeletableGroupResult,
@@ -46,7 +47,6 @@ B = TypeVar("B")
 
 GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8
 """READ, DELETE and DESCRIBE as a set of bits: everything that can be done to a group, until there are ACLs."""
-OPERATIONS_NOT_ASKED = -(2**31)
 MAX_GROUP_ID = 1_000
 MAX_INSTANCE_ID = 249  # as Kafka's clients have it
 LEAST_REBALANCE_MS = 1_000
@@ -126,10 +126,10 @@ def handle_sync_group(ctx: RequestContext, request: SyncGroupRequest) -> Future[
             assignment=result.assignment,
         )
 
-    if has_no_name(ctx, request.group_id):
-        return resolved(answer(SyncResult(ErrorCode.INVALID_GROUP_ID)))
     if ctx.version >= 5 and None in (request.protocol_type, request.protocol_name):
         return resolved(answer(SyncResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)))
+    if has_no_name(ctx, request.group_id):
+        return resolved(answer(SyncResult(ErrorCode.INVALID_GROUP_ID)))
     ask = Sync(
         request.generation_id,
         request.member_id,
@@ -230,6 +230,7 @@ def handle_list_groups(ctx: RequestContext, request: ListGroupsRequest) -> ListG
 
 async def handle_delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     """Groups without members, with their offsets. Answered when that is committed."""
-    errors = await gather([ctx.broker.groups.delete_group(group_id) for group_id in request.groups_names])
-    results = zip(request.groups_names, errors, strict=True)
+    names = list(dict.fromkeys(request.groups_names))
+    errors = await gather([ctx.broker.groups.delete_group(group_id) for group_id in names])
+    results = zip(names, errors, strict=True)
     return DeleteGroupsResponse(results=tuple(DeletableGroupResult(*result) for result in results))

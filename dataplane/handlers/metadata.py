@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from uuid import UUID
 
 from dataplane.cluster.watching import either, sleep
+from dataplane.handlers.authorized import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
 from dataplane.handlers.context import Reply, RequestContext
 from dataplane.handlers.outcome import CloseConnectionError
 from dataplane.protocol.errors import ErrorCode
@@ -47,12 +49,21 @@ def _answer(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
         # As in Kafka each is described once, however often it is named: an answer is no larger than what there is.
         wanted = {topic.name if topic.name is not None else topic.topic_id: topic for topic in request.topics}
         topics = [_asked(ctx, request, topic) for topic in wanted.values()]
+    if request.include_topic_authorized_operations:
+        topics = [topic if topic.error_code else _with_operations(topic) for topic in topics]
     return MetadataResponse(
         brokers=tuple(MetadataResponseBroker(*broker) for broker in ctx.live_brokers()),
         cluster_id=ctx.cluster_id,
         controller_id=ctx.broker.metadata.controller_id,
         topics=tuple(topics),
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else OPERATIONS_NOT_ASKED
+        ),
     )
+
+
+def _with_operations(topic: MetadataResponseTopic) -> MetadataResponseTopic:
+    return dataclasses.replace(topic, topic_authorized_operations=TOPIC_OPERATIONS)
 
 
 def visible_topics(ctx: RequestContext) -> list[str]:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.messages.discovery import ApiVersionsRequest, FindCoordinatorRequest
+from dataplane.protocol.messages.produce import InitProducerIdRequest
 from tests.conformance.results import read_tsv
 from tests.conformance.target import OurCluster, Profile
 from tests.differential import scenarios
@@ -53,6 +54,7 @@ _PROFILE = Profile(
         "auto_create_topics_enable": False,
     },
 )
+SLOW_S = 1.0
 Address = tuple[str, int]
 
 
@@ -79,6 +81,7 @@ def main() -> int:
     began = time.monotonic()
     found: list[Difference] = []
     asked: Counter[str] = Counter()
+    slow: dict[tuple[str, str, str], float] = {}
     problems: list[str] = []
     with tempfile.TemporaryDirectory(prefix="sluice-differential-") as folder, ExitStack() as stack:
         apache = stack.enter_context(
@@ -88,13 +91,16 @@ def main() -> int:
         addresses = (ours.addresses[0], ("127.0.0.1", apache.ports[0]))
         for address in addresses:
             wait_for(lambda: _has_coordinator(address), 30, "a coordinator")  # noqa: B023 - called at once
+            wait_for(lambda: _has_producer_ids(address), 30, "producer ids")  # noqa: B023
         advertised = [_advertised(address) for address in addresses]
         for key, function in SCENARIOS:
-            if arguments.api and arguments.api.upper() != key.name:
+            if arguments.api and key.name not in arguments.api.upper().split(","):
                 continue
             for version in _common(key, *advertised):
                 both = [_run(address, key, function, version) for address in addresses]
                 asked[key.name] += len(both[1])
+                for who, steps in zip(("ours", "apache"), both, strict=True):
+                    slow.update({(key.name, step.label, who): step.took_s for step in steps if step.took_s > SLOW_S})
                 found += _compared(key, version, function.__name__, *both)
             news = sum(d.api == key.name and d.scenario == function.__name__ and not d.reason for d in found)
             print(
@@ -104,6 +110,8 @@ def main() -> int:
         if count := ours.complaints():
             ours.keep_logs(REPORT.parent)
             problems.append(f"{count} tracebacks in our broker's log, see {REPORT.parent.relative_to(ROOT)}")
+    for (api, step, who), seconds in slow.items():
+        print(f"slow: {api} / {step}: {who} {seconds:.1f} s")
     _say(found, asked, problems, show_all=arguments.show_all)
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     document = {"asked": asked, "problems": problems, "differences": [asdict(d) for d in found]}
@@ -113,7 +121,7 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.differential")
-    parser.add_argument("--api", default="", help="only this one, as LIST_OFFSETS")
+    parser.add_argument("--api", default="", help="only these, as LIST_OFFSETS,FETCH")
     parser.add_argument("--show-all", action="store_true", help="accepted differences too")
     return parser.parse_args()
 
@@ -121,6 +129,11 @@ def _arguments() -> argparse.Namespace:
 def _has_coordinator(address: Address) -> bool:
     with Wire(address) as wire:
         return bool(wire.call(FindCoordinatorRequest(key="first"), 3).error_code == 0)
+
+
+def _has_producer_ids(address: Address) -> bool:
+    with Wire(address) as wire:
+        return bool(wire.call(InitProducerIdRequest(None, 60_000), 1).error_code == 0)
 
 
 def _advertised(address: Address) -> dict[int, range]:

@@ -44,6 +44,7 @@ def _into(out: dict[str, object], path: str, name: str, value: Any) -> None:
         for field in dataclasses.fields(value):
             _into(out, f"{path}.{field.name}" if path else field.name, field.name, getattr(value, field.name))
     elif isinstance(value, tuple | list) and value and dataclasses.is_dataclass(value[0]):
+        out[path] = "some"
         seen: dict[str, int] = {}
         for element in value:
             identity = _identity(element)
@@ -81,7 +82,26 @@ def _plain(name: str, value: Any) -> object:
 
 
 def different(ours: dict[str, object], theirs: dict[str, object]) -> list[tuple[str, object, object]]:
-    """(path, ours, theirs) of each field that is not equal; "absent" stands for a field that one side has not."""
-    paths = dict.fromkeys((*theirs, *ours))
-    pairs = [(path, ours.get(path, "absent"), theirs.get(path, "absent")) for path in paths]
-    return [pair for pair in pairs if pair[1] != pair[2]]
+    """(path, ours, theirs) of each field that is not equal; what one side has not at all is one difference, "absent"."""
+    found: list[tuple[str, object, object]] = []
+    for path in dict.fromkeys((*theirs, *ours)):
+        mine, others = ours.get(path, "absent"), theirs.get(path, "absent")
+        if mine == others:
+            continue
+        if "absent" in (mine, others):
+            element = path.rpartition("]")[0] + "]" if "]" in path else ""
+            side = ours if mine == "absent" else theirs
+            if element and not any(other.startswith(element) for other in side):
+                there = (element, "absent", "there") if mine == "absent" else (element, "there", "absent")
+                if there not in found and not _is_said(found, element):
+                    found.append(there)
+                continue
+        found.append((path, mine, others))
+    return found
+
+
+def _is_said(found: list[tuple[str, object, object]], element: str) -> bool:
+    """Whether what is around it is said to differ already: missing, null or empty."""
+    return any(element.startswith(path + end) for path, _, _ in found for end in (".", "[")) or any(
+        path == element.rpartition("[")[0] for path, _, _ in found
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ class Step:
 
     label: str
     fields: dict[str, object]
+    took_s: float = 0.0
 
 
 @dataclass
@@ -42,17 +44,27 @@ class Asker:
     def ask(self, label: str, request: Any, version: int | None = None) -> Any:
         """The answer, kept for the comparison; None where the broker closed the connection or said nothing for 10 s."""
         answer: Any = None
+        began = time.monotonic()
         try:
             answer = self.quietly(request, version)
-            fields = flat(answer)
+            fields = self.fields(answer)
         except TimeoutError:
             self.close()
             fields = {"connection": "silent"}
         except ConnectionError:
             self.close()
             fields = {"connection": "closed"}
-        self.steps.append(Step(label, fields))
+        self.steps.append(Step(label, fields, time.monotonic() - began))
         return answer
+
+    def fields(self, answer: Any) -> dict[str, object]:
+        """See `answers.flat`; names of this version's own are written `~`, so that versions can be compared."""
+        return {self._short(path): self._short(value) for path, value in flat(answer).items()}
+
+    def _short(self, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        return re.sub("x{60,}", "xx…", value.replace(self.prefix, "~"))
 
     def quietly(self, request: Any, version: int | None = None) -> Any:
         """The answer, not compared."""
@@ -83,7 +95,7 @@ class Asker:
         while not until(answer) and time.monotonic() < deadline:
             time.sleep(0.1)
             answer = ask()
-        self.steps.append(Step(label, flat(answer)))
+        self.steps.append(Step(label, self.fields(answer)))
         return answer
 
     def close(self) -> None:

@@ -174,12 +174,11 @@ def list_groups(asker: Asker) -> None:
     def mine(label: str, request: ListGroupsRequest) -> None:
         from dataclasses import replace
 
-        from tests.differential.answers import flat
         from tests.differential.asking import Step
 
         answer = asker.quietly(request)
         own = tuple(found for found in answer.groups if found.group_id.startswith(asker.prefix))
-        asker.steps.append(Step(label, flat(replace(answer, groups=own))))
+        asker.steps.append(Step(label, asker.fields(replace(answer, groups=own))))
 
     mine("all", ListGroupsRequest())
     if asker.version >= 4:
