@@ -44,6 +44,9 @@ class Settings:
     log_roll_ms: int = 168 * 3_600_000
     log_roll_jitter_ms: int = 0
     log_open_segments_max: int = 1_000  # each may hold three descriptors; the process gives what the system allows
+    log_flush_interval_messages: int = 2**63 - 1  # 1: only what is on disk is acknowledged
+    log_flush_interval_ms: int = 2**63 - 1
+    log_flush_scheduler_interval_ms: int = 1_000  # Kafka's default is never, with which flush.ms means nothing
     log_retention_ms: int = 168 * 3_600_000
     log_retention_bytes: int = -1
     log_cleanup_policy: str = "delete"

@@ -10,7 +10,7 @@ _TOPIC = {
     "compression.zstd.level": "Level of zstd where the broker compresses.",
     "delete.retention.ms": "How long a compacted topic keeps a deletion marker, so that readers see it.",
     "file.delete.delay.ms": "How long the files of a deleted segment stay on disk.",
-    "flush.messages": "After so many messages a log is forced to disk.",
+    "flush.messages": "After so many messages a log is forced to disk. 1: nothing is acknowledged that is not on disk.",
     "flush.ms": "After so long a log is forced to disk.",
     "follower.replication.throttled.replicas": "Replicas whose copying is throttled at the follower.",
     "index.interval.bytes": "Bytes of log between two entries of its index.",

@@ -121,6 +121,10 @@ class Fetcher:
         if copying is not None and copying.told:
             self._wish(partition)
 
+    def ask_again(self) -> None:
+        """A partition that was held back may be asked for."""
+        self._schedule()
+
     def is_idle(self) -> bool:
         """Nothing to copy."""
         return not self._copying
@@ -167,9 +171,9 @@ class Fetcher:
             self._wake_at(self._not_before)
             return
         self._end_pauses(now)
-        wanted = [partition for partition in self._wishes if not partition.dirty]
-        if len(wanted) < len(self._wishes):
-            self._schedule()  # their commit comes later in this turn
+        wanted = [p for p in self._wishes if not p.dirty and (not p.is_durable or p.is_synced())]
+        if len(wanted) < len(self._wishes) and any(partition.dirty for partition in self._wishes):
+            self._schedule()  # their commit comes later in this turn; who waits for the disk calls `ask_again`
         if wanted or (self._session_id and not self._under_way):
             self._send(wanted)
 
@@ -332,6 +336,8 @@ class Fetcher:
                 else:
                     self._pause_one(partition, copying)
                 return
+            if partition.is_durable:
+                self._forget(partition, copying)  # until it is on disk: to ask for more is to say that we have this
             self._wishes[partition] = None
             if not partition.dirty:
                 self._replicas.mark_dirty(partition)

@@ -30,6 +30,12 @@ class Fetchers:
             fetcher = self._by_leader[leader] = Fetcher(self._replicas, leader)
         fetcher.add(partition)
 
+    def ask_again(self, partition: Partition) -> None:
+        """What it has is on disk: its leader may hear of it."""
+        fetcher = self._by_leader.get(partition.leader_id)
+        if fetcher is not None:
+            fetcher.ask_again()
+
     def leave(self, partition: Partition) -> None:
         """Copy it no more."""
         for leader, fetcher in list(self._by_leader.items()):

@@ -25,6 +25,7 @@ class Housekeeping:
         settings = self._replicas.config.settings
         self._every("isr", settings.replica_lag_time_max_ms / 2, self._look_for_laggards)
         self._every("checkpoint", settings.high_watermark_checkpoint_interval_ms, self._checkpoint)
+        self._every("flush", settings.log_flush_scheduler_interval_ms, self._replicas.syncs.look_at_time)
         self._every("retention", settings.log_retention_check_interval_ms, self.apply_retention)
         self._replicas.cleaner.start()
 

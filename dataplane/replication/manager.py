@@ -23,6 +23,7 @@ from dataplane.replication.fetchers import Fetchers
 from dataplane.replication.housekeeping import Housekeeping
 from dataplane.replication.isr import AlterPartition, IsrChanges
 from dataplane.replication.partition import Partition, ReplicaRules
+from dataplane.replication.syncing import Syncs
 from dataplane.replication.waiting import Waiting
 from dataplane.storage.cleaner.cleaner import Cleaner
 from dataplane.storage.config import LogConfig
@@ -123,6 +124,7 @@ class Replicas:
         self.tells_followers_at_once = config.settings.replica_selector_class != ""  # consumers may read from them
         self._dirty: list[Partition] = []
         self._listeners: list[Leadership] = []
+        self.syncs = Syncs(self, doors.background, self._clock)
         self._housekeeping = Housekeeping(self)
         committed_of = self._housekeeping.committed_of
         self.cleaner = Cleaner(doors, logs, lambda: self.config.settings, committed_of, self._compacted)
@@ -283,10 +285,13 @@ class Replicas:
             return
         if partition.turn_end_calls:
             calls, partition.turn_end_calls = partition.turn_end_calls, []
-            for call in calls:
-                call(ErrorCode.NONE)
+            if not (partition.is_durable and self.syncs.hold_back(partition, calls)):
+                for call in calls:
+                    call(ErrorCode.NONE)
         if log.end_offset != end:
             self.accounting.measure(partition)
+            if partition.flush_after is not None and log.end_offset - log.recovery_point >= partition.flush_after:
+                self.syncs.want(partition)
             if partition.is_leader:
                 grown = log.size_bytes - size
                 if partition.replica_waiters:
@@ -429,6 +434,7 @@ class Replicas:
             self.accounting.led(partition, -1 if led else 1)
             self.waiting.dismiss(partition, code)
         self.waiting.look_again(partition)
+        self.syncs.catch_up(partition)
         if partition.is_leader or led:
             for listener in self._listeners:
                 listener(partition.topic, partition.index, partition.leader_epoch if partition.is_leader else None)
@@ -447,6 +453,7 @@ class Replicas:
         partitions = self._topics[partition.topic]
         del partitions[partition.index]
         self.accounting.forget(partition)
+        self.syncs.forget(partition)
         self.waiting.look_again(partition)
         if not partitions:
             del self._topics[partition.topic]
@@ -466,6 +473,7 @@ class Replicas:
         partition.min_insync_replicas = int(overrides.get("min.insync.replicas", settings.min_insync_replicas))
         partition.max_message_bytes = int(overrides.get("max.message.bytes", settings.message_max_bytes))
         partition.log.config = self.log_defaults.with_topic(overrides)
+        self.syncs.configure(partition)
         partition.rules = rules_of(partition.log.config, settings.record_validation)
 
     def take_settings(self, config: BrokerConfig) -> None:

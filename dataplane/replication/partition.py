@@ -135,9 +135,11 @@ class Partition:
         "counted_bytes",
         "dirty",
         "epoch_start_offset",
+        "flush_after",
         "high_watermark",
         "index",
         "instance_key",
+        "is_durable",
         "is_leader",
         "is_offline",
         "isr",
@@ -154,6 +156,7 @@ class Partition:
         "replica_waiters",
         "replicas",
         "rules",
+        "sync_calls",
         "topic",
         "topic_id",
         "turn_end_acks",
@@ -199,6 +202,11 @@ class Partition:
         self.announced_bytes = 0  # of the committed ones, to fetches that wait
         self.uncommitted = Uncommitted()
         self._own_end = 0  # of the log, while we lead, as of the last append
+        self.flush_after: int | None = None  # so many offsets that are not on disk; None: it does not matter
+        self.is_durable = False  # only what is on disk counts (see `syncing`)
+        self.sync_calls: list[
+            tuple[int, list[Callable[[ErrorCode], None]]]
+        ] = []  # end offset to be synced, whom to call
         self.usage: TopicUsage | None = None  # None: a topic of the cluster's own
 
     def __repr__(self) -> str:
@@ -280,6 +288,10 @@ class Partition:
         self.uncommitted.appended(start, self._own_end, size, self.leader_epoch)
         return self.advance(now)
 
+    def is_synced(self) -> bool:
+        """Whether all that is written is on disk."""
+        return self.log.recovery_point >= self.log.end_offset
+
     def copied(self, start: int) -> bool:
         """A follower's log has grown from `start` on. Returns whether the high watermark moved."""
         self.uncommitted.copied(self.log, start)
@@ -287,7 +299,7 @@ class Partition:
 
     def advance(self, now: float) -> bool:
         """Move the high watermark as far as it may go. Returns whether it moved. For a leader."""
-        lowest = self.log.end_offset
+        lowest = self.log.recovery_point if self.is_durable else self.log.end_offset
         for remote in self._remotes:
             if remote.log_end_offset < lowest and (
                 remote.broker_id in self._maximal_isr or self._is_about_to_join(remote, now)

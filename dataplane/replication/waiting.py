@@ -232,6 +232,11 @@ class Waiting:
         for waiter in waiters:
             waiter.clear_deadline()
             waiter.done(code)
+        if partition.sync_calls:
+            held_back, partition.sync_calls = partition.sync_calls, []
+            for _, calls in held_back:
+                for call in calls:
+                    call(code)
 
     @staticmethod
     def look_again(partition: Partition) -> None:

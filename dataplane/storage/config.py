@@ -87,6 +87,8 @@ class LogConfig:
 
 
 _BROKER_NAMES = {
+    "flush_messages": "log_flush_interval_messages",
+    "flush_ms": "log_flush_interval_ms",
     "segment_ms": "log_roll_ms",
     "segment_jitter_ms": "log_roll_jitter_ms",
     "segment_index_bytes": "log_index_size_max_bytes",

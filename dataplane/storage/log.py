@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from uuid import UUID
 
-    from dataplane.doors import Background, Files
+    from dataplane.doors import Background, File, Files
     from dataplane.records.steps import Steps
     from dataplane.storage.cleaner.work import NewSegment
     from dataplane.storage.files import FileSlice
@@ -68,7 +68,6 @@ class Log:
         "_bytes_staged",
         "_config",
         "_created_ms",
-        "cut_marks",
         "_descriptors",
         "_easy_bytes",
         "_files",
@@ -82,6 +81,7 @@ class Log:
         "bytes_cut",
         "cleaned_to",
         "compacted_to",
+        "cut_marks",
         "directory",
         "end_offset",
         "epochs",
@@ -697,6 +697,24 @@ class Log:
         except OSError as error:
             raise self._fail(error) from error
         self.recovery_point = end
+
+    def unsynced_files(self) -> list[File]:
+        """What to sync, in the background, for everything that is committed now; then tell `synced`. Raises OSError."""
+        files: list[File] = []
+        index = len(self._segments) - 1
+        while index >= 0 and self._segment_end(index) > self.recovery_point:
+            files.append(self._segments[index].file)
+            index -= 1
+        return files[::-1]
+
+    def synced(self, end: int, truncations: int) -> None:
+        """The files that were to be synced when the log ended at `end` are, unless it was cut since."""
+        if truncations == self.truncations and not self.failed:
+            self.recovery_point = max(self.recovery_point, end)
+
+    def fail(self, error: OSError) -> None:
+        """The disk has refused something that was done for this log."""
+        self._fail(error)
 
     def close(self) -> None:
         """Flush, write the active segment's indexes, close (also when it raises LogFailedError)."""

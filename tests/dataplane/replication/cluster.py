@@ -143,6 +143,7 @@ class Broker:
         self.loop = network.loop(self.host)
         config = BrokerConfig(broker_id, (f"/data/{broker_id}",), (self.host, 9092), settings=cluster.settings)
         background = ImmediateBackground()
+        self.background = background
         doors = Doors(self.loop, files, None, background, Random(broker_id))
         self.logs = LogManager(files, network.clock, background, config)
         self.logs.open_all()
