@@ -202,10 +202,16 @@ class FetchSession:
 
     def begin(self, found: Found, wanted: Iterable[tuple[str | UUID, FetchPartition]]) -> None:
         """Remember what a full fetch wanted and what it was told."""
+        served = []
         for (topic, partition), (_, _, reading) in zip(wanted, found.rows, strict=True):
             row = self._want(topic, partition)
             row.told(reading.data)
-            self._settle(row, reading)
+            if reading.size:
+                served.append((row, reading))
+            else:
+                self._settle(row, reading)
+        for row, reading in served:
+            self._settle(row, reading)  # behind all the others
 
     def resume(self, request: FetchRequest, *, uses_topic_ids: bool) -> ErrorCode:
         """The next request of the session: take over what it changes. Or why not."""
