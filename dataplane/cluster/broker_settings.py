@@ -23,22 +23,20 @@ _KAFKA_NAMES = {
     "high_watermark_checkpoint_interval_ms": "replica.high.watermark.checkpoint.interval.ms",
     "socket_listen_backlog": "socket.listen.backlog.size",
 }
-_OUR_OWN = (
-    "tcp_",
-    "record_validation",
-    "usage_",
-    "quota_",
-    "tenant_",
-    "group_max_groups",
-    "group_bytes",
-    "controller_request",
-)
-"""Settings that Kafka does not have: of no use to tenants."""
+_KAFKAS = (
+    "num_", "default_", "auto_", "min_", "offsets_", "replica_", "log_", "compression_", "high_watermark_", "message_",
+    "fetch_max", "max_", "socket_", "connections_", "group_min", "group_max_s", "group_initial", "offset_", "producer_",
+    "unclean_", "transaction_",
+)  # fmt: skip
+_OUR_OWN = ("log_open_",)
+"""What fields begin with that Kafka has as well: a tenant sees these, and nothing of how the service is run."""
 _LONGS = (
     "connections_max_idle_ms",
     "replica_lag_time_max_ms",
     "high_watermark_checkpoint_interval_ms",
     "log_retention_check_interval_ms",
+    "log_cleaner_backoff_ms",
+    "log_cleaner_dedupe_buffer_size",
     "log_flush_scheduler_interval_ms",
 )
 _SHORTS = ("offsets_topic_replication_factor", "transaction_state_log_replication_factor")
@@ -58,7 +56,7 @@ class BrokerSetting:
     @property
     def for_tenants(self) -> bool:
         """Whether it says anything to who knows Kafka."""
-        return not self.field.startswith(_OUR_OWN)
+        return self.field.startswith(_KAFKAS) and not self.field.startswith(_OUR_OWN)
 
 
 def _settings() -> Iterable[BrokerSetting]:

@@ -211,3 +211,20 @@ def test_every_default_of_a_topic_that_is_honoured_can_be_set_for_brokers() -> N
     fields = {s.setting for s in TOPIC_SETTINGS.values() if s.setting is not None and not s.is_fixed}
     assert {s.field for s in BROKER_SETTINGS.values() if s.problem is not None} == fields
     assert "log_retention_ms" in fields
+
+
+def test_tenants_are_shown_settings_that_kafka_has_and_none_of_ours() -> None:
+    shown = {setting.field for setting in BROKER_SETTINGS.values() if setting.for_tenants}
+    assert {"num_partitions", "log_retention_ms", "group_max_size", "max_connections"} <= shown
+    ours = (
+        "usage",
+        "quota",
+        "tenant",
+        "fetch_session",
+        "group_bytes",
+        "group_max_groups",
+        "tcp",
+        "controller",
+        "log_open",
+    )
+    assert not [field for field in shown if field.startswith(ours)]
