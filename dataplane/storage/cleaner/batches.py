@@ -14,7 +14,6 @@ batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -39,6 +38,9 @@ DELETE_HORIZON = 0x40
 NO_TIMESTAMP = -1
 _SMALLEST_RECORD = 7
 _DIGEST_BYTES = 16
+
+
+_new = tuple.__new__  # half the cost of the NamedTuple's own constructor
 
 
 class Entry(NamedTuple):
@@ -97,7 +99,7 @@ def entries_of(batch: Buffer, header: BatchHeader) -> tuple[Buffer, list[Entry]]
     packed = memoryview(batch)[HEADER_SIZE : header.size]
     try:
         body = compression.decompress(header.compression, packed)
-        entries = list(_walk(memoryview(body), header.count))
+        entries = _walk(memoryview(body), header.count)
     except (DecodeError, compression.CompressionError, IndexError):
         return None
     previous = -1
@@ -108,30 +110,55 @@ def entries_of(batch: Buffer, header: BatchHeader) -> tuple[Buffer, list[Entry]]
     return body, entries
 
 
-def _walk(view: memoryview, count: int) -> Iterator[Entry]:
+def _walk(view: memoryview, count: int) -> list[Entry]:
+    """All of them, with varints of one byte read in line: this is where a round spends its time."""
     if count < 0 or count * _SMALLEST_RECORD > len(view):
         raise DecodeError(f"{count} records in {len(view)} bytes")
-    position = 0
+    entries: list[Entry] = []
+    position, whole = 0, len(view)
     for _ in range(count):
         start = position
-        size, position = read_varint(view, position)
+        byte = view[position]
+        if byte < 0x80:
+            size, position = byte >> 1 ^ -(byte & 1), position + 1
+        else:
+            size, position = read_varint(view, position)
         end = position + size
-        if size <= 0 or end > len(view):
+        if size <= 0 or end > whole:
             raise DecodeError("a record ends after its batch")
-        timestamp_delta, rest = read_varint(view, position + 1)
-        offset_delta, at = read_varint(view, rest)
-        length, at = read_varint(view, at)
-        key = None if length < 0 else bytes(view[at : at + length])
-        at += max(length, 0)
+        byte = view[position + 1]
+        if byte < 0x80:
+            timestamp_delta, rest = byte >> 1 ^ -(byte & 1), position + 2
+        else:
+            timestamp_delta, rest = read_varint(view, position + 1)
+        byte = view[rest]
+        if byte < 0x80:
+            offset_delta, at = byte >> 1 ^ -(byte & 1), rest + 1
+        else:
+            offset_delta, at = read_varint(view, rest)
+        byte = view[at]
+        if byte < 0x80:
+            length, at = byte >> 1 ^ -(byte & 1), at + 1
+        else:
+            length, at = read_varint(view, at)
+        key = None
+        if length >= 0:
+            key = bytes(view[at : at + length])
+            at += length
         if at >= end:
             raise DecodeError("a key ends after its record")
-        length, at = read_varint(view, at)
-        if at + max(length, 0) > end:
+        byte = view[at]
+        if byte < 0x80:
+            length, at = byte >> 1 ^ -(byte & 1), at + 1
+        else:
+            length, at = read_varint(view, at)
+        if at + length > end:
             raise DecodeError("a value ends after its record")
-        yield Entry(start, rest, end, timestamp_delta, offset_delta, key, length >= 0)
+        entries.append(_new(Entry, (start, rest, end, timestamp_delta, offset_delta, key, length >= 0)))
         position = end
-    if position != len(view):
+    if position != whole:
         raise DecodeError("bytes after the last record")
+    return entries
 
 
 def cleaned(batch: Buffer, header: BatchHeader, keys: KeyMap, rules: Rules, *, keeps_producer: bool) -> Buffer | None:
