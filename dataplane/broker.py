@@ -236,6 +236,7 @@ class Broker:
         if not instance.admits(connection.peer[0]) or self._is_full():
             return None
         connection.max_frame_bytes = self.config.settings.socket_request_max_bytes
+        connection.account = instance.spec.id
         client = ClientConnection(self, connection, Session(instance, route, instance.names, connection.peer[0]))
         instance.connected(client)
         client.begin_in_debt()

@@ -68,6 +68,7 @@ class Connection(Protocol):
     peer: tuple[str, int]
     local: tuple[str, int]
     max_frame_bytes: int  # a peer that announces a larger frame is cut off
+    account: str  # whose reads from the disk are limited together; "": the cluster's own
 
     def send(self, parts: Sequence[Buffer | FileRange]) -> None:
         """Queue parts in order; they go out at the end of the turn. The caller does not change buffers afterwards."""

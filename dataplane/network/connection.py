@@ -6,7 +6,8 @@ four bytes announce nobody has paid yet, and large frames share a budget. Reques
 a slice of time, or until their answers queue up; the rest waits in a backlog, so that one peer holds up nobody.
 
 Sending: consecutive buffers leave in one `sendmsg`; a small file range is read into a scratch buffer and joins them, a
-large one goes by `sendfile` in chunks of 1 MiB.
+large one goes by `sendfile` in chunks of 1 MiB. What is not in the page cache is read by a thread first (`cold`); what is
+queued behind it waits, and other connections do not notice.
 """
 
 from __future__ import annotations
@@ -101,7 +102,10 @@ class SocketConnection:
         "_socket",
         "_stuffed",
         "_trusted",
+        "_waits_for_disk",
         "_waits_to_send",
+        "_warm",
+        "account",
         "local",
         "max_frame_bytes",
         "peer",
@@ -129,6 +133,9 @@ class SocketConnection:
         self._marks: list[tuple[int, int, Callable[[int], None]]] = []  # who wants to know when a range has left
         self._scheduled = False
         self._waits_to_send = False
+        self._waits_for_disk = False
+        self._warm: tuple[File, int] | None = None  # a file that was just read for us, and up to where
+        self.account = ""
         self._closing = False
         self._events = 0
 
@@ -355,6 +362,8 @@ class SocketConnection:
         except OSError as error:
             self._gone(error.strerror or "send failed")
             return
+        if not self._out:
+            self._warm = None
         if not self._out and self._closing:
             self._gone("closed after the last answer")
             return
@@ -365,7 +374,7 @@ class SocketConnection:
 
     def _send_some(self) -> None:
         out = self._out
-        while out:
+        while out and not self._waits_for_disk:
             buffers: list[Buffer] = []
             gathered = 0
             while out and len(buffers) < MAX_BUFFERS and gathered < SENDFILE_BYTES:
@@ -373,13 +382,16 @@ class SocketConnection:
                 if not isinstance(part, (bytes, bytearray, memoryview)):
                     if part.size >= COPY_BELOW_BYTES:
                         break
-                    part = _read(part)
+                    data = self._read(part)
+                    if data is None:
+                        break
+                    part = data
                 buffers.append(part)
                 gathered += len(part)
                 out.popleft()
             if buffers:
-                self._send_buffers(buffers, gathered, socket.MSG_MORE if out else 0)
-            else:
+                self._send_buffers(buffers, gathered, socket.MSG_MORE if out and not self._waits_for_disk else 0)
+            elif not self._waits_for_disk:
                 self._send_range(out[0])  # type: ignore[arg-type]
 
     def _send_buffers(self, buffers: list[Buffer], size: int, flags: int) -> None:
@@ -397,7 +409,11 @@ class SocketConnection:
             raise BlockingIOError
 
     def _send_range(self, part: FileRange) -> None:
-        sent = os.sendfile(self._fd, part.file.fileno(), part.position, min(part.size, SENDFILE_BYTES))
+        size, cold = min(part.size, SENDFILE_BYTES), self._loop.cold_reads
+        if cold is not None and not self._was_brought(part) and not cold.is_warm(part, size):
+            self._wait_for_disk(part)
+            return
+        sent = os.sendfile(self._fd, part.file.fileno(), part.position, size)
         if sent == 0:
             raise OSError(0, "the file is shorter than the range to be sent")
         self._left(sent)
@@ -405,6 +421,31 @@ class SocketConnection:
             self._out.popleft()
         else:
             self._out[0] = _Rest(part.file, part.position + sent, part.size - sent)
+
+    def _read(self, part: FileRange) -> Buffer | None:
+        """A small range; None where it has to come from the disk first."""
+        cold = self._loop.cold_reads
+        if cold is None or self._was_brought(part):
+            return _read(part)
+        data = cold.read_warm(part)
+        if data is None:
+            self._wait_for_disk(part)
+        return data
+
+    def _was_brought(self, part: FileRange) -> bool:
+        """Then it is sent in any case: the system may have thrown it out again, and this has to end."""
+        return self._warm is not None and self._warm[0] is part.file and part.position < self._warm[1]
+
+    def _wait_for_disk(self, part: FileRange) -> None:
+        cold = self._loop.cold_reads
+        assert cold is not None
+        self._waits_for_disk = True
+        size = cold.bring(self.account, part, self._brought)
+        self._warm = (part.file, part.position + size)
+
+    def _brought(self) -> None:
+        self._waits_for_disk = False
+        self.flush()
 
     def _left(self, sent: int) -> None:
         """So many bytes more are in the hands of the system."""

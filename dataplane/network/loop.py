@@ -22,6 +22,7 @@ from collections.abc import Callable
 from itertools import count
 
 from dataplane.doors import Callback, Clock, Connection, FrameProtocol
+from dataplane.network.cold import ColdReads
 from dataplane.network.connection import Arena, SocketConnection
 
 _MAX_ACCEPTS_PER_TURN = 64
@@ -137,6 +138,7 @@ class EpollLoop:
         self._running = False
         self._complained = (0, 0)  # in which second, how often
         self._cancelled = 0  # timers in the heap that will do nothing
+        self.cold_reads: ColdReads | None = None  # without, what is sent from files is taken to be in the page cache
         self.large_frames_bytes = 0  # memory of incomplete large frames; the connections keep count
         self.watch(self._wake, _IN, self._woken)
 

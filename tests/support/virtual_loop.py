@@ -293,6 +293,7 @@ class VirtualConnection:
         self.protocol: FrameProtocol | None = None
         self.is_open = True
         self.max_frame_bytes = MAX_FRAME_BYTES
+        self.account = ""
         self._out: list[Buffer | FileRange] = []
         self._stream = bytearray()
         self._arrives_at = 0.0

@@ -1,0 +1,215 @@
+"""What is not in the page cache is read by a thread first: the connection waits for it, the loop and the others do not.
+
+On a real disk (`posix_fadvise(DONTNEED)` makes a synced file cold); skipped where the temporary directory has none.
+"""
+
+import os
+import socket
+import threading
+
+import pytest
+
+from dataplane.background import ThreadBackground
+from dataplane.clock import SystemClock
+from dataplane.network.cold import AT_ONCE_EACH, PIECE_BYTES, THREADS, ColdReads, Probe
+from dataplane.network.connection import SocketConnection
+from dataplane.network.loop import EpollLoop
+from dataplane.storage.files import FileSlice, SystemFiles
+from dataplane.tasks import Future
+
+MIB = 2**20
+
+
+class HeldBackground:
+    """Does the work when it is told to."""
+
+    def __init__(self) -> None:
+        self.held = []
+
+    def run(self, work):
+        future = Future()
+        self.held.append((work, future))
+        return future
+
+    def release(self, count: int = 1) -> None:
+        for work, future in self.held[:count]:
+            future.resolve(work())
+        del self.held[:count]
+
+
+class Silent:
+    def frame(self, frame) -> None:
+        pass
+
+    def closed(self, reason) -> None:
+        pass
+
+
+@pytest.fixture
+def loop():
+    found = EpollLoop(SystemClock())
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def connect(loop):
+    """Connections with their other ends, which are closed afterwards."""
+    peers = []
+
+    def new(account: str = "") -> Peer:
+        peers.append(Peer(loop, account))
+        return peers[-1]
+
+    yield new
+    for peer in peers:
+        peer.connection.close()
+        peer.socket.close()
+
+
+def cool(path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    os.fsync(fd)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+
+
+def cold_file(path, size: int):
+    """A file and its content; nothing of it is in the page cache."""
+    content = os.urandom(size)
+    path.write_bytes(content)
+    cool(path)
+    file = SystemFiles().open(str(path))
+    if Probe().is_warm(file.fileno(), 0, size):
+        pytest.skip("no disk here whose files can be cold")
+    return file, content
+
+
+class Peer:
+    """The other end of a connection, read by a thread."""
+
+    def __init__(self, loop, account: str = "") -> None:
+        ours, self.socket = socket.socketpair()
+        ours.setblocking(False)
+        self.connection = SocketConnection(loop, ours, ("peer", 0))
+        self.connection.account = account
+        self.connection.start(Silent())
+        self.got = bytearray()
+
+    def wait_for(self, loop, size: int, *, seconds: float = 10.0) -> bytes:
+        """Turn the loop until so much is here."""
+        self.socket.settimeout(seconds)
+        reader = threading.Thread(target=self._read, args=(size, loop), daemon=True)
+        reader.start()
+        timer = loop.call_later(seconds, loop.stop)
+        loop.call_soon(lambda: None)  # what was sent from outside of the loop waits for a turn
+        loop.run()
+        reader.join(seconds)
+        timer.cancel()
+        return bytes(self.got)
+
+    def _read(self, size: int, loop) -> None:
+        while len(self.got) < size:
+            data = self.socket.recv(MIB)
+            if not data:
+                break
+            self.got += data
+        loop.call_threadsafe(loop.stop)
+
+
+def turn(loop) -> None:
+    loop.call_soon(lambda: loop.call_soon(loop.stop))
+    loop.run()
+
+
+def test_a_probe_tells_cold_from_warm(tmp_path):
+    file, content = cold_file(tmp_path / "a", 3 * MIB)
+    probe = Probe()
+    assert not probe.is_warm(file.fileno(), 0, len(content))
+    file.read(0, len(content))
+    for position, size in ((0, len(content)), (MIB, 1), (len(content) - 1, 1), (MIB - 1, MIB + 2)):
+        assert probe.is_warm(file.fileno(), position, size)
+
+
+@pytest.mark.parametrize("size", [100, 50_000, 70_000, 5 * MIB])
+def test_cold_bytes_arrive_whole_and_in_order(loop, connect, tmp_path, size):
+    file, content = cold_file(tmp_path / "a", size)
+    background = ThreadBackground(loop, THREADS)
+    loop.cold_reads = ColdReads(background)
+    peer = connect()
+    told = []
+    peer.connection.send([b"head", FileSlice(file, 0, size, told.append), b"tail"])
+    assert peer.wait_for(loop, size + 8) == b"head" + content + b"tail"
+    assert told == [size]
+    background.close()
+
+
+def test_the_others_are_served_meanwhile(loop, connect, tmp_path):
+    file, content = cold_file(tmp_path / "a", 300_000)
+    background = HeldBackground()
+    loop.cold_reads = ColdReads(background)
+    slow, quick = connect("a"), connect("b")
+    slow.connection.send([b"head", FileSlice(file, 0, len(content))])
+    quick.connection.send([b"answer"])
+    assert quick.wait_for(loop, 6) == b"answer"
+    assert slow.wait_for(loop, 4) == b"head", "what comes before leaves at once"
+    assert slow.connection.queued_bytes() == len(content)
+    assert len(background.held) == 1
+    background.release()
+    assert slow.wait_for(loop, 4 + len(content)) == b"head" + content
+    assert background.held == []
+
+
+def test_what_is_warm_goes_without_a_thread(loop, connect, tmp_path):
+    file, content = cold_file(tmp_path / "a", 2 * MIB)
+    file.read(0, len(content))
+    background = HeldBackground()
+    loop.cold_reads = ColdReads(background)
+    peer = connect()
+    peer.connection.send([FileSlice(file, 0, len(content)), FileSlice(file, 5, 1000)])
+    assert peer.wait_for(loop, len(content) + 1000) == content + content[5:1005]
+    assert background.held == []
+
+
+def test_an_account_has_few_reads_at_once_and_others_do_not_wait_for_it(loop, connect, tmp_path):
+    background = HeldBackground()
+    loop.cold_reads = ColdReads(background)
+    greedy = [connect("greedy") for _ in range(6)]
+    modest = connect("modest")
+    contents = {}
+    for number, peer in enumerate([*greedy, modest]):
+        file, contents[peer] = cold_file(tmp_path / str(number), 100_000)
+        peer.connection.send([FileSlice(file, 0, 100_000)])
+    turn(loop)
+    assert len(background.held) == AT_ONCE_EACH + 1, "two of one account, and the other's"
+    while background.held:
+        assert len(background.held) <= THREADS
+        background.release()
+    for peer, content in contents.items():
+        assert peer.wait_for(loop, 100_000) == content
+
+
+def test_a_connection_that_ends_while_it_waits(loop, connect, tmp_path):
+    file, content = cold_file(tmp_path / "a", 2 * PIECE_BYTES)
+    background = HeldBackground()
+    loop.cold_reads = ColdReads(background)
+    peer = connect()
+    peer.connection.send([FileSlice(file, 0, len(content))])
+    turn(loop)
+    peer.connection.close()
+    background.release()
+    turn(loop)
+    assert background.held == []
+
+
+def test_what_is_thrown_out_again_is_sent_all_the_same(loop, connect, tmp_path):
+    file, content = cold_file(tmp_path / "a", 300_000)
+    background = HeldBackground()
+    loop.cold_reads = ColdReads(background)
+    peer = connect()
+    peer.connection.send([FileSlice(file, 0, len(content))])
+    turn(loop)
+    (_, future), background.held = background.held[0], []
+    future.resolve(None)  # as if it had been read and forgotten
+    assert peer.wait_for(loop, len(content)) == content
+    assert background.held == []
