@@ -290,3 +290,28 @@ def test_otherwise_nothing_comes_into_being(tenant, cluster):
     time.sleep(1)
     assert cluster.read(f"/brokers/topics/{tenant.key}.orders") is None
     assert cluster.read("/brokers/topics/nobodys") is None
+
+
+# --- the control plane ------------------------------------------------------------------------------------------------
+
+
+def test_the_control_planes_door_grows_and_configures_a_tenants_topic(new_tenant, cluster):
+    from controlplane.core.errors import Invalid, LimitReached, NotFound
+    from controlplane.kafka.client import KafkaAdmin
+
+    tenant = new_tenant(limits=Limits(None, None, None, partitions=9))
+    create_topic(tenant, "orders", 1)
+    name = f"{tenant.key}.orders"
+    door = KafkaAdmin(",".join(f"127.0.0.1:{broker.ports['internal']}" for broker in cluster.brokers.values()), SECRET)
+    door.grow(name, 3)
+    wait_for(lambda: len(door.layout(name).partitions) == 3, 5, "the partitions")
+    door.config_set(name, {"retention.ms": "3600000", "cleanup.policy": "compact"})
+    wait_for(lambda: door.config(name) == {"retention.ms": "3600000", "cleanup.policy": "compact"}, 5, "the change")
+    door.config_set(name, {"retention.ms": None})
+    wait_for(lambda: door.config(name) == {"cleanup.policy": "compact"}, 5, "the change")
+    with pytest.raises(LimitReached, match="holds 9"):
+        door.grow(name, 4)
+    with pytest.raises(Invalid, match="3 at most"):
+        door.config_set(name, {"min.insync.replicas": "4"})
+    with pytest.raises(NotFound):
+        door.config_set(f"{tenant.key}.ghost", {"retention.ms": "1"})
