@@ -162,7 +162,10 @@ TOPIC_SETTINGS: dict[str, TopicSetting] = {
 
 
 def checked_overrides(config: Mapping[str, str | None], settings: Settings) -> dict[str, str]:
-    """What a topic may be created with. A null stands for the default. Raises ApiError INVALID_CONFIG."""
+    """What a topic may be created with. Raises ApiError INVALID_CONFIG, also for a null."""
+    nulls = [name for name, value in config.items() if value is None]
+    if nulls:
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"{nulls[0]} must not be null")
     overrides = {name: value for name, value in config.items() if value is not None}
     check_overrides(config, overrides, settings)
     return overrides

@@ -6,6 +6,7 @@ Names are physical here. The sentences of errors may reach a tenant and so name 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from dataplane.cluster.topic_settings import TOPIC_SETTINGS, ConfigSource, checked_overrides
 from dataplane.controller.controller import NewTopic, TopicOutcome
@@ -44,7 +45,10 @@ async def handle_create_topics(ctx: RequestContext, request: CreateTopicsRequest
     )
     answers = {outcome.name: outcome for outcome in outcomes} | refused
     configs = {name: topic.config for name, topic in wanted.items()}
-    return CreateTopicsResponse(topics=tuple(_created(ctx, answers[name], configs.get(name, {})) for name in times))
+    created = {name: _created(ctx, answers[name], configs.get(name, {})) for name in times}
+    if request.validate_only:
+        created = {name: replace(result, topic_id=NO_UUID) for name, result in created.items()}
+    return CreateTopicsResponse(topics=tuple(created[topic.name] for topic in request.topics))
 
 
 async def handle_delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
@@ -123,7 +127,7 @@ def _created(ctx: RequestContext, outcome: TopicOutcome, config: object) -> Crea
         error_message=outcome.message,
         num_partitions=outcome.partitions,
         replication_factor=outcome.replication_factor,
-        configs=_configs(ctx, config if isinstance(config, dict) else {}) if outcome.error is ErrorCode.NONE else None,
+        configs=_configs(ctx, config if isinstance(config, dict) else {}) if outcome.error is ErrorCode.NONE else (),
     )
 
 

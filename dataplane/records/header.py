@@ -135,7 +135,7 @@ def check_batch(batch: memoryview, header: BatchHeader, max_bytes: int) -> Error
 
     Answers NONE, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, INVALID_RECORD or UNSUPPORTED_FOR_MESSAGE_FORMAT.
     """
-    _, length, _, magic, crc, attributes, last_delta, _, _, producer_id, producer_epoch, sequence, count = header
+    base, length, _, magic, crc, attributes, last_delta, _, _, producer_id, producer_epoch, sequence, count = header
     size = len(batch)
     if magic != MAGIC:
         return ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
@@ -146,7 +146,7 @@ def check_batch(batch: memoryview, header: BatchHeader, max_bytes: int) -> Error
         return ErrorCode.MESSAGE_TOO_LARGE
     if crc32c(batch[CHECKED_FROM:]) != crc:
         return ErrorCode.CORRUPT_MESSAGE
-    if last_delta < 0 or count != last_delta + 1 or count > _MOST_RECORDS:
+    if base or last_delta < 0 or count != last_delta + 1 or count > _MOST_RECORDS:
         return ErrorCode.INVALID_RECORD
     if not attributes & CODEC_BITS and count * _SMALLEST_RECORD > size - HEADER_SIZE:
         return ErrorCode.INVALID_RECORD

@@ -218,7 +218,11 @@ class Replicas:
         """
         if not partition.is_leader:
             return Appended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if acks == ALL_IN_SYNC and len(partition.isr) < partition.min_insync_replicas:
+        if (
+            acks == ALL_IN_SYNC
+            and len(partition.isr) < partition.min_insync_replicas  # nearly never: without a call
+            and not partition.has_enough_replicas()
+        ):
             return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
         log = partition.log
         try:

@@ -380,5 +380,8 @@ class Partition:
         return code not in _OUTDATED
 
     def has_enough_replicas(self) -> bool:
-        """Whether acks=all may be acknowledged: by the confirmed ISR, not by one that is only proposed."""
-        return len(self.isr) >= self.min_insync_replicas
+        """Whether acks=all may be acknowledged: by the confirmed ISR, not by one that is only proposed.
+
+        As in Kafka no more than there are replicas is asked for: a topic of one replica would never take anything.
+        """
+        return len(self.isr) >= min(self.min_insync_replicas, len(self.replicas))

@@ -130,4 +130,9 @@ def test_every_default_is_a_value_that_is_taken() -> None:
     settings = Settings()
     defaults = {name: setting.default_of(settings) for name, setting in TOPIC_SETTINGS.items()}
     assert checked_overrides(dict(defaults), settings) == defaults
-    assert checked_overrides({"retention.ms": None}, settings) == {}
+
+
+def test_null_is_not_a_value_of_a_new_topic() -> None:
+    with pytest.raises(ApiError) as refused:
+        checked_overrides({"retention.ms": None}, Settings())
+    assert refused.value.code is ErrorCode.INVALID_CONFIG
