@@ -19,6 +19,7 @@ _TOPIC = {
     "local.retention.ms": "Age of the part that is kept on the broker beside tiered storage.",
     "max.compaction.lag.ms": "The longest time that a record waits for compaction.",
     "max.message.bytes": "The largest batch of records that is taken, compressed.",
+    "message.format.version": "Taken and not used, as in Kafka since 3.0: what is stored has format 2.",
     "message.downconversion.enable": "Whether old consumers get records in the formats that they know.",
     "message.timestamp.after.max.ms": "How far in the future a record's time may lie.",
     "message.timestamp.before.max.ms": "How far in the past a record's time may lie.",

@@ -6,6 +6,7 @@ A default is a value of its own or one of the broker's settings. Some configurat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -39,6 +40,7 @@ class ConfigSource(IntEnum):
 
 
 TIMESTAMP_TYPES = ("CreateTime", LOG_APPEND_TIME)
+_KAFKA_VERSION = re.compile(r"(0\.(8\.[0-2]|9\.0|1[01]\.\d)|[1-3]\.\d)(\.\d+)?(-IV\d)?")
 _FOREVER = str(2**63 - 1)
 _INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1
@@ -116,6 +118,10 @@ def _long(name: str, default: str, low: int = 0, setting: str | None = None) -> 
     return TopicSetting(name, ConfigType.LONG, default, setting, _number(low, _LONG_MAX))
 
 
+def _kafka_version(value: str) -> str | None:
+    return None if _KAFKA_VERSION.fullmatch(value) else "must be a version of Kafka from 0.8.0 to 3.9"
+
+
 TOPIC_SETTINGS: dict[str, TopicSetting] = {
     setting.name: setting
     for setting in (
@@ -138,6 +144,7 @@ TOPIC_SETTINGS: dict[str, TopicSetting] = {
         TopicSetting(
             "message.downconversion.enable", ConfigType.BOOLEAN, "", "log_message_downconversion_enable", _boolean
         ),
+        TopicSetting("message.format.version", ConfigType.STRING, "3.0-IV1", None, _kafka_version),
         _long("message.timestamp.after.max.ms", "", 0, "log_message_timestamp_after_max_ms"),
         _long("message.timestamp.before.max.ms", "", 0, "log_message_timestamp_before_max_ms"),
         TopicSetting(
