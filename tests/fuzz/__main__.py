@@ -1,0 +1,104 @@
+"""Runs a fuzzer for some minutes, tells what it does, and writes var/reports/fuzz-<target>.json.
+
+    python -m tests.fuzz decoders|connection [--minutes 30]
+
+The corpus stays in var/fuzz/<target>/corpus and is where the next run begins. An input that fails is written beside it
+(`crash-*`, `timeout-*`, `oom-*`); it runs again by `python tests/fuzz/fuzz_<target>.py FILE`. Exit status 1 when one was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+TARGETS = ("decoders", "connection")
+_PROGRESS = re.compile(
+    r"#(?P<runs>\d+)\s+(?P<what>\w+)\s+cov: (?P<coverage>\d+) ft: (?P<features>\d+) corp: (?P<corpus>\d+)\S*"
+    r".*?exec/s: (?P<per_s>\d+) rss: (?P<rss_mib>\d+)Mb"
+)
+_TELL_EVERY_S = 10.0
+_LONGEST_INPUT = {"decoders": 4096, "connection": 8192}
+_UNIT_TIMEOUT_S = 20
+
+
+def main() -> int:
+    """Seeds, the fuzzer as a process of its own, the report."""
+    parser = argparse.ArgumentParser(prog="make fuzz")
+    parser.add_argument("target", choices=TARGETS)
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--seed", type=int, default=0, help="0: another one every time")
+    options = parser.parse_args()
+    folder = Path("var/fuzz") / options.target
+    corpus, seeds = folder / "corpus", folder / "seeds"
+    for each in (corpus, seeds):
+        each.mkdir(parents=True, exist_ok=True)
+    before = set(folder.iterdir())
+    importlib.import_module(f"tests.fuzz.fuzz_{options.target}").write_seeds(seeds)
+    command = [
+        sys.executable,
+        str(HERE / f"fuzz_{options.target}.py"),
+        str(corpus),
+        str(seeds),
+        f"-max_total_time={int(options.minutes * 60)}",
+        f"-max_len={_LONGEST_INPUT[options.target]}",
+        f"-timeout={_UNIT_TIMEOUT_S}",
+        "-rss_limit_mb=3072",
+        f"-artifact_prefix={folder}/",
+        f"-seed={options.seed}",
+        "-print_final_stats=1",
+    ]
+    began = time.monotonic()
+    last, tail, status = _watch(command, began)
+    found = sorted(path.name for path in set(folder.iterdir()) - before if path.is_file())
+    report = {
+        "target": options.target,
+        "seconds": round(time.monotonic() - began),
+        "asked_seconds": round(options.minutes * 60),
+        "seeds": len(list(seeds.iterdir())),
+        **last,
+        "status": status,
+        "found": found,
+        "clean": status == 0 and not found,
+        "tail": [] if status == 0 else tail,
+    }
+    file = Path("var/reports") / f"fuzz-{options.target}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(report, indent=1))
+    print(f"{'clean' if report['clean'] else 'FAILED'}: {last.get('runs', 0)} inputs; {file}")
+    return 0 if report["clean"] else 1
+
+
+def _watch(command: list[str], began: float) -> tuple[dict[str, int], list[str], int]:
+    """The last figures, the last lines, the exit status; a line of progress every few seconds."""
+    last: dict[str, int] = {}
+    tail: list[str] = []
+    told = 0.0
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as run:
+        assert run.stdout is not None
+        for line in run.stdout:
+            found = _PROGRESS.search(line)
+            if found is None:
+                tail = [*tail[-79:], line.rstrip()]
+                continue
+            last = {name: int(value) for name, value in found.groupdict().items() if name != "what"}
+            now = time.monotonic() - began
+            if now - told >= _TELL_EVERY_S:
+                told = now
+                print(f"{now:7.0f} s  " + "  ".join(f"{name} {value}" for name, value in last.items()), flush=True)
+        status = run.wait()
+    if status:
+        print("\n".join(tail))
+    return last, tail, status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
