@@ -17,13 +17,14 @@ ISOLATED = env -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
 MINUTES ?= 30
 TARGET ?= decoders
 
-.PHONY: help up demo bench fuzz test lint pins venv venv-develop clean
+.PHONY: help up demo bench simulate fuzz test lint pins venv venv-develop clean
 
 help:  ## this list
 	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes"
 	@echo "make demo [PORT=…]     shows tenants, quota and fail-over on the running stack"
 	@echo "make bench             throughput and CPU of one broker, which it starts itself"
 	@echo "make fuzz              fuzzes TARGET=decoders|connection for MINUTES=30; var/reports/fuzz-<target>.json"
+	@echo "make simulate          whole clusters on a virtual clock under faults   (SEEDS=1000)"
 	@echo "make test              all tests, unit and integration   (ARGS=\"-k word\" for some)"
 	@echo "make lint              style, types, import rules"
 	@echo "make pins              renews the pinned requirements from requirements/*.in (needs uv)"
@@ -46,6 +47,9 @@ bench: venv-develop
 
 fuzz: venv-develop
 	@exec $(RUN) -m tests.fuzz $(TARGET) --minutes $(MINUTES)
+
+simulate: venv-develop
+	@exec $(RUN) -m tests.simulation --seeds $(or $(SEEDS),200) $(ARGS)
 
 test: venv-develop
 	$(ISOLATED) $(RUN) -m pytest -m "not long" --numprocesses 2 --dist worksteal $(ARGS)

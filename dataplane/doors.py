@@ -279,6 +279,7 @@ class Stat:
 
     version: int
     czxid: int  # of the transaction that created it
+    mzxid: int  # and of the one that changed it last
     ephemeral_owner: int
 
 

@@ -205,7 +205,7 @@ class KazooZooKeeper:
 
 
 def _stat(found: ZnodeStat) -> Stat:
-    return Stat(found.version, found.czxid, found.ephemeralOwner)
+    return Stat(found.version, found.czxid, found.mzxid, found.ephemeralOwner)
 
 
 def _finish(future: Future[T], done: Any, convert: Callable[[Any], T]) -> None:

@@ -33,6 +33,7 @@ class Partition:
     state: PartitionState | None = None
     status: PartitionStatus = PartitionStatus.NEW
     failed: dict[int, None] = field(default_factory=dict)  # live brokers whose disk lost this replica
+    loaded_zxid: int = 0  # of the transaction that wrote the state we loaded
 
     def take(self, state: PartitionState) -> None:
         """A state that has been written, or read."""
@@ -45,9 +46,9 @@ class Partition:
         self.status = PARTITION[self.status, event]
         self.state = state
 
-    def load(self, state: PartitionState) -> None:
+    def load(self, state: PartitionState, zxid: int) -> None:
         """The state as the last controller left it."""
-        self.state = state
+        self.state, self.loaded_zxid = state, zxid
         self.status = PartitionStatus.OFFLINE if state.leader == NO_LEADER else PartitionStatus.ONLINE
 
 
@@ -133,6 +134,10 @@ class Context:
     def on_broker(self, broker_id: int) -> list[Partition]:
         """Those with a replica there."""
         return list(self._by_broker.get(broker_id, {}).values())
+
+    def alive_since(self, partition: Partition) -> list[int]:
+        """Those of `alive` that have not registered anew since the partition's state was written."""
+        return [broker for broker in self.alive(partition) if self.brokers[broker].epoch < partition.loaded_zxid]
 
     def alive(self, partition: Partition) -> list[int]:
         """Brokers that can hold the lead or the ISR of a partition."""

@@ -153,6 +153,7 @@ class Reign:
         partitions = [partition for topic in standing for partition in topic.partitions.values()]
         for broker_id in self.context.brokers:
             self._channels.open(broker_id, partitions)
+        await self._depose_who_restarted(partitions)
         await self._elect(partitions, tell=False)
         for topic in standing:
             await self._start_partitions(topic)
@@ -375,6 +376,25 @@ class Reign:
             ),
             tell=tell,
         )
+
+    async def _depose_who_restarted(self, partitions: Iterable[Partition]) -> None:
+        """Brokers that died and came back while nobody was the controller are in the ISR, and some lead.
+
+        But their logs may have lost their tail, and their leader epoch has not moved: whoever has not restarted comes
+        first. Registrations and states were all written to one ZooKeeper, whose transactions have an order.
+        """
+        await self._change(
+            (
+                (p, elections.after_change(p.state, p.replicas, self.context.alive_since(p), self.epoch))
+                for p in partitions
+                if p.state is not None and any(self._has_restarted(b, p) for b in p.state.isr)
+            ),
+            tell=False,
+        )
+
+    def _has_restarted(self, broker_id: int, partition: Partition) -> bool:
+        broker = self.context.brokers.get(broker_id)
+        return broker is not None and broker.epoch > partition.loaded_zxid
 
     def _rebalance_due(self) -> None:
         if self._events.idle:

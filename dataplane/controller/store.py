@@ -109,16 +109,16 @@ class Store:
             states = await gather([Task(self.state(name, partition.index)) for partition in partitions])
             for partition, state in zip(partitions, states, strict=True):
                 if state is not None:
-                    partition.load(state)
+                    partition.load(*state)
         return topic
 
-    async def state(self, topic: str, index: int) -> PartitionState | None:
-        """The state node of a partition, if it has one."""
+    async def state(self, topic: str, index: int) -> tuple[PartitionState, int] | None:
+        """The state node of a partition, if it has one, and the transaction that wrote it last."""
         try:
             data, stat = await self.zookeeper.get(state_path(topic, index))
         except NoNodeError:
             return None
-        return parse_state(data, stat.version)
+        return parse_state(data, stat.version), stat.mzxid
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -171,7 +171,7 @@ class Store:
         except (BadVersionError, NoNodeError):
             found = await self.state(partition.topic, partition.index)
             if found is not None:
-                partition.load(found)
+                partition.load(*found)
             return None
         return replace(state, partition_epoch=stat.version)
 

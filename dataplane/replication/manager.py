@@ -22,6 +22,7 @@ from dataplane.replication.accounting import Accounting
 from dataplane.replication.fetchers import Fetchers
 from dataplane.replication.housekeeping import Housekeeping
 from dataplane.replication.isr import AlterPartition, IsrChanges
+from dataplane.replication.moves import Moves
 from dataplane.replication.partition import Partition, ReplicaRules
 from dataplane.replication.syncing import Syncs
 from dataplane.replication.waiting import Waiting
@@ -125,6 +126,7 @@ class Replicas:
         self._dirty: list[Partition] = []
         self._listeners: list[Leadership] = []
         self.syncs = Syncs(self, doors.background, self._clock)
+        self.moves = Moves(self, doors.background)
         self._housekeeping = Housekeeping(self)
         committed_of = self._housekeeping.committed_of
         self.cleaner = Cleaner(doors, logs, lambda: self.config.settings, committed_of, self._compacted)
@@ -139,6 +141,7 @@ class Replicas:
 
         The future is resolved when the high watermarks are on disk. The logs stay open.
         """
+        self.moves.stop()
         self.fetchers.stop()
         self.isr_changes.stop()
         for partition in self.partitions():
@@ -417,6 +420,8 @@ class Replicas:
         self.waiting.arrived(partition.replica_waiters, 0)  # who is not in it is looked at with every fetch
         if partition.is_leader and partition.advance(self._clock.monotonic()):
             self.high_watermark_moved(partition)
+        if partition.is_leader and not partition.has_enough_replicas():
+            self.waiting.too_few(partition)
 
     # --- roles --------------------------------------------------------------------------------------------------------
 

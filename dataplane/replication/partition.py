@@ -10,6 +10,8 @@ Rules, and the losses they rule out:
   change of the ISR is proposed and not confirmed, the larger of the two counts, since either may be in force (KIP-497).
 * It also waits for a live replica that is about to join. Under steady load a follower's LEO is always a little behind a
   high watermark that runs with the leader, and it would never be let in.
+* It does not move while the ISR is smaller than `min.insync.replicas` (KIP-966): what only the last replica standing
+  has may be gone after its next power cut, and nobody may have read it.
 * Only bytes that are in the file count: the log's end moves in `Log.commit`.
 * A follower may join when its LEO has reached the high watermark *and* the offset at which our epoch began: before that
   nobody knows that it holds what the former leader committed.
@@ -299,6 +301,8 @@ class Partition:
 
     def advance(self, now: float) -> bool:
         """Move the high watermark as far as it may go. Returns whether it moved. For a leader."""
+        if len(self._maximal_isr) < min(self.min_insync_replicas, len(self.replicas)):
+            return False
         lowest = self.log.recovery_point if self.is_durable else self.log.end_offset
         for remote in self._remotes:
             if remote.log_end_offset < lowest and (

@@ -224,6 +224,15 @@ class Waiting:
 
     # --- ends ---------------------------------------------------------------------------------------------------------
 
+    @staticmethod
+    def too_few(partition: Partition) -> None:
+        """The ISR has become smaller than acks=all asks for: who waits for more is told now, not when time is up."""
+        waiters = list(partition.ack_waiters)
+        partition.ack_waiters.clear()
+        for waiter in waiters:
+            waiter.clear_deadline()
+            waiter.done(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+
     def dismiss(self, partition: Partition, code: ErrorCode) -> None:
         """We do not lead the partition any more: produces get `code`."""
         waiters: list[AckWaiter | LowWatermarkWaiter] = [*partition.ack_waiters, *partition.low_watermark_waiters]

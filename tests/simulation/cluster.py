@@ -85,6 +85,15 @@ class SimulatedCluster:
         self.network.crash(f"10.0.0.{broker}")
         del self.brokers[broker]
 
+    @staticmethod
+    def host(broker: int) -> str:
+        """A broker's host on the network."""
+        return f"10.0.0.{broker}"
+
+    def session(self, broker: int) -> Any:
+        """The simulator's handles on a broker's ZooKeeper session."""
+        return self._sessions[broker]
+
     def note(self, text: str) -> None:
         """Remember that something happened, and when."""
         self.log.append((round(self.network.clock.monotonic(), 6), text))

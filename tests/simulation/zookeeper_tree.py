@@ -35,6 +35,7 @@ Event = tuple[str, str]
 class Node:
     data: bytes
     czxid: int
+    mzxid: int
     owner: int = 0
     version: int = 0
     next_sequence: int = 0
@@ -42,13 +43,13 @@ class Node:
 
     @property
     def stat(self) -> Stat:
-        return Stat(self.version, self.czxid, self.owner)
+        return Stat(self.version, self.czxid, self.mzxid, self.owner)
 
 
 class Tree:
     def __init__(self) -> None:
         self.zxid = 0
-        self._nodes: dict[str, Node] = {"/": Node(b"", 0)}
+        self._nodes: dict[str, Node] = {"/": Node(b"", 0, 0)}
         self._undo: list[Callable[[], None]] = []
         self._events: list[Event] = []
 
@@ -127,7 +128,7 @@ class Tree:
         before = parent.next_sequence
         parent.next_sequence += 1  # ZooKeeper counts changes of the children, whatever their names
         parent.children[_name(path)] = None
-        self._nodes[path] = Node(bytes(operation.data), self.zxid, session if operation.ephemeral else 0)
+        self._nodes[path] = Node(bytes(operation.data), self.zxid, self.zxid, session if operation.ephemeral else 0)
         self._events += [("created", path), ("children", parent_path)]
 
         def undo() -> None:
@@ -139,12 +140,12 @@ class Tree:
 
     def _set(self, operation: SetData) -> Stat:
         node = self._at_version(operation.path, operation.version)
-        before = (node.data, node.version)
-        node.data, node.version = bytes(operation.data), node.version + 1
+        before = (node.data, node.version, node.mzxid)
+        node.data, node.version, node.mzxid = bytes(operation.data), node.version + 1, self.zxid
         self._events.append(("changed", operation.path))
 
         def undo() -> None:
-            node.data, node.version = before
+            node.data, node.version, node.mzxid = before
 
         self._undo.append(undo)
         return node.stat

@@ -173,3 +173,19 @@ def test_with_too_few_in_sync_acks_all_is_refused_before_anything_is_written():
     assert refused.code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert accepted.code == ErrorCode.NONE
     assert cluster[1].values() == [b"x", b"z"]
+
+
+def test_what_too_few_hold_is_not_committed_until_enough_hold_it():
+    cluster = _started(min_insync_replicas="2")
+    cluster.produce(1, "x")
+    cluster.run(1)
+    cluster.kill(2)
+    cluster.kill(3)
+    cluster.produce(1, "y", acks=1)
+    cluster.run(6)
+    assert cluster[1].partition().isr == (1,)
+    assert cluster[1].partition().high_watermark == 1
+    cluster.start(2)
+    cluster.tell()
+    cluster.run(6)
+    assert cluster[1].partition().high_watermark == 2

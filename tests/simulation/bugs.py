@@ -1,0 +1,120 @@
+"""Bugs that can be planted into the brokers of a run, one at a time: whether the simulation would find them.
+
+Each is a mistake that some broker has made, or nearly: it patches one method of the real code for as long as it is
+planted. Nothing of this is in the product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest import mock
+
+from dataplane.cluster.metadata import Metadata
+from dataplane.controller import alter_partition
+from dataplane.protocol.errors import ErrorCode
+from dataplane.replication import leadership, serving
+from dataplane.replication.manager import Replicas
+from dataplane.replication.partition import Partition
+from dataplane.replication.waiting import Waiting
+from dataplane.storage.producers import Producers
+
+Plant = Callable[[ExitStack], Any]
+
+
+def _patch(target: Any, name: str, replacement: Any) -> Plant:
+    return lambda stack: stack.enter_context(mock.patch.object(target, name, replacement))
+
+
+def _acknowledge_at_once(_self: Waiting, _partition: Partition, produces: list[Any]) -> None:
+    for _, _, done in produces:
+        done(ErrorCode.NONE)
+
+
+_append = Replicas.append
+
+
+def _append_whatever_the_isr(self: Replicas, partition: Partition, batch: memoryview, acks: int) -> Any:
+    partition.min_insync_replicas = 1
+    return _append(self, partition, batch, acks)
+
+
+def _own_end_counts(self: Partition, _now: float) -> bool:
+    end = self.log.end_offset
+    return end > self.high_watermark and self._move(end)
+
+
+def _smaller_isr_counts(self: Partition, isr: tuple[int, ...]) -> None:
+    self.proposed_isr = self._maximal_isr = isr
+
+
+_make_follower = Partition.make_follower
+
+
+def _follow_from_the_high_watermark(self: Partition, state: Any) -> None:
+    _make_follower(self, state)
+    if self.log.end_offset > self.high_watermark:
+        self.log.truncate(self.high_watermark)
+        self.truncated()
+
+
+def _always_a_prefix(*_: Any) -> None:
+    return None
+
+
+def _any_controller(self: Metadata, controller_id: int, epoch: int) -> bool:
+    self.controller_id, self.controller_epoch = controller_id, epoch
+    return True
+
+
+def _join_at_once(self: Partition, broker_id: int, _now: float) -> tuple[int, ...] | None:
+    return None if broker_id in self.isr or self.proposed_isr is not None else (*self.isr, broker_id)
+
+
+def _forget(*_: Any) -> None:
+    return None
+
+
+def _any_life(replicas: Replicas, controller_id: int, controller_epoch: int, _broker_epoch: int) -> ErrorCode:
+    seen = replicas.metadata.saw_controller(controller_id, controller_epoch)
+    return ErrorCode.NONE if seen else ErrorCode.STALE_CONTROLLER_EPOCH
+
+
+def _eligible_in_any_life(member: Any, brokers: Any, _leaving: Any, _partition: Any) -> bool:
+    return member.broker_id in brokers
+
+
+def _lead_without_an_epoch(self: Partition, state: Any, now: float) -> bool:
+    """The new leader does not write where its epoch begins."""
+    with mock.patch.object(type(self.log.epochs), "assign"):
+        return _make_leader(self, state, now)
+
+
+_make_leader = Partition.make_leader
+
+BUGS: dict[str, tuple[Plant, ...]] = {
+    "acknowledge before replication": (_patch(Waiting, "for_acks", _acknowledge_at_once),),
+    "acknowledge with an ISR of one": (_patch(Replicas, "append", _append_whatever_the_isr),),
+    "commit what only the leader has": (_patch(Partition, "advance", _own_end_counts),),
+    "a proposed ISR counts at once": (_patch(Partition, "propose", _smaller_isr_counts),),
+    "truncate to the high watermark": (_patch(Partition, "make_follower", _follow_from_the_high_watermark),),
+    "never truncate": (_patch(serving, "divergence", _always_a_prefix),),
+    "lead without writing the epoch": (_patch(Partition, "make_leader", _lead_without_an_epoch),),
+    "ignore the controller's epoch": (_patch(Metadata, "saw_controller", _any_controller),),
+    "join the ISR while behind": (_patch(Partition, "isr_with", _join_at_once),),
+    "forget producers": (_patch(Producers, "update", _forget),),
+    "any life of a broker will do": (
+        _patch(leadership, "_refusal", _any_life),
+        _patch(alter_partition, "_eligible", _eligible_in_any_life),
+    ),
+}
+
+
+@contextmanager
+def planted(name: str) -> Iterator[None]:
+    """The bug is in the code of this process."""
+    with ExitStack() as stack:
+        for plant in BUGS[name]:
+            plant(stack)
+        yield

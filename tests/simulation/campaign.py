@@ -1,0 +1,137 @@
+"""One run of a campaign: producers with acks=all and a reader, while faults come; what must hold is looked at all along.
+
+At the end everything is healed. Then all that was acknowledged is read, once and in order, and all replicas are equal.
+Batches of one producer are in order, and none is there twice, whatever was retried; what was not acknowledged may be
+there or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dataplane.tasks import Task, gather
+from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.faults import Faults
+from tests.simulation.invariants import Invariants, ViolationError
+
+TOPIC = "orders"
+PARTITIONS = 2
+ROUNDS = 6
+HEALED_WITHIN_S = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run shows. `violation`: None where everything held."""
+
+    seed: int
+    violation: str | None
+    acknowledged: int
+    faults: dict[str, int]
+    virtual_s: float
+    trace: tuple[int, tuple[tuple[float, str], ...]]
+
+
+def run(seed: int, *, rounds: int = ROUNDS) -> Outcome:
+    """A whole run from a seed."""
+    campaign = _Campaign(seed)
+    violation = None
+    try:
+        campaign.whole(rounds)
+    except (AssertionError, TimeoutError) as error:
+        violation = f"{type(error).__name__}: {error}"
+    cluster = campaign.cluster
+    return Outcome(
+        seed,
+        violation,
+        len(campaign.acknowledged),
+        campaign.faults.counts,
+        cluster.network.clock.monotonic(),
+        cluster.trace,
+    )
+
+
+class _Campaign:
+    def __init__(self, seed: int) -> None:
+        self.cluster = SimulatedCluster(seed)
+        self.faults = Faults(self.cluster)
+        self.invariants = Invariants(self.cluster, TOPIC, PARTITIONS)
+        self.acknowledged: dict[tuple[int, int], bytes] = {}
+        self._over = False
+
+    def whole(self, rounds: int) -> None:
+        cluster = self.cluster
+        cluster.until(cluster.up)
+        cluster.create_topic(TOPIC, PARTITIONS, min_insync_replicas="2")
+        faults = Task(self._faults(rounds))
+        writers = [Task(self._write(partition)) for partition in range(PARTITIONS)]
+        readers = [Task(self._read(partition)) for partition in range(PARTITIONS)]
+        self._until(lambda: faults.done, 40.0 * rounds)
+        faults.result()
+        self._over = True
+        everything = Task(gather([*writers, *readers]))
+        self._until(lambda: everything.done, HEALED_WITHIN_S)
+        everything.result()
+        self._until(lambda: cluster.up() and cluster.in_sync(TOPIC), HEALED_WITHIN_S)
+        self._check_the_end()
+
+    def _until(self, condition: Callable[[], bool], within_s: float) -> None:
+        def looked() -> bool:
+            self.invariants.check()
+            return condition()
+
+        self.cluster.until(looked, within_s)
+
+    async def _faults(self, rounds: int) -> None:
+        await self.faults.campaign(rounds)
+
+    async def _write(self, partition: int) -> None:
+        client, ids = self.cluster.client, self.cluster.ids
+        producer_id = await client.producer_id(ids)
+        number = sequence = 0
+        while not self._over:
+            values = [f"{partition}-{number}-{place}".encode() for place in range(1 + number % 3)]
+            base = await client.produce(TOPIC, partition, values, producer_id, sequence, ids)
+            sequence += len(values)
+            for place, value in enumerate(values):
+                if self.acknowledged.setdefault((partition, base + place), value) != value:
+                    raise ViolationError(f"offset {base + place} of {partition} was acknowledged twice")
+            number += 1
+            await client.sleep(0.05)
+
+    async def _read(self, partition: int) -> None:
+        client, ids = self.cluster.client, self.cluster.ids
+        while not self._over:
+            for offset, value in await client.read_all(TOPIC, partition, ids):
+                self.invariants.read(partition, offset, value)
+            await client.sleep(0.5)
+
+    def _check_the_end(self) -> None:
+        self.invariants.compare_logs()
+        ends: set[tuple[Any, ...]] = set()
+        for broker, running in self.cluster.brokers.items():
+            logs = [running.logs.get(f"simulate.{TOPIC}", partition) for partition in range(PARTITIONS)]
+            assert all(logs), f"broker {broker} has lost a log"
+            ends.add(tuple(log.end_offset for log in logs if log is not None))
+        assert len(ends) == 1, f"replicas end at different offsets: {sorted(ends)}"
+        for partition in range(PARTITIONS):
+            read = dict(self.cluster.run(self.cluster.client.read_all(TOPIC, partition, self.cluster.ids)))
+            for offset, value in read.items():
+                self.invariants.read(partition, offset, value)
+            self._check_partition(partition, read)
+
+    def _check_partition(self, partition: int, read: dict[int, bytes]) -> None:
+        wanted = {offset: value for (place, offset), value in self.acknowledged.items() if place == partition}
+        lost = {offset: value for offset, value in wanted.items() if read.get(offset) != value}
+        if lost:
+            raise ViolationError(f"partition {partition}: {len(lost)} acknowledged records are lost, first {min(lost)}")
+        in_order = [read[offset] for offset in sorted(read)]
+        expected = sorted(in_order, key=_number)
+        if in_order != expected or len(set(in_order)) != len(in_order):
+            raise ViolationError(f"partition {partition}: records are doubled or out of order")
+
+
+def _number(value: bytes) -> tuple[int, ...]:
+    return tuple(int(part) for part in value.split(b"-"))

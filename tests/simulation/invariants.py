@@ -1,0 +1,99 @@
+"""What must hold at every moment of a run, whoever dies: looked at after each event.
+
+one leader         at most one broker leads a partition in an epoch
+no way back        a leader's high watermark never moves back; no leader of a newer epoch lacks what was ever committed
+equal logs         what two replicas hold below the smaller of their high watermarks is the same, batch for batch
+stable reads       what was read once at an offset is there for every later reader
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dataplane.replication.partition import Partition
+    from tests.simulation.cluster import SimulatedCluster
+
+LOOK_EVERY_S = 0.5
+
+
+class ViolationError(AssertionError):
+    """An invariant does not hold; the text says which, where and when."""
+
+
+class Invariants:
+    """Watches the partitions of one topic."""
+
+    def __init__(self, cluster: SimulatedCluster, topic: str, partitions: int) -> None:
+        self._cluster = cluster
+        self._places = [(f"simulate.{topic}", index) for index in range(partitions)]
+        self._leaders: dict[tuple[int, int], int] = {}  # (partition, epoch) -> broker
+        self._marks: dict[tuple[int, int], int] = {}  # (partition, epoch) -> high watermark of its leader
+        self._committed: dict[int, int] = {}  # partition -> the highest high watermark ever
+        self._read: dict[tuple[int, int], bytes] = {}
+        self._next_look = 0.0
+
+    def check(self) -> None:
+        """After an event. Raises ViolationError."""
+        for name, index in self._places:
+            replicas = [
+                (broker, partition)
+                for broker, running in self._cluster.brokers.items()
+                if (partition := running.replicas.get(name, index)) is not None
+            ]
+            for broker, partition in replicas:
+                if partition.is_leader:
+                    self._leads(broker, index, partition)
+        now = self._cluster.network.clock.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + LOOK_EVERY_S
+            self.compare_logs()
+
+    def read(self, index: int, offset: int, value: bytes) -> None:
+        """A reader got this. Raises ViolationError."""
+        before = self._read.setdefault((index, offset), value)
+        if before != value:
+            self._violated(f"partition {index} offset {offset} was {before!r} for one reader and is {value!r} now")
+
+    def compare_logs(self) -> None:
+        """All replicas of all partitions. Raises ViolationError."""
+        for name, index in self._places:
+            found = []
+            for broker, running in self._cluster.brokers.items():
+                partition = running.replicas.get(name, index)
+                if partition is not None and not partition.is_offline:
+                    found.append((broker, partition))
+            for (a, first), (b, second) in itertools.pairwise(found):
+                end = min(first.high_watermark, second.high_watermark)
+                start = max(first.log.start_offset, second.log.start_offset)
+                if _content(first, start, end) != _content(second, start, end):
+                    self._violated(f"partition {index}: brokers {a} and {b} differ between {start} and {end}")
+
+    def _leads(self, broker: int, index: int, partition: Partition) -> None:
+        key = (index, partition.leader_epoch)
+        if self._leaders.setdefault(key, broker) != broker:
+            self._violated(f"partition {index} epoch {key[1]}: led by {self._leaders[key]} and by {broker}")
+        mark = partition.high_watermark
+        if mark < self._marks.get(key, 0):
+            self._violated(
+                f"partition {index} epoch {key[1]}: the high watermark went from {self._marks[key]} to {mark}"
+            )
+        self._marks[key] = mark
+        if key[1] == max(epoch for place, epoch in self._leaders if place == index):
+            if partition.log.end_offset < self._committed.get(index, 0):
+                self._violated(
+                    f"partition {index}: broker {broker} leads epoch {key[1]} and ends at {partition.log.end_offset}, "
+                    f"but {self._committed[index]} was committed"
+                )
+            self._committed[index] = max(mark, self._committed.get(index, 0))
+
+    def _violated(self, what: str) -> None:
+        raise ViolationError(f"{self._cluster.network.clock.monotonic():.3f} s: {what}")
+
+
+def _content(partition: Partition, start: int, end: int) -> list[bytes]:
+    """Batches from `start` on that end below `end`; their leader epochs belong to it."""
+    if end <= start:
+        return []
+    return [bytes(batch) for header, batch in partition.log.batches(start, end) if header.last_offset < end]
