@@ -659,6 +659,10 @@ class Log:
             write_compacted_to(self._files, self.directory, offset)
             self.compacted_to = offset
 
+    def has_sealed_dirt(self) -> bool:
+        """Whether compaction may have something to do; quick, for a log that has not."""
+        return self._active.base_offset > self.cleaned_to and len(self._segments) > 1
+
     def dirt(self, high_watermark: int, now_ms: int) -> Dirt:
         """What compaction would have to do. Raises OSError."""
         limit = min(high_watermark, self.recovery_point)

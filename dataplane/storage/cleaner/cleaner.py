@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dataplane.storage.manager import LogManager
 
 _AFTER_FAILURE_MS = 60_000
+_LOGS_IN_A_TURN = 500
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ class Cleaner:
 
     async def _run(self) -> None:
         while not self._stopped:
-            chosen = self._choose()
+            chosen = await self._choose()
             if chosen is None:
                 return
             log, dirt = chosen
@@ -90,16 +91,22 @@ class Cleaner:
                 await self._compact(log, dirt)
             except Exception as error:  # noqa: BLE001 - the job's process may die of anything; other logs go on
                 self._not_before[log.directory] = self._doors.clock.now_ms() + _AFTER_FAILURE_MS
+                self._drop(log)
                 _log.warning("%s-%d was not compacted: %s", log.topic, log.partition, _sentence(error))
 
     # --- choosing -----------------------------------------------------------------------------------------------------
 
-    def _choose(self) -> tuple[Log, Dirt] | None:
+    async def _choose(self) -> tuple[Log, Dirt] | None:
+        """A few logs in a turn: there may be thousands, and nearly all have nothing to do."""
         now_ms = self._doors.clock.now_ms()
         self._not_before = {name: until for name, until in self._not_before.items() if until > now_ms}
         best: tuple[Log, Dirt] | None = None
-        for log in self._logs.logs():
-            if not log.config.is_compacted or log.failed or log.directory in self._not_before:
+        for number, log in enumerate(self._logs.logs()):
+            if number % _LOGS_IN_A_TURN == _LOGS_IN_A_TURN - 1:
+                await self._next_turn()
+            if not log.has_sealed_dirt() or not log.config.is_compacted:
+                continue
+            if log.failed or log.directory in self._not_before:
                 continue
             try:
                 dirt = log.dirt(self._committed_of(log), now_ms)
@@ -116,18 +123,23 @@ class Cleaner:
         work = partial(clean, self._doors.files, plan)
         rate = self._settings().log_cleaner_io_max_bytes_per_second
         outcome: Outcome = await self._doors.background.run_apart(partial(_paced, work), rate)
-        if self._stopped or log.failed:
+        if log.failed:
             return
+        known, log.compacted_to = log.compacted_to, outcome.compacted_to  # as the job has written it
         if log.truncations != truncations:
-            log.compacted_to = max(log.compacted_to, outcome.compacted_to)
-            log.lower_compacted_to(min(plan.compacted_to, log.end_offset))
+            log.lower_compacted_to(known)
+            await self._drop(log)
             return
-        log.compacted_to = outcome.compacted_to
         if await self._swap(log, outcome, truncations):
             log.cleaned_to = outcome.first_dirty
             self.rounds += 1
         self._changed(log)
-        await self._doors.background.run(lambda: self._doors.files.remove_tree(f"{log.directory}/{CLEANED}"))
+        await self._drop(log)
+
+    def _drop(self, log: Log) -> Future[None]:
+        """What a job has left behind."""
+        files, path = self._doors.files, f"{log.directory}/{CLEANED}"
+        return self._doors.background.run(lambda: files.remove_tree(path))
 
     async def _swap(self, log: Log, outcome: Outcome, truncations: int) -> bool:
         """One in a turn: each is a handful of renames. Whether it came to the end."""
