@@ -60,7 +60,7 @@ class Broker:
         self.config, self.doors, self.log = config, doors, log  # the settings in it may change: see `layers`
         clock, loop = doors.clock, doors.loop
         boot = f"{doors.random.getrandbits(64):016x}"
-        host, port = config.internal
+        host, port = config.advertised_internal or config.internal
         self.metadata = Metadata()
         self.membership = Membership(
             doors, BrokerAddress(config.id, host, port, config.rack), config.session_timeout_ms / 1000

@@ -1,6 +1,7 @@
 """What a broker is told at start: `broker.toml`.
 
-[broker]    id, data_dirs, internal, zookeeper, chroot, secrets_file, session_timeout_ms, rack, internal_authentication
+[broker]    id, data_dirs, internal, zookeeper, chroot, secrets_file, session_timeout_ms, rack, internal_authentication,
+            advertised_internal: where the other brokers reach the internal listener, if not at `internal`
 [settings]  any field of `Settings`; names and defaults are Kafka's where Kafka has them
 """
 
@@ -38,6 +39,7 @@ class Settings:
     replica_fetch_wait_max_ms: int = 500
     replica_fetch_max_bytes: int = 2**20
     replica_fetch_response_max_bytes: int = 10 * 2**20
+    replica_alter_log_dirs_io_max_bytes_per_second: int = 2**63 - 1  # for each piece of a replica that moves
     log_segment_bytes: int = 2**30
     log_index_interval_bytes: int = 4096
     log_index_size_max_bytes: int = 10 * 2**20
@@ -113,6 +115,7 @@ class BrokerConfig:
     session_timeout_ms: int = 6_000
     rack: str | None = None
     internal_authentication: str = "sasl"  # "none": for tests, on loopback only; see `load`
+    advertised_internal: tuple[str, int] | None = None  # None: the address that is listened on
     settings: Settings = Settings()
 
 
@@ -137,6 +140,9 @@ def load(path: str) -> BrokerConfig:
             session_timeout_ms=broker.get("session_timeout_ms", 6_000),
             rack=broker.get("rack") or None,
             internal_authentication=_authentication(broker.get("internal_authentication", "sasl"), internal[0]),
+            advertised_internal=(
+                parse_address(broker["advertised_internal"]) if "advertised_internal" in broker else None
+            ),
             settings=settings_from(document.get("settings", {})),
         )
     except KeyError as error:

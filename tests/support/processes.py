@@ -101,6 +101,7 @@ def broker_process(
     zookeeper: str,
     secrets: Path,
     settings: Mapping[str, object] | None = None,
+    module: str = "dataplane",
     **members: object,
 ) -> ServerProcess:
     """A broker with its own data directory; ports: internal. `members` are further ones of its table [broker]."""
@@ -115,7 +116,7 @@ def broker_process(
         **members,
     }
     config = _write(folder / f"broker-{broker}.toml", broker=table, settings=settings or {})
-    return ServerProcess(f"broker {broker}", "dataplane", config, {"internal": port})
+    return ServerProcess(f"broker {broker}", module, config, {"internal": port})
 
 
 def master_process(folder: Path, master: int, *, zookeeper: str, secrets: Path, lease_ms: int) -> ServerProcess:
