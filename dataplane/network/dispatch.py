@@ -23,6 +23,7 @@ from typing import Any
 from dataplane.doors import Buffer, Connection, FileRange
 from dataplane.handlers.api_versions import unsupported_version
 from dataplane.handlers.context import BrokerRooms, RequestContext, Session
+from dataplane.handlers.fetch_shapes import FetchShapes
 from dataplane.handlers.offsets import stored_bytes
 from dataplane.handlers.outcome import CloseConnectionError, Encoded
 from dataplane.handlers.produce_shapes import ProduceShapes
@@ -59,6 +60,7 @@ class ClientConnection:
         "_bytes_in_flight",
         "_closed",
         "_connection",
+        "_fetch",
         "_give_ups",
         "_is_held",
         "_is_parked",
@@ -78,6 +80,7 @@ class ClientConnection:
         self._slots: deque[Slot] = deque()
         self._will_send = False  # at the end of this turn
         self._produce = ProduceShapes(self)
+        self._fetch = FetchShapes(self)
         self._muted_until: dict[int, float] = {}
         self._is_parked = False  # a request waits for its time, and everything behind it
         self._is_held = False  # too much waits for an answer
@@ -94,7 +97,8 @@ class ClientConnection:
         try:
             if self._muted_until and len(frame) > 2 and self._parks(frame):
                 return
-            if not self._produce.serve(frame):
+            shapes = self._fetch if len(frame) > 1 and frame[1] == _FETCH else self._produce
+            if not shapes.serve(frame):
                 self._serve(frame)
         except (DecodeError, CloseConnectionError):
             self._connection.close()
@@ -149,6 +153,8 @@ class ClientConnection:
         )
         if header.api_key == _PRODUCE:
             self._produce.remember(ctx, request, frame)
+        elif header.api_key == _FETCH:
+            self._fetch.remember(ctx, request, frame)
         elif header.api_key in _STORED_BY_GROUPS:
             self._charge_groups(header, request, len(frame))
         self._take(row, ctx, row.handle(ctx, request))
@@ -311,6 +317,10 @@ class ClientConnection:
     def mute_produce(self, delay_s: float) -> None:
         """Park the next produce request until `delay_s` from now."""
         self._mute(_PRODUCE, delay_s)
+
+    def mute_fetch(self, delay_s: float) -> None:
+        """Park the next fetch until `delay_s` from now."""
+        self._mute(_FETCH, delay_s)
 
     def _mute(self, key: int, delay_s: float) -> None:
         until = self.broker.doors.clock.monotonic() + delay_s

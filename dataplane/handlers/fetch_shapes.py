@@ -1,0 +1,244 @@
+"""The short cut of Fetch: a request for one partition that differs from an earlier one in nothing but the offset.
+
+A client that reads one partition repeats its request; correlation id and fetch offset change::
+
+    key version | correlation id | client id, limits, topic, partition, epoch | fetch offset | rest
+                                 `------------- the shape: compared, not decoded -------------------'
+
+As with Produce (`produce_shapes`) the slow path has found out what the bytes mean, and what may have changed since is
+checked every time. A fetch that would wait, an error, a session, anything but plain records goes the slow way.
+
+Shapes are learned only from requests that our own encoder would write in just this way: so the places are known, and
+nothing is hidden in them.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dataplane.network.slots import Slot
+from dataplane.protocol.api import APIS, ApiKey
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.headers import encode_request
+from dataplane.protocol.primitives import write_uvarint
+from dataplane.replication.fetch_sessions import FINAL_EPOCH
+from dataplane.storage.errors import OffsetOutOfRangeError
+from dataplane.throttle.gate import throttle_ms
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from dataplane.handlers.context import RequestContext
+    from dataplane.network.dispatch import ClientConnection
+    from dataplane.protocol.messages.fetch import FetchRequest
+    from dataplane.replication.partition import Partition
+
+MAX_SHAPES = 64
+MAX_SHAPE_END = 1_024
+FREE_LESSONS, HITS_PER_LESSON = 64, 16
+"""Learning costs as much as serving: further shapes have to be worth it."""
+THROTTLE_WINDOW_S = 1.0
+_API = APIS[ApiKey.FETCH]
+_FIRST_VERSION = 10  # older ones may not read every topic, or not as it is
+_FIRST_WITH_RACK = 11
+_FIRST_FLEXIBLE = 12
+_FIRST_WITH_IDS = 13
+_KEY_AND_VERSION = struct.Struct(">I").unpack_from
+_OFFSET = struct.Struct(">q").unpack_from
+_pack_state = struct.Struct(">qqq").pack
+_pack_length = struct.Struct(">i").pack
+_STATE_BYTES = 24
+_NO_TAGS = b"\0\0\0"  # of the partition, the topic, the answer
+
+
+@dataclass(slots=True)
+class Shape:
+    """What a request means; `partition` is where it went last."""
+
+    key_and_version: int
+    rest: bytes  # of the request, behind the offset
+    physical: str
+    topic_id: UUID | None
+    index: int
+    leader_epoch: int
+    max_bytes: int
+    min_bytes: int  # 0 where it does not wait
+    prefix: bytes  # of the answer, between the correlation id and the high watermark
+    middle: bytes  # between the log start offset and the length of the records
+    flexible: bool
+    partition: Partition | None = None
+
+
+class FetchShapes:
+    """The shapes of one connection."""
+
+    __slots__ = ("_client", "_hits", "_lessons", "_places", "_shapes")
+
+    def __init__(self, client: ClientConnection) -> None:
+        self._client = client
+        self._shapes: dict[bytes, Shape] = {}  # by the bytes before the offset
+        self._places: list[int] = []  # where offsets stand
+        self._hits = self._lessons = 0
+
+    def serve(self, frame: memoryview) -> bool:
+        """Serve the frame if it has a known shape and nothing stands against it. False: nothing has been done."""
+        for place in self._places:
+            shape = self._shapes.get(bytes(frame[8:place]))
+            if shape is not None and frame[place + 8 :] == shape.rest:
+                return _KEY_AND_VERSION(frame)[0] == shape.key_and_version and self._answer(frame, shape, place)
+        return False
+
+    def _answer(self, frame: memoryview, shape: Shape, place: int) -> bool:
+        client = self._client
+        broker, instance = client.broker, client.session.instance
+        partition = shape.partition
+        if partition is None or not partition.is_leader:
+            found = broker.replicas.leader(shape.physical, shape.index)
+            if isinstance(found, ErrorCode) or (shape.topic_id is not None and found.topic_id != shape.topic_id):
+                return False
+            partition = shape.partition = found
+        if shape.leader_epoch >= 0 and shape.leader_epoch != partition.leader_epoch:
+            return False
+        max_bytes = shape.max_bytes
+        if instance is not None:
+            if instance.has_topic_whitelists and instance.topic_denied(shape.physical, client.session.peer):
+                return False
+            allowed = broker.gate.fetch_bytes(instance, THROTTLE_WINDOW_S)
+            if allowed is not None and allowed < max_bytes:
+                max_bytes = max(allowed, 1)
+        offset, high_watermark = _OFFSET(frame, place)[0], partition.high_watermark
+        log = partition.log
+        if offset > high_watermark or (offset == high_watermark and shape.min_bytes):
+            return False
+        try:
+            records = log.read(offset, max_bytes, high_watermark, at_least_one=True)
+        except (OffsetOutOfRangeError, OSError):
+            return False  # the slow path finds the same and words the answer
+        size = 0 if records is None else records.size
+        if size < shape.min_bytes:
+            return False
+        self._send(bytes(frame[4:8]), shape, partition, records, size)
+        self._hits += 1
+        return True
+
+    def _send(self, correlation_id: bytes, shape: Shape, partition: Partition, records: object, size: int) -> None:
+        client = self._client
+        instance = client.session.instance
+        high_watermark = partition.high_watermark
+        body = shape.prefix + _pack_state(high_watermark, high_watermark, partition.log.start_offset) + shape.middle
+        if shape.flexible:
+            length = bytearray(body)
+            write_uvarint(length, size + 1)
+            body, tail = bytes(length), _NO_TAGS
+        else:
+            body, tail = body + _pack_length(size), b""
+        whole = 4 + len(body) + size + len(tail)
+        if instance is not None:
+            delay_s = client.broker.gate.charge_consume(instance, whole + 4)
+            if delay_s:
+                client.mute_fetch(delay_s)
+                at = 1 if shape.flexible else 0
+                body = body[:at] + throttle_ms(delay_s).to_bytes(4) + body[at + 4 :]
+        head = _pack_length(whole) + correlation_id + body
+        slot = Slot()
+        client.append_slot(slot)
+        if not size:
+            client.fill_soon(slot, (head + tail,))
+            return
+        if instance is not None and partition.usage is not None:
+            records.sent = partition.usage.consumed  # type: ignore[attr-defined]
+        client.fill_soon(slot, (head, records, tail) if tail else (head, records))  # type: ignore[arg-type]
+
+    def remember(self, ctx: RequestContext, request: FetchRequest, frame: memoryview) -> None:
+        """Learn the shape of a request that the slow path has decoded, if it is of the kind that is served here."""
+        if ctx.version < _FIRST_VERSION or len(frame) > MAX_SHAPE_END:
+            return
+        if len(request.topics) != 1 or len(request.topics[0].partitions) != 1 or request.forgotten_topics_data:
+            return
+        wanted = request.topics[0].partitions[0]
+        if wanted.partition < 0:
+            return
+        plain = request.session_epoch == FINAL_EPOCH and not request.session_id and wanted.last_fetched_epoch < 0
+        selects = request.rack_id and ctx.broker.config.settings.replica_selector_class
+        if not plain or selects or request.replica_id >= 0 or request.replica_state.replica_id >= 0:
+            return
+        if self._lessons > FREE_LESSONS + self._hits // HITS_PER_LESSON:
+            return
+        self._lessons += 1
+        names, again = ctx.session.names, (ctx.version, ctx.correlation_id, ctx.client_id, request)
+        if encode_request(_API, *again, names=names)[4:] != frame:
+            return
+        shape = _shape_of(ctx, request, frame)
+        if shape is not None:
+            if len(self._shapes) >= MAX_SHAPES:  # most are of leader epochs that are over
+                self._shapes.clear()
+                self._places.clear()
+            place, learned = shape
+            self._shapes[bytes(frame[8:place])] = learned
+            if place not in self._places:
+                self._places.append(place)
+
+
+def _shape_of(ctx: RequestContext, request: FetchRequest, frame: memoryview) -> tuple[int, Shape] | None:
+    """(where the offset stands, the shape)."""
+    version = ctx.version
+    topic = request.topics[0]
+    wanted = topic.partitions[0]
+    physical, topic_id = topic.topic, None
+    if version >= _FIRST_WITH_IDS:
+        topic_id = topic.topic_id
+        found = ctx.broker.replicas.topic_of_id(topic_id)
+        if found is None or not ctx.owns(found):
+            return None
+        physical = found
+    waits = request.max_wait_ms > 0 and request.min_bytes > 0
+    limit = min(wanted.partition_max_bytes, request.max_bytes, ctx.broker.config.settings.fetch_max_bytes)
+    place = _place_of_offset(version, len(frame), len(request.rack_id.encode()))
+    return place, Shape(
+        _KEY_AND_VERSION(frame)[0],
+        bytes(frame[place + 8 :]),
+        physical,
+        topic_id,
+        wanted.partition,
+        wanted.current_leader_epoch,
+        max(limit, 0),
+        min(request.min_bytes, request.max_bytes) if waits else 0,
+        _prefix(ctx, physical, topic_id, wanted.partition),
+        _middle(version, request.isolation_level),
+        version >= _FIRST_FLEXIBLE,
+    )
+
+
+def _place_of_offset(version: int, end: int, rack_bytes: int) -> int:
+    """From the end, where what stands behind the offset has a known size."""
+    if version >= _FIRST_FLEXIBLE:  # epoch, start, limit, two tags, forgotten, rack with its length, tags
+        rack_length = 1 if rack_bytes < 127 else 2
+        return end - (4 + 8 + 4 + 2 + 1 + rack_length + rack_bytes + 1) - 8
+    rack = 2 + rack_bytes if version >= _FIRST_WITH_RACK else 0
+    return end - (8 + 4 + 4 + rack) - 8  # start, limit, forgotten, rack
+
+
+def _prefix(ctx: RequestContext, physical: str, topic_id: UUID | None, index: int) -> bytes:
+    """Tags, throttle time, error, session; one topic, its name or id, one partition, its index, no error."""
+    name = ctx.session.names.topic_out(physical).encode()
+    if ctx.version < _FIRST_FLEXIBLE:
+        topic = len(name).to_bytes(2) + name
+        return bytes(10) + (1).to_bytes(4) + topic + (1).to_bytes(4) + index.to_bytes(4) + bytes(2)
+    out = bytearray(11)
+    out.append(2)
+    if topic_id is None:
+        write_uvarint(out, len(name) + 1)
+        out += name
+    else:
+        out += topic_id.bytes
+    return bytes(out) + b"\2" + index.to_bytes(4) + bytes(2)
+
+
+def _middle(version: int, isolation_level: int) -> bytes:
+    """Aborted transactions: null for who reads what is uncommitted; and no preferred replica."""
+    if version >= _FIRST_FLEXIBLE:
+        return (b"\1" if isolation_level else b"\0") + b"\xff" * 4
+    aborted = bytes(4) if isolation_level else b"\xff" * 4
+    return aborted + (b"\xff" * 4 if version >= _FIRST_WITH_RACK else b"")
