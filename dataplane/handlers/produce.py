@@ -14,6 +14,7 @@ import logging
 from dataclasses import replace
 from typing import Any
 
+from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.handlers.context import Reply, RequestContext
 from dataplane.handlers.conversion import Prepared, needs_preparation, prepare, produce_problem
 from dataplane.handlers.leader_hints import current_leader, endpoints
@@ -110,6 +111,8 @@ class _Pending:
     def _topic_refusal(self, topic: TopicProduceData) -> tuple[ErrorCode, str | None]:
         if self._ctx.topic_denied(topic.name):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED, None
+        if topic.name == OFFSETS_TOPIC:  # coordinators write it themselves: what anybody else writes they could not read
+            return ErrorCode.INVALID_TOPIC_EXCEPTION, None
         blocked = self._ctx.broker.gate.produce_refusal(self._ctx.session.instance)
         return (ErrorCode.POLICY_VIOLATION, blocked) if blocked else (ErrorCode.NONE, None)
 

@@ -15,6 +15,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.handlers.conversion import FIRST_ZSTD_PRODUCED, is_early_zstd
 from dataplane.network.slots import Slot
 from dataplane.protocol.errors import ErrorCode
@@ -138,6 +139,8 @@ class ProduceShapes:
         topic = request.topic_data[0]
         data = topic.partition_data[0]
         if not isinstance(data.records, memoryview) or not len(data.records) or data.index < 0:
+            return
+        if topic.name == OFFSETS_TOPIC:  # always refused
             return
         flexible = ctx.version >= _FIRST_FLEXIBLE
         end = _end_of_shape(frame, len(data.records), flexible=flexible)
