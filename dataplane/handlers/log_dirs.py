@@ -23,8 +23,12 @@ from dataplane.protocol.messages.log_dirs import (
     DescribeLogDirsTopic,
 )
 from dataplane.replication.partition import Partition
+from dataplane.storage.log import Log
+from dataplane.storage.moving import home_of
 
 TENANTS_DIRECTORY = "/kafka-logs"
+Place = tuple[Partition, Log]
+"""A replica, and one of the logs that it has: its own, or the copy that is to take its place."""
 
 
 # --- describing -------------------------------------------------------------------------------------------------------
@@ -34,10 +38,14 @@ def handle_describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsReques
     """The named partitions that are here, or (null) all; what is not here is not mentioned."""
     replicas = list(_asked(ctx, request))
     if not ctx.session.is_internal:
-        return DescribeLogDirsResponse(results=(_directory(TENANTS_DIRECTORY, replicas),))
-    by_directory: dict[str, list[Partition]] = {directory: [] for directory in ctx.broker.config.data_dirs}
+        places = [(replica, replica.log) for replica in replicas]
+        return DescribeLogDirsResponse(results=(_directory(TENANTS_DIRECTORY, places),))
+    by_directory: dict[str, list[Place]] = {directory: [] for directory in ctx.broker.config.data_dirs}
     for replica in replicas:
-        by_directory[home_of(replica)].append(replica)
+        future = ctx.broker.replicas.moves.future(replica)
+        for log in (replica.log, future):
+            if log is not None:
+                by_directory[home_of(log.directory)].append((replica, log))
     return DescribeLogDirsResponse(
         results=tuple(_with_space(ctx, _directory(path, found)) for path, found in by_directory.items())
     )
@@ -51,11 +59,6 @@ def _with_space(ctx: RequestContext, result: DescribeLogDirsResult) -> DescribeL
     return replace(result, total_bytes=total, usable_bytes=usable)
 
 
-def home_of(replica: Partition) -> str:
-    """The data directory that a replica is in."""
-    return replica.log.directory.rpartition("/")[0]
-
-
 def _asked(ctx: RequestContext, request: DescribeLogDirsRequest) -> Iterator[Partition]:
     if request.topics is None:
         found: Iterable[Partition] = ctx.broker.replicas.partitions()
@@ -67,18 +70,19 @@ def _asked(ctx: RequestContext, request: DescribeLogDirsRequest) -> Iterator[Par
             yield replica
 
 
-def _directory(path: str, replicas: list[Partition]) -> DescribeLogDirsResult:
+def _directory(path: str, places: list[Place]) -> DescribeLogDirsResult:
     by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
-    for replica in replicas:
-        by_topic.setdefault(replica.topic, []).append(_partition(replica))
+    for replica, log in places:
+        by_topic.setdefault(replica.topic, []).append(_partition(replica, log))
     topics = tuple(DescribeLogDirsTopic(topic, tuple(found)) for topic, found in by_topic.items())
     return DescribeLogDirsResult(log_dir=path, topics=topics)
 
 
-def _partition(replica: Partition) -> DescribeLogDirsPartition:
-    """The lag is Kafka's: what is committed and not in this log yet."""
-    log = replica.log
-    return DescribeLogDirsPartition(replica.index, log.size_bytes, max(0, replica.high_watermark - log.end_offset))
+def _partition(replica: Partition, log: Log) -> DescribeLogDirsPartition:
+    """The lag is Kafka's: what is committed and not in this log yet; of a copy, what it has yet to get."""
+    is_future = log is not replica.log
+    lag = (replica.log.end_offset if is_future else replica.high_watermark) - log.end_offset
+    return DescribeLogDirsPartition(replica.index, log.size_bytes, max(0, lag), is_future)
 
 
 # --- moving -----------------------------------------------------------------------------------------------------------
@@ -87,7 +91,7 @@ def _partition(replica: Partition) -> DescribeLogDirsPartition:
 def handle_alter_replica_log_dirs(
     ctx: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
-    """Each replica by itself."""
+    """Each replica by itself: it goes on serving, and is there when DescribeLogDirs says so."""
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     for directory in request.dirs:
         for topic in directory.topics:
@@ -108,6 +112,4 @@ def _move(ctx: RequestContext, path: str, topic: str, index: int) -> ErrorCode:
         return ErrorCode.REPLICA_NOT_AVAILABLE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if replica.is_offline:
         return ErrorCode.KAFKA_STORAGE_ERROR
-    if home_of(replica) == path:
-        return ErrorCode.NONE
-    return ErrorCode.UNKNOWN_SERVER_ERROR
+    return ctx.broker.replicas.moves.begin(replica, path)
