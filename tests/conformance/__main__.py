@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.conformance.results import Row, compare, report, table
-from tests.conformance.suites import kafka_python, librdkafka
+from tests.conformance.suites import java_tools, kafka_python, librdkafka, scenarios
 from tests.conformance.target import DOORS, PROFILE_A, PROFILE_B, OurCluster, Profile
 from tests.support.apache_kafka import ApacheKafka, NotAvailableError
 
@@ -47,6 +47,9 @@ class Suite:
 SUITES = {
     "kafka-python": Suite(PROFILE_A, kafka_python.run),
     "librdkafka-quick": Suite(PROFILE_B, librdkafka.run_quick),
+    "kafkajs": Suite(PROFILE_B, scenarios.run_kafkajs),
+    "java": Suite(PROFILE_B, scenarios.run_java),
+    "java-tools": Suite(PROFILE_B, java_tools.run),
     "librdkafka-full": Suite(PROFILE_B, librdkafka.run_full),
 }
 
