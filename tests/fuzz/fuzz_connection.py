@@ -37,7 +37,7 @@ from dataplane.protocol.codec import encode
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from dataplane.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
+from dataplane.protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from dataplane.records.batch import Record, build_batch
 from tests.fuzz import seeds
 
@@ -48,6 +48,12 @@ PAUSE_S = 0.05
 HISTORY = Path("var/fuzz/connection")
 KEYS = [row.api.key for row in served(tenant=True)]
 MAX_SEGMENTS = 12
+STRICT = {
+    "cleanup_policy": "compact",
+    "compression_type": "gzip",
+    "message_timestamp_before_max_ms": "9000000000000",
+}
+"""A topic whose records are looked at."""
 
 
 class _Errors(logging.Handler):
@@ -92,10 +98,12 @@ class World:
         self.cluster.until(self.cluster.up)
         self.sent: list[bytes] = []
         self._create("orders")
+        self._create("strict", **STRICT)
         self.look()
 
-    def _create(self, name: str) -> None:
-        request = CreateTopicsRequest(topics=(CreatableTopic(name, 2, 1),), timeout_ms=5_000)
+    def _create(self, name: str, **config: str) -> None:
+        configs = tuple(CreatableTopicConfig(key.replace("_", "."), value) for key, value in config.items())
+        request = CreateTopicsRequest(topics=(CreatableTopic(name, 2, 1, (), configs),), timeout_ms=5_000)
         code = self._ask(request, 5).topics[0].error_code
         assert code in (0, ErrorCode.TOPIC_ALREADY_EXISTS), code
         physical = f"simulate.{name}"
@@ -208,7 +216,7 @@ def write_seeds(folder: Path) -> None:
             made.append(bytes((7,)) + len(payload).to_bytes(2) + payload)
     for number, records in enumerate((*seeds.batches(), *seeds.message_sets())):
         for version in (0, 2, 3, 9):
-            data = TopicProduceData("orders", (PartitionProduceData(0, records),))
+            data = TopicProduceData(("orders", "strict")[version & 1], (PartitionProduceData(0, records),))
             request = ProduceRequest(acks=(-1, 0, 1)[number % 3], timeout_ms=100, topic_data=(data,))
             payload = bytes((KEYS.index(0), version)) + encode(request, version)
             made.append(bytes((7,)) + len(payload).to_bytes(2) + payload)

@@ -80,7 +80,7 @@ def fuzz_batch(data: bytes) -> None:
         return
     batch = bytearray(data)
     batch[8:12] = (len(batch) - 12).to_bytes(4)
-    batch[16] = 2
+    batch[:8], batch[16] = bytes(8), 2
     batch[17:21] = crc32c(memoryview(batch)[21:]).to_bytes(4)
     view = memoryview(batch)
     header = read_header(view)
