@@ -1,16 +1,26 @@
-"""What the replicas of a broker do by the clock: look for laggards, write checkpoints, delete what is old."""
+"""What the replicas of a broker do by the clock: look for laggards, write checkpoints, delete what is old.
+
+Each of these looks at every partition here, and there may be ten thousand: a round goes in slices of a millisecond, one in
+each turn of the loop.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from dataplane.doors import Timer
     from dataplane.replication.manager import Replicas
+    from dataplane.replication.partition import Partition
     from dataplane.storage.log import Log
     from dataplane.tasks import Future
+
+_SLICE_S = 0.001
+_AT_ONCE = 16
+T = TypeVar("T")
 
 
 class Housekeeping:
@@ -19,14 +29,15 @@ class Housekeeping:
     def __init__(self, replicas: Replicas) -> None:
         self._replicas = replicas
         self._timers: dict[str, Timer] = {}
+        self._under_way: dict[str, None] = {}
 
     def start(self) -> None:
         """Begin."""
         settings = self._replicas.config.settings
         self._every("isr", settings.replica_lag_time_max_ms / 2, self._look_for_laggards)
-        self._every("checkpoint", settings.high_watermark_checkpoint_interval_ms, self._checkpoint)
+        self._every("checkpoint", settings.high_watermark_checkpoint_interval_ms, self._checkpoint_in_slices)
         self._every("flush", settings.log_flush_scheduler_interval_ms, self._replicas.syncs.look_at_time)
-        self._every("retention", settings.log_retention_check_interval_ms, self.apply_retention)
+        self._every("retention", settings.log_retention_check_interval_ms, self._retain_in_slices)
         self._replicas.cleaner.start()
 
     def stop(self) -> Future[None]:
@@ -40,25 +51,71 @@ class Housekeeping:
     def _every(self, name: str, period_ms: float, work: Callable[[], object]) -> None:
         def run() -> None:
             self._timers[name] = self._replicas.loop.call_later(period_ms / 1000, run)
-            work()
+            if name not in self._under_way:
+                work()
 
         self._timers[name] = self._replicas.loop.call_later(period_ms / 1000, run)
 
+    def _in_slices(
+        self, name: str, things: Iterator[T], work: Callable[[T], object], done: Callable[[], object] | None = None
+    ) -> None:
+        """Do `work` with all of them, a millisecond's worth in each turn; not before the last round has ended."""
+        loop = self._replicas.loop
+        self._under_way[name] = None
+
+        def go_on() -> None:
+            if name not in self._timers:
+                self._under_way.pop(name, None)
+                return  # stopped
+            until = loop.clock.monotonic() + _SLICE_S
+            while loop.clock.monotonic() <= until:
+                some = list(islice(things, _AT_ONCE))
+                for thing in some:
+                    work(thing)
+                if len(some) < _AT_ONCE:
+                    del self._under_way[name]
+                    if done is not None:
+                        done()
+                    return
+            loop.call_soon(go_on)
+
+        go_on()
+
     def _look_for_laggards(self) -> None:
+        self._in_slices("isr", self._replicas.partitions(), self._look_at)
+
+    def _look_at(self, partition: Partition) -> None:
         replicas, now = self._replicas, self._replicas.loop.clock.monotonic()
-        for partition in replicas.partitions():
-            isr = partition.isr_without_laggards(now)
-            if isr is not None:
-                replicas.isr_changes.propose(partition, isr)
-            elif partition.is_leader and partition.advance(now):  # it waits no longer for who was about to join
-                replicas.high_watermark_moved(partition)
-            if partition.low_watermark_waiters:
-                replicas.waiting.low_watermark_moved(partition)  # without who has died
+        isr = partition.isr_without_laggards(now)
+        if isr is not None:
+            replicas.isr_changes.propose(partition, isr)
+        elif partition.is_leader and partition.advance(now):  # it waits no longer for who was about to join
+            replicas.high_watermark_moved(partition)
+        if partition.low_watermark_waiters:
+            replicas.waiting.low_watermark_moved(partition)  # without who has died
 
     def _checkpoint(self) -> Future[None]:
         """Where consumers may read to after a restart."""
         replicas = self._replicas
         return replicas.logs.write_checkpoints({(p.topic, p.index): p.high_watermark for p in replicas.partitions()})
+
+    def _checkpoint_in_slices(self) -> None:
+        logs = self._replicas.logs
+        self._in_slices(
+            "checkpoint",
+            self._replicas.partitions(),
+            lambda partition: logs.note_position(partition.log, partition.high_watermark),
+            logs.write_noted,
+        )
+
+    def _retain_in_slices(self) -> None:
+        self._in_slices("retention", iter(self._replicas.logs.logs()), self._retain)
+
+    def _retain(self, log: Log) -> None:
+        partition = self._replicas.get(log.topic, log.partition)
+        if self._replicas.logs.retain(log, self.committed_of(log)) and partition is not None:
+            self._replicas.accounting.measure(partition)
+            self._replicas.start_moved(partition)
 
     def apply_retention(self) -> None:
         """Delete what is too old or too much, and count again where something went."""

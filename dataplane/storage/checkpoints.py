@@ -32,8 +32,12 @@ class MetadataError(Exception):
 
 def write_rows(files: Files, path: str, rows: Iterable[tuple[object, ...]]) -> None:
     """Replace a checkpoint, durably."""
-    lines = [" ".join(map(str, row)) for row in rows]
-    files.write_file(path, "\n".join([VERSION, str(len(lines)), *lines, ""]).encode())
+    files.write_file(path, content([" ".join(map(str, row)).encode() for row in rows]))
+
+
+def content(lines: list[bytes]) -> bytes:
+    """Of a checkpoint with these rows."""
+    return b"\n".join([VERSION.encode(), str(len(lines)).encode(), *lines, b""])
 
 
 def read_rows(files: Files, path: str, width: int) -> list[list[str]]:

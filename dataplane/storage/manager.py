@@ -16,12 +16,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.storage import checkpoints, cuts
+from dataplane.storage import checkpoints, cuts, moving
 from dataplane.storage.checkpoints import MetadataError
 from dataplane.storage.config import LogConfig
 from dataplane.storage.descriptors import Descriptors
+from dataplane.storage.directories import Directories
+from dataplane.storage.epochs import FILE_NAME as EPOCHS
 from dataplane.storage.errors import LogFailedError
 from dataplane.storage.log import Log
+from dataplane.storage.positions import CLEANED_TO, HIGH_WATERMARKS, RECOVERY_POINTS, START_OFFSETS, Key, Positions
 from dataplane.tasks import Future, resolved
 
 if TYPE_CHECKING:
@@ -33,14 +36,8 @@ if TYPE_CHECKING:
 
 META = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
-RECOVERY_POINTS = "recovery-point-offset-checkpoint"
-START_OFFSETS = "log-start-offset-checkpoint"
-CLEANED_TO = "cleaner-offset-checkpoint"
-HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 DOOMED = ".delete"
-
-Key = tuple[str, int]
 
 
 class LogManager:
@@ -52,22 +49,63 @@ class LogManager:
         self._home: dict[Key, str] = {}  # the data directory of each log
         self._high_watermarks: dict[Key, int] = {}
         self._namesakes: set[Key] = set()  # checkpoints may speak of a log of this name that is gone
+        self._positions = {home: Positions(files, home) for home in config.data_dirs}
         self._writing: Future[None] | None = None
         self._start_offsets_wanted: Future[None] | None = None
         self._defaults = LogConfig.from_settings(config.settings)
+        self._directories = Directories(files, config.data_dirs)
         self._descriptors = Descriptors(config.settings.log_open_segments_max, files, background)
 
     # --- start and stop -----------------------------------------------------------------------------------------------
 
     def open_all(self) -> None:
-        """Load every log, recovering those that were not closed in order. Raises OSError, MetadataError."""
+        """Load every log, recovering those that were not closed in order.
+
+        A directory that cannot be read is offline, the others go on. Raises MetadataError where one belongs to another
+        broker or process, or none is left.
+        """
         for home in self._config.data_dirs:
-            self._files.make_directory(home)
-            self._claim(home)
-            self._open_home(home)
+            self._or_offline(home, self._claim)
+        online = tuple(self._directories.online())
+        for path in moving.settle(self._files, online):
+            self._remove_in_background(path, moving.home_of(path))
+        for home in online:
+            self._or_offline(home, self._open_home)
+        self._directories.check()
+
+    def _or_offline(self, home: str, work: Callable[[str], None]) -> None:
+        try:
+            work(home)
+        except OSError as error:
+            self._directory_failed(home, error)
+
+    # --- directories --------------------------------------------------------------------------------------------------
+
+    def directories(self) -> list[tuple[str, str | None]]:
+        """The data directories, each with what took it offline, or None."""
+        return self._directories.all()
+
+    def has_offline_directories(self) -> bool:
+        """Whether logs may exist that this broker cannot see."""
+        return self._directories.any_failed()
+
+    def on_directory_failure(self, callback: Callable[[str, str, list[Key]], None]) -> None:
+        """Hear of a directory that goes offline: its path, why, and whose logs were in it."""
+        self._directories.on_failure(lambda home, text: callback(home, text, self._keys_in(home)))
+
+    def _keys_in(self, home: str) -> list[Key]:
+        return [key for key, place in self._home.items() if place == home]
+
+    def _directory_failed(self, home: str, error: OSError) -> None:
+        if not self._directories.has_failed(home):
+            for key in self._keys_in(home):
+                self._logs[key].abandon()
+            self._directories.fail(home, error)
 
     def _claim(self, home: str) -> None:
         """The directory is ours, from now on."""
+        self._files.make_directory(home)
+        self._directories.lock(home)
         path = f"{home}/{META}"
         owner = checkpoints.read_properties(self._files, path).get("broker.id")
         if owner is None:
@@ -129,17 +167,23 @@ class LogManager:
             descriptors=self._descriptors,
             now_ms=self._clock.now_ms,
         )
+        log.on_failure = lambda error: self._directory_failed(home, error)
         self._logs[key] = log
         self._home[key] = home
+        self._positions[home].note(key, log, self._high_watermarks.get(key))
         return log
 
     def close(self) -> None:
         """Flush and close everything; where all of it succeeded the next start needs no recovery."""
-        for home in self._config.data_dirs:
-            logs = [log for key, log in self._logs.items() if self._home[key] == home]
+        for home in self._directories.online():
+            logs = [self._logs[key] for key in self._keys_in(home)]
             if all([_closes(log) for log in logs]):  # noqa: C419 - every log is closed, also after a failure
-                self._write_positions(home)
-                self._files.write_file(f"{home}/{CLEAN_SHUTDOWN}", b'{"version":0,"brokerEpoch":-1}')
+                self._or_offline(home, self._mark_clean)
+        self._directories.unlock_all()
+
+    def _mark_clean(self, home: str) -> None:
+        self._write_positions(home)
+        self._files.write_file(f"{home}/{CLEAN_SHUTDOWN}", b'{"version":0,"brokerEpoch":-1}')
 
     # --- logs ---------------------------------------------------------------------------------------------------------
 
@@ -158,7 +202,16 @@ class LogManager:
         if existing is not None:
             return existing
         homes = list(self._home.values())
-        home = min(self._config.data_dirs, key=homes.count)
+        home = min(self._directories.online(), key=homes.count, default=None)
+        if home is None:
+            raise LogFailedError("no data directory is left")
+        try:
+            return self._create(home, key, topic_id, log_config or self._defaults)
+        except OSError as error:
+            self._directory_failed(home, error)
+            raise LogFailedError(error.errno, error.strerror) from error
+
+    def _create(self, home: str, key: Key, topic_id: UUID, config: LogConfig) -> Log:
         directory = _directory(home, key)
         # Without its metadata a directory is what a crash left of an earlier creation.
         self._files.remove_tree(directory)
@@ -168,7 +221,7 @@ class LogManager:
             marks = (cuts.write(self._files, directory, (), 0),)
         checkpoints.write_topic_id(self._files, f"{directory}/{PARTITION_METADATA}", topic_id)
         self._files.sync_directory(home)
-        log = self._open(home, key, topic_id, log_config or self._defaults, clean=True)
+        log = self._open(home, key, topic_id, config, clean=True)
         log.cut_marks = marks
         return log
 
@@ -181,12 +234,59 @@ class LogManager:
         log.abandon()
         self._high_watermarks.pop(key, None)
         self._namesakes.add(key)
-        del self._home[key]
-        number = 0
-        while self._files.exists(doomed := f"{log.directory}.{number}{DOOMED}"):
-            number += 1
-        self._files.rename(log.directory, doomed)
+        home = self._home.pop(key)
+        self._positions[home].forget(key)
+        try:
+            doomed = moving.unused(self._files, log.directory, DOOMED)
+            self._files.rename(log.directory, doomed)
+        except OSError as error:
+            self._directory_failed(home, error)
+            raise
         self._remove_in_background(doomed, log.directory.rpartition("/")[0])
+
+    # --- moving a log to another data directory (see `moving`) ----------------------------------------------------------
+
+    def begin_move(self, log: Log, home: str) -> Log:
+        """An empty log in `home` that the caller fills until it is like this one. Raises OSError."""
+        directory = moving.new_future(self._files, home, log.directory)
+        checkpoints.write_topic_id(self._files, f"{directory}/{PARTITION_METADATA}", log.topic_id)
+        return Log(
+            self._files,
+            self._background,
+            directory,
+            topic=log.topic,
+            partition=log.partition,
+            topic_id=log.topic_id,
+            config=log.config,
+            clean=True,
+            descriptors=self._descriptors,
+            now_ms=self._clock.now_ms,
+        )
+
+    def finish_move(self, log: Log, future: Log) -> Log:
+        """`future`, equal to the log, takes its place: the log to use from now on. Raises OSError, LogFailedError."""
+        key, home = (log.topic, log.partition), moving.home_of(future.directory)
+        future.close()
+        # Epochs whose batches are compacted away are in its checkpoint only.
+        epochs = self._files.read_file(f"{log.directory}/{EPOCHS}") if log.epochs.entries() else checkpoints.content([])
+        self._files.write_file(f"{future.directory}/{EPOCHS}", epochs)
+        marks = (cuts.write(self._files, future.directory, (), 0),)  # what checkpoints in `home` say is of another log
+        _, doomed = moving.take_place(self._files, future.directory, log.directory)
+        log.abandon()
+        self._namesakes.add(key)
+        self._positions[self._home.pop(key)].forget(key)
+        self._remove_in_background(doomed, moving.home_of(doomed))
+        moved = self._open(home, key, log.topic_id, log.config, clean=True, start_offset=log.start_offset)
+        moved.cut_marks = marks
+        for epoch, start in log.epochs.entries():
+            if epoch > moved.epochs.newest:
+                moved.epochs.assign(epoch, start)  # it has no batch yet, and opening has forgotten it
+        return moved
+
+    def cancel_move(self, future: Log) -> None:
+        """The copy is not wanted any more."""
+        future.abandon()
+        self._remove_in_background(future.directory, moving.home_of(future.directory))
 
     def _remove_in_background(self, path: str, home: str) -> None:
         def remove() -> None:
@@ -201,20 +301,45 @@ class LogManager:
         """As checkpointed before the last start; 0 when it was not."""
         return self._high_watermarks.get((topic, partition), 0)
 
+    def note_position(self, log: Log, high_watermark: int | None = None) -> None:
+        """What the next checkpoint says of a log: as it is now."""
+        key = (log.topic, log.partition)
+        home = self._home.get(key)
+        if home is not None and self._logs[key] is log:
+            self._positions[home].note(key, log, high_watermark)
+
     def write_checkpoints(self, high_watermarks: Mapping[Key, int]) -> Future[None]:
         """High watermarks, recovery points and start offsets, in the background. Skipped while one is being written."""
         if self._writing is not None and not self._writing.done:
             return resolved(None)
-        self._high_watermarks.update(high_watermarks)
-        known = {key: offset for key, offset in self._high_watermarks.items() if key in self._logs}
-        homes = [(home, self._rows(home, known), self._take_marks(home)) for home in self._config.data_dirs]
+        for key, log in self._logs.items():
+            self._positions[self._home[key]].note(key, log, high_watermarks.get(key))
+        return self.write_noted()
+
+    def write_noted(self) -> Future[None]:
+        """What has changed of what was noted, in the background. Skipped while something is being written."""
+        if self._writing is not None and not self._writing.done:
+            return resolved(None)
+        changes = [(home, self._positions[home], self._positions[home].take()) for home in self._directories.online()]
+        if not any(taken.contents or taken.marks for _, _, taken in changes):
+            return resolved(None)
+        failed: dict[str, OSError] = {}
 
         def write() -> None:
-            for home, rows, marks in homes:
-                self._write_rows(home, rows, marks)
+            for home, positions, taken in changes:
+                try:
+                    positions.write(taken)
+                except OSError as error:
+                    failed[home] = error
+
+        def written(future: Future[None]) -> None:
+            if future.error is None:
+                self._forget_marks([taken.marks for home, _, taken in changes if home not in failed])
+            for home, error in failed.items():
+                self._directory_failed(home, error)
 
         self._writing = self._background.run(write)
-        self._writing.then(lambda written: self._forget_marks(written, [marks for _, _, marks in homes]))
+        self._writing.then(written)
         return self._writing
 
     def settle_start_offsets(self) -> Future[None]:
@@ -231,71 +356,43 @@ class LogManager:
     def _write_start_offsets(self) -> None:
         wanted, self._start_offsets_wanted = self._start_offsets_wanted, None
         assert wanted is not None
-        homes = [(home, self._rows(home, {}), self._take_marks(home)) for home in self._config.data_dirs]
+        written = self.write_checkpoints({})
 
-        def write() -> None:
-            for home, rows, marks in homes:
-                del rows[HIGH_WATERMARKS]
-                if not marks:
-                    del rows[RECOVERY_POINTS]
-                self._write_rows(home, rows, marks)
-
-        def written(future: Future[None]) -> None:
-            self._forget_marks(future, [marks for _, _, marks in homes])
+        def settle(future: Future[None]) -> None:
             if future.error is None:
                 wanted.resolve(None)
             else:
                 wanted.fail(future.error)
 
-        self._writing = self._background.run(write)
-        self._writing.then(written)
+        written.then(settle)
 
     def _write_positions(self, home: str) -> None:
-        rows = self._rows(home, {})
-        del rows[HIGH_WATERMARKS]
-        self._write_rows(home, rows, self._take_marks(home))
+        positions = self._positions[home]
+        for key, log in self._logs.items():
+            if self._home[key] == home:
+                positions.note(key, log, None)
+        positions.write(positions.take())
 
-    def _take_marks(self, home: str) -> dict[str, tuple[str, ...]]:
-        """Marks of cuts that rows taken now know of, by directory of the log."""
-        return {
-            log.directory: log.cut_marks for key, log in self._logs.items() if log.cut_marks and self._home[key] == home
-        }
-
-    def _forget_marks(self, written: Future[None], marks_by_home: list[dict[str, tuple[str, ...]]]) -> None:
+    def _forget_marks(self, marks_by_home: list[dict[str, tuple[str, ...]]]) -> None:
         marks = {directory: names for by_home in marks_by_home for directory, names in by_home.items()}
-        if marks and written.error is None:
+        if marks:
             for log in self._logs.values():
                 log.forget_cut_marks(marks.get(log.directory, ()))
 
-    def _write_rows(
-        self, home: str, rows: Mapping[str, Mapping[Key, int]], marks: Mapping[str, tuple[str, ...]]
-    ) -> None:
-        for name, offsets in rows.items():
-            checkpoints.write_offsets(self._files, f"{home}/{name}", offsets)
-        for directory, names in marks.items():
-            cuts.remove(self._files, directory, names)
-
-    def _rows(self, home: str, high_watermarks: Mapping[Key, int]) -> dict[str, dict[Key, int]]:
-        here = [(key, log) for key, log in self._logs.items() if self._home[key] == home]
-        return {
-            RECOVERY_POINTS: {key: log.recovery_point for key, log in here},
-            START_OFFSETS: {key: log.start_offset for key, log in here if log.start_offset > 0},
-            CLEANED_TO: {key: log.cleaned_to for key, log in here if log.cleaned_to > 0},
-            HIGH_WATERMARKS: {key: high_watermarks[key] for key, _ in here if key in high_watermarks},
-        }
-
     def apply_retention(self, high_watermark_of: Callable[[Log], int]) -> int:
         """Delete what is old or too much in every log, and forget producers long silent; returns the bytes freed."""
+        return sum(self.retain(log, high_watermark_of(log)) for log in self.logs())
+
+    def retain(self, log: Log, high_watermark: int) -> int:
+        """The same for one log, as it may be done with a few in each turn."""
+        if log.failed:
+            return 0
         now_ms = self._clock.now_ms()
-        freed = 0
-        for log in self.logs():
-            if not log.failed:
-                log.expire_producers(now_ms, self._config.settings.producer_id_expiration_ms)
-                try:
-                    freed += log.apply_retention(now_ms, high_watermark_of(log))
-                except LogFailedError:
-                    continue  # it is marked; the partition's owner sees it at the next append
-        return freed
+        log.expire_producers(now_ms, self._config.settings.producer_id_expiration_ms)
+        try:
+            return log.apply_retention(now_ms, high_watermark)
+        except OSError:
+            return 0  # it is marked; the partition's owner sees it at the next append
 
 
 def _closes(log: Log) -> bool:

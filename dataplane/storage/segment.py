@@ -153,15 +153,15 @@ class Segment:
         (self._file or self.file).append(buffers)
 
     def note(self, notes: Sequence[Note], index_interval: int) -> None:
-        """Batches are in the file, directly behind what was noted before."""
+        """Batches are in the file, directly behind what was noted before. Raises OSError."""
+        if self._index is None:
+            _ = self.index  # now and not in between: it may have to be built, and forgets the tail then
         position = self.size
         since = self._since_entry
         lasts, positions = self._tail_lasts, self._tail_positions
         if not lasts:
             lasts, positions = self._tail_lasts, self._tail_positions = array("q"), array("q")
             self._tail_start = notes[0][0] if position else self.base_offset
-            if not position and self._index is None:
-                self._index = SparseIndex()
         youngest = self._max_timestamp
         if youngest is None:
             youngest = self.max_timestamp
