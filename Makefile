@@ -26,6 +26,7 @@ help:  ## this list
 	@echo "make fuzz              fuzzes TARGET=decoders|connection for MINUTES=30; var/reports/fuzz-<target>.json"
 	@echo "make simulate          whole clusters on a virtual clock under faults   (SEEDS=1000)"
 	@echo "make test              all tests, unit and integration   (ARGS=\"-k word\" for some)"
+	@echo "make chaos             real brokers under faults   (ROUNDS=200 SECONDS=30 SEED=7 FAULTS=leader,pause)"
 	@echo "make lint              style, types, import rules"
 	@echo "make pins              renews the pinned requirements from requirements/*.in (needs uv)"
 	@echo "make clean             removes caches; .venv and var/ stay"
@@ -53,6 +54,10 @@ simulate: venv-develop
 
 test: venv-develop
 	$(ISOLATED) $(RUN) -m pytest -m "not long" --numprocesses 2 --dist worksteal $(ARGS)
+
+chaos: venv-develop
+	$(ISOLATED) $(RUN) -m tests.chaos --rounds $(or $(ROUNDS),17) --seconds $(or $(SECONDS),30) \
+		$(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) $(ARGS)
 
 lint: venv-develop
 	$(RUN) -m ruff check .

@@ -1,0 +1,172 @@
+"""What a round's clients saw, against what all replicas hold at the end: anomalies by Jepsen's names. Pure.
+
+lost            acknowledged at an offset where something else, or nothing, is now
+duplicate       a record of an idempotent producer at two offsets
+reordered       a producer's numbers fall within a partition
+inconsistent    a reader saw something else at an offset than is there now (or somebody else saw)
+foreign         a record that nobody sent
+nonmonotonic    the assigning consumer's offsets did not rise
+skipped         the assigning consumer passed over a record that is there
+offset-back     a new assignment found a smaller offset committed than had been acknowledged before it asked
+unseen          acknowledged, and a group or the assigning consumer never got it, with the time to
+producer        a producer ended with a fatal error, or with records neither acknowledged nor refused
+consumer        a consumer did not come to the end, or had its position reset
+replicas        replicas that differ, have holes or do not end together
+stuck           something did not recover within a minute, or a topic could not be made or deleted
+
+A group may poll a record twice and jump back after a rebalance: it promises at least once. A refused record may be in
+the log or not.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+_EXAMPLES = 3
+
+
+@dataclass(slots=True)
+class Findings:
+    """Counts by kind, with a few examples each."""
+
+    counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    examples: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, kind: str, what: str) -> None:
+        self.counts[kind] += 1
+        if len(self.examples[kind]) < _EXAMPLES:
+            self.examples[kind].append(what)
+
+    def __bool__(self) -> bool:
+        return bool(self.counts)
+
+
+def check(
+    log: Mapping[int, Mapping[int, tuple[str, int]]],
+    producers: Mapping[str, Mapping[str, Any]],
+    members: Mapping[str, Mapping[str, Any]],
+    assigned: Mapping[str, Mapping[str, Any]],
+    findings: Findings,
+) -> None:
+    """Add what is wrong; `log` is what all replicas agree on, the others are the clients' reports by name."""
+    _check_log(log, producers, findings)
+    acknowledged: set[tuple[int, int]] = set()
+    for name, report in producers.items():
+        _check_producer(name, report, log, acknowledged, findings)
+    for name, report in assigned.items():
+        polls = [(p, offset, who, number) for p, offset, who, number in report["polls"]]
+        _check_polls(name, polls, log, findings)
+        _check_order(name, polls, log, findings)
+        _check_end(name, report, findings)
+        _check_seen(name, polls, acknowledged, findings)
+    together = []
+    for name, report in members.items():
+        _check_polls(name, report["polls"], log, findings)
+        _check_end(name, report, findings)
+        together += report["polls"]
+    if members:
+        _check_seen("the group", together, acknowledged, findings)
+        _check_commits(members.values(), findings)
+
+
+def _check_log(
+    log: Mapping[int, Mapping[int, tuple[str, int]]], producers: Mapping[str, Mapping[str, Any]], findings: Findings
+) -> None:
+    seen: dict[tuple[str, int], tuple[int, int]] = {}
+    for partition, records in log.items():
+        last: dict[str, int] = {}
+        for offset in sorted(records):
+            who, number = records[offset]
+            if who not in producers or number >= producers[who]["sent"]:
+                findings.add("foreign", f"{who}:{number} at {partition}/{offset}")
+            elif (who, number) in seen:
+                findings.add("duplicate", f"{who}:{number} at {seen[who, number]} and {(partition, offset)}")
+            elif number < last.get(who, -1):
+                findings.add("reordered", f"{who}:{number} at {partition}/{offset} behind {last[who]}")
+            seen.setdefault((who, number), (partition, offset))
+            last[who] = max(number, last.get(who, -1))
+
+
+def _check_producer(
+    name: str,
+    report: Mapping[str, Any],
+    log: Mapping[int, Mapping[int, tuple[str, int]]],
+    acknowledged: set[tuple[int, int]],
+    findings: Findings,
+) -> None:
+    for partition, number, offset in report["acknowledged"]:
+        found = log.get(partition, {}).get(offset)
+        if found != (name, number):
+            findings.add("lost", f"{name}:{number} was acknowledged at {partition}/{offset}, where {found} is")
+        if (partition, offset) in acknowledged:
+            findings.add("inconsistent", f"{partition}/{offset} was acknowledged twice")
+        acknowledged.add((partition, offset))
+    for error in report["fatal"]:
+        findings.add("producer", f"{name}: {error}")
+    if report["unanswered"]:
+        findings.add("producer", f"{name}: {report['unanswered']} records were not answered at the end")
+
+
+def _check_polls(
+    name: str,
+    polls: Iterable[Sequence[Any]],
+    log: Mapping[int, Mapping[int, tuple[str, int]]],
+    findings: Findings,
+) -> None:
+    for partition, offset, who, number in polls:
+        found = log.get(partition, {}).get(offset)
+        if found != (who, number):
+            findings.add("inconsistent", f"{name} read {who}:{number} at {partition}/{offset}, where {found} is")
+
+
+def _check_order(
+    name: str,
+    polls: Iterable[Sequence[Any]],
+    log: Mapping[int, Mapping[int, tuple[str, int]]],
+    findings: Findings,
+) -> None:
+    last: dict[int, int] = {}
+    for partition, offset, _, _ in polls:
+        before = last.get(partition, -1)
+        if offset <= before:
+            findings.add("nonmonotonic", f"{name}: {partition}/{offset} after {before}")
+        elif any(between in log.get(partition, {}) for between in range(before + 1, offset)):
+            findings.add("skipped", f"{name}: {partition}/{offset} directly after {before}")
+        last[partition] = offset
+
+
+def _check_end(name: str, report: Mapping[str, Any], findings: Findings) -> None:
+    if not report["reached"]:
+        findings.add("consumer", f"{name} did not come to the end: {dict(report['errors'])}")
+    for error in report["errors"]:
+        if "AUTO_OFFSET_RESET" in error or "OFFSET_OUT_OF_RANGE" in error:
+            findings.add("consumer", f"{name}: {error}")
+
+
+def _check_seen(
+    name: str, polls: Iterable[Sequence[Any]], acknowledged: set[tuple[int, int]], findings: Findings
+) -> None:
+    seen = {(partition, offset) for partition, offset, _, _ in polls}
+    for partition, offset in sorted(acknowledged - seen):
+        findings.add("unseen", f"{name} never got {partition}/{offset}")
+
+
+def _check_commits(reports: Iterable[Mapping[str, Any]], findings: Findings) -> None:
+    """Merge all members' commits and look-ups by time: what was acknowledged before a look-up began is its minimum."""
+    events: list[tuple[float, str, int, int]] = []
+    for report in reports:
+        events += [(when, "commit", partition, offset) for partition, offset, when in report["commits"]]
+        events += [(when, "found", partition, offset) for partition, offset, when in report["found"]]
+    committed: dict[int, int] = {}
+    for _, what, partition, offset in sorted(events):
+        if what == "commit":
+            committed[partition] = max(offset, committed.get(partition, 0))
+        elif max(offset, 0) < committed.get(partition, 0):  # below 0: none is committed
+            findings.add(
+                "offset-back", f"partition {partition}: {offset} was found after {committed[partition]} was committed"
+            )

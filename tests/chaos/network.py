@@ -1,0 +1,179 @@
+"""What brokers reach each other and ZooKeeper through: TCP proxies that know who talks to whom, and hold what is cut.
+
+links = Links(); links.start()
+port = links.listen("2")                   # what broker 2 advertises; `links.target("2", address)` says where it really is
+links.cut("1", "2")                        # nothing from 1 arrives at 2 any more, whoever opened the connection
+links.heal(reset=True)                     # what was held arrives, or (reset) those connections end instead
+
+A cut is silent, as on a network that drops packets: connections stand, bytes are held, a new connection is accepted and
+hears nothing. One direction can be cut alone. Who opened a connection to a broker stands in its first request (the client
+id `broker-<id>`, at byte 10 behind a length of two bytes); ZooKeeper has a port for each broker, so there it is known.
+
+ZooKeeper's first answer carries the session's id and password, which are kept: whoever has them may close the session
+(`Session.close`), and that is an expiry as the broker sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+HOST = "127.0.0.1"
+ZOOKEEPER = "zookeeper"
+_CHUNK = 2**16
+_CLIENT_ID = 12  # where it is in a frame: length, key, version, correlation id, its own length
+_PREFIX = b"broker-"
+_CLOSE_SESSION = struct.pack(">iii", 8, 1, -11)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A broker's session with ZooKeeper, as its server described it."""
+
+    id: int
+    password: bytes
+    timeout_ms: int
+
+    def close(self, port: int) -> None:
+        """In the broker's name, on a connection of our own. Raises OSError."""
+        body = struct.pack(">iqiq", 0, 0, self.timeout_ms, self.id)
+        body += struct.pack(">i", len(self.password)) + self.password + b"\0"
+        with socket.create_connection((HOST, port), timeout=5) as connection:
+            connection.sendall(struct.pack(">i", len(body)) + body + _CLOSE_SESSION)
+            connection.settimeout(2)
+            with suppress(OSError):
+                while connection.recv(4096):
+                    pass
+
+
+class Links:
+    """All proxies, on a loop in a thread of their own."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[str, Session] = {}  # by broker, the latest
+        self._targets: dict[str, tuple[str, int]] = {}
+        self._cuts: set[tuple[str, str]] = set()
+        self._loop = asyncio.new_event_loop()
+        self._changed = asyncio.Event()
+        self._open: dict[asyncio.StreamWriter, tuple[str, str]] = {}
+        self._servers: list[asyncio.Server] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="links", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+        for task in self._tasks:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+        for server in self._servers:
+            server.close()
+        for writer in self._open:
+            writer.transport.abort()
+        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.close()
+
+    def listen(self, target: str, source: str | None = None) -> int:
+        """A port for connections to `target`; `source` where all of them come from one."""
+        listening = socket.create_server((HOST, 0))
+        self._do(self._serve(listening, target, source))
+        return int(listening.getsockname()[1])
+
+    def target(self, name: str, address: tuple[str, int]) -> None:
+        self._targets[name] = address
+
+    def cut(self, source: str, target: str) -> None:
+        """From now on nothing gets from one to the other."""
+        self._do(self._set({*self._cuts, (source, target)}))
+
+    def heal(self, *, reset: bool = False) -> None:
+        """Everything gets through again."""
+        self._do(self._heal(reset=reset))
+
+    def _do(self, work: Coroutine[None, None, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    async def _set(self, cuts: set[tuple[str, str]]) -> None:
+        self._cuts = cuts
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _heal(self, *, reset: bool) -> None:
+        touched = {frozenset(pair) for pair in self._cuts}
+        if reset:
+            for writer, pair in list(self._open.items()):
+                if frozenset(pair) in touched:
+                    writer.transport.abort()
+        await self._set(set())
+
+    async def _serve(self, listening: socket.socket, target: str, source: str | None) -> None:
+        async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._tasks.add(task)
+            try:
+                await self._carry(reader, writer, source, target)
+            except (OSError, asyncio.IncompleteReadError):
+                pass
+            finally:
+                self._tasks.discard(task)
+                writer.transport.abort()
+
+        self._servers.append(await asyncio.start_server(accepted, sock=listening))
+
+    async def _carry(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: str | None, target: str
+    ) -> None:
+        first = b""
+        if source is None:
+            first = await reader.readexactly(_CLIENT_ID + 2)
+            length = int.from_bytes(first[_CLIENT_ID : _CLIENT_ID + 2])
+            first += await reader.readexactly(length)
+            source = first[_CLIENT_ID + 2 :].removeprefix(_PREFIX).decode()
+        await self._may_pass(source, target)
+        far_reader, far_writer = await asyncio.open_connection(*self._targets[target])
+        self._open[writer] = (source, target)
+        self._open[far_writer] = (source, target)
+        try:
+            far_writer.write(first)
+            there = asyncio.create_task(self._pump(reader, far_writer, source, target))
+            back = asyncio.create_task(self._pump(far_reader, writer, target, source))
+            await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
+            for pump in (there, back):
+                pump.cancel()
+            await asyncio.gather(there, back, return_exceptions=True)
+        finally:
+            del self._open[writer], self._open[far_writer]
+            far_writer.transport.abort()
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: str, target: str) -> None:
+        is_first = source == ZOOKEEPER
+        while data := await reader.read(_CHUNK):
+            if is_first:
+                self._note_session(target, data)
+                is_first = False
+            await self._may_pass(source, target)
+            writer.write(data)
+            await writer.drain()
+        await self._may_pass(source, target)  # an end is heard no sooner than what was said before it
+
+    async def _may_pass(self, source: str, target: str) -> None:
+        while (source, target) in self._cuts:
+            await self._changed.wait()
+
+    def _note_session(self, broker: str, data: bytes) -> None:
+        if len(data) >= 24:
+            _, _, timeout_ms, session, length = struct.unpack_from(">iiiqi", data)
+            password = data[24 : 24 + length]
+            if session and len(password) == length:
+                self.sessions[broker] = Session(session, password, timeout_ms)

@@ -1,0 +1,165 @@
+"""One round: a topic of its own, the workload on it, one fault or several of a kind, healing, reading, checking.
+
+0 s          topic created, clients begin
+2 s          the fault, again and again after recoveries while there is time
+SECONDS      the producers end; everything is healed; all replicas are read, the consumers read to the end
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaException
+
+from tests.chaos.checker import Findings, check
+from tests.chaos.clients import DRAINED_WITHIN_S, PARTITIONS
+from tests.chaos.replicas import Replica, differences, read_replica
+from tests.integration.clients import create_topic, delete_topic
+from tests.support.cluster import BROKERS
+from tests.support.waiting import wait_for
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.chaos.clients import Client
+    from tests.chaos.cluster import ChaosCluster
+    from tests.chaos.faults import Faults
+    from tests.support.specs import Tenant
+
+_STEADY_S = 2.0
+_ORDER_S = DRAINED_WITHIN_S + 20
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a round shows."""
+
+    number: int
+    kind: str
+    seed: int
+    faults: int = 0
+    acknowledged: int = 0
+    refused: int = 0
+    longest_gap_s: float = 0.0
+    seconds: float = 0.0
+    findings: Findings = field(default_factory=Findings)
+
+
+class Round:
+    """See the file's text. `whole` never raises but for what is wrong with the tests."""
+
+    def __init__(
+        self, cluster: ChaosCluster, tenant: Tenant, clients: list[Client], faults: Faults, folder: Path
+    ) -> None:
+        self._cluster, self._tenant, self._clients = cluster, tenant, clients
+        self._faults, self._folder = faults, folder
+
+    def whole(self, outcome: Outcome, seconds: float) -> None:
+        """Raises SkippedError."""
+        began = time.monotonic()
+        topic = f"round-{outcome.number}"
+        physical = f"{self._tenant.key}.{topic}"
+        self._faults.topic, self._faults.bootstrap = physical, self._tenant.bootstrap
+        try:
+            create_topic(self._tenant, topic, PARTITIONS, min_insync_replicas="2")
+            self._order(self._clients, do="begin", topic=topic, group=f"readers-{outcome.number}")
+            self._make_faults(outcome, began + seconds)
+            self._finish(outcome, physical)
+            if not outcome.findings:
+                delete_topic(self._tenant, topic)
+        except (AssertionError, KafkaException) as error:
+            outcome.findings.add("stuck", str(error))
+        outcome.seconds = time.monotonic() - began
+
+    def _make_faults(self, outcome: Outcome, until: float) -> None:
+        time.sleep(_STEADY_S)
+        while True:
+            started = time.monotonic()
+            self._faults.make(outcome.kind, outcome.seed + outcome.faults)
+            outcome.faults += 1
+            self._cluster.heal()
+            took = time.monotonic() - started
+            if time.monotonic() + 1 + took > until:
+                break
+            time.sleep(1.0)  # some more records between two faults
+        time.sleep(max(0.0, min(2.0, until - time.monotonic())))
+
+    def _finish(self, outcome: Outcome, physical: str) -> None:
+        producers = [client for client in self._clients if client.role == "producer"]
+        others = [client for client in self._clients if client.role != "producer"]
+        reports = self._end(producers, {})
+        outcome.acknowledged = sum(len(report["acknowledged"]) for report in reports["producer"].values())
+        outcome.refused = sum(len(report["refused"]) for report in reports["producer"].values())
+        outcome.longest_gap_s = max(report["longest_gap_s"] for report in reports["producer"].values())
+        self._cluster.heal()
+        replicas = self._at_rest(physical)
+        ends = {partition: min(replica.end for replica in found) for partition, found in replicas.items()}
+        reports |= self._end(others, ends)
+        for partition, found in replicas.items():
+            for difference in differences(f"{physical}-{partition}", found, at_rest=True):
+                outcome.findings.add("replicas", difference)
+        for difference in self._compare_others(physical):
+            outcome.findings.add("replicas", difference)
+        for broker in BROKERS:  # each broker's own copy has to hold everything
+            log = {partition: _records(found, broker) for partition, found in replicas.items()}
+            check(log, reports["producer"], reports["member"], reports["assigned"], outcome.findings)
+            if outcome.findings:
+                break
+
+    def _order(self, clients: list[Client], **order: Any) -> None:
+        for client in clients:
+            client.order(**order)
+        for client in clients:
+            client.await_ok(_ORDER_S)
+
+    def _end(self, clients: list[Client], ends: dict[int, int]) -> dict[str, dict[str, Any]]:
+        files = {client: self._folder / f"{client.name}.json" for client in clients}
+        for client, file in files.items():
+            client.order(do="end", ends=ends, file=str(file))
+        for client in clients:
+            client.await_ok(_ORDER_S)
+        reports: dict[str, dict[str, Any]] = {}
+        for client, file in files.items():
+            reports.setdefault(client.role, {})[client.name] = json.loads(file.read_text())
+        return reports
+
+    # --- replicas -----------------------------------------------------------------------------------------------------
+
+    def _at_rest(self, physical: str) -> dict[int, list[Replica]]:
+        """All copies of the topic, once they end together; at last, also if they do not."""
+        found: dict[int, list[Replica]] = {}
+
+        def equal() -> bool:
+            found.update({p: self._read(f"{physical}-{p}", values=True) for p in range(PARTITIONS)})
+            return all(len({replica.end for replica in replicas}) == 1 for replicas in found.values())
+
+        with contextlib.suppress(AssertionError):
+            wait_for(equal, 10, "replicas to end together")
+        return found
+
+    def _read(self, name: str, *, values: bool) -> list[Replica]:
+        return [read_replica(broker, self._cluster.data(broker) / name, values=values) for broker in BROKERS]
+
+    def _compare_others(self, physical: str) -> list[str]:
+        """Everything else on the disks: other topics, the groups' offsets, usage. They may be written meanwhile."""
+        found = []
+        names = {path.name for broker in BROKERS for path in self._cluster.data(broker).glob("*-[0-9]*")}
+        for name in sorted(names):
+            topic, _, partition = name.rpartition("-")
+            assignment = self._cluster.read(f"/brokers/topics/{topic}")
+            if topic != physical and assignment is not None and partition in assignment["partitions"]:
+                found += differences(name, self._read(name, values=False), at_rest=False)
+        return found
+
+
+def _records(replicas: list[Replica], broker: int) -> dict[int, tuple[str, int]]:
+    values = next(replica.values for replica in replicas if replica.broker == broker)
+    found = {}
+    for offset, value in values.items():
+        producer, number, _ = value.split(b":", 2)
+        found[offset] = (producer.decode(), int(number))
+    return found
