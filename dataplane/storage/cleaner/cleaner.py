@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.records.header import CorruptBatchError
 from dataplane.storage.cleaner.batches import Rules
-from dataplane.storage.cleaner.swap import CLEANED
+from dataplane.storage.cleaner.swap import drop_cleaned, write_compacted_to
 from dataplane.storage.cleaner.work import KEY_BYTES, Outcome, Plan, clean
 from dataplane.tasks import Future, Task
 
@@ -125,32 +125,38 @@ class Cleaner:
         outcome: Outcome = await self._doors.background.run_apart(partial(_paced, work), rate)
         if log.failed:
             return
-        known, log.compacted_to = log.compacted_to, outcome.compacted_to  # as the job has written it
-        if log.truncations != truncations:
-            log.lower_compacted_to(known)
-            await self._drop(log)
-            return
+        if log.truncations == truncations and await self._promise(log, outcome, truncations):
+            await self._swap_all(log, outcome, truncations)
+        await self._drop(log)
+
+    async def _promise(self, log: Log, outcome: Outcome, truncations: int) -> bool:
+        """Have recovery know that what comes next is no damage (see `swap`). False: the log was cut meanwhile."""
+        to = max((part.end_offset for new in outcome.segments for part in new.replaced), default=0)
+        if to > log.compacted_to:
+            files, directory = self._doors.files, log.directory
+            await self._doors.background.run(lambda: write_compacted_to(files, directory, to))
+            known, log.compacted_to = log.compacted_to, to
+            if log.truncations != truncations:
+                log.lower_compacted_to(known)
+        return log.truncations == truncations
+
+    async def _swap_all(self, log: Log, outcome: Outcome, truncations: int) -> None:
         if await self._swap(log, outcome, truncations):
             log.cleaned_to = outcome.first_dirty
             self.rounds += 1
         self._changed(log)
-        await self._drop(log)
 
     def _drop(self, log: Log) -> Future[None]:
         """What a job has left behind."""
-        files, path = self._doors.files, f"{log.directory}/{CLEANED}"
-        return self._doors.background.run(lambda: files.remove_tree(path))
+        files, directory = self._doors.files, log.directory
+        return self._doors.background.run(lambda: drop_cleaned(files, directory, files.list(directory)))
 
     async def _swap(self, log: Log, outcome: Outcome, truncations: int) -> bool:
         """One in a turn: each is a handful of renames. Whether it came to the end."""
         for segment in outcome.segments:
             if self._stopped or log.failed or log.truncations != truncations:
                 return False
-            if (
-                log.end_offset > segment.end_offset
-                and not log.replace(segment)
-                and log.start_offset <= segment.base_offset
-            ):
+            if not log.replace(segment) and log.start_offset <= segment.base_offset:
                 return False
             await self._next_turn()
         return not (self._stopped or log.failed or log.truncations != truncations)
@@ -167,7 +173,6 @@ class Cleaner:
             directory=log.directory,
             segments=dirt.segments,
             first_dirty=dirt.first_dirty,
-            compacted_to=log.compacted_to,
             rules=Rules(self._doors.clock.now_ms(), config.delete_retention_ms),
             most_keys=int(room / KEY_BYTES),
             segment_bytes=config.segment_bytes,

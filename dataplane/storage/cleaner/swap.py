@@ -1,14 +1,15 @@
 """New segments take the place of old ones, so that a crash between any two steps leaves the one or the other.
 
-    cleaned/<base>.log .index .timeindex     written and synced by the job; of no meaning yet
-    <base>.<last>.swap                       1. the new log, renamed: from here on it counts
-    <base>.log … <last>.log                  2. the old ones go, with their indexes
-    <base>.log                               3. the new one has its name
-    <base>.index, <base>.timeindex           4. and its indexes
+    <base>.log.cleaned, .index.cleaned, .timeindex.cleaned     written and synced by the job; of no meaning yet
+    <base>.<last>.swap                1. the new log, renamed: from here on it counts
+    <base>.log … <last>.log           2. the old ones go, with their indexes
+    <base>.log                        3. the new one has its name
+    <base>.index, <base>.timeindex    4. and its indexes
 
 `<last>` is the base offset of the last segment that is replaced, so that recovery knows which those are also where the new
-one ends early. At open whatever is in `cleaned` is dropped, and a `.swap` is carried through; indexes that were left
-behind are built again. Groups are swapped oldest first: a tombstone may go only when what it deletes has gone.
+one ends early. At open whatever is `.cleaned` is dropped, and a `.swap` is carried through; indexes that were left behind
+are built again. A power cut may lose the newest of these steps: what is replaced is therefore given back only when the
+directory is synced. Groups are swapped oldest first: a tombstone may go only when what it deletes has gone.
 
 A new segment may end before the next one begins. Recovery after an unclean stop would take that for a torn log, were it
 to look there. `compacted-to` keeps it away: everything below that offset is on disk (only what was flushed is compacted,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from dataplane.doors import Files
 
-CLEANED = "cleaned"
+CLEANED = ".cleaned"
 SWAP = ".swap"
 COMPACTED_TO = "compacted-to"
 _NAME_DIGITS = 20
@@ -43,9 +44,8 @@ def write_synced(files: Files, path: str, content: bytes) -> None:
 def swap_in(files: Files, directory: str, base: int, old: Sequence[int], doomed: str) -> list[str]:
     """Put the new segment `base` in place of the old ones; returns what is to be removed, in the background. OSError."""
     swap = f"{directory}/{segment_name(base)}.{segment_name(old[-1])}{SWAP}"
-    cleaned = f"{directory}/{CLEANED}/{segment_name(base)}"
     final = f"{directory}/{segment_name(base)}"
-    files.rename(cleaned + LOG, swap)
+    files.rename(final + LOG + CLEANED, swap)
     gone = []
     for offset in old:
         path = f"{directory}/{segment_name(offset)}"
@@ -54,15 +54,14 @@ def swap_in(files: Files, directory: str, base: int, old: Sequence[int], doomed:
         files.rename(path + LOG, path + LOG + doomed)
         gone.append(path + LOG + doomed)
     files.rename(swap, final + LOG)
-    files.rename(cleaned + INDEX, final + INDEX)
-    files.rename(cleaned + TIME_INDEX, final + TIME_INDEX)
+    for kind in (INDEX, TIME_INDEX):
+        files.rename(final + kind + CLEANED, final + kind)
     return gone
 
 
 def settle(files: Files, directory: str, names: Sequence[str]) -> bool:
     """After a stop: drop what was not finished, finish what counts already. Returns whether names have changed."""
-    if CLEANED in names:
-        files.remove_tree(f"{directory}/{CLEANED}")
+    drop_cleaned(files, directory, names)
     swaps = [name for name in names if name.endswith(SWAP)]
     for name in swaps:
         base, _, last = name[: -len(SWAP)].partition(".")
@@ -71,7 +70,14 @@ def settle(files: Files, directory: str, names: Sequence[str]) -> bool:
             if old.endswith((LOG, INDEX, TIME_INDEX)) and base <= offset <= last:
                 files.remove(f"{directory}/{old}")
         files.rename(f"{directory}/{name}", f"{directory}/{base}{LOG}")
-    return bool(swaps)
+    return bool(swaps) or any(name.endswith(CLEANED) for name in names)
+
+
+def drop_cleaned(files: Files, directory: str, names: Sequence[str]) -> None:
+    """What a job has left behind."""
+    for name in names:
+        if name.endswith(CLEANED):
+            files.remove(f"{directory}/{name}")
 
 
 def read_compacted_to(files: Files, directory: str) -> int:

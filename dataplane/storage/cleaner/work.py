@@ -2,7 +2,7 @@
 
     1. read the dirty section, from where the last round ended, and remember the last offset of every key
     2. rewrite every segment up to there without the records that a later one replaces, small neighbours merged into one
-    3. leave the new segments, synced and indexed, in the log's directory `cleaned`; the broker swaps them in
+    3. leave the new segments, synced and indexed, beside them as `.cleaned`; the broker swaps them in
 
 Memory is bounded by the number of keys: when the map is full the round ends there, and the next one goes on. Nothing of
 the old segments is changed here, and nothing of the broker's is shared: a job that dies has done nothing.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.records.header import BatchHeader, Buffer, CorruptBatchError, check_stored, read_header
 from dataplane.storage.cleaner.batches import KeyMap, Rules, cleaned, entries_of
-from dataplane.storage.cleaner.swap import CLEANED, write_compacted_to, write_synced
+from dataplane.storage.cleaner.swap import CLEANED, drop_cleaned, write_synced
 from dataplane.storage.index import SparseIndex
 from dataplane.storage.recovery import read_batches
 from dataplane.storage.segment import INDEX, LOG, NO_TIMESTAMP, TIME_INDEX, segment_name
@@ -50,7 +50,6 @@ class Plan:
     directory: str
     segments: tuple[OldSegment, ...]  # all that may be rewritten, oldest first
     first_dirty: int
-    compacted_to: int  # as the log knows it; see `swap`
     rules: Rules
     most_keys: int
     segment_bytes: int
@@ -74,7 +73,6 @@ class NewSegment(NamedTuple):
 class Outcome(NamedTuple):
     """What a round has done."""
 
-    compacted_to: int
     first_dirty: int  # where the next one begins
     segments: tuple[NewSegment, ...]  # those that differ from what was there, oldest first
     bytes_read: int
@@ -83,9 +81,7 @@ class Outcome(NamedTuple):
 
 def clean(files: Files, plan: Plan, pace: Pace) -> Outcome:
     """One round. Raises OSError, CorruptBatchError."""
-    home = f"{plan.directory}/{CLEANED}"
-    files.remove_tree(home)
-    files.make_directory(home)
+    drop_cleaned(files, plan.directory, files.list(plan.directory))
     reader = _Reader(files, plan.directory, pace)
     keys, end = keys_of(plan, reader)
     rewriting = _Rewriting(files, plan, keys, reader, pace)
@@ -94,10 +90,7 @@ def clean(files: Files, plan: Plan, pace: Pace) -> Outcome:
             rewriting.take(old)
     rewriting.finish()
     segments = rewriting.segments
-    compacted_to = max(plan.compacted_to, plan.segments[-1].end_offset if segments else 0)
-    if compacted_to > plan.compacted_to:
-        write_compacted_to(files, plan.directory, compacted_to)
-    return Outcome(compacted_to, end, tuple(segments), reader.bytes_read, len(keys))
+    return Outcome(end, tuple(segments), reader.bytes_read, len(keys))
 
 
 class _Reader:
@@ -171,7 +164,7 @@ class _Rewriting:
         writer = self._writer
         if writer is None:
             path = self._path(old.base_offset)
-            file = self._files.open(path + LOG, create=True)
+            file = self._files.open(path + LOG + CLEANED, create=True)
             writer = self._writer = _Writer(file, old.base_offset, self._plan.index_interval, self._pace)
         self._group.append(old)
         producers, rules = self._plan.producers, self._plan.rules
@@ -192,16 +185,16 @@ class _Rewriting:
         if self._changed or len(group) > 1:
             writer.file.sync()
             offsets, times = writer.packed_index()
-            write_synced(self._files, path + INDEX, offsets)
-            write_synced(self._files, path + TIME_INDEX, times)
+            write_synced(self._files, path + INDEX + CLEANED, offsets)
+            write_synced(self._files, path + TIME_INDEX + CLEANED, times)
             found = (writer.size, writer.end_offset, writer.max_timestamp, writer.max_at)
             self.segments.append(NewSegment(group[0].base_offset, tuple(group), *found))
         else:
-            self._files.remove(path + LOG)
+            self._files.remove(path + LOG + CLEANED)
         self._writer, self._group, self._changed = None, [], False
 
     def _path(self, base_offset: int) -> str:
-        return f"{self._plan.directory}/{CLEANED}/{segment_name(base_offset)}"
+        return f"{self._plan.directory}/{segment_name(base_offset)}"
 
 
 class _Writer:

@@ -210,7 +210,7 @@ def test_killed_before_each_single_file_operation_of_a_round(power):
         assert history.log.end_offset == max(history.written) + 1
         history.check()
         history.check_producers()
-        assert not [name for name in history.files.list(DIRECTORY) if name.endswith((".swap", ".deleted", "cleaned"))]
+        assert not [name for name in history.files.list(DIRECTORY) if name.endswith((".swap", ".deleted", ".cleaned"))]
         history.of.run()
         history.check()
     assert operations > 100

@@ -129,7 +129,7 @@ def test_segments_that_lie_too_far_apart_stay_apart():
         OldSegment(2**31 - 2, sizes[1], 2**31),
         OldSegment(2**31 + 5, sizes[2], 2**31 + 6),
     )
-    plan = Plan(DIRECTORY, olds, 0, 0, Rules(1, 1), 100, 10_000, 10_000, 4096, {})
+    plan = Plan(DIRECTORY, olds, 0, Rules(1, 1), 100, 10_000, 10_000, 4096, {})
     outcome = clean(files, plan, lambda count: None)
     assert [[part.base_offset for part in new.replaced] for new in outcome.segments] == [[0, 2**31 - 2]]
 
@@ -169,8 +169,29 @@ def test_a_cut_while_the_job_runs_throws_its_work_away():
     assert of.cleaner.rounds == 0
     assert [key for offset, key, _ in table(of.log) if offset >= end] == [f"other{n}".encode() for n in range(40)]
     assert of.log.compacted_to == 0
-    assert int(of.files.read_file(f"{DIRECTORY}/{COMPACTED_TO}")) == 0
-    assert "cleaned" not in of.files.list(DIRECTORY)
+    assert COMPACTED_TO not in of.files.list(DIRECTORY)
+    assert not [name for name in of.files.list(DIRECTORY) if name.endswith(".cleaned")]
+
+
+def test_a_cut_while_recovery_is_told_of_the_round_is_told_to_it_too():
+    of = filled()
+    end = of.log._segments[3].base_offset
+    run = of.background.run
+
+    def cut_meanwhile(work):
+        answer = run(work)
+        if of.files.exists(f"{DIRECTORY}/{COMPACTED_TO}") and of.log.end_offset > end:
+            of.log.truncate(end)
+            of.cleaner.stop()
+        return answer
+
+    of.background.run = cut_meanwhile
+    of.cleaner.look()
+    of.background.run = run
+    of.loop.run()
+    assert of.cleaner.rounds == 0
+    assert of.log.end_offset == end
+    assert int(of.files.read_file(f"{DIRECTORY}/{COMPACTED_TO}")) == of.log.compacted_to == 0
 
 
 def test_a_full_disk_costs_a_pause_and_nothing_else():
@@ -181,7 +202,7 @@ def test_a_full_disk_costs_a_pause_and_nothing_else():
     assert of.cleaner.rounds == 0
     assert not of.log.failed
     assert table(of.log) == before
-    assert "cleaned" not in of.files.list(DIRECTORY)
+    assert not [name for name in of.files.list(DIRECTORY) if name.endswith(".cleaned")]
     of.files.capacity = None
     of.run()
     assert of.cleaner.rounds == 0
