@@ -17,7 +17,7 @@ ISOLATED = env -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
 MINUTES ?= 30
 TARGET ?= decoders
 
-.PHONY: help up demo bench simulate fuzz test lint pins venv venv-develop clean
+.PHONY: help up demo bench simulate fuzz test chaos lint pins venv venv-develop clean
 
 help:  ## this list
 	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes"
