@@ -40,14 +40,19 @@ def handle_describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsReques
     if not ctx.session.is_internal:
         places = [(replica, replica.log) for replica in replicas]
         return DescribeLogDirsResponse(results=(_directory(TENANTS_DIRECTORY, places),))
-    by_directory: dict[str, list[Place]] = {directory: [] for directory in ctx.broker.config.data_dirs}
+    by_directory: dict[str, list[Place]] = {}
     for replica in replicas:
         future = ctx.broker.replicas.moves.future(replica)
         for log in (replica.log, future):
             if log is not None:
-                by_directory[home_of(log.directory)].append((replica, log))
+                by_directory.setdefault(home_of(log.directory), []).append((replica, log))
     return DescribeLogDirsResponse(
-        results=tuple(_with_space(ctx, _directory(path, found)) for path, found in by_directory.items())
+        results=tuple(
+            _with_space(ctx, _directory(path, by_directory.get(path, [])))
+            if error is None
+            else DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, path)
+            for path, error in ctx.broker.logs.directories()
+        )
     )
 
 
@@ -104,8 +109,11 @@ def handle_alter_replica_log_dirs(
 
 
 def _move(ctx: RequestContext, path: str, topic: str, index: int) -> ErrorCode:
-    if path not in ctx.broker.config.data_dirs:
+    directories = dict(ctx.broker.logs.directories())
+    if path not in directories:
         return ErrorCode.LOG_DIR_NOT_FOUND
+    if directories[path] is not None:
+        return ErrorCode.KAFKA_STORAGE_ERROR
     replica = ctx.broker.replicas.get(topic, index)
     if replica is None:
         known = ctx.broker.metadata.partition(topic, index) is not None

@@ -141,7 +141,8 @@ class Broker:
         self.host = f"b{broker_id}"
         network = cluster.network
         self.loop = network.loop(self.host)
-        config = BrokerConfig(broker_id, (f"/data/{broker_id}",), (self.host, 9092), settings=cluster.settings)
+        homes = tuple(f"/data/{broker_id}{suffix}" for suffix in cluster.homes)
+        config = BrokerConfig(broker_id, homes, (self.host, 9092), settings=cluster.settings)
         background = ImmediateBackground()
         self.background = background
         doors = Doors(self.loop, files, None, background, Random(broker_id))
@@ -212,7 +213,10 @@ class Produced:
 class Cluster:
     """`size` brokers, each a host, and the controller."""
 
-    def __init__(self, size: int = 3, seed: int = 1, settings: Settings = SETTINGS) -> None:
+    def __init__(
+        self, size: int = 3, seed: int = 1, settings: Settings = SETTINGS, homes: tuple[str, ...] = ("",)
+    ) -> None:
+        self.homes = homes  # what the names of a broker's data directories end with
         self.network = VirtualNetwork(seed)
         self.settings = settings
         self.overrides = Overrides()
