@@ -20,6 +20,7 @@ from dataplane.config import BrokerConfig, ConfigError, load
 from dataplane.doors import Doors
 from dataplane.network.cold import THREADS, ColdReads
 from dataplane.network.loop import EpollLoop
+from dataplane.storage.checkpoints import MetadataError
 from dataplane.storage.descriptors import DESCRIPTORS_EACH
 from dataplane.storage.files import SystemFiles
 from dataplane.tasks import Future
@@ -82,7 +83,7 @@ def _within_descriptors(config: BrokerConfig) -> BrokerConfig:
 
 
 def _sentence(error: BaseException) -> str:
-    if isinstance(error, BrokerIdTakenError):
+    if isinstance(error, (BrokerIdTakenError, MetadataError)):
         return str(error)
     if isinstance(error, OSError):
         return f"{error.strerror or error}"

@@ -14,11 +14,12 @@ from typing import Any
 from dataplane.cluster.broker_settings import Layers
 from dataplane.cluster.membership import Membership
 from dataplane.cluster.metadata import Metadata
-from dataplane.cluster.paths import BrokerAddress
+from dataplane.cluster.paths import LOG_DIR_EVENT_PREFIX, BrokerAddress, log_dir_event_json
 from dataplane.cluster.topic_configs import TopicConfigs
+from dataplane.cluster.watching import RETRY_S, sleep
 from dataplane.config import BrokerConfig
 from dataplane.controller.controller import Controller, Rules
-from dataplane.doors import Connection, Doors, FrameProtocol, Listener, Timer
+from dataplane.doors import Connection, Doors, FrameProtocol, Listener, Timer, ZooKeeperError
 from dataplane.groups.coordinator import GroupCoordinator
 from dataplane.groups.log import OFFSETS_TOPIC, ReplicatedOffsetsLog
 from dataplane.groups.settings import group_settings
@@ -74,6 +75,7 @@ class Broker:
             Peers(loop, f"broker-{config.id}", config.cluster_secret, self._address_of) for _ in range(3)
         )
         self.logs = LogManager(doors.files, clock, doors.background, config)
+        self.logs.on_directory_failure(self._directory_failed)
         self.controller = Controller(doors, config.id, self.orders.call, _rules(config))
         self.publisher = Publisher(loop, self.metadata, self.patient_peers, self.ensure_internal_topic)
         self.meter = Meter(config, doors, boot, self.publisher, log)
@@ -188,6 +190,22 @@ class Broker:
 
     def _offsets_partitions(self) -> int:
         return len(self.metadata.partitions(OFFSETS_TOPIC)) or self.config.settings.offsets_topic_num_partitions
+
+    def _directory_failed(self, path: str, error: str, keys: list[tuple[str, int]]) -> None:
+        self.log(f"data directory {path} is OFFLINE until the next start, with {len(keys)} replicas: {error}")
+        if self._listener is not None:  # else the controller asks anyway, when we are registered
+            Task(self._tell_of_lost_replicas(), "a lost directory")
+
+    async def _tell_of_lost_replicas(self) -> None:
+        """The controller elects other leaders. A new session needs no telling: it begins with all our replicas."""
+        event = log_dir_event_json(self.config.id)
+        while True:
+            try:
+                await self.doors.zookeeper.create(LOG_DIR_EVENT_PREFIX, event, sequential=True, parents=True)
+            except ZooKeeperError:
+                await sleep(self.doors.loop, RETRY_S)
+            else:
+                return
 
     def ensure_internal_topic(self, name: str) -> Future[None]:
         """Create a topic of the cluster's own if it is missing; resolved when this broker knows it."""

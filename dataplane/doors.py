@@ -235,6 +235,14 @@ class Files(Protocol):
         """With parents; harmless when it exists."""
         ...
 
+    def lock(self, path: str) -> None:
+        """Hold a lock file, made as needed, against other processes; harmless twice. Raises BlockingIOError, OSError."""
+        ...
+
+    def unlock(self, path: str) -> None:
+        """Let go; harmless when it is not held."""
+        ...
+
     def sync_directory(self, path: str) -> None:
         """Force to disk which names the directory holds: after create, rename and remove. Blocks. Raises OSError."""
         ...

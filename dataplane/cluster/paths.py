@@ -34,9 +34,11 @@ DELETE_TOPICS = "/admin/delete_topics"
 TOPIC_CONFIGS = "/config/topics"
 BROKER_CONFIGS = "/config/brokers"
 CONFIG_CHANGES = "/config/changes"
+LOG_DIR_EVENTS = "/log_dir_event_notification"
+LOG_DIR_EVENT_PREFIX = f"{LOG_DIR_EVENTS}/log_dir_event_"
 CONFIG_CHANGE_PREFIX = f"{CONFIG_CHANGES}/config_change_"
 
-PERSISTENT = (BROKER_IDS, TOPICS, DELETE_TOPICS, TOPIC_CONFIGS, BROKER_CONFIGS, CONFIG_CHANGES)
+PERSISTENT = (BROKER_IDS, TOPICS, DELETE_TOPICS, TOPIC_CONFIGS, BROKER_CONFIGS, CONFIG_CHANGES, LOG_DIR_EVENTS)
 """Directories that every broker makes sure of when it starts."""
 
 INTERNAL_LISTENER = "INTERNAL"
@@ -250,3 +252,17 @@ def parse_config_change(data: bytes) -> str | None:
     entity = str(json.loads(data).get("entity_path", ""))
     kind, _, name = entity.partition("/")
     return entity if kind in ("topics", "brokers") and name else None
+
+
+def log_dir_event_json(broker_id: int) -> bytes:
+    """A data directory of this broker went offline: the controller asks it about all its replicas."""
+    return _dump({"version": 1, "broker": broker_id, "event": 1})
+
+
+def parse_log_dir_event(data: bytes) -> int | None:
+    """The broker; None for something else."""
+    try:
+        broker = json.loads(data)["broker"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return broker if isinstance(broker, int) else None

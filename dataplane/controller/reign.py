@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dataplane.cluster.paths import BROKER_IDS, DELETE_TOPICS, NO_LEADER, TOPICS, PartitionState
+from dataplane.cluster.paths import BROKER_IDS, DELETE_TOPICS, LOG_DIR_EVENTS, NO_LEADER, TOPICS, PartitionState
 from dataplane.cluster.watching import ChildrenWatch
 from dataplane.controller import alter_partition, elections
 from dataplane.controller.channel import Call, Channels, Key
@@ -67,6 +67,7 @@ class Reign:
             self._watch(BROKER_IDS, lambda _: self._brokers_changed()),
             self._watch(TOPICS, self._topics_changed),
             self._watch(DELETE_TOPICS, self._deletions_changed),
+            self._watch(LOG_DIR_EVENTS, self._log_dirs_changed),
         ]
 
     def begin(self) -> None:
@@ -202,6 +203,16 @@ class Reign:
         for name in dict.fromkeys(partition.topic for partition in hosted):
             await self._start_partitions(self.context.topics[name])
         self._channels.leaderships(hosted, only=broker_id)
+
+    def _log_dirs_changed(self, names: list[str]) -> None:
+        if names:
+            self._events.submit(lambda: self._ask_about_replicas(names))
+
+    async def _ask_about_replicas(self, names: list[str]) -> None:
+        """A broker has lost a data directory. Told again what it hosts, it answers which of it is lost."""
+        for broker_id in await self._store.take_log_dir_events(names):
+            if broker_id in self.context.brokers:
+                self._channels.leaderships(self._standing(self.context.on_broker(broker_id)), only=broker_id)
 
     async def _replicas_failed(self, broker_id: int, keys: list[Key]) -> None:
         partitions = [p for p in (self.context.partition(*key) for key in keys) if p is not None]

@@ -17,6 +17,7 @@ from dataplane.cluster.paths import (
     CONFIG_CHANGES,
     CONTROLLER_EPOCH,
     DELETE_TOPICS,
+    LOG_DIR_EVENTS,
     TOPICS,
     PartitionState,
     TopicAssignment,
@@ -25,6 +26,7 @@ from dataplane.cluster.paths import (
     config_json,
     delete_topic_path,
     parse_broker,
+    parse_log_dir_event,
     parse_state,
     parse_topic,
     partition_path,
@@ -229,6 +231,21 @@ class Store:
         named = (topic_path(topic), topic_config_path(topic), delete_topic_path(topic))
         last += [Delete(path) for path in named if await self.zookeeper.exists(path) is not None]
         await self.fenced_groups([*groups, last])
+
+    async def take_log_dir_events(self, names: Iterable[str]) -> list[int]:
+        """Brokers that have lost a data directory; the notifications are deleted."""
+        brokers: dict[int, None] = {}
+        for name in names:
+            path = f"{LOG_DIR_EVENTS}/{name}"
+            try:
+                data, _ = await self.zookeeper.get(path)
+            except NoNodeError:
+                continue
+            broker_id = parse_log_dir_event(data)
+            if broker_id is not None:
+                brokers[broker_id] = None
+            await self.fenced_groups([[Delete(path)]])
+        return list(brokers)
 
     async def trim_config_changes(self) -> None:
         """Delete the oldest notifications when there are many; brokers that missed some read everything."""

@@ -25,6 +25,7 @@ from dataplane.protocol.messages.control import (
 )
 from dataplane.protocol.schema import NO_UUID
 from dataplane.replication.partition import Partition
+from dataplane.storage.errors import LogFailedError
 from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
@@ -100,11 +101,14 @@ def _find_or_create(
     if partition is None:
         log = replicas.logs.get(topic, index)
         if log is None:
+            if not state.is_new and replicas.logs.has_offline_directories():
+                raise LogFailedError("it may be in a directory that is offline: an empty log would pass for it")
             config = replicas.log_defaults.with_topic(replicas.topic_configs.get(topic))
             log = replicas.logs.create(topic, index, topic_id, config)
         if NO_UUID != topic_id != log.topic_id:
             return None
         partition = Partition(topic, index, log.topic_id, log, replicas.rules)
+        partition.is_offline = log.failed
         checkpoint = replicas.logs.high_watermark(topic, index)
         partition.high_watermark = max(log.start_offset, min(checkpoint, log.end_offset))
         owner = split_physical(topic)

@@ -10,6 +10,7 @@ proposes who is in sync.
 
 from __future__ import annotations
 
+import errno
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -131,6 +132,7 @@ class Replicas:
         committed_of = self._housekeeping.committed_of
         self.cleaner = Cleaner(doors, logs, lambda: self.config.settings, committed_of, self._compacted)
         topic_configs.on_change(self._configure_topic)
+        logs.on_directory_failure(self._directory_failed)
 
     def start(self) -> None:
         """Begin what happens by the clock."""
@@ -330,8 +332,21 @@ class Replicas:
                 size = 1
             self.waiting.arrived(partition.read_waiters, size)
 
+    def _directory_failed(self, _path: str, _error: str, keys: list[tuple[str, int]]) -> None:
+        """All that is there is lost to us. In the next turn: something is in the middle of its work."""
+
+        def lose() -> None:
+            for key in keys:
+                partition = self.get(*key)
+                if partition is not None and partition.log.failed and not partition.is_offline:
+                    self.failed(partition)
+
+        self.loop.call_soon(lose)
+
     def failed(self, partition: Partition) -> None:
         """The disk refused: nothing of this replica can be trusted before recovery at the next start."""
+        if not partition.log.failed:
+            partition.log.fail(OSError(errno.EIO, "Input/output error", partition.log.directory))  # a read
         led, partition.is_leader = partition.is_leader, False
         partition.is_offline = True
         self.fetchers.leave(partition)

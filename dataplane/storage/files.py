@@ -9,6 +9,7 @@ as soon as the number is reused.)
 from __future__ import annotations
 
 import errno
+import fcntl
 import mmap
 import os
 import shutil
@@ -104,10 +105,23 @@ class SystemFile:
         os.close(self._fd)
 
 
+class _Lock:
+    """Held as long as the object lives, and never longer than the process."""
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_fd"):
+            os.close(self._fd)
+
+
 class SystemFiles:
     """The operating system's file system."""
 
     def __init__(self) -> None:
+        self._locks: dict[str, _Lock] = {}
         self._unlisted: set[str] = set()  # known here, since a file may be closed and opened again before it is synced
 
     def open(self, path: str, *, create: bool = False) -> SystemFile:
@@ -185,6 +199,15 @@ class SystemFiles:
     def make_directory(self, path: str) -> None:
         """With parents; harmless when it exists."""
         Path(path).mkdir(parents=True, exist_ok=True)
+
+    def lock(self, path: str) -> None:
+        """Hold a lock file. Raises BlockingIOError where another process does."""
+        if path not in self._locks:
+            self._locks[path] = _Lock(path)
+
+    def unlock(self, path: str) -> None:
+        """Let go of it."""
+        self._locks.pop(path, None)
 
     def sync_directory(self, path: str) -> None:
         """Force its names to disk."""

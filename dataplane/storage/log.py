@@ -86,6 +86,7 @@ class Log:
         "end_offset",
         "epochs",
         "failed",
+        "on_failure",
         "partition",
         "producers",
         "recovery_point",
@@ -128,6 +129,7 @@ class Log:
         self._now_ms = now_ms or _no_clock
         self._config = config or LogConfig()
         self.failed = False
+        self.on_failure: Callable[[OSError], None] | None = None  # the owner hears of the first error
         self.truncations = 0  # and resets: whoever works beside us compares
         self.cut_marks: tuple[str, ...] = ()  # that the next checkpoint makes superfluous (see `cuts`)
         if not clean:
@@ -397,8 +399,10 @@ class Log:
         self._background.run(settle).then(settled)
 
     def _fail(self, error: OSError) -> LogFailedError:
-        self.failed = True
+        first, self.failed = not self.failed, True
         self._drop_staged()
+        if first and self.on_failure is not None:
+            self.on_failure(error)
         return LogFailedError(error.errno, error.strerror)
 
     def _drop_staged(self) -> None:

@@ -291,6 +291,13 @@ class FaultyFiles:
             assert isinstance(below, _Directory)
             node = below
 
+    def lock(self, path: str) -> None:
+        """A process that is gone holds nothing: only `fault` makes it fail."""
+        self.enter("lock", path)
+
+    def unlock(self, path: str) -> None:
+        pass
+
     def sync_directory(self, path: str) -> None:
         self.enter("sync_directory", path)
         node = self._find(path)

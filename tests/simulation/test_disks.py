@@ -1,0 +1,85 @@
+"""Disks that fail or fill up in a cluster of three: leadership moves, nothing acknowledged is lost, others go on."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from tests.simulation.cluster import SimulatedCluster
+
+TOPIC = "orders"
+PARTITIONS = 3
+
+
+def values_of(cluster: SimulatedCluster, partition: int) -> dict[int, bytes]:
+    return dict(cluster.run(cluster.client.read_all(TOPIC, partition, cluster.ids)))
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
+def test_a_disk_that_refuses_loses_its_leaderships_and_nothing_that_was_acknowledged(code):
+    cluster = SimulatedCluster(11)
+    cluster.until(cluster.up)
+    cluster.create_topic(TOPIC, PARTITIONS, min_insync_replicas="2")
+    acknowledged: dict[tuple[int, int], bytes] = {}
+
+    async def produce(rounds: range) -> None:
+        producer_id = await cluster.client.producer_id(cluster.ids)
+        for number in rounds:
+            for partition in range(PARTITIONS):
+                value = b"%d-%d" % (partition, number)
+                sequence = number - rounds.start
+                base = await cluster.client.produce(TOPIC, partition, [value], producer_id, sequence, cluster.ids)
+                acknowledged[partition, base] = value
+
+    cluster.run(produce(range(5)))
+    physical = f"simulate.{TOPIC}"
+    victim = next(
+        n
+        for n, b in cluster.brokers.items()
+        if any(p.is_leader for p in b.replicas.partitions() if p.topic == physical)
+    )
+
+    def refuse(operation: str, path: str) -> None:
+        if operation in ("append", "write_file", "sync", "truncate"):
+            raise OSError(code, os.strerror(code), path)
+
+    cluster.files[victim].fault = refuse
+    cluster.run(produce(range(5, 10)))
+    assert cluster.brokers[victim].logs.directories() == [("/data", os.strerror(code))]
+
+    def moved() -> bool:
+        return all(
+            state.leader not in (victim, -1) and victim not in state.isr
+            for broker in cluster.brokers.values()
+            for state in broker.metadata.partitions(physical).values()
+        )
+
+    cluster.until(moved)
+    assert any("OFFLINE" in text for _, text in cluster.log)
+    cluster.kill(victim)
+    cluster.files[victim].fault = None
+    cluster.start(victim)
+    cluster.until(lambda: cluster.up() and cluster.in_sync(TOPIC))
+    for partition in range(PARTITIONS):
+        expected = {offset: value for (p, offset), value in acknowledged.items() if p == partition}
+        assert values_of(cluster, partition) == expected
+
+
+def test_a_log_of_a_topic_that_was_deleted_while_its_broker_was_away_is_removed():
+    cluster = SimulatedCluster(12)
+    cluster.until(cluster.up)
+    cluster.create_topic(TOPIC, 1)
+    cluster.create_topic("kept", 1)
+    cluster.kill(3)
+    cluster.until(lambda: cluster.brokers[1].metadata.alive() == [1, 2])
+    stray = cluster.files[3].exists(f"/data/simulate.{TOPIC}-0")
+    assert stray
+    # Deleted, and another topic of that name made, by hand: as if its deletion had been finished without broker 3.
+    cluster.zookeeper_forgets(f"simulate.{TOPIC}")
+    cluster.start(3)
+    cluster.until(cluster.up)
+    cluster.until(lambda: not cluster.files[3].exists(f"/data/simulate.{TOPIC}-0"))
+    assert cluster.brokers[3].logs.get("simulate.kept", 0) is not None
+    assert cluster.brokers[3].logs.get(f"simulate.{TOPIC}", 0) is None
