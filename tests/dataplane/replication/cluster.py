@@ -318,10 +318,11 @@ class Cluster:
         timeout_s: float = 30.0,
         index: int = 0,
         producer: tuple[int, int, int] = (-1, -1, -1),
+        key: bytes | None = None,
     ) -> Produced:
         """One batch to one broker, in a turn of its own or with others of the same moment."""
         broker = self.brokers[broker_id]
-        records = [Record(None, value.encode()) for value in values]
+        records = [Record(key, value.encode()) for value in values]
         batch = build_batch(
             records,
             now_ms=self.network.clock.now_ms(),
