@@ -1,6 +1,7 @@
 """`make chaos ROUNDS=200 [SECONDS=30] [SEED=…] [FAULTS=leader,pause]`: real brokers, a real ZooKeeper, real clients, faults.
 
     python -m tests.chaos --rounds 200 [--seconds 30] [--seed 7] [--faults leader,pause] [--bug "never truncate"]
+    python -m tests.chaos --calibrate [--bug …] [--rounds 20]    whether planted bugs are caught, and by what
     python -m tests.chaos --failover 50       how long a partition takes nothing after its leader was killed, or stopped
 
 Progress while it runs, a table by kinds of faults at the end, figures in var/reports/chaos.json (failover.json). Exit code
@@ -48,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
     parser.add_argument("--faults", default=",".join(KINDS), help="kinds, with commas between")
     parser.add_argument("--bug", help="one of tests.simulation.bugs, planted into every broker")
+    parser.add_argument("--calibrate", action="store_true", help="each of them, until a round catches it")
     parser.add_argument("--failover", type=int, metavar="TRIALS")
     options = parser.parse_args(arguments)
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # that connections break is what is tested
@@ -58,7 +60,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kinds = tuple(options.faults.split(","))
     if unknown := sorted(set(kinds) - set(KINDS)):
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(KINDS)}")
+    if options.calibrate:
+        return _calibrate(options, kinds)
     return Campaign(options.seed, options.seconds, _clock(), options.bug).run(options.rounds, kinds)
+
+
+def _calibrate(options: argparse.Namespace, kinds: tuple[str, ...]) -> int:
+    from tests.simulation import bugs
+
+    rows = []
+    for bug in [options.bug] if options.bug else bugs.BUGS:
+        campaign = Campaign(options.seed, options.seconds, _clock(), bug)
+        campaign.run(options.rounds, kinds, until_wrong=True)
+        caught = next((outcome for outcome in campaign.outcomes if outcome.findings), None)
+        rows.append(
+            {
+                "bug": bug,
+                "rounds": len(campaign.outcomes),
+                "kind": caught and caught.kind,
+                "findings": caught and _sentence(caught),
+            }
+        )
+        print(f"{bug}: " + (f"caught by {caught.kind}" if caught else "NOT CAUGHT"), flush=True)
+        _write("chaos-calibration", {"seed": options.seed, "seconds": options.seconds, "bugs": rows})
+    return int(any(row["kind"] is None for row in rows))
 
 
 class Campaign:
@@ -69,18 +94,18 @@ class Campaign:
         self.outcomes: list[Outcome] = []
         self.skipped: dict[str, str] = {}
 
-    def run(self, rounds: int, kinds: tuple[str, ...]) -> int:
+    def run(self, rounds: int, kinds: tuple[str, ...], *, until_wrong: bool = False) -> int:
         """The exit status."""
         self._say(f"seed {self._seed}, {rounds} rounds of {self._seconds:.0f} s and more")
         left = list(enumerate(schedule(self._seed, rounds, kinds), 1))
         try:
-            while left:
+            while left and not (until_wrong and any(outcome.findings for outcome in self.outcomes)):
                 with _running("disk" in kinds, self._bug) as (cluster, clients, tenant):
                     while left and not self._went_wrong(left.pop(0), cluster, clients, tenant):
                         pass
         except KeyboardInterrupt:
             self._say("interrupted")
-        return self._report()
+        return 0 if until_wrong else self._report()
 
     def _went_wrong(self, planned: tuple[int, tuple[str, int]], cluster: Any, clients: Any, tenant: Any) -> bool:
         number, (kind, seed) = planned
@@ -130,7 +155,7 @@ class Campaign:
         )
         found = [{"round": o.number, "kind": o.kind, "findings": _sentence(o)} for o in wrong]
         _write(
-            "chaos" if not self._bug else "chaos-calibration",
+            "chaos",
             {
                 "seed": self._seed,
                 "seconds": self._seconds,

@@ -8,6 +8,7 @@ foreign         a record that nobody sent
 nonmonotonic    the assigning consumer's offsets did not rise
 skipped         the assigning consumer passed over a record that is there
 offset-back     a new assignment found a smaller offset committed than had been acknowledged before it asked
+alone           acknowledged while one broker of three ran, whatever its ISR said: a single disk then had it
 unseen          acknowledged, and a group or the assigning consumer never got it, with the time to
 producer        a producer ended with a fatal error, or with records neither acknowledged nor refused
 consumer        a consumer did not come to the end, or had its position reset
@@ -52,12 +53,19 @@ def check(
     members: Mapping[str, Mapping[str, Any]],
     assigned: Mapping[str, Mapping[str, Any]],
     findings: Findings,
+    alone: Sequence[tuple[float, float]] = (),
 ) -> None:
-    """Add what is wrong; `log` is what all replicas agree on, the others are the clients' reports by name."""
+    """Add what is wrong; `log` is what all replicas agree on, the others are the clients' reports by name.
+
+    `alone`: when only one broker ran, and nothing may have been acknowledged.
+    """
     _check_log(log, producers, findings)
     acknowledged: set[tuple[int, int]] = set()
     for name, report in producers.items():
         _check_producer(name, report, log, acknowledged, findings)
+        for partition, number, _, when in report["acknowledged"]:
+            if any(begin < when < end for begin, end in alone):
+                findings.add("alone", f"{name}:{number} in partition {partition} was acknowledged by a single broker")
     for name, report in assigned.items():
         polls = [(p, offset, who, number) for p, offset, who, number in report["polls"]]
         _check_polls(name, polls, log, findings)
@@ -99,7 +107,7 @@ def _check_producer(
     acknowledged: set[tuple[int, int]],
     findings: Findings,
 ) -> None:
-    for partition, number, offset in report["acknowledged"]:
+    for partition, number, offset, _ in report["acknowledged"]:
         found = log.get(partition, {}).get(offset)
         if found != (name, number):
             findings.add("lost", f"{name}:{number} was acknowledged at {partition}/{offset}, where {found} is")

@@ -5,7 +5,7 @@
 Orders come on stdin as JSON lines, `{"do": "begin", "topic": …, "group": …}` and `{"do": "end", "ends": {…}, "file": …}`;
 after each the client says `ok` on stdout. At the end of a round it writes what it saw into `file`:
 
-producer    rows [partition, number, offset] of what was acknowledged, [partition, number, error] of what was refused,
+producer    rows [partition, number, offset, when] of what was acknowledged, [partition, number, error] of what was refused,
             and the longest time in which a partition acknowledged nothing while it was written to
 member      polls [partition, offset, producer, number], commits [partition, offset, when], and what a new assignment
             found committed: [partition, offset, when asked]
@@ -63,7 +63,7 @@ class Writing:
 
     def __init__(self, name: str, bootstrap: str, topic: str) -> None:
         self._name, self._topic = name, topic
-        self._acknowledged: list[tuple[int, int, int]] = []
+        self._acknowledged: list[tuple[int, int, int, float]] = []
         self._refused: list[tuple[int, int, str]] = []
         self._fatal: list[str] = []
         self._last: dict[int, float] = {}
@@ -121,7 +121,7 @@ class Writing:
         now, partition = time.monotonic(), message.partition()
         self._gaps[partition] = max(self._gaps[partition], now - self._last.get(partition, self._began))
         self._last[partition] = now
-        self._acknowledged.append((partition, number, message.offset()))
+        self._acknowledged.append((partition, number, message.offset(), now))
 
     def end(self, _order: dict[str, Any]) -> dict[str, Any]:
         left = self._producer.flush(DRAINED_WITHIN_S)

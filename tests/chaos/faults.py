@@ -4,6 +4,7 @@ leader           SIGKILL of the leader of a partition, started again some time l
 any              SIGKILL of any broker, likewise
 bounce           SIGKILL, and a new start at once, within its session
 controller       SIGKILL of the controller
+alone            SIGKILL of two: the third must acknowledge nothing
 all              SIGKILL of all three at once
 pause            SIGSTOP for longer than the session, and SIGCONT
 expire           a broker's session with ZooKeeper is closed behind its back
@@ -43,6 +44,7 @@ KINDS = (
     "any",
     "bounce",
     "controller",
+    "alone",
     "all",
     "pause",
     "expire",
@@ -58,6 +60,7 @@ KINDS = (
     "creation",
 )
 SESSION_S = 2.0
+ON_ITS_WAY_S = 1.0  # what was replicated before may still be acknowledged
 
 
 class SkippedError(Exception):
@@ -82,6 +85,7 @@ class Faults:
         self._random = random.Random()
         self.topic = ""  # the round's, by its physical name
         self.bootstrap = ""
+        self.alone: list[tuple[float, float]] = []  # when only one broker ran
 
     def make(self, kind: str, seed: int) -> None:
         """From beginning to end. Raises SkippedError."""
@@ -119,6 +123,18 @@ class Faults:
         self._cluster.brokers[broker].kill()
         self._sleep(shortest_s, longest_s)
         self._cluster.brokers[broker].start()
+
+    def _alone(self) -> None:
+        one, other = self._random.sample(BROKERS, 2)
+        self._cluster.brokers[one].kill()
+        self._sleep(0.0, 3.0)
+        self._cluster.brokers[other].kill()
+        began = time.monotonic()
+        self._sleep(2.0, 7.0)
+        self.alone.append((began + ON_ITS_WAY_S, time.monotonic()))
+        for broker in self._random.sample((one, other), 2):
+            self._cluster.brokers[broker].start()
+            self._sleep(0.0, 3.0)
 
     def _all(self) -> None:
         for broker in self._random.sample(BROKERS, len(BROKERS)):
@@ -228,12 +244,11 @@ class Faults:
         if not self._cluster.has_small_disk:
             raise SkippedError("a small disk has to be mounted, which only root may")
         filler = self._filler
-        with filler.open("wb") as opened:
+        with filler.open("wb", buffering=0) as opened:
             for block in (2**20, 2**12, 1):  # until not a byte is left
                 with contextlib.suppress(OSError):
                     while True:
                         opened.write(b"\0" * block)
-                        opened.flush()
         self._say(f"the disk of {SMALL_DISK_BROKER} is full")
         self._sleep(2.0, 6.0)
         self._free_disk()

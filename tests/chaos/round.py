@@ -106,7 +106,9 @@ class Round:
             outcome.findings.add("replicas", difference)
         for broker in BROKERS:  # each broker's own copy has to hold everything
             log = {partition: _records(found, broker) for partition, found in replicas.items()}
-            check(log, reports["producer"], reports["member"], reports["assigned"], outcome.findings)
+            check(
+                log, reports["producer"], reports["member"], reports["assigned"], outcome.findings, self._faults.alone
+            )
             if outcome.findings:
                 break
 

@@ -14,7 +14,14 @@ POLLS = [[0, 0, "p1", 0], [0, 1, "p2", 0], [0, 2, "p1", 8], [0, 3, "p1", 16]]
 
 
 def _producer(*rows: tuple[int, int, int], sent: int) -> dict[str, Any]:
-    return {"acknowledged": rows, "refused": [], "fatal": [], "unanswered": 0, "sent": sent, "longest_gap_s": 0}
+    return {
+        "acknowledged": [(*row, 5.0) for row in rows],
+        "refused": [],
+        "fatal": [],
+        "unanswered": 0,
+        "sent": sent,
+        "longest_gap_s": 0,
+    }
 
 
 def _reader() -> dict[str, Any]:
@@ -62,6 +69,14 @@ def test_an_acknowledged_record_that_is_gone_is_lost(seen):
 def test_an_acknowledged_record_that_is_elsewhere_is_lost(seen):
     seen["log"][0][2], seen["log"][0][3] = seen["log"][0][3], seen["log"][0][2]
     assert {"lost", "reordered"} <= kinds(seen)
+
+
+def test_nothing_is_acknowledged_while_a_broker_is_alone(seen):
+    findings = Findings()
+    check(**seen, findings=findings, alone=[(1.0, 4.9), (5.1, 9.0)])
+    assert not findings
+    check(**seen, findings=findings, alone=[(4.9, 5.1)])
+    assert set(findings.counts) == {"alone"}
 
 
 def test_a_record_at_two_offsets_is_a_duplicate(seen):
