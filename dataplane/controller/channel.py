@@ -64,6 +64,7 @@ class _Round:
 
     full: bool = False
     metadata_due: bool = False
+    all_leaderships: bool = False  # whoever is not among them is not here any more
     leaderships: dict[Key, tuple[UUID, control.LeaderAndIsrPartitionState]] = field(default_factory=dict)
     metadata: dict[Key, tuple[UUID, control.UpdateMetadataPartitionState]] = field(default_factory=dict)
     removals: dict[Key, None] = field(default_factory=dict)
@@ -71,7 +72,14 @@ class _Round:
 
     @property
     def empty(self) -> bool:
-        return not (self.metadata_due or self.leaderships or self.metadata or self.removals or self.settled)
+        return not (
+            self.metadata_due
+            or self.all_leaderships
+            or self.leaderships
+            or self.metadata
+            or self.removals
+            or self.settled
+        )
 
 
 class Channels:
@@ -100,6 +108,13 @@ class Channels:
         """The term has ended."""
         for broker_id in list(self._channels):
             self.close(broker_id)
+
+    def all_leaderships(self, broker_id: int, partitions: Iterable[Partition]) -> None:
+        """Tell a broker of all that it hosts, and that this is all: it removes what else it has from before its start."""
+        self.leaderships(partitions, only=broker_id)
+        channel = self._channels.get(broker_id)
+        if channel is not None:
+            channel.that_is_all()
 
     def leaderships(self, partitions: Iterable[Partition], *, new: bool = False, only: int | None = None) -> None:
         """Tell replicas of a partition's state; `only` one broker where that is given."""
@@ -167,6 +182,11 @@ class Channel:
         self._next.removals.pop(key, None)
         self._wake()
 
+    def that_is_all(self) -> None:
+        """The next request about leaderships has all of them."""
+        self._next.all_leaderships = True
+        self._wake()
+
     def metadata(self, partitions: Iterable[Partition], *, forget: bool = False) -> None:
         """Partitions as clients see them; with none, still who lives."""
         live = self._channels.brokers
@@ -222,7 +242,7 @@ class Channel:
                 future.resolve(None)
 
     async def _send_leaderships(self, due: _Round) -> None:
-        if not due.leaderships:
+        if not due.leaderships and not due.all_leaderships:
             return
         leaders = dict.fromkeys(state.leader for _, state in due.leaderships.values())
         response = await self._call_until_answered(
@@ -230,6 +250,7 @@ class Channel:
                 controller_id=self._channels.controller_id,
                 controller_epoch=self._channels.epoch,
                 broker_epoch=self.broker_epoch,
+                type=FULL_UPDATE if due.all_leaderships else INCREMENTAL_UPDATE,
                 topic_states=tuple(
                     control.LeaderAndIsrTopicState(name, topic_id, tuple(states))
                     for name, (topic_id, states) in _by_topic(due.leaderships).items()

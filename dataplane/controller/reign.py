@@ -158,7 +158,9 @@ class Reign:
         await self._elect(partitions, tell=False)
         for topic in standing:
             await self._start_partitions(topic)
-        self._channels.leaderships(partitions)
+        for broker_id in self.context.brokers:
+            hosted = [partition for partition in self.context.on_broker(broker_id) if partition.topic not in doomed]
+            self._channels.all_leaderships(broker_id, hosted)
         self._channels.metadata(partitions)
         await self._resume_deletions(doomed)
         await self._store.trim_config_changes()
@@ -202,7 +204,7 @@ class Reign:
         await self._elect(hosted)
         for name in dict.fromkeys(partition.topic for partition in hosted):
             await self._start_partitions(self.context.topics[name])
-        self._channels.leaderships(hosted, only=broker_id)
+        self._channels.all_leaderships(broker_id, hosted)
 
     def _log_dirs_changed(self, names: list[str]) -> None:
         if names:

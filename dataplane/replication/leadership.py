@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from dataplane.cluster.metadata import FULL_UPDATE
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import (
     LeaderAndIsrPartitionError,
@@ -24,6 +25,7 @@ from dataplane.protocol.messages.control import (
     StopReplicaResponse,
 )
 from dataplane.protocol.schema import NO_UUID
+from dataplane.replication import strays
 from dataplane.replication.partition import Partition
 from dataplane.storage.errors import LogFailedError
 from quota.contracts.namespace import split_physical
@@ -46,6 +48,8 @@ def apply_leader_and_isr(replicas: Replicas, request: LeaderAndIsrRequest) -> Le
         return LeaderAndIsrResponse(error_code=refused)
     for leader in request.live_leaders:
         replicas.peers.learn(leader.broker_id, leader.host_name, leader.port)
+    if request.type == FULL_UPDATE:
+        strays.remove(replicas, request)
     flat, by_topic = [], []
     states = [(topic.topic_name, topic.topic_id, topic.partition_states) for topic in request.topic_states]
     states += [(state.topic_name, NO_UUID, (state,)) for state in request.ungrouped_partition_states]

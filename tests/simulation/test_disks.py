@@ -7,6 +7,8 @@ import os
 
 import pytest
 
+from dataplane.doors import Delete
+from dataplane.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from tests.simulation.cluster import SimulatedCluster
 
 TOPIC = "orders"
@@ -67,17 +69,29 @@ def test_a_disk_that_refuses_loses_its_leaderships_and_nothing_that_was_acknowle
         assert values_of(cluster, partition) == expected
 
 
-def test_a_log_of_a_topic_that_was_deleted_while_its_broker_was_away_is_removed():
+@pytest.mark.parametrize("made_again", [False, True])
+def test_a_log_of_a_topic_that_was_deleted_while_its_broker_was_away_is_removed(made_again):
     cluster = SimulatedCluster(12)
     cluster.until(cluster.up)
     cluster.create_topic(TOPIC, 1)
     cluster.create_topic("kept", 1)
+    old_id = cluster.brokers[1].metadata.topic_id(f"simulate.{TOPIC}")
     cluster.kill(3)
     cluster.until(lambda: cluster.brokers[1].metadata.alive() == [1, 2])
     stray = cluster.files[3].exists(f"/data/simulate.{TOPIC}-0")
     assert stray
-    # Deleted, and another topic of that name made, by hand: as if its deletion had been finished without broker 3.
-    cluster.zookeeper_forgets(f"simulate.{TOPIC}")
+    # As if its deletion had been finished without broker 3.
+    nodes = [path for path in cluster.zookeeper.tree.dump() if f"simulate.{TOPIC}" in path]
+    cluster.zookeeper.write([Delete(path) for path in sorted(nodes, reverse=True)])
+    if made_again:
+        create = CreateTopicsRequest(topics=(CreatableTopic(TOPIC, 1, 2, (), ()),), timeout_ms=10_000)
+
+        async def make_again() -> None:
+            while cluster.brokers[1].metadata.topic_id(f"simulate.{TOPIC}") in (None, old_id):
+                await cluster.client.call(cluster.brokers[1].metadata.controller_id, create, 5)
+                await cluster.client.sleep(0.1)
+
+        cluster.run(make_again())
     cluster.start(3)
     cluster.until(cluster.up)
     cluster.until(lambda: not cluster.files[3].exists(f"/data/simulate.{TOPIC}-0"))
