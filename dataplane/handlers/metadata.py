@@ -47,7 +47,7 @@ def _answer(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
         topics = [_describe(ctx, name) for name in visible_topics(ctx)]
     else:
         # As in Kafka each is described once, however often it is named: an answer is no larger than what there is.
-        wanted = {topic.name if topic.name is not None else topic.topic_id: topic for topic in request.topics}
+        wanted = {topic.topic_id if _is_by_id(ctx, topic) else topic.name: topic for topic in request.topics}
         topics = [_asked(ctx, request, topic) for topic in wanted.values()]
     if request.include_topic_authorized_operations:
         topics = [topic if topic.error_code else _with_operations(topic) for topic in topics]
@@ -75,15 +75,20 @@ def visible_topics(ctx: RequestContext) -> list[str]:
 
 
 def _asked(ctx: RequestContext, request: MetadataRequest, topic: MetadataRequestTopic) -> MetadataResponseTopic:
-    if topic.name is None:
-        if ctx.version < _TOPIC_IDS_SINCE:  # the answer has no place for a topic without a name
-            raise CloseConnectionError("a topic without a name")
+    if _is_by_id(ctx, topic):
         return _by_id(ctx, topic.topic_id)
+    if topic.name is None:  # the answer has no place for a topic without a name
+        raise CloseConnectionError("a topic without a name")
     if ctx.topic_denied(topic.name):  # whether it exists or not
         return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=topic.name)
     if ctx.broker.metadata.partitions(topic.name):
         return _describe(ctx, topic.name)
     return _missing(ctx, request, topic.name)
+
+
+def _is_by_id(ctx: RequestContext, topic: MetadataRequestTopic) -> bool:
+    """An id comes before a name, as in Kafka: its own admin client sends an empty name beside the id."""
+    return ctx.version >= _TOPIC_IDS_SINCE and (topic.name is None or topic.topic_id != NO_UUID)
 
 
 def _by_id(ctx: RequestContext, topic_id: UUID) -> MetadataResponseTopic:

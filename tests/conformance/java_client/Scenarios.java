@@ -336,6 +336,7 @@ public final class Scenarios {
       check(admin.listTopics().names().get().contains(topic), "it is listed");
       var described = admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic);
       check(described.partitions().size() == 3 && !described.isInternal(), "description " + described);
+      check(!described.topicId().equals(org.apache.kafka.common.Uuid.ZERO_UUID), "it has an id");
       check(described.partitions().stream().allMatch(p -> p.isr().size() == replicas), "all in sync");
       Exception again = failure(admin.createTopics(List.of(new NewTopic(topic, 1, replicas))).all());
       check(again instanceof TopicExistsException, "made again: " + again);

@@ -57,6 +57,8 @@ def metadata(asker: Asker) -> None:
     if asker.version >= 10:
         known = asker.topic_id(name)
         asker.ask("by id", MetadataRequest((MetadataRequestTopic(known, None),), False))
+        asker.ask("by id, beside an empty name", MetadataRequest((MetadataRequestTopic(known, ""),), False))
+        asker.ask("by id, beside another name", MetadataRequest((MetadataRequestTopic(known, "other"),), False))
         asker.ask("by an unknown id", MetadataRequest((MetadataRequestTopic(NOBODY, None),), False))
         asker.ask("by name and id", MetadataRequest((MetadataRequestTopic(known, name),), False))
         asker.ask("by neither", MetadataRequest((MetadataRequestTopic(name=None),), False))

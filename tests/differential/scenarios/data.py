@@ -59,7 +59,7 @@ def produce(asker: Asker) -> None:
     send("acks 2", (0, batch()), acks=2)
     send("acks -2", (0, batch()), acks=-2)
     send("both partitions", (0, batch()), (1, batch()))
-    send("the same partition twice", (0, batch()), (0, batch()))
+    send("the same partition twice", (0, batch()), (0, batch()), topic=asker.topic("twice"))
     send("an unknown partition", (9, batch()))
     send("a negative partition", (-1, batch()))
     send("one known, one unknown", (0, batch()), (9, batch()))
