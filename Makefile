@@ -17,7 +17,7 @@ ISOLATED = env -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
 MINUTES ?= 30
 TARGET ?= decoders
 
-.PHONY: help up demo bench simulate fuzz test chaos lint pins venv venv-develop clean
+.PHONY: help up demo bench conformance differential simulate fuzz test chaos lint pins venv venv-develop clean
 
 help:  ## this list
 	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes"
@@ -25,6 +25,8 @@ help:  ## this list
 	@echo "make bench             throughput and CPU of one broker, which it starts itself"
 	@echo "make fuzz              fuzzes TARGET=decoders|connection for MINUTES=30; var/reports/fuzz-<target>.json"
 	@echo "make simulate          whole clusters on a virtual clock under faults   (SEEDS=1000)"
+	@echo "make conformance       other people's test suites against our brokers   (ARGS=\"kafkajs --door tenant\" for some)"
+	@echo "make differential      the same requests to our broker and to Apache Kafka, answers compared"
 	@echo "make test              all tests, unit and integration   (ARGS=\"-k word\" for some)"
 	@echo "make chaos             real brokers under faults   (ROUNDS=200 SECONDS=30 SEED=7 FAULTS=leader,pause)"
 	@echo "make lint              style, types, import rules"
@@ -51,6 +53,12 @@ fuzz: venv-develop
 
 simulate: venv-develop
 	@exec $(RUN) -m tests.simulation --seeds $(or $(SEEDS),200) $(ARGS)
+
+conformance: venv-develop
+	@$(ISOLATED) $(RUN) -m tests.conformance $(ARGS)
+
+differential: venv-develop
+	@$(ISOLATED) $(RUN) -m tests.differential $(ARGS)
 
 test: venv-develop
 	$(ISOLATED) $(RUN) -m pytest -m "not long" --numprocesses 2 --dist worksteal $(ARGS)

@@ -67,7 +67,8 @@ def produce(asker: Asker) -> None:
     send("a name that cannot be", (0, batch()), topic="a b")
     send("an internal topic", (0, batch()), topic="__consumer_offsets")
     send("no records", (0, b""))
-    send("null", (0, None))
+    if asker.version == 7:  # Apache Kafka does not answer
+        send("null", (0, None))
     send("two batches", (0, batch() + batch()))
     for codec, number in CODECS.items():
         send(codec, (0, batch(codec=number)))
