@@ -37,7 +37,7 @@ from dataplane.storage.epochs import Epochs
 from dataplane.storage.errors import LogFailedError, OffsetOutOfRangeError
 from dataplane.storage.index import ENTRY_BYTES, TIME_ENTRY_BYTES
 from dataplane.storage.producers import Producers
-from dataplane.storage.segment import LOG, NO_TIMESTAMP, Note, Segment
+from dataplane.storage.segment import LOG, NO_TIMESTAMP, Note, Segment, note_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -267,7 +267,7 @@ class Log:
             if header.producer_id >= 0:
                 self.producers.update(header, header.base_offset)
             self._buffers.append(batch)
-            self._notes.append((header.base_offset, header.last_offset, header.size, header.max_timestamp))
+            self._notes.append(note_of(header))
             if header.max_timestamp > self._roll_after:
                 self._is_late = True
             self._bytes_staged += header.size

@@ -78,7 +78,7 @@ def _next_batch(log: Log, timestamp: int, start: int, end: int) -> tuple[BatchHe
         for header, at in segment.headers(position):
             if header.base_offset >= end:
                 return None
-            if header.max_timestamp >= timestamp and header.last_offset >= start:
+            if header.count and header.max_timestamp >= timestamp and header.last_offset >= start:
                 return header, memoryview(segment.file.read(at, header.size))
     return None
 

@@ -34,7 +34,8 @@ def segments_to_delete(
             break
         expired = 0 <= config.retention_ms < now_ms - segment.max_timestamp and segment.max_timestamp >= 0
         surplus = following is not None and 0 <= config.retention_bytes <= size_bytes - segment.size
-        emptied = following is not None and segment.size == 0 and max(config.retention_ms, config.retention_bytes) >= 0
+        empty = segment.size == 0 or (config.is_compacted and segment.max_timestamp < 0)
+        emptied = following is not None and empty and max(config.retention_ms, config.retention_bytes) >= 0
         if not (expired or surplus or emptied):
             break
         count += 1

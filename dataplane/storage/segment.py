@@ -46,8 +46,8 @@ Note = tuple[int, int, int, int]
 
 
 def note_of(header: BatchHeader) -> Note:
-    """The note of a batch whose header holds its final offset."""
-    return header.base_offset, header.last_offset, header.size, header.max_timestamp
+    """The note of a batch whose header holds its final offset. One that compaction has emptied has no time."""
+    return header.base_offset, header.last_offset, header.size, header.max_timestamp if header.count else NO_TIMESTAMP
 
 
 def segment_name(base_offset: int) -> str:

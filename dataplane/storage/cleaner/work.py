@@ -21,7 +21,7 @@ from dataplane.storage.cleaner.batches import KeyMap, Rules, cleaned, entries_of
 from dataplane.storage.cleaner.swap import CLEANED, drop_cleaned, write_synced
 from dataplane.storage.index import SparseIndex
 from dataplane.storage.recovery import read_batches
-from dataplane.storage.segment import INDEX, LOG, NO_TIMESTAMP, TIME_INDEX, segment_name
+from dataplane.storage.segment import INDEX, LOG, NO_TIMESTAMP, TIME_INDEX, note_of, segment_name
 
 if TYPE_CHECKING:
     from dataplane.doors import File, Files
@@ -212,7 +212,7 @@ class _Writer:
 
     def write(self, batch: Buffer, header: BatchHeader) -> None:
         """Take a batch; `header` is that of the one it was made from: its offsets are the same."""
-        timestamp = read_header(batch).max_timestamp
+        timestamp = note_of(read_header(batch))[3]
         if timestamp > self.max_timestamp:
             self.max_timestamp, self.max_at = timestamp, header.last_offset
         if self._since_entry > self._interval:

@@ -247,3 +247,28 @@ def test_readers_of_an_old_segment_read_on():
     of.run()
     assert found.read() == before
     assert of.log.read(0, 10_000, 40, at_least_one=True).read() != before
+
+
+@pytest.mark.parametrize("rebuilt", [False, True])
+def test_times_are_those_of_records_that_are_left(rebuilt):
+    of = cleaning(new_files(), Clock())
+    put(of, "old", at=500)
+    late = build_batch(
+        [Record(b"k", b"v", timestamp=9_000)], now_ms=1, producer_id=5, producer_epoch=0, base_sequence=0
+    )
+    stage(of.log, late)
+    of.log.commit()
+    for _ in range(20):
+        put(of, "k", at=700)
+    of.run()
+    [emptied] = [header for header, _ in of.log.batches(0, 20) if not header.count]
+    assert (emptied.base_offset, emptied.producer_id) == (1, 5)
+    if rebuilt:
+        for name in of.files.list(DIRECTORY):
+            if name.endswith("index"):
+                of.files.remove(f"{DIRECTORY}/{name}")
+        of = cleaning(of.files, of.clock, recovery_point=20)
+    assert next(row[0] for row in table(of.log)) == 0
+    assert of.log.latest_timestamp()[1] == 700
+    assert of.log.offset_for_timestamp(701, 22) is None
+    assert of.log.offset_for_timestamp(500, 22)[:2] == (0, 500)
