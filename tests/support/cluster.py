@@ -38,12 +38,17 @@ LEASE_MS = 4_000  # a new master learns for one lease: short, so that tests need
 class Cluster:
     """A context manager: started whole, stopped by pid."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self, folder: Path, settings: Mapping[str, object] | None = None, racks: Mapping[int, str] | None = None
+    ) -> None:
         secrets = secrets_file(folder)
         self._zookeeper = ZooKeeperServer(folder / "zookeeper", free_port())
         hosts = self._zookeeper.hosts
         self.brokers = {
-            n: broker_process(folder, n, zookeeper=hosts, secrets=secrets, settings=settings) for n in BROKERS
+            n: broker_process(
+                folder, n, zookeeper=hosts, secrets=secrets, settings=settings, rack=(racks or {}).get(n, "")
+            )
+            for n in BROKERS
         }
         self.masters = {
             n: master_process(folder, n, zookeeper=hosts, secrets=secrets, lease_ms=LEASE_MS) for n in MASTERS

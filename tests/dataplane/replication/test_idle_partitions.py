@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from dataplane.replication.waiting import TICK_S
-from tests.dataplane.replication.cluster import TOPIC, TOPIC_ID, Cluster
+from tests.dataplane.replication.cluster import SETTINGS, TOPIC, TOPIC_ID, Cluster
 
 MANY = 200
 
@@ -123,6 +125,17 @@ def test_a_follower_hears_of_the_high_watermark_with_its_next_answer():
     cluster.produce(1, "x")
     cluster.run(0.2 + 0.1 + TICK_S)  # one long poll
     assert [cluster[n].partition().high_watermark for n in (1, 2, 3)] == [1, 1, 1]
+
+
+def test_where_consumers_read_from_followers_those_hear_of_it_at_once():
+    selector = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    cluster = Cluster(size=3, settings=replace(SETTINGS, replica_selector_class=selector))
+    cluster.create((1, 2, 3))
+    cluster.run(1)
+    for count in (1, 2, 3):
+        cluster.produce(1, "x")
+        cluster.run(0.02)
+        assert [cluster[n].partition().high_watermark for n in (1, 2, 3)] == [count] * 3
 
 
 def test_an_earlier_life_of_a_follower_counts_for_nothing():
