@@ -26,7 +26,8 @@ class Descriptors:
         self._limit, self._files, self._background = max(2, limit), files, background
         self._open: dict[Segment, None] = {}  # in the order of the clock's hand
 
-    def __len__(self) -> int:
+    def count(self) -> int:
+        """Segments that are open."""
         return len(self._open)
 
     def opened(self, segment: Segment) -> None:
