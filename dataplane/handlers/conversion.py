@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.compression import ZSTD
 from dataplane.records.down_conversion import Converted, down_convert
-from dataplane.records.header import BatchHeader, CorruptBatchError, check_batch, read_header
+from dataplane.records.header import HEADER_SIZE, BatchHeader, CorruptBatchError, check_batch, read_header
 from dataplane.records.preparation import NO_RULES, prepare_batch, prepare_messages
 from dataplane.replication.partition import Partition
 from dataplane.storage.errors import OffsetOutOfRangeError
@@ -78,6 +78,8 @@ def produce_problem(records: object, version: int) -> ErrorCode:
         return ErrorCode.INVALID_RECORD if records[_MAGIC_AT] < 2 else ErrorCode.CORRUPT_MESSAGE
     if is_early_zstd(records, version):
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    if len(records) >= HEADER_SIZE and 0 < read_header(records).size < len(records):
+        return ErrorCode.INVALID_RECORD  # more than one batch
     return ErrorCode.NONE
 
 
@@ -209,4 +211,4 @@ def _read(replicas: Replicas, partition: Partition, converted: Converted) -> Ste
 
 
 def _refused(data: FetchResponsePartitionData, code: ErrorCode) -> FetchResponsePartitionData:
-    return replace(data, error_code=code, high_watermark=-1, records=b"")
+    return replace(data, error_code=code, high_watermark=-1, records=None)

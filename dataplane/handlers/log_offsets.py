@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 NOT_FOUND = -1
 _MAX_TIMESTAMP_SINCE = 7
+_LEAST_TIME_OF_VERSION_0 = -4
 _OFFSET_NOT_AVAILABLE_SINCE = 5
 _Found = tuple[int, int, int]  # offset, timestamp, leader epoch
 
@@ -102,7 +103,7 @@ def _list_all(
         for wanted in topic.partitions:
             if denied:
                 row = _error(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            elif asked[topic.name, wanted.partition_index] > 1:
+            elif version and asked[topic.name, wanted.partition_index] > 1:
                 row = _error(wanted, ErrorCode.INVALID_REQUEST)
             else:
                 row = yield from _list_one(replicas, topic.name, wanted, version, now_ms, as_replica=as_replica)
@@ -115,7 +116,9 @@ def _list_one(
     replicas: Replicas, topic: str, wanted: ListOffsetsPartition, version: int, now_ms: int, *, as_replica: bool
 ) -> Steps[ListOffsetsPartitionResponse]:
     timestamp = wanted.timestamp
-    if version > 0 and (timestamp < MAX_TIMESTAMP or (timestamp == MAX_TIMESTAMP and version < _MAX_TIMESTAMP_SINCE)):
+    if timestamp < (EARLIEST if version < _MAX_TIMESTAMP_SINCE else MAX_TIMESTAMP) and not _is_any_time(
+        version, timestamp
+    ):
         return _error(wanted, ErrorCode.UNSUPPORTED_VERSION)
     partition = replicas.leader(topic, wanted.partition_index, wanted.current_leader_epoch)
     if isinstance(partition, ErrorCode):
@@ -139,6 +142,11 @@ def _list_one(
     )
 
 
+def _is_any_time(version: int, timestamp: int) -> bool:
+    """Version 0 takes some times below all others for times: as Kafka."""
+    return version == 0 and timestamp >= _LEAST_TIME_OF_VERSION_0
+
+
 def _find(partition: Partition, timestamp: int, end: int) -> Steps[_Found]:
     log = partition.log
     if timestamp == LATEST:
@@ -159,7 +167,10 @@ def offsets_before(log: Log, timestamp: int, most: int, end: int, now_ms: int) -
     `end`, which stands in for what is.
     """
     segments = log.segments
-    places = [(max(segment.base_offset, log.start_offset), segment.max_timestamp) for segment in segments]
+    places = [
+        (max(segment.base_offset, log.start_offset), segment.max_timestamp if segment.size else now_ms)
+        for segment in segments
+    ]
     if segments[-1].size:
         places.append((log.end_offset, now_ms))
     if timestamp == EARLIEST:

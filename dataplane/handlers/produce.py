@@ -41,6 +41,8 @@ from dataplane.throttle.gate import throttle_ms
 _log = logging.getLogger(__name__)
 
 _LEADER_HINTS_SINCE = 10
+_WITHOUT_START = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE)
+"""Errors with which Kafka does not say where the log begins."""
 _REFUSED = Appended(ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1)
 
 
@@ -111,7 +113,9 @@ class _Pending:
     def _topic_refusal(self, topic: TopicProduceData) -> tuple[ErrorCode, str | None]:
         if self._ctx.topic_denied(topic.name):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED, None
-        if topic.name == OFFSETS_TOPIC:  # coordinators write it themselves: what anybody else writes they could not read
+        if (
+            topic.name == OFFSETS_TOPIC
+        ):  # coordinators write it themselves: what anybody else writes they could not read
             return ErrorCode.INVALID_TOPIC_EXCEPTION, None
         blocked = self._ctx.broker.gate.produce_refusal(self._ctx.session.instance)
         return (ErrorCode.POLICY_VIOLATION, blocked) if blocked else (ErrorCode.NONE, None)
@@ -163,7 +167,7 @@ class _Pending:
         def done(future: Future[Prepared]) -> None:
             error = future.error
             if isinstance(error, CorruptBatchError):
-                results[place] = _result_of(index, error)
+                results[place] = _result_of(index, error, partition)
             elif error is not None:
                 _log.error("records could not be prepared", exc_info=error)
             else:
@@ -193,9 +197,10 @@ class _Pending:
         replicas = self._ctx.broker.replicas
         appended = replicas.append(partition, batch, self._acks, is_checked=made is not None)
         if appended.error:
-            results[place] = _result(index, appended.error, partition=partition)
+            at_fault = None if appended.error in _WITHOUT_START else partition
+            results[place] = _result(index, appended.error, partition=at_fault)
             return
-        if made is not None:
+        if made is not None and not appended.duplicate:
             appended = appended._replace(log_append_time=made.log_append_time)
         results[place] = _result(index, ErrorCode.NONE, appended, partition)
         self._open += 1
@@ -256,7 +261,7 @@ def _result(
     )
 
 
-def _result_of(index: int, error: CorruptBatchError) -> PartitionProduceResponse:
+def _result_of(index: int, error: CorruptBatchError, partition: Partition) -> PartitionProduceResponse:
     """Of records that were refused for what they are."""
     if not isinstance(error, RefusedRecordsError):
         return _result(index, error.code)
@@ -264,6 +269,7 @@ def _result_of(index: int, error: CorruptBatchError) -> PartitionProduceResponse
         index=index,
         error_code=error.code,
         base_offset=-1,
+        log_start_offset=partition.log.start_offset,
         record_errors=tuple(BatchIndexAndErrorMessage(row, text) for row, text in error.rows),
         error_message=str(error),
     )

@@ -116,8 +116,8 @@ class ProduceShapes:
                 return False
         acks = shape.acks
         appended = broker.replicas.append(partition, batch, acks)
-        if appended.error:
-            return False  # nothing was staged: the slow path finds the same error and words the answer
+        if appended.error or appended.duplicate:
+            return False  # nothing was staged: the slow path finds the same and words the answer
         if instance is not None:
             delay_s = broker.gate.charge_produce(instance, len(frame) + 4)
             if delay_s:

@@ -242,7 +242,8 @@ class Replicas:
                     if isinstance(verdict, Duplicate):
                         base = verdict.base_offset
                         last = base + header.last_offset_delta
-                        return Appended(ErrorCode.NONE, base, last, -1, log.start_offset, duplicate=True)
+                        time = header.max_timestamp  # as Kafka: with a duplicate it is said whatever the topic's clock
+                        return Appended(ErrorCode.NONE, base, last, time, log.start_offset, duplicate=True)
                     return Appended(verdict)
             base = log.stage(batch, header, partition.leader_epoch)
         except struct.error:
