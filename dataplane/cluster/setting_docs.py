@@ -23,6 +23,7 @@ _TOPIC = {
     "message.downconversion.enable": "Whether old consumers get records in the formats that they know.",
     "message.timestamp.after.max.ms": "How far in the future a record's time may lie.",
     "message.timestamp.before.max.ms": "How far in the past a record's time may lie.",
+    "message.timestamp.difference.max.ms": "The older form of the two bounds on a record's time.",
     "message.timestamp.type": "Whose clock stamps records: the producer's (CreateTime) or the broker's (LogAppendTime).",
     "min.cleanable.dirty.ratio": "The part of a log that must be uncompacted before it is compacted.",
     "min.compaction.lag.ms": "The time for which a record is safe from compaction.",

@@ -147,6 +147,7 @@ TOPIC_SETTINGS: dict[str, TopicSetting] = {
         TopicSetting("message.format.version", ConfigType.STRING, "3.0-IV1", None, _kafka_version),
         _long("message.timestamp.after.max.ms", "", 0, "log_message_timestamp_after_max_ms"),
         _long("message.timestamp.before.max.ms", "", 0, "log_message_timestamp_before_max_ms"),
+        TopicSetting("message.timestamp.difference.max.ms", ConfigType.LONG, _FOREVER),
         TopicSetting(
             "message.timestamp.type", ConfigType.STRING, "", "log_message_timestamp_type", _one_of(*TIMESTAMP_TYPES)
         ),

@@ -116,7 +116,7 @@ async def _answer(
 async def _alter(
     ctx: RequestContext, asked: Asked, changes: Sequence[Change], *, replace: bool, validate_only: bool
 ) -> None:
-    resource = find_resource(ctx, *asked)
+    resource = _find(ctx, asked)
     if isinstance(resource, BrokerResource) and not ctx.session.is_internal:
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "brokers belong to the service: they cannot be changed")
     check_form(changes)
@@ -131,6 +131,16 @@ async def _alter(
     await write_config(zookeeper, resource.entity, decide, beside=beside, validate_only=validate_only)
     if not validate_only:
         await ctx.broker.topic_configs.refresh_entities([resource.entity])
+
+
+def _find(ctx: RequestContext, asked: Asked) -> TopicResource | BrokerResource:
+    """As Kafka, a name that no topic can have is one that is not there."""
+    try:
+        return find_resource(ctx, *asked)
+    except ApiError as refusal:
+        if refusal.code is ErrorCode.INVALID_TOPIC_EXCEPTION and asked[1]:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, refusal.message) from None
+        raise
 
 
 def _check(

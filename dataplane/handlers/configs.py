@@ -24,6 +24,17 @@ from dataplane.protocol.messages.configs import (
     DescribeConfigsSynonym,
 )
 
+_KAFKAS_SYNONYMS = {
+    "compression.gzip.level": "compression.gzip.level",
+    "compression.lz4.level": "compression.lz4.level",
+    "compression.zstd.level": "compression.zstd.level",
+    "file.delete.delay.ms": "log.segment.delete.delay.ms",
+    "local.retention.bytes": "log.local.retention.bytes",
+    "local.retention.ms": "log.local.retention.ms",
+    "message.format.version": "log.message.format.version",
+    "message.timestamp.difference.max.ms": "log.message.timestamp.difference.max.ms",
+    "preallocate": "log.preallocate",
+}
 _TOPIC_OF_FIELD = {setting.setting: name for name, setting in TOPIC_SETTINGS.items() if setting.setting is not None}
 
 
@@ -79,15 +90,17 @@ def _topic(ctx: RequestContext, physical: str) -> Iterator[DescribeConfigsResour
 
 def _topic_config(ctx: RequestContext, setting: TopicSetting, override: str | None) -> DescribeConfigsResourceResult:
     values = inherited(ctx, setting)
+    synonyms = values if setting.setting is not None else _kafkas_synonyms(values[0])
     if override is not None:
-        values.insert(0, Shown(setting.name, override, ConfigSource.DYNAMIC_TOPIC))
+        own = Shown(setting.name, override, ConfigSource.DYNAMIC_TOPIC)
+        values, synonyms = [own, *values], [own, *synonyms]
     return DescribeConfigsResourceResult(
         name=setting.name,
         value=values[0].value,
         read_only=setting.is_fixed,
         is_default=override is None,
         config_source=values[0].source,
-        synonyms=_synonyms(values),
+        synonyms=_synonyms(synonyms),
         config_type=setting.type,
         documentation=topic_documentation(setting.name),
     )
@@ -98,6 +111,12 @@ def inherited(ctx: RequestContext, setting: TopicSetting) -> list[Shown]:
     if setting.setting is None:
         return [Shown(setting.name, setting.default, ConfigSource.DEFAULT)]
     return ctx.broker.layers.of_field(setting.setting)
+
+
+def _kafkas_synonyms(default: Shown) -> list[Shown]:
+    """Of a default that is no setting of our brokers: as Kafka's brokers call it, if they know it at all."""
+    name = _KAFKAS_SYNONYMS.get(default.name)
+    return [] if name is None else [Shown(name, default.value, default.source)]
 
 
 def _synonyms(values: list[Shown]) -> tuple[DescribeConfigsSynonym, ...]:

@@ -100,9 +100,7 @@ def _by_id(ctx: RequestContext, topic_id: UUID) -> MetadataResponseTopic:
 
 def _missing(ctx: RequestContext, request: MetadataRequest, name: str) -> MetadataResponseTopic:
     """Asked for once more, a topic that may come into being is there: the first answer only says that it is not yet."""
-    parsed = split_physical(name)
-    problem = topic_name_problem(parsed[1] if parsed is not None else name.removeprefix("__"))
-    if problem is not None:
+    if name_problem(name) is not None:
         return MetadataResponseTopic(error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, name=name)
     wanted = ctx.version < _ASKS_FOR_CREATION_SINCE or request.allow_auto_topic_creation
     if wanted and _may_come_into_being(ctx, name):
@@ -147,3 +145,9 @@ def _describe(ctx: RequestContext, name: str) -> MetadataResponseTopic:
 def is_internal(name: str) -> bool:
     """Whether it is a topic of the cluster's own. Not the usage records: Spark's source leaves internal topics out."""
     return name.startswith("__") and name != USAGE_TOPIC
+
+
+def name_problem(physical: str) -> str | None:
+    """Why no topic can have this name; None where one can."""
+    parsed = split_physical(physical)
+    return topic_name_problem(parsed[1] if parsed is not None else physical.removeprefix("__"))

@@ -42,7 +42,7 @@ def _more(ctx: RequestContext, topic: CreatePartitionsTopic) -> MorePartitions:
     if ctx.topic_denied(topic.name):
         raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "the topic's whitelist does not hold this address")
     if topic.name == OFFSETS_TOPIC:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "groups would look for their offsets in other partitions")
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, "groups would look for their offsets in other partitions")
     spec = owner(ctx, topic.name)
     assigned = topic.assignments
     return MorePartitions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataplane.handlers.context import RequestContext
+from dataplane.handlers.metadata import name_problem
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.produce import (
     DescribeProducersRequest,
@@ -32,6 +33,11 @@ def handle_describe_producers(ctx: RequestContext, request: DescribeProducersReq
 def _partition(ctx: RequestContext, topic: str, index: int) -> PartitionResponse:
     if ctx.topic_denied(topic):
         return PartitionResponse(index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    problem = name_problem(topic)
+    if problem is not None:
+        return PartitionResponse(index, ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    if not ctx.broker.metadata.has_topic(topic):
+        return PartitionResponse(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic does not exist")
     partition = ctx.broker.replicas.leader(topic, index)
     if isinstance(partition, ErrorCode):
         return PartitionResponse(index, partition)

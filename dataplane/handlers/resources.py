@@ -11,6 +11,7 @@ from enum import IntEnum
 
 from dataplane.cluster.paths import broker_entity, topic_entity
 from dataplane.handlers.context import RequestContext
+from dataplane.handlers.metadata import name_problem
 from dataplane.protocol.errors import ApiError, ErrorCode
 from quota.contracts.namespace import topic_name_problem
 
@@ -62,7 +63,7 @@ def find_resource(ctx: RequestContext, kind: int, name: str) -> TopicResource | 
 
 
 def _topic(ctx: RequestContext, name: str) -> TopicResource:
-    problem = topic_name_problem(name) if not ctx.session.is_internal or not name else None
+    problem = name_problem(name) if ctx.session.is_internal else topic_name_problem(name)
     if problem is not None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     physical = ctx.session.names.topic_in(name)

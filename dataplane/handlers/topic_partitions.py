@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from dataplane.cluster.metadata import PartitionMetadata
 from dataplane.handlers.context import RequestContext
-from dataplane.handlers.metadata import is_internal, visible_topics
+from dataplane.handlers.metadata import is_internal, name_problem, visible_topics
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import (
     DescribeTopicPartitionsRequest,
@@ -20,7 +20,6 @@ from dataplane.protocol.messages.discovery import (
     DescribeTopicPartitionsResponseTopic,
 )
 from dataplane.protocol.schema import NO_UUID
-from quota.contracts.namespace import split_physical, topic_name_problem
 
 MAX_PARTITIONS = 2_000
 """In a page, as Kafka's max.request.partition.size.limit."""
@@ -71,9 +70,7 @@ def _refusal(ctx: RequestContext, name: str) -> ErrorCode:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if ctx.broker.metadata.has_topic(name):
         return ErrorCode.NONE
-    parsed = split_physical(name)
-    problem = topic_name_problem(parsed[1] if parsed is not None else name.removeprefix("__"))
-    return ErrorCode.INVALID_TOPIC_EXCEPTION if problem is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.INVALID_TOPIC_EXCEPTION if name_problem(name) is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _topic(
