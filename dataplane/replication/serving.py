@@ -106,7 +106,7 @@ class ReplicaFetches:
         session = fetch.session
         if session is not None:
             session.tell(found)
-        elif fetch.request.session_epoch == INITIAL_EPOCH:
+        elif fetch.request.session_epoch == INITIAL_EPOCH and fetch.names_by_id():
             session = self._begin(fetch, found)
         return FetchResponse(session_id=NO_SESSION if session is None else session.id, responses=found.topics())
 
@@ -158,6 +158,10 @@ class _FollowerFetch:
             left = max(0, self.request.max_bytes - found.size)
             found.add(None, topic, self._read(topic, wanted, left, found.size == 0))
         return found
+
+    def names_by_id(self) -> bool:
+        """Whether it is of the versions that followers have used since they have sessions."""
+        return self.request.replica_state.replica_id >= 0
 
     def has_news(self, found: Found) -> bool:
         """Of a high watermark, where consumers of the follower wait for it."""
