@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dataplane.doors import Background, Files
+    from dataplane.doors import Background
     from dataplane.storage.segment import Segment
     from dataplane.tasks import Future
 
@@ -22,8 +22,8 @@ DESCRIPTORS_EACH = 3
 class Descriptors:
     """At most `limit` segments are open at a time; ranges that are being sent keep theirs a little longer."""
 
-    def __init__(self, limit: int, files: Files, background: Background) -> None:
-        self._limit, self._files, self._background = max(2, limit), files, background
+    def __init__(self, limit: int, background: Background) -> None:
+        self._limit, self._background = max(2, limit), background
         self._open: dict[Segment, None] = {}  # in the order of the clock's hand
 
     def count(self) -> int:
@@ -54,16 +54,10 @@ class Descriptors:
             self._save(oldest)
 
     def _save(self, segment: Segment) -> None:
-        contents, files = segment.packed_indexes(), self._files
-
-        def write() -> None:
-            for path, content in contents:
-                files.write_file(path, content)
-
         def written(future: Future[None]) -> None:
             if future.error is not None:
                 segment.index_not_saved()
             elif segment not in self._open:
                 segment.forget_index()
 
-        self._background.run(write).then(written)
+        self._background.run(segment.index_saver()).then(written)

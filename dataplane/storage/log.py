@@ -125,7 +125,7 @@ class Log:
         """
         self._files, self._background = files, background
         self.directory, self.topic, self.partition, self.topic_id = directory, topic, partition, topic_id
-        self._descriptors = descriptors or Descriptors(_OF_ONE_LOG, files, background)
+        self._descriptors = descriptors or Descriptors(_OF_ONE_LOG, background)
         self._now_ms = now_ms or _no_clock
         self._config = config or LogConfig()
         self.failed = False
@@ -379,14 +379,12 @@ class Log:
             _ = self._active.file
         except OSError as error:
             raise self._fail(error) from error
-        indexes = sealed.packed_indexes()
-        truncations, files = self.truncations, self._files
+        save_indexes, truncations = sealed.index_saver(), self.truncations
 
         def settle() -> None:
             for file in unsynced:
                 file.sync()
-            for path, content in indexes:
-                files.write_file(path, content)
+            save_indexes()
 
         def settled(future: Future[None]) -> None:
             if isinstance(future.error, OSError):

@@ -54,7 +54,7 @@ class LogManager:
         self._start_offsets_wanted: Future[None] | None = None
         self._defaults = LogConfig.from_settings(config.settings)
         self._directories = Directories(files, config.data_dirs)
-        self._descriptors = Descriptors(config.settings.log_open_segments_max, files, background)
+        self._descriptors = Descriptors(config.settings.log_open_segments_max, background)
 
     # --- start and stop -----------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from dataplane.storage.files import FileSlice
 from dataplane.storage.index import ENTRY_BYTES, TIME_ENTRY_BYTES, SparseIndex, time_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from dataplane.doors import Buffer, File, Files
     from dataplane.storage.descriptors import Descriptors
@@ -88,6 +88,7 @@ class Segment:
         "_tail_lasts",
         "_tail_positions",
         "_tail_start",
+        "_void_saves",
         "base_offset",
         "size",
         "touched",
@@ -101,6 +102,7 @@ class Segment:
         self.touched = False  # since `descriptors` last looked
         self._file: File | None = None
         self._index: SparseIndex | None = None
+        self._void_saves = 0  # what was packed before this many changes under the files must not be written any more
         self._saved_size = 0  # of the segment, when its indexes were last in their files; -1: that cannot be said
         self.clear()
 
@@ -400,6 +402,20 @@ class Segment:
         self._saved_size = self.size
         return [(self.path + INDEX, offsets), (self.path + TIME_INDEX, times)]
 
+    def index_saver(self) -> Callable[[], None]:
+        """The same as work for the background, which may come after the log was cut or removed: then it does nothing."""
+        contents, files, number = self.packed_indexes(), self._files, self._void_saves
+
+        def save() -> None:
+            if number == self._void_saves:
+                for path, content in contents:
+                    files.write_file(path, content)
+                if number != self._void_saves:  # while we wrote: without its files an index is built from the log
+                    for path, _ in contents:
+                        files.remove(path)
+
+        return save
+
     def index_not_saved(self) -> None:
         """The files could not be written."""
         self._saved_size = -1
@@ -420,6 +436,7 @@ class Segment:
 
     def remove_indexes(self) -> None:
         """Remove the files: the log is about to change under them."""
+        self._void_saves += 1
         self._files.remove(self.path + INDEX)
         self._files.remove(self.path + TIME_INDEX)
 

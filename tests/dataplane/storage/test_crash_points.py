@@ -1,0 +1,187 @@
+"""The writer stopped after every call to the disk: a part of what `make crash` does. And what that once found, by name."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from dataplane.storage.errors import LogFailedError
+from tests.crashpoints.points import Outcome, Run
+from tests.crashpoints.workload import HOME, Jobs, Random, open_manager
+from tests.dataplane.storage.support import append, records_in
+from tests.support.faulty_files import NAMES_ONLY, STRICT, FaultyFiles
+
+TOPIC_ID = UUID(int=1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_at_every_point_what_was_promised_is_there_and_nothing_else(seed):
+    outcome = Outcome()
+    Run(1000 + seed, outcome, steps=25, every=8).run()
+    assert outcome.failures == []
+    assert outcome.points > 200
+
+
+def begin():
+    files = FaultyFiles()
+    files.make_directory(HOME)
+    files.sync_directory("/")
+    return files, open_manager(files, jobs := Jobs(Random(1))), jobs
+
+
+def after(files: FaultyFiles, how: str = STRICT):
+    return open_manager(files.after_power_cut(how), Jobs(Random(2))).get("t", 0)
+
+
+def values(log) -> list[bytes]:
+    return [value for _, value in records_in(log)]
+
+
+def test_a_log_that_was_flushed_is_listed_in_its_data_directory():
+    files, manager, _ = begin()
+    log = manager.create("t", 0, TOPIC_ID)
+    append(log, "a")
+    log.flush()
+    assert values(after(files)) == [b"a"]
+
+
+def test_a_clean_stop_of_long_ago_is_not_taken_for_one_of_now():
+    files, manager, jobs = begin()
+    append(manager.create("t", 0, TOPIC_ID), "a")
+    manager.close()
+    manager = open_manager(files, jobs)
+    append(manager.get("t", 0), "b")
+    torn = files.after_power_cut(STRICT)
+    assert not torn.exists(f"{HOME}/.kafka_cleanshutdown")
+
+
+def test_segments_that_were_cut_off_do_not_come_back():
+    files, manager, jobs = begin()
+    log = manager.create("t", 0, TOPIC_ID)
+    for n in range(12):
+        append(log, "x" * 100 + str(n))
+    log.flush()
+    jobs.all()
+    boundary = log._segments[2].base_offset
+    log.truncate(boundary)
+    for how in (STRICT, NAMES_ONLY):
+        assert after(files, how).end_offset == boundary
+
+
+def test_what_is_written_after_a_cut_is_not_trusted_because_of_a_checkpoint_from_before():
+    files, manager, jobs = begin()
+    log = manager.create("t", 0, TOPIC_ID)
+    for n in range(12):
+        append(log, "x" * 100 + str(n))
+    log.flush()
+    manager.write_checkpoints({})
+    jobs.all()
+    log.truncate(1)
+    for n in range(8):
+        append(log, "y" * 100 + str(n))  # nothing of it is synced
+    recovered = after(files, NAMES_ONLY)
+    assert values(recovered) == [b"x" * 100 + b"0"]
+
+
+def test_a_log_that_begins_again_below_a_deletion_shows_its_records():
+    files, manager, jobs = begin()
+    log = manager.create("t", 0, TOPIC_ID)
+    for n in range(6):
+        append(log, str(n))
+    log.set_start_offset(5)
+    manager.settle_start_offsets()
+    jobs.all()
+    log.reset(2)
+    append(log, "new")
+    log.flush()
+    assert records_in(after(files)) == [(2, b"new")]
+
+
+def test_a_new_log_does_not_begin_where_a_deleted_one_of_its_name_did():
+    files, manager, jobs = begin()
+    log = manager.create("t", 0, TOPIC_ID)
+    for n in range(6):
+        append(log, str(n))
+    log.set_start_offset(5)
+    manager.settle_start_offsets()
+    jobs.all()
+    manager.delete("t", 0)
+    log = manager.create("t", 0, UUID(int=2))
+    append(log, "new")
+    log.flush()
+    assert records_in(after(files)) == [(0, b"new")]
+
+
+def test_offsets_that_were_deleted_are_not_given_again_after_a_power_cut():
+    files, manager, jobs = begin()
+    log = manager.create("t", 0, TOPIC_ID)
+    for n in range(6):
+        append(log, str(n))
+    log.set_start_offset(6)
+    manager.settle_start_offsets()
+    jobs.all()
+    recovered = after(files)
+    assert (recovered.start_offset, recovered.end_offset) == (6, 6)
+    append(recovered, "new")
+    assert records_in(recovered) == [(6, b"new")]
+
+
+def test_epochs_of_segments_that_come_back_are_known_again():
+    files, manager, _ = begin()
+    log = manager.create("t", 0, TOPIC_ID)
+    for epoch in range(3):
+        append(log, "x", epoch=epoch)
+    log.set_start_offset(2)
+    assert log.epochs.entries() == [(2, 2)]
+    recovered = open_manager(files.after_kill(), Jobs(Random(2))).get("t", 0)
+    assert recovered.start_offset == 0, "nothing was acknowledged"
+    assert recovered.epochs.entries() == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_an_index_that_comes_late_is_not_put_beside_a_log_that_was_cut_meanwhile():
+    files, manager, jobs = begin()
+    log = manager.create("t", 0, TOPIC_ID)
+    for n in range(6):
+        append(log, "x" * 80, now_ms=5_000 + n)
+    log.truncate(1)  # the first segment is sealed, and its indexes are about to be written
+    for n in range(6):
+        append(log, "y" * 80, now_ms=6_000 + n)
+    jobs.all()
+    log.flush()
+    manager.write_checkpoints({})
+    jobs.all()
+    log = open_manager(files.after_kill(), Jobs(Random(2))).get("t", 0)
+    assert [log.offset_for_timestamp(6_000 + n, log.end_offset)[0] for n in range(6)] == [1, 2, 3, 4, 5, 6]
+
+
+def test_an_index_of_content_that_was_lost_is_not_used():
+    files, manager, jobs = begin()
+    log = manager.create("t", 0, TOPIC_ID)
+    for n in range(4):
+        append(log, "x" * 80, now_ms=5_000 + n)
+    for path, content in log._active.packed_indexes():
+        files.write_file(path, content)
+    disk = files.after_power_cut(NAMES_ONLY)
+    manager = open_manager(disk, jobs := Jobs(Random(3)))
+    log = manager.get("t", 0)
+    assert log.end_offset == 0
+    for n in range(4):
+        append(log, "y" * 80, now_ms=1_000 + n)
+    manager.close()
+    jobs.all()
+    log = open_manager(disk, Jobs(Random(4))).get("t", 0)
+    assert log.offset_for_timestamp(1_002, log.end_offset)[0] == 2
+    assert log.offset_for_timestamp(4_999, log.end_offset) is None
+
+
+def test_a_full_disk_keeps_what_was_acknowledged():
+    files, manager, _ = begin()
+    log = manager.create("t", 0, TOPIC_ID)
+    append(log, "kept")
+    files.capacity = sum(len(files.content(path)) for path in files.paths()) + 50
+    with pytest.raises(LogFailedError):
+        append(log, "x" * 100)
+    files.capacity = None
+    log = open_manager(files.after_kill(), Jobs(Random(2))).get("t", 0)
+    assert values(log) == [b"kept"]
