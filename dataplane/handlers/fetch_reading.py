@@ -156,6 +156,15 @@ class ConsumerReader:
         return _refused(wanted, code, leader)
 
 
+_BEFORE_READING = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+)
+"""Kafka answers them with no aborted transactions, and the others with null."""
+
+
 def _refused(wanted: FetchPartition, code: ErrorCode, leader: FetchResponseLeaderIdAndEpoch = _NO_LEADER) -> Reading:
     data = FetchResponsePartitionData(
         partition_index=wanted.partition,
@@ -163,6 +172,7 @@ def _refused(wanted: FetchPartition, code: ErrorCode, leader: FetchResponseLeade
         high_watermark=-1,
         log_start_offset=-1,
         current_leader=leader,
+        aborted_transactions=() if code in _BEFORE_READING else None,
         records=b"",
     )
     return Reading(data, 0, None)

@@ -13,6 +13,9 @@ import time
 from typing import Any
 from uuid import UUID
 
+from dataplane.records.legacy import read_message_set, read_shallow
+
+_MAGIC_AT = 16
 _IDENTITIES = (
     "topic", "name", "topic_name", "partition_index", "partition", "index", "api_key", "group_id", "node_id",
     "broker_id", "resource_name", "key", "member_id", "topic_id", "log_dir", "batch_index", "producer_id",
@@ -70,6 +73,8 @@ def _identity(element: Any) -> str:
 def _plain(name: str, value: Any) -> object:
     if isinstance(value, UUID):
         return "no uuid" if value.int == 0 else "uuid"
+    if name == "records" and value is not None and len(value) > _MAGIC_AT and value[_MAGIC_AT] < 2:
+        return _messages(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).hex()
     if name in _SENTENCES:
@@ -79,6 +84,16 @@ def _plain(name: str, value: Any) -> object:
     if type(value) is int and abs(value / 1000 - time.time()) < _NEAR_S and "time" in name and value % 1000 != 7:
         return "now"  # our own records' times end in 7 and must come back as they are
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _messages(message_set: Any) -> list[str]:
+    """Of formats 0 and 1: what is whole, opened. Kafka fills up what it announced with a part of a message."""
+    shallow = [
+        f"magic {m.magic}, codec {m.codec}, to offset {m.offset}, {m.timestamp}" for m in read_shallow(message_set)
+    ]
+    whole = read_message_set(message_set)
+    inside = [f"{m.offset} {m.timestamp} {m.key and bytes(m.key)!r} {m.value and bytes(m.value)!r}" for m in whole]
+    return [*shallow, *inside]
 
 
 def different(ours: dict[str, object], theirs: dict[str, object]) -> list[tuple[str, object, object]]:
