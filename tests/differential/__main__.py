@@ -19,6 +19,7 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -55,6 +56,7 @@ _PROFILE = Profile(
     },
 )
 SLOW_S = 1.0
+_used: set[tuple[str, ...]] = set()
 Address = tuple[str, int]
 
 
@@ -170,11 +172,17 @@ def _compared(key: ApiKey, version: int, name: str, ours: list[Step], theirs: li
 
 
 def _accepted(api: str, name: str, label: str, path: str) -> str:
-    for row in read_tsv(ACCEPTED):
+    for row in _rows():
         patterns = [pattern.replace("[", "[[]") for pattern in row[:4]]
         if all(map(fnmatchcase, (api, name, label, path), patterns)):
+            _used.add(row)
             return row[4]
     return ""
+
+
+@cache
+def _rows() -> list[tuple[str, ...]]:
+    return [tuple(row) for row in read_tsv(ACCEPTED)]
 
 
 def _say(found: list[Difference], asked: Counter[str], problems: list[str], *, show_all: bool) -> None:
@@ -192,6 +200,9 @@ def _say(found: list[Difference], asked: Counter[str], problems: list[str], *, s
         print(f"{api:30}{count:>7}{sum(listed):>10}{len(listed) - sum(listed):>10}")
     unlisted = sum(not d.reason for d in found)
     print(f"{sum(asked.values())} answers compared; {len(found) - unlisted} accepted differences, {unlisted} unlisted")
+    for row in _rows():
+        if row not in _used and row[0] in asked:
+            print(f"accepted, and not seen: {' | '.join(row[:4])}")
     for problem in problems:
         print(problem)
 
