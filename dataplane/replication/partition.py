@@ -76,6 +76,7 @@ class RemoteReplica:
     __slots__ = (
         "_fetched_at",
         "_leader_end_at_fetch",
+        "_refused_until",
         "broker_epoch",
         "broker_id",
         "caught_up_at",
@@ -95,6 +96,7 @@ class RemoteReplica:
         self.caught_up_at = caught_up_at
         self._fetched_at = _NEVER
         self._leader_end_at_fetch = 0
+        self._refused_until = _NEVER
 
     def fetched(self, offset: int, leader_end: int, now: float, broker_epoch: int) -> None:
         """It asks for `offset`, so it has everything below.
@@ -115,6 +117,14 @@ class RemoteReplica:
         """In a fetch session it had everything, and went on asking until then: nothing was said of this partition."""
         self.caught_up_at = max(self.caught_up_at, until)
         self._fetched_at = max(self._fetched_at, until)
+
+    def refused(self, until: float) -> None:
+        """The controller will not have it in the ISR. It may be proposed again then, if it still asks."""
+        self._refused_until = until
+
+    def may_be_proposed(self) -> bool:
+        """Whether it has asked since the controller's last refusal was over: a broker that is leaving stops asking."""
+        return self._fetched_at >= self._refused_until
 
     def is_caught_up(self, leader_end: int, now: float, lag_time_max_s: float) -> bool:
         """Whether it has everything, or had not long ago."""
@@ -335,6 +345,7 @@ class Partition:
         rules = self._rules
         return (
             remote.log_end_offset >= 0
+            and remote.may_be_proposed()
             and rules.is_alive(remote.broker_id)
             and remote.is_caught_up(self.log.end_offset, now, rules.lag_time_max_s)
         )
@@ -378,8 +389,12 @@ class Partition:
                 self.adopt_isr(self.isr, self.partition_epoch)  # it was so already
             return False
         if code in _GIVE_UP:
-            self.adopt_isr(self.isr, self.partition_epoch)
             self._no_proposal_before = now + _PAUSE_AFTER_REFUSAL_S
+            if code == ErrorCode.INELIGIBLE_REPLICA:
+                for remote in self._remotes:
+                    if remote.broker_id in self.proposed_isr and remote.broker_id not in self.isr:
+                        remote.refused(self._no_proposal_before)
+            self.adopt_isr(self.isr, self.partition_epoch)
             return False
         return code not in _OUTDATED
 

@@ -107,6 +107,24 @@ def test_a_live_follower_about_to_join_is_waited_for_and_a_dead_one_is_not():
         assert partition.high_watermark == 12  # its time is over
 
 
+def test_a_follower_that_the_controller_will_not_have_is_not_waited_for_until_it_may_be_proposed_again():
+    """A broker that is shutting down still follows, is alive, and then falls silent: nobody may wait for it."""
+    partition = _leader(isr=(1,))
+    partition.update_follower(2, 0, 0.0)
+    partition.propose((1, 2))
+    _append(partition, 1, 0.1)
+    assert partition.high_watermark == 0
+    _answer(partition, code=ErrorCode.INELIGIBLE_REPLICA)
+    partition.advance(0.2)
+    assert partition.high_watermark == 1
+    partition.update_follower(2, 1, 0.5)
+    _append(partition, 1, 1.5)
+    assert partition.high_watermark == 2
+    partition.update_follower(2, 2, 1.6)
+    _append(partition, 1, 1.7)
+    assert partition.high_watermark == 2
+
+
 def test_while_an_expansion_is_undecided_the_newcomer_counts():
     partition = _leader(isr=(1,), alive=(1,))
     partition.propose((1, 2))
