@@ -148,8 +148,9 @@ class Links:
             far_writer.write(first)
             there = asyncio.create_task(self._pump(reader, far_writer, source, target))
             back = asyncio.create_task(self._pump(far_reader, writer, target, source))
-            await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
-            for pump in (there, back):
+            # Each direction ends for itself, as between the two ends; an error is heard by both.
+            _, standing = await asyncio.wait((there, back), return_when=asyncio.FIRST_EXCEPTION)
+            for pump in standing:
                 pump.cancel()
             await asyncio.gather(there, back, return_exceptions=True)
         finally:
@@ -166,6 +167,7 @@ class Links:
             writer.write(data)
             await writer.drain()
         await self._may_pass(source, target)  # an end is heard no sooner than what was said before it
+        writer.write_eof()
 
     async def _may_pass(self, source: str, target: str) -> None:
         while (source, target) in self._cuts:
