@@ -35,7 +35,7 @@ def _run(
     suite: str, flags: list[str], bootstrap: str, scratch: Path, say: Callable[[str], None], only: str
 ) -> list[Result]:
     tests = fixtures.librdkafka() / "deps/librdkafka/tests"
-    (tests / "test.conf").write_text(f"metadata.broker.list={bootstrap}\ntest.topic.random=true\n")
+    (scratch / "test.conf").write_text(f"metadata.broker.list={bootstrap}\ntest.topic.random=true\n")
     wanted = expected(suite)
     results: list[Result] = []
     for number in sorted({test[:4] for test in wanted}):
@@ -58,6 +58,7 @@ def _number(number: str, flags: list[str], tests: Path, bootstrap: str, scratch:
         folder=tests,
         environment={
             "LD_LIBRARY_PATH": f"{tests.parent}/src:{tests.parent}/src-cpp",
+            "RDKAFKA_TEST_CONF": str(scratch / "test.conf"),
             "TEST_KAFKA_VERSION": "3.9.0",
             "CI": "1",
             "TESTS": number,
