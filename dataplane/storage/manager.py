@@ -177,6 +177,8 @@ class LogManager:
         """Flush and close everything; where all of it succeeded the next start needs no recovery."""
         for home in self._directories.online():
             logs = [self._logs[key] for key in self._keys_in(home)]
+            for log in logs:
+                log.on_failure = None  # what can still be saved of the others is
             if all([_closes(log) for log in logs]):  # noqa: C419 - every log is closed, also after a failure
                 self._or_offline(home, self._mark_clean)
         self._directories.unlock_all()

@@ -130,13 +130,14 @@ def test_offsets_that_were_deleted_are_not_given_again_after_a_power_cut():
 def test_epochs_of_segments_that_come_back_are_known_again():
     files, manager, _ = begin()
     log = manager.create("t", 0, TOPIC_ID)
-    for epoch in range(3):
-        append(log, "x", epoch=epoch)
-    log.set_start_offset(2)
-    assert log.epochs.entries() == [(2, 2)]
+    for epoch in range(6):
+        append(log, "x" * 100, epoch=epoch)
+    assert [segment.base_offset for segment in log._segments] == [0, 2, 4]
+    log.set_start_offset(3)
+    assert log.epochs.entries() == [(3, 3), (4, 4), (5, 5)]
     recovered = open_manager(files.after_kill(), Jobs(Random(2))).get("t", 0)
-    assert recovered.start_offset == 0, "nothing was acknowledged"
-    assert recovered.epochs.entries() == [(0, 0), (1, 1), (2, 2)]
+    assert recovered.start_offset == 2, "nothing was acknowledged"
+    assert recovered.epochs.entries() == [(2, 2), (3, 3), (4, 4), (5, 5)]
 
 
 def test_an_index_that_comes_late_is_not_put_beside_a_log_that_was_cut_meanwhile():
