@@ -14,6 +14,7 @@ Down-conversion reads the log when its turn has come, not when the request did.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +22,7 @@ from dataplane.protocol.errors import ErrorCode
 from dataplane.records.compression import ZSTD
 from dataplane.records.down_conversion import Converted, down_convert
 from dataplane.records.header import HEADER_SIZE, BatchHeader, CorruptBatchError, check_batch, read_header
+from dataplane.records.legacy import LOG_OVERHEAD, OVERHEAD
 from dataplane.records.preparation import NO_RULES, prepare_batch, prepare_messages
 from dataplane.replication.partition import Partition
 from dataplane.storage.errors import OffsetOutOfRangeError
@@ -48,6 +50,9 @@ _READ_HERE_BYTES = 64 * 2**10
 _OLD_TO_NEW = 4
 """A message of format 0 or 1 is at most so many times as large as its record, key and value apart."""
 _MAGIC_AT, _CODEC_AT = 16, 22
+_SHORTEST = OVERHEAD[0] - LOG_OVERHEAD
+"""What a length must be in any format."""
+_length_of = struct.Struct(">i").unpack_from
 
 
 def owner_of(ctx: RequestContext) -> str:
@@ -74,6 +79,8 @@ def produce_problem(records: object, version: int) -> ErrorCode:
         return ErrorCode.NONE
     if len(records) <= _MAGIC_AT:
         return ErrorCode.INVALID_RECORD
+    if _length_of(records, 8)[0] < _SHORTEST:
+        return ErrorCode.CORRUPT_MESSAGE
     if records[_MAGIC_AT] != 2:  # the magic byte has the same place in every format
         return ErrorCode.INVALID_RECORD if records[_MAGIC_AT] < 2 else ErrorCode.CORRUPT_MESSAGE
     if is_early_zstd(records, version):

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 NOT_FOUND = -1
+_NO_EPOCH = -1
 _MAX_TIMESTAMP_SINCE = 7
-_LEAST_TIME_OF_VERSION_0 = -4
 _OFFSET_NOT_AVAILABLE_SINCE = 5
 _Found = tuple[int, int, int]  # offset, timestamp, leader epoch
 
@@ -116,13 +116,13 @@ def _list_one(
     replicas: Replicas, topic: str, wanted: ListOffsetsPartition, version: int, now_ms: int, *, as_replica: bool
 ) -> Steps[ListOffsetsPartitionResponse]:
     timestamp = wanted.timestamp
-    if timestamp < (EARLIEST if version < _MAX_TIMESTAMP_SINCE else MAX_TIMESTAMP) and not _is_any_time(
-        version, timestamp
-    ):
+    if timestamp < (EARLIEST if version < _MAX_TIMESTAMP_SINCE else MAX_TIMESTAMP):
         return _error(wanted, ErrorCode.UNSUPPORTED_VERSION)
     partition = replicas.leader(topic, wanted.partition_index, wanted.current_leader_epoch)
     if isinstance(partition, ErrorCode):
         return _error(wanted, partition)
+    if wanted.current_leader_epoch < _NO_EPOCH:
+        return _error(wanted, ErrorCode.FENCED_LEADER_EPOCH)
     end = partition.log.end_offset if as_replica else partition.high_watermark
     try:
         if version == 0:
@@ -140,11 +140,6 @@ def _list_one(
     return ListOffsetsPartitionResponse(
         partition_index=wanted.partition_index, timestamp=time, offset=offset, leader_epoch=epoch
     )
-
-
-def _is_any_time(version: int, timestamp: int) -> bool:
-    """Version 0 takes some times below all others for times: as Kafka."""
-    return version == 0 and timestamp >= _LEAST_TIME_OF_VERSION_0
 
 
 def _find(partition: Partition, timestamp: int, end: int) -> Steps[_Found]:

@@ -83,6 +83,8 @@ def read_shallow(buffer: Buffer) -> Iterator[Message]:
 
 def _read(view: memoryview, position: int, end: int) -> Message:
     offset, _, crc, magic, attributes = _head(view, position)
+    if magic == 2:  # its CRC is elsewhere
+        raise _invalid("a batch among messages")
     if zlib.crc32(view[position + 16 : end]) != crc:
         raise CorruptBatchError(f"CRC of the message at offset {offset} is wrong")
     timestamp = NO_TIMESTAMP

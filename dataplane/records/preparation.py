@@ -30,6 +30,7 @@ from dataplane.records.header import (
     LENGTH_END,
     LOG_APPEND_TIME,
     MAGIC,
+    MAGIC_AT,
     BatchHeader,
     CorruptBatchError,
 )
@@ -210,6 +211,8 @@ def prepare_messages(message_set: memoryview, rules: Rules, now_ms: int, max_byt
     codec = compression.NONE
     made = _Old(rules, now_ms)
     for number, message in enumerate(read_shallow(message_set)):
+        if message.magic != message_set[MAGIC_AT]:
+            raise bad_records("messages of two formats")
         if codec or (message.codec and number):
             raise bad_records("a compressed message among others")
         size = len(message.value or b"") + len(message.key or b"")

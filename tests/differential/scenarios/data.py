@@ -23,6 +23,7 @@ from dataplane.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
+from dataplane.records.legacy import Message, write_message_set
 from tests.differential.asking import START_MS, Asker, batch
 from tests.differential.scenarios import scenario
 from tests.differential.scenarios.cluster import NOBODY
@@ -106,6 +107,56 @@ def produce(asker: Asker) -> None:
     if asker.version >= 3:
         send("a transactional id", (0, batch()), transactional_id="x")
         _idempotent(asker, name)
+
+
+@scenario(ApiKey.PRODUCE)
+def old_messages(asker: Asker) -> None:
+    """Formats 0 and 1, good and bad, and what is stored of them."""
+    if asker.version > 3:
+        return
+    name = asker.topic("t")
+    stamped = asker.topic("a", message_timestamp_type="LogAppendTime")
+    packed = asker.topic("p", compression_type="gzip")
+    bounded = asker.topic("b", message_timestamp_before_max_ms="1000")
+
+    def send(label: str, records: bytes, topic: str = name) -> None:
+        data = TopicProduceData(topic, (PartitionProduceData(0, records),))
+        asker.ask(label, ProduceRequest(None, -1, 10_000, (data,)))
+
+    def messages(magic: int, count: int = 3, codec: int = 0, attributes: int = 0) -> bytes:
+        return write_message_set(
+            [
+                Message(n, magic, attributes, START_MS + n * 1000 if magic else -1, b"k", b"value %d" % n)
+                for n in range(count)
+            ],
+            codec,
+        )
+
+    for magic in (0, 1):
+        for codec in range(4):
+            for topic in (name, packed) if codec < 2 else (name,):
+                send(f"format {magic}, codec {codec}", messages(magic, codec=codec), topic)
+        good = messages(magic)
+        send(f"format {magic}, append time", good, stamped)
+        send(f"format {magic}, too old", good, bounded)
+        send(f"format {magic}, one and a part", messages(magic, 1) + good[:20])
+        send(f"format {magic}, a part", good[:20])
+        send(f"format {magic}, a wrong checksum", _broken(good, 12, b"\0\0\0\0"))
+        send(f"format {magic}, a size of 5", _broken(good, 8, (5).to_bytes(4)))
+        send(f"format {magic}, a negative size", _broken(good, 8, b"\xff\xff\xff\xff"))
+        wrapped = messages(magic, codec=1)
+        send(f"format {magic}, two packed", wrapped + wrapped)
+        send(f"format {magic}, plain and packed", good + wrapped)
+        send(f"format {magic}, packed and plain", wrapped + good)
+    send("both formats", messages(0) + messages(1))
+    send("the producer says append time", messages(1, attributes=8))
+    send("a batch behind a message", messages(0) + batch())
+    for topic in (name, packed):
+        wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=2**20)
+        request = FetchRequest(
+            max_wait_ms=0, min_bytes=0, max_bytes=2**20, topics=(FetchTopic(topic, NOBODY, (wanted,)),)
+        )
+        asker.ask(f"what is in {'t' if topic == name else 'p'}", request, 1)
 
 
 def _keyless() -> bytes:
