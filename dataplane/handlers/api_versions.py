@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from dataplane.handlers.context import RequestContext
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+SAYS_WHO_SINCE = 3
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
+"""What KIP-511 allows for the name and for the version of a client."""
 
 
 def handle_api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
@@ -12,7 +18,8 @@ def handle_api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> Api
     from dataplane.handlers.table import served  # noqa: PLC0415 - the table refers to this function
 
     error = ErrorCode.NONE
-    if ctx.version >= 3 and not (_is_software_name(request.client_software_name)):
+    said = (request.client_software_name, request.client_software_version)
+    if ctx.version >= SAYS_WHO_SINCE and not all(map(_SOFTWARE.fullmatch, said)):
         error = ErrorCode.INVALID_REQUEST
     rows = served(tenant=not ctx.session.is_internal) if error is ErrorCode.NONE else []
     keys = tuple(ApiVersion(row.api.key, row.low, row.high) for row in rows)
@@ -27,8 +34,3 @@ def unsupported_version() -> ApiVersionsResponse:
     return ApiVersionsResponse(
         error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(ApiVersion(row.api.key, row.low, row.high),)
     )
-
-
-def _is_software_name(name: str) -> bool:
-    """Letters, digits, and ``-.`` inside, as KIP-511 asks."""
-    return bool(name) and name[0].isalnum() and name[-1].isalnum() and all(c.isalnum() or c in "-." for c in name)

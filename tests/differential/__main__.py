@@ -166,14 +166,17 @@ def _compared(key: ApiKey, version: int, name: str, ours: list[Step], theirs: li
         for path, our_value, their_value in different(
             mine.get(label, {"step": "absent"}), others.get(label, {"step": "absent"})
         ):
-            reason = _accepted(key.name, name, label, path)
+            reason = _accepted(key.name, version, name, label, path)
             found.append(Difference(key.name, version, name, label, path, str(our_value), str(their_value), reason))
     return found
 
 
-def _accepted(api: str, name: str, label: str, path: str) -> str:
+def _accepted(api: str, version: int, name: str, label: str, path: str) -> str:
     for row in _rows():
-        patterns = [pattern.replace("[", "[[]") for pattern in row[:4]]
+        its_api, _, versions = row[0].partition(" v")
+        if versions and version not in range(int(versions.split("-")[0]), int(versions.split("-")[1]) + 1):
+            continue
+        patterns = [pattern.replace("[", "[[]") for pattern in (its_api, *row[1:4])]
         if all(map(fnmatchcase, (api, name, label, path), patterns)):
             _used.add(row)
             return row[4]
@@ -201,7 +204,7 @@ def _say(found: list[Difference], asked: Counter[str], problems: list[str], *, s
     unlisted = sum(not d.reason for d in found)
     print(f"{sum(asked.values())} answers compared; {len(found) - unlisted} accepted differences, {unlisted} unlisted")
     for row in _rows():
-        if row not in _used and row[0] in asked:
+        if row not in _used and row[0].partition(" v")[0] in asked:
             print(f"accepted, and not seen: {' | '.join(row[:4])}")
     for problem in problems:
         print(problem)
