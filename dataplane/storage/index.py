@@ -192,10 +192,12 @@ class SparseIndex:
         return index
 
 
-def time_entry(data: bytes) -> tuple[int, int] | None:
-    """(timestamp, relative offset) of the last entry of a time index; None where it cannot be one."""
-    entry: tuple[int, int] = _time_entry(data) if len(data) == TIME_ENTRY_BYTES else (-1, -1)
-    return entry if min(entry) >= 0 else None
+def last_time(first: bytes, last: bytes, count: int) -> tuple[int, int] | None:
+    """(timestamp, relative offset) of the last of `count` entries of a time index; None where they cannot be its ends."""
+    if not count:
+        return None
+    found: tuple[int, int] = _time_entry(last)
+    return found if _grow(_time_entry(first), found, count) else None
 
 
 def _grow(first: tuple[int, ...], last: tuple[int, ...], count: int) -> bool:

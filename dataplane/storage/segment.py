@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.records.header import HEADER_SIZE, MAGIC, BatchHeader, read_header
 from dataplane.storage.files import FileSlice
-from dataplane.storage.index import ENTRY_BYTES, TIME_ENTRY_BYTES, SparseIndex, time_entry
+from dataplane.storage.index import ENTRY_BYTES, TIME_ENTRY_BYTES, SparseIndex, last_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -230,25 +230,28 @@ class Segment:
 
     def _last_stored_time(self) -> tuple[int, int] | None:
         """Without mapping the index: retention asks every segment that is the oldest of its log."""
-        return time_entry(self._last_bytes(TIME_INDEX, TIME_ENTRY_BYTES))
+        return last_time(*self._ends_of(TIME_INDEX, TIME_ENTRY_BYTES))
 
     def _last_stored_entry(self) -> tuple[int, int]:
         """Position and offset of the last batch in the index, likewise: every start asks the last segment of each log."""
-        data = self._last_bytes(INDEX, ENTRY_BYTES)
-        if len(data) == ENTRY_BYTES:
-            return int.from_bytes(data[4:]), self.base_offset + int.from_bytes(data[:4])
+        _, last, count = self._ends_of(INDEX, ENTRY_BYTES)
+        if count:
+            return int.from_bytes(last[4:]), self.base_offset + int.from_bytes(last[:4])
         if self.size <= _SURELY_INDEXED_BYTES:
             return 0, self.base_offset
         return self.index.last_position(), self.base_offset + self.index.last_offset()
 
-    def _last_bytes(self, suffix: str, width: int) -> bytes:
-        """The last entry of an index file; nothing where there is none."""
+    def _ends_of(self, suffix: str, width: int) -> tuple[bytes, bytes, int]:
+        """First and last entry of an index file, and how many there are; 0 where it does not consist of entries."""
         try:
             file = self._files.open(self.path + suffix)
         except FileNotFoundError:
-            return b""
+            return b"", b"", 0
         size = file.size()
-        return file.read(size - width, width) if size and not size % width else b""
+        if not size or size % width:
+            return b"", b"", 0
+        last = file.read(size - width, width)
+        return last if size == width else file.read(0, width), last, size // width
 
     def _know_youngest(self, timestamp: int, time_offset: int) -> None:
         self._max_timestamp, self._max_timestamp_offset = timestamp, self.base_offset + time_offset
@@ -444,6 +447,7 @@ class Segment:
         """Let go of the file. It is opened again when it is needed again."""
         if self._descriptors is not None:
             self._descriptors.closed(self)
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file = self._file
+        self.release()
+        if file is not None:
+            file.close()

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from dataplane.storage.descriptors import DESCRIPTORS_EACH, Descriptors
 from dataplane.storage.files import SystemFiles
 from dataplane.storage.log import LogConfig
-from tests.dataplane.storage.support import append, open_log
+from tests.dataplane.storage.support import append, open_log, records_in
 from tests.support.memory_files import ImmediateBackground
 
 
@@ -40,3 +41,79 @@ def test_a_range_that_is_being_sent_outlives_the_closing(tmp_path):
         assert b"v%d" % number in found.read()
     append(log, b"more")
     log.close()
+
+
+def many_logs(tmp_path, background, *, limit: int, count: int):
+    files = SystemFiles()
+    descriptors = Descriptors(limit, background)
+    logs = []
+    for number in range(count):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        config = LogConfig(index_interval_bytes=100)
+        logs.append(open_log(files, background, directory=str(directory), config=config, descriptors=descriptors))
+    return logs, descriptors
+
+
+def test_all_logs_together_hold_what_is_allowed(tmp_path):
+    logs, descriptors = many_logs(tmp_path, ImmediateBackground(), limit=5, count=40)
+    for turn in range(3):
+        for number, log in enumerate(logs):
+            append(log, *[b"v" * 100 + b"%d" % number] * 3, now_ms=turn)
+            assert open_files(tmp_path) <= 5 * DESCRIPTORS_EACH
+    assert descriptors.count() == 5
+    for number, log in enumerate(logs):
+        assert [value for _, value in records_in(log)] == [b"v" * 100 + b"%d" % number] * 9
+        assert open_files(tmp_path) <= 5 * DESCRIPTORS_EACH
+        log.close()
+    assert descriptors.count() == 0
+
+
+def test_the_one_in_use_stays_open(tmp_path):
+    logs, _ = many_logs(tmp_path, ImmediateBackground(), limit=5, count=40)
+    append(logs[0], b"v")
+    busy = logs[0]._active
+    for log in logs[1:]:
+        append(log, b"v")
+        append(logs[0], b"v")
+        assert busy._file is not None
+    for log in logs:
+        log.close()
+
+
+def test_what_was_put_away_is_found_again_without_walking_the_log(tmp_path):
+    background = ImmediateBackground()
+    logs, _ = many_logs(tmp_path, background, limit=2, count=3)
+    for number in range(200):
+        append(logs[0], b"v" * 100 + b"%d" % number, now_ms=number)
+    background.held = True
+    append(logs[1], b"v")
+    append(logs[2], b"v")
+    append(logs[1], b"v")
+    assert logs[0]._active.has_unsaved_index() is False, "it counts as saved while it is on its way"
+    assert records_in(logs[0], 150, 151) == [(150, b"v" * 100 + b"150")]
+    background.release()
+    append(logs[2], b"v")
+    append(logs[1], b"v")
+    append(logs[2], b"v")
+    assert logs[0]._active._index is None
+    append(logs[0], b"v", now_ms=1000)
+    assert logs[0]._active.index.entries() >= 100
+    assert records_in(logs[0], 150, 151) == [(150, b"v" * 100 + b"150")]
+    assert logs[0].offset_for_timestamp(77, 999)[:2] == (77, 77)
+    for log in logs:
+        log.close()
+
+
+def test_a_name_is_made_durable_also_when_the_file_was_opened_again(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr("dataplane.storage.files._sync_directory", synced.append)
+    files = SystemFiles()
+    path = str(tmp_path / "new")
+    first = files.open(path, create=True)
+    del first
+    again = files.open(path)
+    again.sync()
+    assert synced == [path]
+    again.sync()
+    assert synced == [path]
