@@ -17,7 +17,7 @@ ISOLATED = env -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
 MINUTES ?= 30
 TARGET ?= decoders
 
-.PHONY: help up demo bench conformance differential simulate fuzz test chaos lint pins venv venv-develop clean
+.PHONY: help up demo bench crash conformance differential simulate fuzz test chaos lint pins venv venv-develop clean
 
 help:  ## this list
 	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes"
@@ -27,6 +27,7 @@ help:  ## this list
 	@echo "make simulate          whole clusters on a virtual clock under faults   (SEEDS=1000)"
 	@echo "make conformance       other people's test suites against our brokers   (ARGS=\"kafkajs --door tenant\" for some)"
 	@echo "make differential      the same requests to our broker and to Apache Kafka, answers compared"
+	@echo "make crash             stops a log's writer after every call and opens what it left   (ARGS=\"--seeds 8 --every 4\")"
 	@echo "make test              all tests, unit and integration   (ARGS=\"-k word\" for some)"
 	@echo "make chaos             real brokers under faults   (ROUNDS=200 SECONDS=30 SEED=7 FAULTS=leader,pause)"
 	@echo "make lint              style, types, import rules"
@@ -44,6 +45,9 @@ up: venv
 
 demo: venv-develop
 	@SLUICE_STACK=$${SLUICE_STACK:-$(STACK)} exec $(RUN) -m tests.demo $(ARGS)
+
+crash: venv-develop
+	@exec $(RUN) -m tests.crashpoints $(ARGS)
 
 bench: venv-develop
 	@exec $(RUN) -m tests.benchmarks $(ARGS)

@@ -436,7 +436,11 @@ class Log:
             else:
                 self._background.run(lambda: files.remove(path))
 
-        self._background.run(lambda: files.write_file(path, content)).then(written)
+        def write() -> None:
+            if truncations == self.truncations:  # else it is of another log, and would be believed by the next start
+                files.write_file(path, content)
+
+        self._background.run(write).then(written)
 
     def _forget_snapshots(self, offsets: list[int]) -> None:
         for offset in offsets:

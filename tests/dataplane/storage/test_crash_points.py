@@ -176,6 +176,17 @@ def test_an_index_of_content_that_was_lost_is_not_used():
     assert log.offset_for_timestamp(4_999, log.end_offset) is None
 
 
+def test_a_snapshot_of_producers_that_comes_late_is_not_put_beside_a_log_that_was_cut_meanwhile():
+    files, manager, jobs = begin()
+    log = manager.create("t", 0, TOPIC_ID)
+    for n in range(6):
+        append(log, "x" * 80, producer_id=7, producer_epoch=0, base_sequence=n)
+    log.truncate(0)
+    log.reset(0)
+    jobs.all()
+    assert [path for path in files.paths() if path.endswith(".snapshot")] == []
+
+
 def test_a_full_disk_keeps_what_was_acknowledged():
     files, manager, _ = begin()
     log = manager.create("t", 0, TOPIC_ID)
