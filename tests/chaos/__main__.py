@@ -130,7 +130,8 @@ class Campaign:
         return bool(outcome.findings)
 
     def _keep(self, cluster: ChaosCluster, outcome: Outcome) -> None:
-        place = KEPT / str(self._seed) / f"round-{outcome.number}-{outcome.kind}"
+        bug = f"-{self._bug.replace(' ', '-')}" if self._bug else ""
+        place = KEPT / f"{self._seed}{bug}" / f"round-{outcome.number}-{outcome.kind}"
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(cluster.folder, place, ignore=shutil.ignore_patterns("*.index", "*.timeindex", "filler"))
         findings = {"counts": outcome.findings.counts, "examples": outcome.findings.examples}

@@ -82,7 +82,8 @@ class Writing:
                 "reconnect.backoff.max.ms": 500,
                 "queue.buffering.max.messages": 1_000_000,
                 "error_cb": self._on_error,
-                "log_level": 0,
+                "debug": "eos",  # why it raised its epoch, should it have: a duplicate may have begun with that
+                "log_level": 7,
             }
         )
 

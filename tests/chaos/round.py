@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from tests.chaos.checker import Findings, check
 from tests.chaos.clients import DRAINED_WITHIN_S, PARTITIONS
@@ -23,6 +23,7 @@ from tests.support.cluster import BROKERS
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.chaos.clients import Client
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from tests.support.specs import Tenant
 
 _STEADY_S = 2.0
+_CONTROLLER_WITHIN_S = 20.0
 _ORDER_S = DRAINED_WITHIN_S + 20
 
 
@@ -65,12 +67,12 @@ class Round:
         physical = f"{self._tenant.key}.{topic}"
         self._faults.topic, self._faults.bootstrap = physical, self._tenant.bootstrap
         try:
-            create_topic(self._tenant, topic, PARTITIONS, min_insync_replicas="2")
+            _patiently(lambda: create_topic(self._tenant, topic, PARTITIONS, min_insync_replicas="2"))
             self._order(self._clients, do="begin", topic=topic, group=f"readers-{outcome.number}")
             self._make_faults(outcome, began + seconds)
             self._finish(outcome, physical)
             if not outcome.findings:
-                delete_topic(self._tenant, topic)
+                _patiently(lambda: delete_topic(self._tenant, topic))
         except (AssertionError, KafkaException) as error:
             outcome.findings.add("stuck", str(error))
         outcome.seconds = time.monotonic() - began
@@ -156,6 +158,18 @@ class Round:
             if topic != physical and assignment is not None and partition in assignment["partitions"]:
                 found += differences(name, self._read(name, values=False), at_rest=False)
         return found
+
+
+def _patiently(ask: Callable[[], None]) -> None:
+    """Again while there is no controller: librdkafka's admin client leaves that to whoever uses it."""
+    deadline = time.monotonic() + _CONTROLLER_WITHIN_S
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.NOT_CONTROLLER or time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
 
 
 def _records(replicas: list[Replica], broker: int) -> dict[int, tuple[str, int]]:
