@@ -17,6 +17,7 @@ import json
 import logging
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -52,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--calibrate", action="store_true", help="each of them, until a round catches it")
     parser.add_argument("--failover", type=int, metavar="TRIALS")
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # everything is stopped and unmounted then too
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # that connections break is what is tested
     if options.failover:
         figures = failover.measure(options.failover, _clock())

@@ -145,7 +145,8 @@ class Reading:
         self._commits: list[tuple[int, int, float]] = []
         self._found: list[tuple[int, int, float]] = []
         self._errors: dict[str, int] = defaultdict(int)
-        self._positions: dict[int, int] = {}
+        self._positions: dict[int, int] = {}  # to be committed
+        self._seen: dict[int, int] = {}
         self._next_commit = 0.0
         self._consumer = Consumer(
             {
@@ -187,7 +188,7 @@ class Reading:
                 continue
             producer, number, _ = message.value().split(b":", 2)
             self._polls.append((message.partition(), message.offset(), producer.decode(), int(number)))
-            self._positions[message.partition()] = message.offset() + 1
+            self._positions[message.partition()] = self._seen[message.partition()] = message.offset() + 1
         if self._group and time.monotonic() > self._next_commit:
             self._commit()
             self._next_commit = time.monotonic() + _COMMIT_EVERY_S
@@ -224,8 +225,6 @@ class Reading:
 
     def _has_reached(self, ends: dict[int, int]) -> bool:
         if not self._group:
-            at = {partition: offset + 1 for partition, offset, _, _ in self._polls[-2000:]}
-            self._seen = {**getattr(self, "_seen", {}), **at}
             return all(self._seen.get(partition, 0) >= end for partition, end in ends.items())
         try:
             everywhere = [TopicPartition(self._topic, partition) for partition in ends]
