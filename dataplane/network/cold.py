@@ -31,6 +31,7 @@ PIECE_BYTES = 2 * 2**20
 
 _PAGE = mmap.PAGESIZE
 _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
+_HEADERS_BYTES = 8192  # behind a piece: where the look-up for the next fetch begins, which the loop does
 _CACHESTAT = 451  # the system call's number, since Linux 6.5
 
 
@@ -125,11 +126,11 @@ class ColdReads:
         self._background.run(lambda: self._read(read)).then(lambda _: self._finished(account, read))
 
     def _read(self, read: _Read) -> None:
-        fd, position, end = read.file.fileno(), read.position, read.position + read.size
-        os.posix_fadvise(fd, position, read.size, os.POSIX_FADV_WILLNEED)
+        fd, position, end = read.file.fileno(), read.position, read.position + read.size + _HEADERS_BYTES
+        os.posix_fadvise(fd, position, read.size + _HEADERS_BYTES, os.POSIX_FADV_WILLNEED)
         with memoryview(self._scratch) as scratch:
             while position < end:
-                with scratch[: end - position] as room:
+                with scratch[: min(end - position, PIECE_BYTES)] as room:
                     got = os.preadv(fd, [room], position)
                 if not got:
                     return
