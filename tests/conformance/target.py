@@ -81,6 +81,7 @@ class OurCluster:
                 secrets=secrets_file(folder),
                 settings={name: value for name, value in profile.settings.items() if name in _KNOWN},
                 internal_authentication="none",
+                session_timeout_ms=18_000,  # as Kafka's: a busy machine is not a broker's death
             )
             for broker in self._ids
         }
