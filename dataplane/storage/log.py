@@ -638,6 +638,8 @@ class Log:
         if old[-1] is self._active:
             return False
         try:
+            for segment in old:
+                segment.remove_indexes()  # and what is about to save them, in the background, does not
             doomed = swap_in(
                 self._files, self.directory, new.base_offset, [s.base_offset for s in old], recovery.DELETED
             )

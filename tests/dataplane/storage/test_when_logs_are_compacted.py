@@ -272,3 +272,12 @@ def test_times_are_those_of_records_that_are_left(rebuilt):
     assert of.log.latest_timestamp()[1] == 700
     assert of.log.offset_for_timestamp(701, 22) is None
     assert of.log.offset_for_timestamp(500, 22)[:2] == (0, 500)
+
+
+def test_an_index_that_is_saved_late_is_not_put_beside_a_new_segment():
+    of = filled()
+    late = of.log._segments[0].index_saver()
+    of.run()
+    new = of.log._segments[0].index
+    late()
+    assert of.files.read_file(f"{DIRECTORY}/{0:020d}.index") == new.pack()[0]
