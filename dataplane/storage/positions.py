@@ -75,16 +75,11 @@ class Positions:
             self._lines[name][key] = f"{key[0]} {key[1]} {offset}".encode()
 
     def take(self) -> Changes:
-        """What has changed since the last time; `write` it, and say with `give_back` when that failed."""
+        """What has changed since the last time: to be written, or the directory has failed."""
         contents = {name: checkpoints.content(list(self._lines[name].values())) for name in self._changed}
         changes = Changes(contents, self._marks)
         self._changed, self._marks = {}, {}
         return changes
-
-    def give_back(self, changes: Changes) -> None:
-        """It is not on disk, or not all of it."""
-        self._changed |= dict.fromkeys(changes.contents)
-        self._marks = changes.marks | self._marks
 
     def write(self, changes: Changes) -> None:
         """Blocks: to be called in the background. Raises OSError."""

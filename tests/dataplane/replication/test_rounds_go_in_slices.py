@@ -1,0 +1,103 @@
+"""Periodic work looks at every partition, a millisecond's worth in each turn; files are written when something changed."""
+
+from types import SimpleNamespace
+from uuid import UUID
+
+from dataplane.config import BrokerConfig, Settings
+from dataplane.replication.housekeeping import Housekeeping
+from dataplane.storage.manager import LogManager
+from tests.dataplane.storage.support import append
+from tests.support.memory_files import ImmediateBackground, MemoryFiles
+
+COUNT = 300
+CHECKPOINTS = ("recovery-point-offset-checkpoint", "replication-offset-checkpoint")
+
+
+class Loop:
+    """Its clock moves by 0.1 ms whenever it is looked at."""
+
+    def __init__(self) -> None:
+        self.clock = self
+        self.soon = []
+        self.ms = 0.0
+
+    def monotonic(self) -> float:
+        self.ms += 0.1
+        return self.ms / 1000
+
+    def now_ms(self) -> int:
+        return 1_000_000
+
+    def call_soon(self, callback) -> None:
+        self.soon.append(callback)
+
+    def turns(self) -> int:
+        count = 0
+        while self.soon:
+            count += 1
+            self.soon.pop(0)()
+        return count
+
+
+def start():
+    loop, files = Loop(), MemoryFiles()
+    config = BrokerConfig(id=1, data_dirs=("/d",), internal=("127.0.0.1", 1), settings=Settings())
+    logs = LogManager(files, loop, ImmediateBackground(), config)
+    logs.open_all()
+    partitions = []
+    for index in range(COUNT):
+        log = logs.create("t", index, UUID(int=1))
+        partitions.append(SimpleNamespace(log=log, high_watermark=index))
+    replicas = SimpleNamespace(loop=loop, logs=logs, partitions=lambda: iter(partitions))
+    housekeeping = Housekeeping(replicas)
+    housekeeping._timers = dict.fromkeys(("isr", "checkpoint", "retention"))
+    return loop, files, partitions, housekeeping
+
+
+def test_a_round_is_many_turns_and_looks_at_everything_once():
+    loop, _, partitions, housekeeping = start()
+    seen, ends = [], []
+    housekeeping._in_slices("isr", iter(partitions), seen.append, lambda: ends.append(len(seen)))
+    assert len(seen) < COUNT, "the first turn has an end"
+    assert loop.turns() >= 1
+    assert seen == partitions
+    assert ends == [COUNT]
+
+
+def test_no_round_begins_before_the_last_has_ended():
+    loop, _, partitions, housekeeping = start()
+    housekeeping._in_slices("isr", iter(partitions), lambda _: None)
+    assert "isr" in housekeeping._under_way
+    loop.turns()
+    assert housekeeping._under_way == {}
+
+
+def test_a_round_ends_when_everything_stops():
+    loop, _, partitions, housekeeping = start()
+    seen = []
+    housekeeping._in_slices("isr", iter(partitions), seen.append)
+    del housekeeping._timers["isr"]
+    loop.turns()
+    assert len(seen) < COUNT
+
+
+def test_checkpoints_are_written_when_something_has_changed():
+    loop, files, partitions, housekeeping = start()
+    written = []
+    files.fault = lambda operation, path: written.append(path) if operation == "write_file" else None
+    housekeeping._checkpoint_in_slices()
+    loop.turns()
+    assert written == [f"/d/{name}" for name in CHECKPOINTS]
+    lines = files.read_file(f"/d/{CHECKPOINTS[1]}").decode().splitlines()
+    assert lines[:2] == ["0", str(COUNT)]
+    assert sorted(lines[2:]) == sorted(f"t {index} {index}" for index in range(COUNT))
+    written.clear()
+    housekeeping._checkpoint_in_slices()
+    loop.turns()
+    assert written == []
+    append(partitions[7].log, "v")
+    partitions[7].high_watermark = 1000
+    housekeeping._checkpoint_in_slices()
+    loop.turns()
+    assert written[-1:] == [f"/d/{CHECKPOINTS[1]}"]
+    assert b"t 7 1000\n" in files.read_file(f"/d/{CHECKPOINTS[1]}")
