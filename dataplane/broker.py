@@ -126,7 +126,7 @@ class Broker:
         if self.config.internal_authentication == "none":
             self.log("WARNING: internal_authentication is none: whoever reaches the internal listener may do anything")
         self.logs.open_all()
-        self.meter.open()
+        self.meter.open(next(path for path, error in self.logs.directories() if error is None))
         self._listener = self.doors.loop.listen(*self.config.internal, self._accept_internal)
         await self.membership.start()
         await self.topic_configs.start()

@@ -79,9 +79,9 @@ class Meter:
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
-    def open(self) -> None:
-        """Find what earlier boots left, and begin to count. Raises OSError."""
-        files, directory = self._doors.files, self._config.data_dirs[0]
+    def open(self, directory: str | None = None) -> None:
+        """Find what earlier boots left in a data directory (None: the first), and begin to count. Raises OSError."""
+        files, directory = self._doors.files, directory or self._config.data_dirs[0]
         self._former = FormerBoots(files, directory, self._log)
         path = counters_path(directory, self._boot)
         self._counters = Counters(files, path, boot=int(self._boot, 16), broker=self._config.id)

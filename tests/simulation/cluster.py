@@ -36,7 +36,8 @@ SETTINGS = Settings(replica_lag_time_max_ms=3_000, replica_fetch_wait_max_ms=200
 class SimulatedCluster:
     """Brokers 1, 2, 3 on hosts 10.0.0.1 to 10.0.0.3; a client's host beside them."""
 
-    def __init__(self, seed: int, brokers: int = 3) -> None:
+    def __init__(self, seed: int, brokers: int = 3, *, data_dirs: tuple[str, ...] = ("/data",)) -> None:
+        self._data_dirs = data_dirs
         self.random = Random(seed)
         self.network = VirtualNetwork(self.random.getrandbits(64))
         latency = Random(self.random.getrandbits(64))
@@ -62,7 +63,7 @@ class SimulatedCluster:
         doors = Doors(loop, self.files[broker], session, ImmediateBackground(), Random(self.random.getrandbits(64)))
         config = BrokerConfig(
             id=broker,
-            data_dirs=("/data",),
+            data_dirs=self._data_dirs,
             internal=(f"10.0.0.{broker}", INTERNAL_PORT),
             cluster_secret="secret",
             session_timeout_ms=int(SESSION_TIMEOUT_S * 1000),

@@ -69,6 +69,28 @@ def test_a_disk_that_refuses_loses_its_leaderships_and_nothing_that_was_acknowle
         assert values_of(cluster, partition) == expected
 
 
+def test_a_broker_starts_without_a_directory_that_cannot_be_read_and_hosts_no_empty_log_in_its_place():
+    cluster = SimulatedCluster(13, data_dirs=("/broken", "/data"))
+    cluster.until(cluster.up)
+    cluster.create_topic(TOPIC, 2)
+    physical = f"simulate.{TOPIC}"
+    lost = next(index for index in range(2) if cluster.files[3].exists(f"/broken/{physical}-{index}"))
+    cluster.kill(3)
+    cluster.until(lambda: cluster.brokers[1].metadata.alive() == [1, 2])
+
+    def refuse(operation: str, path: str) -> None:
+        if path.startswith("/broken"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    cluster.files[3].fault = refuse
+    cluster.start(3)
+    cluster.until(cluster.up)
+    cluster.until(lambda: 3 in cluster.brokers[1].metadata.partition(physical, 1 - lost).isr)
+    assert cluster.brokers[3].logs.directories() == [("/broken", os.strerror(errno.EIO)), ("/data", None)]
+    assert 3 not in cluster.brokers[1].metadata.partition(physical, lost).isr
+    assert cluster.brokers[3].logs.get(physical, lost) is None
+
+
 @pytest.mark.parametrize("made_again", [False, True])
 def test_a_log_of_a_topic_that_was_deleted_while_its_broker_was_away_is_removed(made_again):
     cluster = SimulatedCluster(12)
