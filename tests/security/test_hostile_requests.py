@@ -278,7 +278,7 @@ def test_a_request_for_a_million_partitions_is_refused_before_they_are_placed(cl
     limit(cluster, partitions=100)
     controller = cluster.brokers[1].metadata.controller_id
     placed = []
-    monkeypatch.setattr("dataplane.controller.creation.spread", lambda *_: placed.append(1))
+    monkeypatch.setattr("dataplane.controller.creation.place", lambda *_: placed.append(1))
     topics = tuple(CreatableTopic(f"t{number}", 10_000, 3) for number in range(1_000))
 
     async def ask():
