@@ -144,7 +144,17 @@ class Campaign:
         kinds = [kind for kind in KINDS if any(outcome.kind == kind for outcome in self.outcomes)]
         rows = {kind: _row([outcome for outcome in self.outcomes if outcome.kind == kind]) for kind in kinds}
         whole = _row(self.outcomes)
-        heads = ("rounds", "faults", "acknowledged", "lost", "doubled", "reordered", "other", "longest_gap_s")
+        heads = (
+            "rounds",
+            "faults",
+            "acknowledged",
+            "lost",
+            "doubled",
+            "reordered",
+            "other",
+            "renumbered",
+            "longest_gap_s",
+        )
         print(f"{'':<16}" + "".join(f"{head:>15}" for head in heads))
         for kind, row in [*rows.items(), ("together", whole)]:
             print(f"{kind:<16}" + "".join(f"{row[head]:>15}" for head in heads))
@@ -203,6 +213,7 @@ def _row(outcomes: list[Outcome]) -> dict[str, Any]:
         "refused": sum(outcome.refused for outcome in outcomes),
         **dict(zip(("lost", "doubled", "reordered"), named, strict=True)),
         "other": everything - sum(named),
+        "renumbered": sum(outcome.findings.renumbered for outcome in outcomes),
         "longest_gap_s": round(max((outcome.longest_gap_s for outcome in outcomes), default=0.0), 1),
     }
 

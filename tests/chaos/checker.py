@@ -15,6 +15,13 @@ consumer        a consumer did not come to the end, or had its position reset
 replicas        replicas that differ, have holes or do not end together
 stuck           something did not recover within a minute, or a topic could not be made or deleted
 
+Not wrong, but told: `renumbered`, a record at two offsets that its producer sent again under a new epoch. librdkafka
+raises its epoch, for all partitions, when a request was refused as out of order behind one that met no leader (its issue
+4953); no broker can know those numbers again. Within one epoch a second copy is the broker's mistake.
+
+A client may not know the offset of what it acknowledges: librdkafka takes the answer to a later batch for one to all
+before it. Then the record has to be somewhere in its partition.
+
 A group may poll a record twice and jump back after a rebalance: it promises at least once. A refused record may be in
 the log or not.
 """
@@ -37,6 +44,7 @@ class Findings:
 
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     examples: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    renumbered: int = 0
 
     def add(self, kind: str, what: str) -> None:
         self.counts[kind] += 1
@@ -54,12 +62,14 @@ def check(
     assigned: Mapping[str, Mapping[str, Any]],
     findings: Findings,
     alone: Sequence[tuple[float, float]] = (),
+    numbering: Mapping[int, Mapping[int, tuple[int, int]]] | None = None,
 ) -> None:
     """Add what is wrong; `log` is what all replicas agree on, the others are the clients' reports by name.
 
+    `numbering`: by partition and offset, the producer id and epoch under which a record was sent.
     `alone`: when only one broker ran, and nothing may have been acknowledged.
     """
-    _check_log(log, producers, findings)
+    _check_log(log, producers, findings, numbering or {})
     acknowledged: set[tuple[int, int]] = set()
     for name, report in producers.items():
         _check_producer(name, report, log, acknowledged, findings)
@@ -83,7 +93,10 @@ def check(
 
 
 def _check_log(
-    log: Mapping[int, Mapping[int, tuple[str, int]]], producers: Mapping[str, Mapping[str, Any]], findings: Findings
+    log: Mapping[int, Mapping[int, tuple[str, int]]],
+    producers: Mapping[str, Mapping[str, Any]],
+    findings: Findings,
+    numbering: Mapping[int, Mapping[int, tuple[int, int]]],
 ) -> None:
     seen: dict[tuple[str, int], tuple[int, int]] = {}
     for partition, records in log.items():
@@ -92,12 +105,21 @@ def _check_log(
             who, number = records[offset]
             if who not in producers or number >= producers[who]["sent"]:
                 findings.add("foreign", f"{who}:{number} at {partition}/{offset}")
+            elif (who, number) in seen and _numbers_differ(numbering, seen[who, number], (partition, offset)):
+                findings.renumbered += 1
             elif (who, number) in seen:
                 findings.add("duplicate", f"{who}:{number} at {seen[who, number]} and {(partition, offset)}")
             elif number < last.get(who, -1):
                 findings.add("reordered", f"{who}:{number} at {partition}/{offset} behind {last[who]}")
             seen.setdefault((who, number), (partition, offset))
             last[who] = max(number, last.get(who, -1))
+
+
+def _numbers_differ(
+    numbering: Mapping[int, Mapping[int, tuple[int, int]]], one: tuple[int, int], other: tuple[int, int]
+) -> bool:
+    first, second = (numbering.get(partition, {}).get(offset) for partition, offset in (one, other))
+    return first != second
 
 
 def _check_producer(
@@ -107,7 +129,15 @@ def _check_producer(
     acknowledged: set[tuple[int, int]],
     findings: Findings,
 ) -> None:
+    places = {record: (partition, offset) for partition in log for offset, record in log[partition].items()}
     for partition, number, offset, _ in report["acknowledged"]:
+        if offset is None:
+            place = places.get((name, number))
+            if place is None or place[0] != partition:
+                findings.add("lost", f"{name}:{number} was acknowledged in partition {partition} and is not there")
+            else:
+                acknowledged.add(place)
+            continue
         found = log.get(partition, {}).get(offset)
         if found != (name, number):
             findings.add("lost", f"{name}:{number} was acknowledged at {partition}/{offset}, where {found} is")

@@ -17,6 +17,7 @@ rise in each partition. Times are of the monotonic clock, which all processes of
 
 from __future__ import annotations
 
+import contextlib
 import json
 import queue
 import subprocess
@@ -255,7 +256,7 @@ class Client:
     """The driver's side of one."""
 
     def __init__(self, role: str, name: str, bootstrap: str, log: Path) -> None:
-        self.role, self.name = role, name
+        self.role, self.name, self._log = role, name, log
         with log.open("ab") as opened:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.chaos.clients", role, name, bootstrap],
@@ -276,8 +277,14 @@ class Client:
 
     def order(self, **order: Any) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
+        try:
+            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError as error:
+            raise AssertionError(f"{self.role} {self.name} is gone: {self._last_words()}") from error
+
+    def _last_words(self) -> str:
+        return " / ".join(self._log.read_text(errors="replace").splitlines()[-2:])
 
     def await_ok(self, within_s: float) -> None:
         """AssertionError when it does not come."""
@@ -285,14 +292,15 @@ class Client:
             said = self._said.get(timeout=within_s)
         except queue.Empty:
             said = "nothing"
-        assert said == "ok\n", f"{self.role} {self.name} said {said!r} within {within_s:.0f} s"
+        assert said == "ok\n", f"{self.role} {self.name} said {said!r} within {within_s:.0f} s: {self._last_words()}"
 
     def stop(self) -> None:
         self._process.kill()
         self._process.wait(10)
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                stream.close()
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ class Replica:
     broker: int
     batches: list[tuple[int, int, bytes]] = field(default_factory=list)
     values: dict[int, bytes] = field(default_factory=dict)  # by offset, where asked for
+    numbering: dict[int, tuple[int, int]] = field(default_factory=dict)  # by offset: producer's id and epoch
     problem: str | None = None
 
     @property
@@ -49,6 +50,8 @@ def read_replica(broker: int, directory: Path, *, values: bool) -> Replica:
                 )
                 if values and not header.is_control:
                     replica.values.update((record.offset, record.value or b"") for record in read_records(batch))
+                    who = header.producer_id, header.producer_epoch
+                    replica.numbering.update(dict.fromkeys(range(header.base_offset, header.last_offset + 1), who))
         except Exception as error:  # noqa: BLE001 - it is what is looked for
             replica.problem = f"{path.name}: {type(error).__name__}: {error}"
         finally:

@@ -108,9 +108,10 @@ class Round:
             outcome.findings.add("replicas", difference)
         for broker in BROKERS:  # each broker's own copy has to hold everything
             log = {partition: _records(found, broker) for partition, found in replicas.items()}
-            check(
-                log, reports["producer"], reports["member"], reports["assigned"], outcome.findings, self._faults.alone
-            )
+            numbering = {p: next(r.numbering for r in found if r.broker == broker) for p, found in replicas.items()}
+            outcome.findings.renumbered = 0  # it is said once, not of each copy
+            readers = reports["member"], reports["assigned"]
+            check(log, reports["producer"], *readers, outcome.findings, self._faults.alone, numbering)
             if outcome.findings:
                 break
 

@@ -79,9 +79,26 @@ def test_nothing_is_acknowledged_while_a_broker_is_alone(seen):
     assert set(findings.counts) == {"alone"}
 
 
+def test_a_record_acknowledged_at_an_unknown_offset_has_to_be_somewhere(seen):
+    seen["producers"]["p1"]["acknowledged"][2] = (0, 16, None, 5.0)
+    assert kinds(seen) == set()
+    del seen["log"][0][3]
+    assert "lost" in kinds(seen)
+
+
 def test_a_record_at_two_offsets_is_a_duplicate(seen):
     seen["log"][0][4] = ("p1", 16)
     assert kinds(seen) == {"duplicate"}
+
+
+def test_a_record_that_its_producer_sent_again_under_a_new_epoch_is_told_and_not_held_against_the_broker(seen):
+    seen["log"][0][4] = ("p1", 16)
+    findings = Findings()
+    check(**seen, findings=findings, numbering={0: {3: (1000, 0), 4: (1000, 1)}})
+    assert not findings
+    assert findings.renumbered == 1
+    check(**seen, findings=findings, numbering={0: {3: (1000, 0), 4: (1000, 0)}})
+    assert set(findings.counts) == {"duplicate"}
 
 
 def test_a_record_nobody_sent_is_foreign(seen):
