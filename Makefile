@@ -72,7 +72,7 @@ test: venv-develop
 	$(ISOLATED) $(RUN) -m pytest -m "not long" --numprocesses 2 --dist worksteal $(ARGS)
 
 chaos: venv-develop
-	$(ISOLATED) $(RUN) -m tests.chaos --rounds $(or $(ROUNDS),17) --seconds $(or $(SECONDS),30) \
+	$(ISOLATED) $(RUN) -m tests.chaos $(if $(ROUNDS),--rounds $(ROUNDS)) --seconds $(or $(SECONDS),30) \
 		$(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) $(ARGS)
 
 lint: venv-develop

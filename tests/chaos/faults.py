@@ -4,6 +4,7 @@ leader           SIGKILL of the leader of a partition, started again some time l
 any              SIGKILL of any broker, likewise
 bounce           SIGKILL, and a new start at once, within its session
 controller       SIGKILL of the controller
+twice            SIGKILL of a leader, and, while it comes back, of the one that took over
 alone            SIGKILL of two: the third must acknowledge nothing
 all              SIGKILL of all three at once
 pause            SIGSTOP for longer than the session, and SIGCONT
@@ -44,6 +45,7 @@ KINDS = (
     "any",
     "bounce",
     "controller",
+    "twice",
     "alone",
     "all",
     "pause",
@@ -123,6 +125,23 @@ class Faults:
         self._cluster.brokers[broker].kill()
         self._sleep(shortest_s, longest_s)
         self._cluster.brokers[broker].start()
+
+    def _twice(self) -> None:
+        partition = self._random.randrange(PARTITIONS)
+        first = self._leader_of(partition)
+        self._cluster.brokers[first].kill()
+        wait_for(lambda: self._leader_of(partition) not in (first, -1), 15, "another leader")
+        second = self._leader_of(partition)
+        self._sleep(0.0, 2.0)
+        self._cluster.brokers[first].start()
+        self._sleep(0.0, 1.5)
+        self._say(f"kill {first}, and then {second}")
+        self._cluster.brokers[second].kill()
+        self._sleep(0.5, 5.0)
+        self._cluster.brokers[second].start()
+
+    def _leader_of(self, partition: int) -> int:
+        return self._cluster.leaders(self.topic, PARTITIONS)[partition]
 
     def _alone(self) -> None:
         one, other = self._random.sample(BROKERS, 2)
