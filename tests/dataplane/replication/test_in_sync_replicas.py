@@ -175,6 +175,16 @@ def test_with_too_few_in_sync_acks_all_is_refused_before_anything_is_written():
     assert cluster[1].values() == [b"x", b"z"]
 
 
+def test_no_more_in_sync_replicas_are_asked_for_than_there_are():
+    cluster = Cluster()
+    cluster.create(replicas=(1,), min_insync_replicas="2")
+    cluster.run(0.5)
+    alone = cluster.produce(1, "x")
+    cluster.run(1)
+    assert alone.code == ErrorCode.NONE
+    assert cluster[1].values() == [b"x"]
+
+
 def test_what_too_few_hold_is_not_committed_until_enough_hold_it():
     cluster = _started(min_insync_replicas="2")
     cluster.produce(1, "x")
