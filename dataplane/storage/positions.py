@@ -45,7 +45,7 @@ class Positions:
         self._files, self._home = files, home
         self._offsets: dict[str, dict[Key, int]] = {name: {} for name in FILES}
         self._lines: dict[str, dict[Key, bytes]] = {name: {} for name in FILES}
-        self._changed: dict[str, None] = {}
+        self._changed: dict[str, None] = dict.fromkeys(FILES)  # the files may speak of logs of before that are gone
         self._marks: dict[str, tuple[str, ...]] = {}
 
     def note(self, key: Key, log: Log, high_watermark: int | None) -> None:

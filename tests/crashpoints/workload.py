@@ -181,6 +181,7 @@ class Workload:
             ]
         )
         promise.leaving_from = offset
+        promise.settled_start = min(promise.settled_start, offset)
         log.truncate(offset)
         promise.leaving_from = None
         promise.records = {at: record for at, record in promise.records.items() if at < offset}

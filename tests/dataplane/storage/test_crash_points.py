@@ -113,6 +113,24 @@ def test_a_new_log_does_not_begin_where_a_deleted_one_of_its_name_did():
     assert records_in(after(files)) == [(0, b"new")]
 
 
+def test_an_orderly_stop_forgets_where_a_deleted_log_of_the_same_name_began():
+    files, manager, jobs = begin()
+    log = manager.create("t", 0, TOPIC_ID)
+    for n in range(6):
+        append(log, str(n))
+    log.set_start_offset(5)
+    manager.settle_start_offsets()
+    jobs.all()
+    manager.delete("t", 0)
+    append(manager.create("t", 0, UUID(int=2)), "new")
+    disk = files.after_kill()
+    manager = open_manager(disk, jobs := Jobs(Random(2)))
+    append(manager.get("t", 0), "newer")
+    manager.close()
+    jobs.all()
+    assert values(open_manager(disk, Jobs(Random(3))).get("t", 0)) == [b"new", b"newer"]
+
+
 def test_offsets_that_were_deleted_are_not_given_again_after_a_power_cut():
     files, manager, jobs = begin()
     log = manager.create("t", 0, TOPIC_ID)
