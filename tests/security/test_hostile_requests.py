@@ -244,9 +244,9 @@ def test_parked_requests_keep_their_order(cluster):
     replicas = cluster.brokers[1].replicas
     append = replicas.append
 
-    def noted(partition, batch, acks):
+    def noted(partition, batch, acks, **more):
         order.append(len(batch))
-        return append(partition, batch, acks)
+        return append(partition, batch, acks, **more)
 
     replicas.append = noted
     for number in range(8):
