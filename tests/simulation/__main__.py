@@ -109,19 +109,12 @@ def _calibrate(options: argparse.Namespace) -> int:
 
 def _outcomes(options: argparse.Namespace, bug: str | None) -> Iterator[Outcome]:
     seeds = range(options.first, options.first + options.seeds)
-    work = partial(_run, rounds=options.rounds, bug=bug)
+    work = partial(bugs.run_with, bug, rounds=options.rounds)  # a worker imports no `__main__`
     if options.jobs == 1:
         yield from map(work, seeds)
         return
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
         yield from pool.imap_unordered(work, seeds, chunksize=1)
-
-
-def _run(seed: int, *, rounds: int, bug: str | None) -> Outcome:
-    if bug is None:
-        return run(seed, rounds=rounds)
-    with bugs.planted(bug):
-        return run(seed, rounds=rounds)
 
 
 def _write(figures: dict[str, Any]) -> None:

@@ -13,12 +13,14 @@ from unittest import mock
 
 from dataplane.cluster.metadata import Metadata
 from dataplane.controller import alter_partition
+from dataplane.controller.reign import Reign
 from dataplane.protocol.errors import ErrorCode
 from dataplane.replication import leadership, serving
 from dataplane.replication.manager import Replicas
 from dataplane.replication.partition import Partition
 from dataplane.replication.waiting import Waiting
 from dataplane.storage.producers import Producers
+from tests.simulation.campaign import Outcome, run
 
 Plant = Callable[[ExitStack], Any]
 
@@ -35,9 +37,9 @@ def _acknowledge_at_once(_self: Waiting, _partition: Partition, produces: list[A
 _append = Replicas.append
 
 
-def _append_whatever_the_isr(self: Replicas, partition: Partition, batch: memoryview, acks: int) -> Any:
+def _append_whatever_the_isr(self: Replicas, partition: Partition, *rest: Any, **more: Any) -> Any:
     partition.min_insync_replicas = 1
-    return _append(self, partition, batch, acks)
+    return _append(self, partition, *rest, **more)
 
 
 def _own_end_counts(self: Partition, _now: float) -> bool:
@@ -93,6 +95,22 @@ def _lead_without_an_epoch(self: Partition, state: Any, now: float) -> bool:
 
 _make_leader = Partition.make_leader
 
+
+async def _trust_who_restarted(*_: Any) -> None:
+    return None
+
+
+_advance = Partition.advance
+
+
+def _commit_with_too_few(self: Partition, now: float) -> bool:
+    asked, self.min_insync_replicas = self.min_insync_replicas, 1
+    try:
+        return _advance(self, now)
+    finally:
+        self.min_insync_replicas = asked
+
+
 BUGS: dict[str, tuple[Plant, ...]] = {
     "acknowledge before replication": (_patch(Waiting, "for_acks", _acknowledge_at_once),),
     "acknowledge with an ISR of one": (_patch(Replicas, "append", _append_whatever_the_isr),),
@@ -103,6 +121,8 @@ BUGS: dict[str, tuple[Plant, ...]] = {
     "lead without writing the epoch": (_patch(Partition, "make_leader", _lead_without_an_epoch),),
     "ignore the controller's epoch": (_patch(Metadata, "saw_controller", _any_controller),),
     "join the ISR while behind": (_patch(Partition, "isr_with", _join_at_once),),
+    "trust who restarted unseen": (_patch(Reign, "_depose_who_restarted", _trust_who_restarted),),
+    "commit with too few in sync": (_patch(Partition, "advance", _commit_with_too_few),),
     "forget producers": (_patch(Producers, "update", _forget),),
     "any life of a broker will do": (
         _patch(leadership, "_refusal", _any_life),
@@ -118,3 +138,11 @@ def planted(name: str) -> Iterator[None]:
         for plant in BUGS[name]:
             plant(stack)
         yield
+
+
+def run_with(bug: str | None, seed: int, *, rounds: int) -> Outcome:
+    """A run with a bug planted, or with none."""
+    if bug is None:
+        return run(seed, rounds=rounds)
+    with planted(bug):
+        return run(seed, rounds=rounds)

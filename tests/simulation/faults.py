@@ -25,8 +25,8 @@ KINDS = ("kill", "power", "pause", "cut", "island", "zookeeper", "expire", "outa
 class Faults:
     """Makes them, one or two at a time, so that a majority of brokers is untouched by kills and power cuts."""
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: SimulatedCluster, topic: str) -> None:
+        self._cluster, self._topic = cluster, topic
         self._random = cluster.random
         self.counts = dict.fromkeys(KINDS, 0)
 
@@ -60,11 +60,17 @@ class Faults:
         await self._killed(active[0] if active else self._any(), 0.5, 5.0)
 
     async def _power(self) -> None:
+        await self._all_in_sync()
         victim = self._any()
         self._cluster.kill(victim)
         self._cluster.files[victim].crash(self._random)
         await self._sleep(0.0, 5.0)
         self._cluster.start(victim)
+        await self._all_in_sync()
+
+    async def _all_in_sync(self) -> None:
+        while not (self._cluster.up() and self._cluster.in_sync(self._topic)):
+            await self._cluster.client.sleep(0.1)
 
     async def _killed(self, victim: int, shortest: float, longest: float) -> None:
         self._cluster.kill(victim)
