@@ -14,7 +14,7 @@ from typing import Any
 from dataplane.tasks import Task, gather
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.faults import Faults
-from tests.simulation.invariants import Invariants, ViolationError
+from tests.simulation.invariants import MIN_INSYNC_REPLICAS, Invariants, ViolationError
 
 TOPIC = "orders"
 PARTITIONS = 2
@@ -64,25 +64,32 @@ class _Campaign:
     def whole(self, rounds: int) -> None:
         cluster = self.cluster
         cluster.until(cluster.up)
-        cluster.create_topic(TOPIC, PARTITIONS, min_insync_replicas="2")
+        cluster.create_topic(TOPIC, PARTITIONS, min_insync_replicas=str(MIN_INSYNC_REPLICAS))
         faults = Task(self._faults(rounds))
         writers = [Task(self._write(partition)) for partition in range(PARTITIONS)]
         readers = [Task(self._read(partition)) for partition in range(PARTITIONS)]
-        self._until(lambda: faults.done, 40.0 * rounds)
+        self._until(lambda: faults.done, 40.0 * rounds, "the faults did not end")
         faults.result()
         self._over = True
         everything = Task(gather([*writers, *readers]))
-        self._until(lambda: everything.done, HEALED_WITHIN_S)
+        self._until(lambda: everything.done, HEALED_WITHIN_S, "all is healed, and a client does not get on")
         everything.result()
-        self._until(lambda: cluster.up() and cluster.in_sync(TOPIC), HEALED_WITHIN_S)
+        self._until(
+            lambda: cluster.up() and cluster.in_sync(TOPIC),
+            HEALED_WITHIN_S,
+            "all is healed, and replicas are not in sync",
+        )
         self._check_the_end()
 
-    def _until(self, condition: Callable[[], bool], within_s: float) -> None:
+    def _until(self, condition: Callable[[], bool], within_s: float, otherwise: str) -> None:
         def looked() -> bool:
             self.invariants.check()
             return condition()
 
-        self.cluster.until(looked, within_s)
+        try:
+            self.cluster.until(looked, within_s)
+        except TimeoutError:
+            raise ViolationError(f"{otherwise}, after {within_s:.0f} s") from None
 
     async def _faults(self, rounds: int) -> None:
         await self.faults.campaign(rounds)
@@ -94,6 +101,7 @@ class _Campaign:
         while not self._over:
             values = [f"{partition}-{number}-{place}".encode() for place in range(1 + number % 3)]
             base = await client.produce(TOPIC, partition, values, producer_id, sequence, ids)
+            self.invariants.acknowledged(partition, base + len(values) - 1)
             sequence += len(values)
             for place, value in enumerate(values):
                 if self.acknowledged.setdefault((partition, base + place), value) != value:

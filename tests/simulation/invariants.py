@@ -3,6 +3,7 @@
 one leader         at most one broker leads a partition in an epoch
 no way back        a leader's high watermark never moves back; no leader of a newer epoch lacks what was ever committed
 equal logs         what two replicas hold below the smaller of their high watermarks is the same, batch for batch
+enough copies      what is acknowledged is in the logs of min.insync.replicas brokers at that moment (who is down may have it)
 stable reads       what was read once at an offset is there for every later reader
 """
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tests.simulation.cluster import SimulatedCluster
 
 LOOK_EVERY_S = 0.5
+MIN_INSYNC_REPLICAS = 2
 
 
 class ViolationError(AssertionError):
@@ -55,6 +57,17 @@ class Invariants:
         before = self._read.setdefault((index, offset), value)
         if before != value:
             self._violated(f"partition {index} offset {offset} was {before!r} for one reader and is {value!r} now")
+
+    def acknowledged(self, index: int, offset: int) -> None:
+        """A producer with acks=all was told so. Raises ViolationError."""
+        name, _ = self._places[index]
+        without = 0
+        for running in self._cluster.brokers.values():
+            partition = running.replicas.get(name, index)
+            log = running.logs.get(name, index) if partition is None else partition.log
+            without += log is None or log.end_offset <= offset
+        if len(self._cluster.ids) - without < MIN_INSYNC_REPLICAS:
+            self._violated(f"partition {index} offset {offset} is acknowledged, and {without} brokers do not have it")
 
     def compare_logs(self) -> None:
         """All replicas of all partitions. Raises ViolationError."""
