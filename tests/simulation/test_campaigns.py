@@ -6,29 +6,29 @@
 import pytest
 
 from tests.simulation import bugs
-from tests.simulation.campaign import run
+from tests.simulation.campaign import ROUNDS, run
 
-FOUND = {
-    12: "a leader bounced while there was no controller, and went on in its old epoch without its log's tail",
-    163: "the same, and a follower that had more was cut",
-    295: "what only the last replica standing had was committed, and lost in its power cut",
+PLANTED = {  # a seed that finds it
+    "acknowledge before replication": 1,
+    "acknowledge with an ISR of one": 0,
+    "commit what only the leader has": 1,
+    "never truncate": 6,
+    "trust who restarted unseen": 12,  # a real one, once
+    "forget producers": 0,
+    "any life of a broker will do": 7,
 }
 
 
-@pytest.mark.parametrize("seed", [*FOUND, 1, 2])
+@pytest.mark.parametrize("seed", [12, 7, 6, 1])
 def test_nothing_acknowledged_is_lost_and_nothing_committed_is_taken_back(seed):
     outcome = run(seed)
     assert outcome.violation is None
     assert outcome.acknowledged > 50
 
 
-@pytest.mark.parametrize(
-    ("bug", "seed"), [("acknowledge before replication", 0), ("commit what only the leader has", 0)]
-)
-def test_a_planted_bug_is_found(bug, seed):
-    with bugs.planted(bug):
-        outcomes = [run(each) for each in range(seed, seed + 8)]
-    assert any(outcome.violation for outcome in outcomes)
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_is_found(bug):
+    assert bugs.run_with(bug, PLANTED[bug], rounds=ROUNDS).violation is not None
 
 
 def test_a_campaign_replays_bit_for_bit():
