@@ -46,8 +46,8 @@ def consume(arguments: Namespace, out: BinaryIO, err: TextIO) -> None:
                 _judge(problem, arguments)
                 continue
             out.write(_line(message, arguments))
+            printed += 1  # before anybody can see it, and interrupt
             out.flush()
-            printed += 1
             quiet_since = time.monotonic()
             if arguments.group is not None:
                 consumer.store_offsets(message)

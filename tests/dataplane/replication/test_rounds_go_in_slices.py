@@ -87,7 +87,9 @@ def test_checkpoints_are_written_when_something_has_changed():
     files.fault = lambda operation, path: written.append(path) if operation == "write_file" else None
     housekeeping._checkpoint_in_slices()
     loop.turns()
-    assert written == [f"/d/{name}" for name in CHECKPOINTS]
+    assert set(written) > {f"/d/{name}" for name in CHECKPOINTS}, (
+        "the first round: the files may speak of logs that are gone"
+    )
     lines = files.read_file(f"/d/{CHECKPOINTS[1]}").decode().splitlines()
     assert lines[:2] == ["0", str(COUNT)]
     assert sorted(lines[2:]) == sorted(f"t {index} {index}" for index in range(COUNT))
