@@ -58,7 +58,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         line += f"{ours['median'] / apache['median']:>8.2f}" if ours and apache else " " * 8
         line += f"{row['to_prototype']:>10.2f}" if "to_prototype" in row else " " * 10
         if "target" in row:
-            line += f"  {row['target']}: {'met' if row['met'] else 'MISSED'}"
+            line += f"  {row['target']}: {_VERDICTS[row['met']]}"
         lines.append(line)
     return "\n".join(lines)
 

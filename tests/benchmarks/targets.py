@@ -23,12 +23,14 @@ class Target:
     times: float | None
     more: bool = False
 
-    def is_met(self, ours: float, apache: float | None) -> bool:
-        """Both parts; without Apache Kafka only the first can be judged."""
+    def is_met(self, ours: float, apache: float | None) -> bool | None:
+        """Both parts. None: what is left to judge needs Apache Kafka's figure, and there is none."""
         if self.limit is not None and (ours < self.limit if self.more else ours > self.limit):
             return False
-        if self.times is None or apache is None:
+        if self.times is None:
             return True
+        if apache is None:
+            return None
         return (ours / apache if self.more else apache / ours) >= self.times
 
     def __str__(self) -> str:
