@@ -8,6 +8,7 @@ from typing import Any
 from tests.benchmarks.targets import PROTOTYPE, TARGETS
 
 OURS, FULL, APACHE = "sluice", "sluice-full", "apache"
+_VERDICTS = {True: "met", False: "MISSED", None: "not judged without Apache Kafka"}
 
 
 class Figures:
