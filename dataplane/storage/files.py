@@ -124,6 +124,10 @@ class SystemFiles:
         self._locks: dict[str, _Lock] = {}
         self._unlisted: set[str] = set()  # known here, since a file may be closed and opened again before it is synced
 
+    def __reduce__(self) -> tuple[type[SystemFiles], tuple[()]]:
+        """In another process it is a fresh one: locks, and the numbers of open files, mean something only here."""
+        return SystemFiles, ()
+
     def open(self, path: str, *, create: bool = False) -> SystemFile:
         """Open for reading and appending. Raises FileNotFoundError."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC

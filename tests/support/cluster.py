@@ -17,9 +17,9 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from dataplane.groups.shard import partition_of
-from dataplane.protocol.messages.discovery import FindCoordinatorRequest
+from dataplane.protocol.messages.discovery import DescribeClusterRequest, FindCoordinatorRequest
 from tests.support.ports import free_port
-from tests.support.processes import HOST, broker_process, master_process, secrets_file
+from tests.support.processes import HOST, SECRET, ServerProcess, broker_process, master_process, secrets_file
 from tests.support.specs import Specs, Tenant
 from tests.support.waiting import wait_for
 from tests.support.wire import Wire
@@ -90,11 +90,24 @@ class Cluster:
                 server.start()
         wait_for(lambda: all(server.accepts() for server in self.brokers.values()), 30, "the brokers")
         wait_for(lambda: self.registered() == list(BROKERS), 20, "the registrations")
-        wait_for(self.controller, 20, "a controller")
+        wait_for(self._is_governed, 20, "a controller that has decided over who died before it")
         wait_for(lambda: not self.behind(), 60, "all replicas to be in sync")
         wait_for(self._is_steered, 30, "a master that hears of all brokers")
         for tenant in self.tenants:
             wait_for(lambda: self.specs.is_applied(tenant), 20, f"{tenant.id}")  # noqa: B023 - called at once
+
+    def _is_governed(self) -> bool:
+        """A controller says who it is only after its first decisions, by which replicas may leave the ISR."""
+        controller = self.controller()
+        return controller is not None and all(
+            self._controller_according_to(server) == controller for server in self.brokers.values()
+        )
+
+    @staticmethod
+    def _controller_according_to(server: ServerProcess) -> int:
+        with Wire((HOST, server.ports["internal"])) as wire:
+            assert wire.log_in(SECRET) == 0
+            return int(wire.call(DescribeClusterRequest(), 0).controller_id)
 
     def _is_steered(self) -> bool:
         return list(BROKERS) == self.master_says("/v1/instances")["brokers"]

@@ -45,8 +45,9 @@ def consume(arguments: Namespace, out: BinaryIO, err: TextIO) -> None:
             if problem is not None:
                 _judge(problem, arguments)
                 continue
-            out.write(_line(message, arguments))
-            printed += 1  # before anybody can see it, and interrupt
+            line = _line(message, arguments)
+            printed += 1  # before anybody can see it, and interrupt: an unbuffered output shows it at once
+            out.write(line)
             out.flush()
             quiet_since = time.monotonic()
             if arguments.group is not None:

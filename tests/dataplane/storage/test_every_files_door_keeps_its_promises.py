@@ -1,6 +1,7 @@
 """One suite for the real door and the one in memory."""
 
 import os
+import pickle
 from pathlib import Path
 
 import pytest
@@ -163,3 +164,12 @@ def test_mapped_memory_is_the_file(door):
     assert not files.exists(f"{root}/counters")
     with pytest.raises(FileNotFoundError):
         files.map(f"{root}/nowhere/counters", 4096)
+
+
+def test_work_for_another_process_takes_no_lock_and_no_open_file_along(tmp_path):
+    files = SystemFiles()
+    files.lock(str(tmp_path / ".lock"))
+    there = pickle.loads(pickle.dumps(files))
+    del there  # what it had taken along would be closed now, in the process that works
+    with pytest.raises(BlockingIOError):
+        SystemFiles().lock(str(tmp_path / ".lock"))
