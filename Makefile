@@ -22,7 +22,7 @@ TARGET ?= decoders
 help:  ## this list
 	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes"
 	@echo "make demo [PORT=…]     shows tenants, quota and fail-over on the running stack"
-	@echo "make bench             throughput and CPU of one broker, which it starts itself"
+	@echo "make bench             our brokers and Apache Kafka in alternation   (ARGS=\"--sections throughput --alone\")"
 	@echo "make partitions        what 10,000 idle partitions cost: start, memory, descriptors, ticks"
 	@echo "make fuzz              fuzzes TARGET=decoders|connection for MINUTES=30; var/reports/fuzz-<target>.json"
 	@echo "make simulate          whole clusters on a virtual clock under faults   (SEEDS=1000)"

@@ -135,9 +135,14 @@ class Context:
         """Those with a replica there."""
         return list(self._by_broker.get(broker_id, {}).values())
 
+    def has_restarted(self, broker_id: int, partition: Partition) -> bool:
+        """Whether a live broker has registered anew since the partition's state was written."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.epoch > partition.loaded_zxid
+
     def alive_since(self, partition: Partition) -> list[int]:
-        """Those of `alive` that have not registered anew since the partition's state was written."""
-        return [broker for broker in self.alive(partition) if self.brokers[broker].epoch < partition.loaded_zxid]
+        """Those of `alive` that have not restarted since."""
+        return [broker for broker in self.alive(partition) if not self.has_restarted(broker, partition)]
 
     def alive(self, partition: Partition) -> list[int]:
         """Brokers that can hold the lead or the ISR of a partition."""

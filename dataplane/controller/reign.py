@@ -400,14 +400,10 @@ class Reign:
             (
                 (p, elections.after_change(p.state, p.replicas, self.context.alive_since(p), self.epoch))
                 for p in partitions
-                if p.state is not None and any(self._has_restarted(b, p) for b in p.state.isr)
+                if p.state is not None and any(self.context.has_restarted(b, p) for b in p.state.isr)
             ),
             tell=False,
         )
-
-    def _has_restarted(self, broker_id: int, partition: Partition) -> bool:
-        broker = self.context.brokers.get(broker_id)
-        return broker is not None and broker.epoch > partition.loaded_zxid
 
     def _rebalance_due(self) -> None:
         if self._events.idle:

@@ -311,7 +311,7 @@ class Partition:
 
     def advance(self, now: float) -> bool:
         """Move the high watermark as far as it may go. Returns whether it moved. For a leader."""
-        if len(self._maximal_isr) < min(self.min_insync_replicas, len(self.replicas)):
+        if len(self._maximal_isr) < self._enough():
             return False
         lowest = self.log.recovery_point if self.is_durable else self.log.end_offset
         for remote in self._remotes:
@@ -399,8 +399,9 @@ class Partition:
         return code not in _OUTDATED
 
     def has_enough_replicas(self) -> bool:
-        """Whether acks=all may be acknowledged: by the confirmed ISR, not by one that is only proposed.
+        """Whether acks=all may be acknowledged: by the confirmed ISR, not by one that is only proposed."""
+        return len(self.isr) >= self._enough()
 
-        As in Kafka no more than there are replicas is asked for: a topic of one replica would never take anything.
-        """
-        return len(self.isr) >= min(self.min_insync_replicas, len(self.replicas))
+    def _enough(self) -> int:
+        """As in Kafka no more than there are replicas: a topic of one replica would never take anything."""
+        return min(self.min_insync_replicas, len(self.replicas))

@@ -60,8 +60,7 @@ class Ledger:
         self._registered: frozenset[int] | None = None
         self._heard: dict[int, Heard] = {}
         self._rows: dict[str, dict[int, Row]] = {}  # of the brokers that are heard
-        self._named: dict[int, Mapping[str, InstanceReport]] = {}  # what each last named, also when it has left
-        self._left: dict[int, float] = {}  # when brokers that were forgotten last reported
+        self._left: dict[int, Heard] = {}  # the last of brokers that are not waited for any more: they still store
         self._stored: dict[str, dict[int, int]] = {}  # bytes, also of those that have left
         self._stored_sum: dict[str, int] = {}
         self._full: dict[str, bool] = {}
@@ -93,12 +92,13 @@ class Ledger:
         self._heard[broker] = Heard(report, now)
         if broker not in self._fresh:
             self._fresh_until = now  # look again who is silent
-        named = self._named.get(broker, {})
-        for instance in named.keys() - report.instances.keys():
-            self._forget(instance, broker, now)
+        before = last or self._left.pop(broker, None)
+        if before is not None:
+            for instance in before.report.instances.keys() - report.instances.keys():
+                self._forget(instance, broker, now)
         for instance, entry in report.instances.items():
-            before = self._rows.get(instance, {}).get(broker)
-            if before is None or before[0] != entry or (before[1] != report.period_ms and _flows(entry)):
+            row = self._rows.get(instance, {}).get(broker)
+            if row is None or row[0] != entry or (row[1] != report.period_ms and _flows(entry)):
                 self._rows.setdefault(instance, {})[broker] = (entry, report.period_ms)
                 self._granted.pop(instance, None)
                 self._store(instance, broker, entry.storage_bytes)
@@ -106,24 +106,21 @@ class Ledger:
                     if self.learning(now) and entry.produce.blocked == BLOCKED_STORAGE:
                         self._full[instance] = True
                     self._fence(instance, now)
-        self._named[broker] = report.instances
-        self._left.pop(broker, None)
         return True
 
     def tick(self, now: float) -> None:
         """Once a period: forget who is gone, look at every fence again."""
         for broker, heard in list(self._heard.items()):
             if not self._is_good(heard, now) and self._registered is not None and broker not in self._registered:
-                del self._heard[broker]
-                self._left[broker] = heard.at
+                self._left[broker] = self._heard.pop(broker)
                 for instance in heard.report.instances:
                     self._rows.get(instance, {}).pop(broker, None)
                     self._granted.pop(instance, None)
-        for broker, at in list(self._left.items()):
-            if now - at > STORAGE_KEPT_S:
-                for instance in self._named.pop(broker):
-                    self._forget(instance, broker, now)
+        for broker, heard in list(self._left.items()):
+            if now - heard.at > STORAGE_KEPT_S:
                 del self._left[broker]
+                for instance in heard.report.instances:
+                    self._forget(instance, broker, now)
         for instance in self.specs:
             self._fence(instance, now)
 
@@ -218,10 +215,7 @@ class Ledger:
         if limit is None or self.learning(now) or not self._fresh.issuperset(leading):
             shares = self.allocation(instance, direction, now).shares
             return [Grant(share.allocation_bytes_per_s, share.branch.value) for share in shares]
-        if direction == "produce":
-            flows = [(rows[broker][0].produce, rows[broker][1]) for broker in leading]
-        else:
-            flows = [(rows[broker][0].consume, rows[broker][1]) for broker in leading]
+        flows = [(rows[broker][0].flow(direction), rows[broker][1]) for broker in leading]
         used = [flow.bytes * 1000 // (period_ms or 1) for flow, period_ms in flows]
         waits = [flow.throttled_ms > 0 or flow.queued_bytes > 0 for flow, _ in flows]
         branch, amounts = divide(limit, [flow.leaders for flow, _ in flows], used, waits, spec.strategy)

@@ -100,19 +100,19 @@ def questions():
             yield cls, version, Values(label, long=True).message(cls, version)
 
 
-def ask_kafka(lines):
-    """The oracle's answers, one line of hex for each line of JSON."""
+def ask_kafka(lines, folder=ORACLE, main_class="Oracle"):
+    """What a small Java program over Kafka's own classes answers: a line for each line."""
     mvn = shutil.which("mvn")
     java = shutil.which("java")
     assert mvn, "no mvn on the PATH"
     assert java, "no java on the PATH"
     with tempfile.TemporaryDirectory() as build:
         path = Path(build) / "classpath"
-        shutil.copytree(ORACLE, Path(build) / "oracle")  # so that Maven leaves nothing in the tree
+        shutil.copytree(folder, Path(build) / "oracle")  # so that Maven leaves nothing in the tree
         command = [mvn, "-q", "-B", "-f", str(Path(build) / "oracle"), "compile", "dependency:build-classpath"]
         subprocess.run([*command, f"-Dmdep.outputFile={path}"], check=True)
         classes = f"{build}/oracle/target/classes:{path.read_text().strip()}"
-        oracle = [java, "-cp", classes, "Oracle"]
+        oracle = [java, "-cp", classes, main_class]
         done = subprocess.run(oracle, input="\n".join(lines), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout.splitlines()

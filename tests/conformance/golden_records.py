@@ -7,9 +7,6 @@ Questions are made here with a fixed seed by our own codecs, so Kafka also reads
 """
 
 import random
-import shutil
-import subprocess
-import tempfile
 from pathlib import Path
 
 from crc32c import crc32c
@@ -19,6 +16,7 @@ from dataplane.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
 from dataplane.records.control import Marker, build_marker
 from dataplane.records.header import CHECKED_FROM, CRC_AT, LOG_APPEND_TIME
 from dataplane.records.legacy import Message, write_message_set
+from tests.conformance.golden_protocol import ask_kafka
 
 ORACLE = Path(__file__).parent / "java_records"
 GOLDEN = Path(__file__).parents[1] / "golden" / "records"
@@ -146,27 +144,11 @@ FILES = {
 }
 
 
-def ask_kafka(lines):
-    """The oracle's answers, a line for each question."""
-    mvn, java = shutil.which("mvn"), shutil.which("java")
-    assert mvn, "no mvn on the PATH"
-    assert java, "no java on the PATH"
-    with tempfile.TemporaryDirectory() as build:
-        path = Path(build) / "classpath"
-        shutil.copytree(ORACLE, Path(build) / "oracle")  # so that Maven leaves nothing in the tree
-        command = [mvn, "-q", "-B", "-f", str(Path(build) / "oracle"), "compile", "dependency:build-classpath"]
-        subprocess.run([*command, f"-Dmdep.outputFile={path}"], check=True)
-        classes = f"{build}/oracle/target/classes:{path.read_text().strip()}"
-        oracle = [java, "-cp", classes, "RecordsOracle"]
-        done = subprocess.run(oracle, input="\n".join(lines), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return done.stdout.splitlines()
-
-
 def main():
     GOLDEN.mkdir(parents=True, exist_ok=True)
     asked = {name: list(make(random.Random(name))) for name, make in FILES.items()}
-    answers = iter(ask_kafka([line for lines in asked.values() for line in lines]))
+    questions = [line for lines in asked.values() for line in lines]
+    answers = iter(ask_kafka(questions, ORACLE, "RecordsOracle"))
     for name, lines in asked.items():
         (GOLDEN / f"{name}.txt").write_text("".join(f"{line}\n{next(answers)}\n" for line in lines))
 

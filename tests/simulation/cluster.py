@@ -52,19 +52,19 @@ class SimulatedCluster:
         self._write_spec()
         for broker in self.ids:
             self.start(broker)
-        self.client = Client(self.network.loop("10.0.1.1"), lambda broker: (f"10.0.0.{broker}", TENANT_PORT))
+        self.client = Client(self.network.loop("10.0.1.1"), lambda broker: (self.host(broker), TENANT_PORT))
 
     # --- life of brokers ----------------------------------------------------------------------------------------------
 
     def start(self, broker: int) -> None:
         """Start a broker, for the first time or again on the files that it left."""
-        loop = self.network.loop(f"10.0.0.{broker}")
+        loop = self.network.loop(self.host(broker))
         session = self._sessions[broker] = self.zookeeper.connect(SESSION_TIMEOUT_S)
         doors = Doors(loop, self.files[broker], session, ImmediateBackground(), Random(self.random.getrandbits(64)))
         config = BrokerConfig(
             id=broker,
             data_dirs=self._data_dirs,
-            internal=(f"10.0.0.{broker}", INTERNAL_PORT),
+            internal=(self.host(broker), INTERNAL_PORT),
             cluster_secret="secret",
             session_timeout_ms=int(SESSION_TIMEOUT_S * 1000),
             settings=SETTINGS,
@@ -75,7 +75,7 @@ class SimulatedCluster:
     def kill(self, broker: int) -> None:
         """SIGKILL: sockets reset, the session ends by its timeout, what is in files stays."""
         self.note(f"kill b{broker}")
-        self.network.crash(f"10.0.0.{broker}")
+        self.network.crash(self.host(broker))
         self._sessions[broker].kill()
         del self.brokers[broker]
 
@@ -83,7 +83,7 @@ class SimulatedCluster:
         """SIGTERM: it gives its leaderships away, and ends."""
         self.note(f"stop b{broker}")
         await self.brokers[broker].stop()
-        self.network.crash(f"10.0.0.{broker}")
+        self.network.crash(self.host(broker))
         del self.brokers[broker]
 
     @staticmethod
@@ -162,8 +162,7 @@ class SimulatedCluster:
 
     def _write_spec(self) -> None:
         endpoints = {
-            broker: Endpoint((f"10.0.0.{broker}", TENANT_PORT), (f"10.0.0.{broker}", TENANT_PORT))
-            for broker in self.ids
+            broker: Endpoint((self.host(broker), TENANT_PORT), (self.host(broker), TENANT_PORT)) for broker in self.ids
         }
         spec = InstanceSpec(
             id=INSTANCE,

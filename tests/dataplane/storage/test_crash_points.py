@@ -30,6 +30,18 @@ def begin():
     return files, open_manager(files, jobs := Jobs(Random(1))), jobs
 
 
+def begin_with_deleted_records(start_offset: int):
+    """As `begin`, with a log of six records that begins at `start_offset`: its checkpoint says so."""
+    files, manager, jobs = begin()
+    log = manager.create("t", 0, TOPIC_ID)
+    for n in range(6):
+        append(log, str(n))
+    log.set_start_offset(start_offset)
+    manager.settle_start_offsets()
+    jobs.all()
+    return files, manager, jobs, log
+
+
 def after(files: FaultyFiles, how: str = STRICT):
     return open_manager(files.after_power_cut(how), Jobs(Random(2))).get("t", 0)
 
@@ -85,13 +97,7 @@ def test_what_is_written_after_a_cut_is_not_trusted_because_of_a_checkpoint_from
 
 
 def test_a_log_that_begins_again_below_a_deletion_shows_its_records():
-    files, manager, jobs = begin()
-    log = manager.create("t", 0, TOPIC_ID)
-    for n in range(6):
-        append(log, str(n))
-    log.set_start_offset(5)
-    manager.settle_start_offsets()
-    jobs.all()
+    files, _manager, _jobs, log = begin_with_deleted_records(5)
     log.reset(2)
     append(log, "new")
     log.flush()
@@ -99,13 +105,7 @@ def test_a_log_that_begins_again_below_a_deletion_shows_its_records():
 
 
 def test_a_new_log_does_not_begin_where_a_deleted_one_of_its_name_did():
-    files, manager, jobs = begin()
-    log = manager.create("t", 0, TOPIC_ID)
-    for n in range(6):
-        append(log, str(n))
-    log.set_start_offset(5)
-    manager.settle_start_offsets()
-    jobs.all()
+    files, manager, _jobs, log = begin_with_deleted_records(5)
     manager.delete("t", 0)
     log = manager.create("t", 0, UUID(int=2))
     append(log, "new")
@@ -114,13 +114,7 @@ def test_a_new_log_does_not_begin_where_a_deleted_one_of_its_name_did():
 
 
 def test_an_orderly_stop_forgets_where_a_deleted_log_of_the_same_name_began():
-    files, manager, jobs = begin()
-    log = manager.create("t", 0, TOPIC_ID)
-    for n in range(6):
-        append(log, str(n))
-    log.set_start_offset(5)
-    manager.settle_start_offsets()
-    jobs.all()
+    files, manager, jobs, _log = begin_with_deleted_records(5)
     manager.delete("t", 0)
     append(manager.create("t", 0, UUID(int=2)), "new")
     disk = files.after_kill()
@@ -132,13 +126,7 @@ def test_an_orderly_stop_forgets_where_a_deleted_log_of_the_same_name_began():
 
 
 def test_offsets_that_were_deleted_are_not_given_again_after_a_power_cut():
-    files, manager, jobs = begin()
-    log = manager.create("t", 0, TOPIC_ID)
-    for n in range(6):
-        append(log, str(n))
-    log.set_start_offset(6)
-    manager.settle_start_offsets()
-    jobs.all()
+    files, _manager, _jobs, _log = begin_with_deleted_records(6)
     recovered = after(files)
     assert (recovered.start_offset, recovered.end_offset) == (6, 6)
     append(recovered, "new")
