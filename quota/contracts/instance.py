@@ -8,7 +8,8 @@ The control plane writes it, brokers and the master read it. JSON, version 1::
      "whitelist": ["10.0.0.0/8"], "topic_whitelists": {"orders": ["10.1.2.3/32"]},
      "brokers": [1, 2, 3], "strategy": "ckafka", "auto_create_topics": false,
      "routes": [{"id": "default", "security": "plaintext", "proxy_protocol": false,
-                 "endpoints": {"1": {"bind": "127.0.0.1:20100", "advertised": "127.0.0.1:20100"}}}]}
+                 "endpoints": {"1": {"bind": "127.0.0.1:20100", "advertised": "127.0.0.1:20100"}}}],
+     "rules": {"version": 4, "items": [...]}}                 only where there are some: `quota.contracts.rules`
 
 A limit of null is "unlimited", 0 is "blocked": two different things. A reader ignores members it does not know, so a
 newer writer may add some; it refuses a higher ``version``.
@@ -22,6 +23,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import ip_network
 from typing import Any
+
+from quota.contracts.rules import RuleSet
 
 VERSION = 1
 MIB = 2**20
@@ -78,7 +81,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class InstanceSpec:
-    """The wanted state of one instance at one generation."""
+    """The wanted state of one instance at one generation, and at one version of its rules."""
 
     id: str
     generation: int
@@ -90,6 +93,7 @@ class InstanceSpec:
     brokers: tuple[int, ...] = ()  # where replicas may be placed; empty = anywhere
     strategy: str = "ckafka"
     auto_create_topics: bool = False
+    rules: RuleSet = field(default_factory=RuleSet)
 
     def to_json(self) -> bytes:
         """The document, with sorted keys so that equal specs are equal bytes."""
@@ -106,6 +110,8 @@ class InstanceSpec:
             "auto_create_topics": self.auto_create_topics,
             "routes": [_route_document(route) for route in self.routes],
         }
+        if self.rules.version:
+            document["rules"] = self.rules.document()
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
     @classmethod
@@ -135,6 +141,7 @@ class InstanceSpec:
             brokers=tuple(document.get("brokers", ())),
             strategy=document.get("strategy", "ckafka"),
             auto_create_topics=document.get("auto_create_topics", False),
+            rules=RuleSet.from_document(document["rules"]) if "rules" in document else RuleSet(),
         )
 
 

@@ -1,0 +1,184 @@
+"""Throttle rules: limits inside an instance, for topics and for clients. They stand in the instance's spec.
+
+::
+
+    "rules": {"version": 4, "items": [
+        {"id": "rule-8zk2m4x0", "kind": "topic", "produce_bytes_per_s": 1048576, "consume_bytes_per_s": null,
+         "topics": ["orders"]},
+        {"id": "rule-x0q1ab7c", "kind": "client", "produce_bytes_per_s": 2097152, "consume_bytes_per_s": null,
+         "users": ["alice"], "clients": [null]}]}
+
+The tenant's AdminClient and the control plane both write them, by compare-and-set on the spec's node; `version` counts
+these writes apart from the generation of the spec, which is the control plane's alone.
+
+========  ==============================================================================================================
+topic     what is produced to, or consumed from, these topics
+client    what these clients move. Of users and client ids, one may be left out: then it does not matter. Where several
+          rules fit a client, only the nearest holds, in Kafka's order (`quota.core.matching`)
+========  ==============================================================================================================
+
+A limit holds for the whole cluster and for all that a rule names *together*. A name of null is "each that no nearer rule
+names", and then each has the limit for itself. A limit of null is none. Names are the tenant's own.
+
+The master divides a rule's limit as it does an instance's: in reports and grants it is one more row, under `flow_key`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from urllib.parse import quote
+
+MOST_RULES = 100
+MOST_NAMES = 1_000
+"""Of all rules together: a spec is a node of ZooKeeper, which holds a MiB."""
+LONGEST_NAME = 255
+USER, CLIENT_ID = "user", "client-id"
+"""The kinds of names that make up an entity, as Kafka calls them."""
+
+Entity = tuple[tuple[str, str | None], ...]
+"""Whom a client rule is for, as Kafka says it: (kind, name), user first. A name of None is "each"."""
+
+
+class RuleKind(StrEnum):
+    """What a rule counts."""
+
+    TOPIC = "topic"
+    CLIENT = "client"
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleRule:
+    """One rule; the file's text says what its members mean."""
+
+    id: str
+    kind: RuleKind
+    produce_bytes_per_s: int | None
+    consume_bytes_per_s: int | None
+    topics: tuple[str, ...] = ()
+    users: tuple[str | None, ...] = ()
+    clients: tuple[str | None, ...] = ()
+
+    @property
+    def is_each(self) -> bool:
+        """Whether everybody whom it fits has the limit for himself."""
+        return None in self.users or None in self.clients
+
+    def entities(self) -> Iterator[Entity]:
+        """Whom a client rule names."""
+        for user in self.users or (...,):
+            for client in self.clients or (...,):
+                parts = ((USER, user), (CLIENT_ID, client))
+                yield tuple((kind, name) for kind, name in parts if name is not ...)
+
+    def document(self) -> dict[str, Any]:
+        """For JSON; without the lists that are not of its kind."""
+        lists = {"topics": self.topics, "users": self.users, "clients": self.clients}
+        return {
+            "id": self.id,
+            "kind": self.kind.value,
+            "produce_bytes_per_s": self.produce_bytes_per_s,
+            "consume_bytes_per_s": self.consume_bytes_per_s,
+            **{name: list(names) for name, names in lists.items() if names},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """All rules of an instance."""
+
+    version: int = 0
+    items: tuple[ThrottleRule, ...] = ()
+
+    def changed(self, items: Sequence[ThrottleRule]) -> RuleSet:
+        """What to write in place of this one."""
+        return RuleSet(self.version + 1, tuple(items))
+
+    def document(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"version": self.version, "items": [rule.document() for rule in self.items]}
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> RuleSet:
+        """Raises KeyError, TypeError, ValueError. Rules of a kind that is not known (of a newer writer) are left out."""
+        items = [item for item in document["items"] if item["kind"] in tuple(RuleKind)]
+        return cls(document["version"], tuple(_rule(item) for item in items))
+
+
+def rules_problem(rules: Sequence[ThrottleRule]) -> str | None:
+    """Why these cannot stand together, in a sentence; None: they can."""
+    if len(rules) > MOST_RULES:
+        return f"an instance may have {MOST_RULES} throttle rules"
+    names = [name for rule in rules for name in (*rule.topics, *rule.users, *rule.clients)]
+    if len(names) > MOST_NAMES:
+        return f"the throttle rules of an instance may name {MOST_NAMES} topics, users and clients, not {len(names)}"
+    if any(name is not None and not 0 < len(name) <= LONGEST_NAME for name in names):
+        return f"a name has 1 to {LONGEST_NAME} characters"
+    taken: set[object] = set()
+    for rule in rules:
+        problem = _rule_problem(rule)
+        if problem:
+            return problem
+        for named in (*rule.topics, *(rule.entities() if rule.kind is RuleKind.CLIENT else ())):
+            if named in taken:
+                return f"{_text(named)} has a throttle rule already"
+            taken.add(named)
+    return None
+
+
+def flow_key(instance: str, rule: str, names: Sequence[str] = ()) -> str:
+    """The row of a rule in reports and grants; `names` are those of one client of a rule for each."""
+    return "/".join((instance, rule, *(quote(name, safe="") for name in names)))
+
+
+def rule_key(flow: str) -> str:
+    """The row of the rule as a whole that the row of one client belongs to."""
+    return "/".join(flow.split("/", 2)[:2])
+
+
+def _rule_problem(rule: ThrottleRule) -> str | None:
+    limits = (rule.produce_bytes_per_s, rule.consume_bytes_per_s)
+    if limits == (None, None):
+        return "a throttle rule limits producing, consuming or both"
+    if any(limit is not None and limit < 1 for limit in limits):
+        return "a limit is at least 1 byte/s"
+    if rule.kind is RuleKind.TOPIC and (not rule.topics or rule.users or rule.clients):
+        return "a topic rule names topics, and nothing else"
+    if rule.kind is RuleKind.CLIENT and (rule.topics or not (rule.users or rule.clients)):
+        return "a client rule names users, clients or both, and nothing else"
+    if any(None in names and len(names) > 1 for names in (rule.users, rule.clients)):
+        return "a rule for each user or client names no others"
+    return None
+
+
+def _text(named: object) -> str:
+    if isinstance(named, str):
+        return f"topic {named}"
+    assert isinstance(named, tuple)
+    return " and ".join(f"{kind} {'(default)' if name is None else name}" for kind, name in named)
+
+
+def _rule(item: dict[str, Any]) -> ThrottleRule:
+    return ThrottleRule(
+        id=_name(item["id"]),
+        kind=RuleKind(item["kind"]),
+        produce_bytes_per_s=_limit(item["produce_bytes_per_s"]),
+        consume_bytes_per_s=_limit(item["consume_bytes_per_s"]),
+        topics=tuple(_name(name) for name in item.get("topics", ())),
+        users=tuple(None if name is None else _name(name) for name in item.get("users", ())),
+        clients=tuple(None if name is None else _name(name) for name in item.get("clients", ())),
+    )
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a rule's name must be a string, not {value!r}")
+    return value
+
+
+def _limit(value: object) -> int | None:
+    if value is not None and (type(value) is not int or value < 1):
+        raise ValueError(f"a rule's limit must be null or a whole number of 1 or more, not {value!r}")
+    return value
