@@ -16,14 +16,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dataplane.cluster.paths import BROKER_IDS, DELETE_TOPICS, LOG_DIR_EVENTS, NO_LEADER, TOPICS, PartitionState
+from dataplane.cluster.paths import BROKER_IDS, DELETE_TOPICS, LOG_DIR_EVENTS, TOPICS
 from dataplane.cluster.watching import ChildrenWatch
-from dataplane.controller import alter_partition, elections
+from dataplane.controller import alter_partition
 from dataplane.controller.channel import Call, Channels, Key
 from dataplane.controller.context import Context, Partition, Topic
 from dataplane.controller.creation import MorePartitions, NewTopic, TopicOutcome, assign, grow
 from dataplane.controller.deletion import Deletions
 from dataplane.controller.events import EventQueue, TermEndedError
+from dataplane.controller.leaders import Leaders
 from dataplane.controller.proposals import Proposals
 from dataplane.controller.store import DeposedError, Store, new_partitions
 from dataplane.doors import Doors, NodeExistsError, Timer
@@ -59,6 +60,8 @@ class Reign:
         self._store = store
         self._rules = rules
         self._channels = Channels(doors.loop, call, broker_id, store.epoch, self.context.brokers, self)
+        self._leaders = Leaders(self.context, store, self._channels)
+        self._leaders.unclean_by_default = rules.unclean_election
         self._deletions = Deletions(self.context, self._channels)
         self._events = EventQueue(doors.loop, self._event_failed)
         self._timers: dict[str, Timer] = {}
@@ -121,7 +124,9 @@ class Reign:
         first, future = self._proposals.add(request, version)
         if first:
             # The leader learns the new state from its answer, so nobody but clients has to be told.
-            self._events.submit(lambda: self._proposals.decide(lambda changes: self._change(changes, tell=False)))
+            self._events.submit(
+                lambda: self._proposals.decide(lambda changes: self._leaders.change(changes, tell=False))
+            )
         return future
 
     def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> Future[list[Partition] | ErrorCode]:
@@ -154,10 +159,10 @@ class Reign:
         partitions = [partition for topic in standing for partition in topic.partitions.values()]
         for broker_id in self.context.brokers:
             self._channels.open(broker_id, partitions)
-        await self._depose_who_restarted(partitions)
-        await self._elect(partitions, tell=False)
+        await self._leaders.depose_who_restarted(partitions)
+        await self._leaders.elect(partitions, tell=False)
         for topic in standing:
-            await self._start_partitions(topic)
+            await self._leaders.start(topic)
         for broker_id in self.context.brokers:
             hosted = [partition for partition in self.context.on_broker(broker_id) if partition.topic not in doomed]
             self._channels.all_leaderships(broker_id, hosted)
@@ -187,7 +192,9 @@ class Reign:
             self.context.shutting_down.pop(broker_id, None)
             self._deletions.broker_lost(broker_id)
         if lost:  # also where it is back already: its log may have lost its tail
-            await self._elect(self._standing(partition for b in lost for partition in self.context.on_broker(b)))
+            await self._leaders.elect(
+                self._standing(partition for b in lost for partition in self.context.on_broker(b))
+            )
         for broker_id in fresh:
             known[broker_id] = registered[broker_id]
         self.context.sort_brokers()
@@ -201,9 +208,9 @@ class Reign:
         for partition in hosted:
             partition.failed.pop(broker_id, None)
         self._channels.open(broker_id, self._standing(self.context.partitions()))
-        await self._elect(hosted)
+        await self._leaders.elect(hosted)
         for name in dict.fromkeys(partition.topic for partition in hosted):
-            await self._start_partitions(self.context.topics[name])
+            await self._leaders.start(self.context.topics[name])
         self._channels.all_leaderships(broker_id, hosted)
 
     def _log_dirs_changed(self, names: list[str]) -> None:
@@ -220,7 +227,7 @@ class Reign:
         partitions = [p for p in (self.context.partition(*key) for key in keys) if p is not None]
         for partition in partitions:
             partition.failed[broker_id] = None
-        await self._elect(self._standing(partitions))
+        await self._leaders.elect(self._standing(partitions))
         self._channels.metadata(partitions)
 
     async def _controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[Partition] | ErrorCode:
@@ -231,11 +238,7 @@ class Reign:
             return ErrorCode.STALE_BROKER_EPOCH
         self.context.shutting_down[broker_id] = None
         shared = [p for p in self._standing(self.context.on_broker(broker_id)) if len(p.replicas) > 1]
-        await self._change(
-            (p, elections.without(p.state, p.replicas, self.context.alive(p), broker_id, self.epoch))
-            for p in shared
-            if p.state is not None
-        )
+        await self._leaders.leave(broker_id, shared)
         return [p for p in shared if p.state is not None and p.state.leader == broker_id]
 
     # --- events: topics -----------------------------------------------------------------------------------------------
@@ -303,7 +306,7 @@ class Reign:
             return TopicOutcome(wanted.name, refusal.code, refusal.message)
         if not validate_only:
             self.context.add_partitions(topic, new_partitions(topic, added))
-            await self._start_partitions(topic)
+            await self._leaders.start(topic)
         return TopicOutcome(wanted.name, topic_id=topic.topic_id, partitions=wanted.count)
 
     def _replicas_of_owner(self, name: str) -> int:
@@ -316,24 +319,8 @@ class Reign:
 
     async def _start_topic(self, topic: Topic) -> None:
         self.context.add_topic(topic)
-        await self._elect(topic.partitions.values())  # a topic brought back by hand may have states
-        await self._start_partitions(topic)
-
-    async def _start_partitions(self, topic: Topic) -> None:
-        """First leaders for partitions that never had one."""
-        first = [
-            (partition, state)
-            for partition in topic.partitions.values()
-            if partition.state is None
-            and (state := elections.first_state(partition.replicas, self.context.alive(partition), self.epoch))
-        ]
-        if not first:
-            return
-        await self._store.create_states(topic, first)
-        for partition, state in first:
-            partition.take(state)
-        self._channels.leaderships([partition for partition, _ in first], new=True)
-        self._channels.metadata([partition for partition, _ in first])
+        await self._leaders.elect(topic.partitions.values())  # a topic brought back by hand may have states
+        await self._leaders.start(topic)
 
     def _deletions_changed(self, names: list[str]) -> None:
         if any(name not in self._deletions for name in names):
@@ -376,67 +363,16 @@ class Reign:
             self.context.remove_topic(name)
             self._deletions.end(name)
 
-    # --- events: leaders and ISRs -------------------------------------------------------------------------------------
-
-    async def _elect(self, partitions: Iterable[Partition], *, tell: bool = True) -> None:
-        """Leaders and ISRs from those who live."""
-        unclean = self._rules.unclean_election
-        await self._change(
-            (
-                (p, elections.after_change(p.state, p.replicas, self.context.alive(p), self.epoch, unclean=unclean))
-                for p in partitions
-                if p.state is not None
-            ),
-            tell=tell,
-        )
-
-    async def _depose_who_restarted(self, partitions: Iterable[Partition]) -> None:
-        """Brokers that died and came back while nobody was the controller are in the ISR, and some lead.
-
-        But their logs may have lost their tail, and their leader epoch has not moved: whoever has not restarted comes
-        first. Registrations and states were all written to one ZooKeeper, whose transactions have an order.
-        """
-        await self._change(
-            (
-                (p, elections.after_change(p.state, p.replicas, self.context.alive_since(p), self.epoch))
-                for p in partitions
-                if p.state is not None and any(self.context.has_restarted(b, p) for b in p.state.isr)
-            ),
-            tell=False,
-        )
+    # --- events: by the clock -----------------------------------------------------------------------------------------
 
     def _rebalance_due(self) -> None:
         if self._events.idle:
-            self._events.submit(self._rebalance)
+            self._events.submit(lambda: self._leaders.rebalance(self._standing(self.context.partitions())))
         self._schedule("rebalance", self._rules.rebalance_interval_s, self._rebalance_due)
 
     def _trim_due(self) -> None:
         self._events.submit(self._store.trim_config_changes)
         self._schedule("trim", _TRIM_S, self._trim_due)
-
-    async def _rebalance(self) -> None:
-        """Give leadership back to preferred replicas that have caught up, so that load stays where placement put it."""
-        await self._change(
-            (p, elections.preferred(p.state, p.replicas, self.context.alive(p), self.epoch))
-            for p in self._standing(self.context.partitions())
-            if p.state is not None and p.state.leader not in (p.replicas[0], NO_LEADER)
-        )
-
-    async def _change(
-        self, decided: Iterable[tuple[Partition, PartitionState | None]], *, tell: bool = True
-    ) -> list[PartitionState | None]:
-        """Write new states, remember them, tell the brokers. None where somebody else had written in between."""
-        changes = [(partition, state) for partition, state in decided if state is not None]
-        if not changes:
-            return []
-        written = await self._store.write_states(changes)
-        for (partition, _), state in zip(changes, written, strict=True):
-            if state is not None:
-                partition.take(state)
-        if tell:
-            self._channels.leaderships([partition for partition, _ in changes])
-        self._channels.metadata([partition for partition, _ in changes])
-        return written
 
     # --- plumbing -----------------------------------------------------------------------------------------------------
 

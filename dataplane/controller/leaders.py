@@ -1,0 +1,103 @@
+"""Leaders and ISRs of partitions: decided by `elections`, written, remembered, told.
+
+Every change goes through `change`. It has the compare-and-set of the state nodes behind it, so what somebody else has
+written in between is found, and not overwritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dataplane.cluster.paths import NO_LEADER, PartitionState
+from dataplane.controller import elections
+from dataplane.controller.channel import Channels
+from dataplane.controller.context import Context, Partition, Topic
+from dataplane.controller.store import Store
+
+Decided = Iterable[tuple[Partition, PartitionState | None]]
+"""A state for each partition; None where nothing changes."""
+
+
+class Leaders:
+    """Those of one term of office. Its coroutines are events of the controller, or parts of one."""
+
+    def __init__(self, context: Context, store: Store, channels: Channels) -> None:
+        self._context = context
+        self._store = store
+        self._channels = channels
+        self._epoch = store.epoch
+        self.unclean_by_default = False
+
+    async def change(self, decided: Decided, *, tell: bool = True) -> list[PartitionState | None]:
+        """Write new states, remember them, tell the brokers. None where somebody else had written in between."""
+        changes = [(partition, state) for partition, state in decided if state is not None]
+        if not changes:
+            return []
+        written = await self._store.write_states(changes)
+        for (partition, _), state in zip(changes, written, strict=True):
+            if state is not None:
+                partition.take(state)
+        if tell:
+            self._channels.leaderships([partition for partition, _ in changes])
+        self._channels.metadata([partition for partition, _ in changes])
+        return written
+
+    async def start(self, topic: Topic) -> None:
+        """First leaders for partitions that never had one."""
+        first = [
+            (partition, state)
+            for partition in topic.partitions.values()
+            if partition.state is None
+            and (state := elections.first_state(partition.replicas, self._context.alive(partition), self._epoch))
+        ]
+        if not first:
+            return
+        await self._store.create_states(topic, first)
+        for partition, state in first:
+            partition.take(state)
+        self._channels.leaderships([partition for partition, _ in first], new=True)
+        self._channels.metadata([partition for partition, _ in first])
+
+    async def elect(self, partitions: Iterable[Partition], *, tell: bool = True) -> None:
+        """Leaders and ISRs from those who live."""
+        alive, unclean = self._context.alive, self.unclean_by_default
+        await self.change(
+            (
+                (p, elections.after_change(p.state, p.replicas, alive(p), self._epoch, unclean=unclean))
+                for p in partitions
+                if p.state is not None
+            ),
+            tell=tell,
+        )
+
+    async def depose_who_restarted(self, partitions: Iterable[Partition]) -> None:
+        """Brokers that died and came back while nobody was the controller are in the ISR, and some lead.
+
+        But their logs may have lost their tail, and their leader epoch has not moved: whoever has not restarted comes
+        first. Registrations and states were all written to one ZooKeeper, whose transactions have an order.
+        """
+        context = self._context
+        await self.change(
+            (
+                (p, elections.after_change(p.state, p.replicas, context.alive_since(p), self._epoch))
+                for p in partitions
+                if p.state is not None and any(context.has_restarted(b, p) for b in p.state.isr)
+            ),
+            tell=False,
+        )
+
+    async def leave(self, broker_id: int, partitions: Iterable[Partition]) -> None:
+        """A broker is about to stop: what others can lead, they lead."""
+        await self.change(
+            (p, elections.without(p.state, p.replicas, self._context.alive(p), broker_id, self._epoch))
+            for p in partitions
+            if p.state is not None
+        )
+
+    async def rebalance(self, partitions: Sequence[Partition]) -> None:
+        """Give leadership back to preferred replicas that have caught up, so that load stays where placement put it."""
+        await self.change(
+            (p, elections.preferred(p.state, p.replicas, self._context.alive(p), self._epoch))
+            for p in partitions
+            if p.state is not None and p.state.leader not in (p.replicas[0], NO_LEADER)
+        )
