@@ -15,17 +15,21 @@ Grants answer a report and name only instances that this broker leads something 
 
 Work follows what changes. Reports are kept turned around, by instance and then by broker; only a row that differs from
 the last one, or a broker that falls silent, makes an instance's grants be worked out again, for all its brokers at once.
+
+What is said of instances here holds for throttle rules within them too: each has a row of its own (`quota.core.limited`),
+with limits and flows, and nothing stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from quota.contracts.grant import BLOCKED_STORAGE, Grant, Grants, InstanceGrant
 from quota.contracts.instance import InstanceSpec, InstanceState
 from quota.contracts.report import DIRECTIONS, FlowReport, InstanceReport
 from quota.core.allocate import allocate, divide
+from quota.core.limited import Limited, learn_row, limited_rows
 from quota.core.model import Allocation, Branch, BrokerFlow
 
 _new = tuple.__new__  # a third of the cost of a NamedTuple's constructor
@@ -55,11 +59,13 @@ class Ledger:
         self.epoch = epoch
         self.lease_ms = lease_ms
         self.specs: Mapping[str, InstanceSpec] = {}
+        self._limited: dict[str, Limited] = {}  # instances, and the throttle rules within them
         self._good_for_s = GOOD_FOR_PERIODS * period_ms / 1000
         self._learning_until = now + lease_ms / 1000
         self._registered: frozenset[int] | None = None
         self._heard: dict[int, Heard] = {}
         self._rows: dict[str, dict[int, Row]] = {}  # of the brokers that are heard
+        self._flowing: dict[str, None] = {}  # of which something flowed when last looked at
         self._left: dict[int, Heard] = {}  # the last of brokers that are not waited for any more: they still store
         self._stored: dict[str, dict[int, int]] = {}  # bytes, also of those that have left
         self._stored_sum: dict[str, int] = {}
@@ -76,6 +82,7 @@ class Ledger:
         self.specs = {key: spec for key, spec in specs.items() if spec.state is not InstanceState.DELETED}
         for gone in [instance for instance in self._full if instance not in self.specs]:
             del self._full[gone]
+        self._limited = limited_rows(self.specs.values(), self._rows)
         self._granted.clear()
         for instance in self.specs:
             self._fence(instance, now)
@@ -101,6 +108,9 @@ class Ledger:
             if row is None or row[0] != entry or (row[1] != report.period_ms and _flows(entry)):
                 self._rows.setdefault(instance, {})[broker] = (entry, report.period_ms)
                 self._granted.pop(instance, None)
+                learn_row(self._limited, instance)
+                if _flows(entry):
+                    self._flowing[instance] = None
                 self._store(instance, broker, entry.storage_bytes)
                 if instance in self.specs:
                     if self.learning(now) and entry.produce.blocked == BLOCKED_STORAGE:
@@ -136,7 +146,7 @@ class Ledger:
         self._look_who_is_silent(now)
         instances = {}
         for instance, entry in report.instances.items():
-            if entry.produce.leaders > 0 and instance in self.specs:
+            if entry.produce.leaders > 0 and instance in self._limited:
                 produce, consume = self._instance_grants(instance, now)[broker]
                 if self._full.get(instance):
                     produce = Grant(produce.allocation, produce.branch, BLOCKED_STORAGE)
@@ -144,19 +154,35 @@ class Ledger:
         return Grants(self.epoch, report.sequence, self.lease_ms, instances)
 
     def allocation(self, instance: str, direction: str, now: float) -> Allocation:
-        """What is granted of one limit now, to every leader. KeyError: no such instance.
+        """What is granted of one limit now, to every leader. KeyError: no such instance, or rule within one.
 
         While learning, an allocation of None under a limit means that the broker stands on its initial share.
         """
-        spec = self.specs[instance]
+        limited = self._limited[instance]
         self._look_who_is_silent(now)
         rows = sorted(self._rows.get(instance, {}).items())
         flows = [_broker_flow(broker, row, direction, silent=broker not in self._fresh) for broker, row in rows]
-        allocation = allocate(limit_of(spec, direction), flows, spec.strategy)
+        allocation = allocate(limited.limit(direction), flows, limited.strategy)
         if not self.learning(now) or not allocation.limit_bytes_per_s:
             return allocation
-        held = {broker: entry.flow(direction).allocation for broker, (entry, _) in rows}
-        return _renewed(allocation, allocation.limit_bytes_per_s, held)
+        return _renewed(allocation, allocation.limit_bytes_per_s, self.held(instance, direction))
+
+    def held(self, instance: str, direction: str) -> dict[int, int | None]:
+        """What each broker said that it holds, bytes/s; None: it has no grant, or nothing limits it."""
+        rows = self._rows.get(instance, {})
+        return {broker: entry.flow(direction).allocation for broker, (entry, _) in rows.items()}
+
+    def totals(self) -> Iterator[tuple[str, int, int]]:
+        """Produce and consume over all brokers in bytes/s, of instances of which anything flows."""
+        for instance in list(self._flowing):
+            produce = consume = 0
+            for entry, period_ms in self._rows.get(instance, {}).values():
+                produce += entry.produce.bytes * 1000 // (period_ms or 1)
+                consume += entry.consume.bytes * 1000 // (period_ms or 1)
+            if produce or consume:
+                yield instance, produce, consume
+            else:
+                del self._flowing[instance]
 
     def storage_used_bytes(self, instance: str) -> int:
         """Over all brokers, every replica counted."""
@@ -210,15 +236,15 @@ class Ledger:
 
     def _column(self, instance: str, direction: str, leading: list[int], now: float) -> list[Grant]:
         """The grants of one direction, in the order of `leading`."""
-        spec, rows = self.specs[instance], self._rows[instance]
-        limit = limit_of(spec, direction)
+        limited, rows = self._limited[instance], self._rows[instance]
+        limit = limited.limit(direction)
         if limit is None or self.learning(now) or not self._fresh.issuperset(leading):
             shares = self.allocation(instance, direction, now).shares
             return [Grant(share.allocation_bytes_per_s, share.branch.value) for share in shares]
         flows = [(rows[broker][0].flow(direction), rows[broker][1]) for broker in leading]
         used = [flow.bytes * 1000 // (period_ms or 1) for flow, period_ms in flows]
         waits = [flow.throttled_ms > 0 or flow.queued_bytes > 0 for flow, _ in flows]
-        branch, amounts = divide(limit, [flow.leaders for flow, _ in flows], used, waits, spec.strategy)
+        branch, amounts = divide(limit, [flow.leaders for flow, _ in flows], used, waits, limited.strategy)
         name = branch.value
         return [_new(Grant, (amount, name, None)) for amount in amounts]
 

@@ -1,0 +1,42 @@
+"""What the ledger divides between brokers: each instance, and each throttle rule within one, under its row's name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from quota.contracts.instance import InstanceSpec
+from quota.contracts.rules import flow_key, rule_key
+
+
+class Limited(NamedTuple):
+    """The limits of one row in bytes/s (None = unlimited, 0 = blocked), and how they are divided."""
+
+    produce: int | None
+    consume: int | None
+    strategy: str
+
+    def limit(self, direction: str) -> int | None:
+        """Of ``produce`` or ``consume``."""
+        return self.produce if direction == "produce" else self.consume
+
+
+def limited_rows(specs: Iterable[InstanceSpec], reported: Collection[str]) -> dict[str, Limited]:
+    """All rows that the specs name, and those of single clients that brokers report on."""
+    rows: dict[str, Limited] = {}
+    for spec in specs:
+        rows[spec.id] = Limited(spec.limits.produce_bytes_per_s, spec.limits.consume_bytes_per_s, spec.strategy)
+        for rule in spec.rules.items:
+            limited = Limited(rule.produce_bytes_per_s, rule.consume_bytes_per_s, spec.strategy)
+            rows[flow_key(spec.id, rule.id)] = limited
+    for name in reported:
+        learn_row(rows, name)
+    return rows
+
+
+def learn_row(rows: dict[str, Limited], name: str) -> None:
+    """The row of one client, of a rule for each, has no place in a spec: it has the limit of its rule."""
+    if name not in rows:
+        rule = rows.get(rule_key(name))
+        if rule is not None:
+            rows[name] = rule
