@@ -24,7 +24,7 @@ help:  ## this list
 	@echo "make demo [PORT=…]     shows tenants, quota and fail-over on the running stack"
 	@echo "make bench             our brokers and Apache Kafka in alternation   (ARGS=\"--sections throughput --alone\")"
 	@echo "make partitions        what 10,000 idle partitions cost: start, memory, descriptors, ticks"
-	@echo "make fuzz              fuzzes TARGET=decoders|connection for MINUTES=30; var/reports/fuzz-<target>.json"
+	@echo "make fuzz              fuzzes TARGET=decoders|connection for MINUTES=30; var/reports/fuzz.json"
 	@echo "make simulate          whole clusters on a virtual clock under faults   (SEEDS=1000)"
 	@echo "make conformance       other people's test suites against our brokers   (ARGS=\"kafkajs --door tenant\" for some)"
 	@echo "make differential      the same requests to our broker and to Apache Kafka, answers compared"

@@ -1,4 +1,4 @@
-"""Runs a fuzzer for some minutes, tells what it does, and writes var/reports/fuzz-<target>.json.
+"""Runs a fuzzer for some minutes, tells what it does, and writes its part of var/reports/fuzz.json.
 
     python -m tests.fuzz decoders|connection [--minutes 30]
 
@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
+REPORT = Path("var/reports/fuzz.json")
 TARGETS = ("decoders", "connection")
 _PROGRESS = re.compile(
     r"#(?P<runs>\d+)\s+(?P<what>\w+)\s+cov: (?P<coverage>\d+) ft: (?P<features>\d+) corp: (?P<corpus>\d+)\S*"
@@ -55,28 +56,34 @@ def main() -> int:
         "-print_final_stats=1",
     ]
     began = time.monotonic()
-    last, tail, status = _watch(command, began)
+    first, last, tail, status = _watch(command, began)
     found = sorted(path.name for path in set(folder.iterdir()) - before if path.is_file())
     report = {
-        "target": options.target,
         "seconds": round(time.monotonic() - began),
         "asked_seconds": round(options.minutes * 60),
         "seeds": len(list(seeds.iterdir())),
-        **last,
+        "with_the_first_corpus": first,
+        "at_the_end": last,
         "status": status,
         "found": found,
         "clean": status == 0 and not found,
         "tail": [] if status == 0 else tail,
     }
-    file = Path("var/reports") / f"fuzz-{options.target}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(report, indent=1))
-    print(f"{'clean' if report['clean'] else 'FAILED'}: {last.get('runs', 0)} inputs; {file}")
+    _write(options.target, report)
+    print(f"{'clean' if report['clean'] else 'FAILED'}: {last.get('runs', 0)} inputs; {REPORT}")
     return 0 if report["clean"] else 1
 
 
-def _watch(command: list[str], began: float) -> tuple[dict[str, int], list[str], int]:
-    """The last figures, the last lines, the exit status; a line of progress every few seconds."""
+def _write(target: str, report: dict[str, object]) -> None:
+    """Beside what the report holds of the other target."""
+    REPORT.parent.mkdir(parents=True, exist_ok=True)
+    reports = json.loads(REPORT.read_text()) if REPORT.exists() else {}
+    REPORT.write_text(json.dumps({**reports, target: report}, indent=1))
+
+
+def _watch(command: list[str], began: float) -> tuple[dict[str, int], dict[str, int], list[str], int]:
+    """The first and last figures, the last lines, the exit status; a line of progress every few seconds."""
+    first: dict[str, int] = {}
     last: dict[str, int] = {}
     tail: list[str] = []
     told = 0.0
@@ -90,6 +97,8 @@ def _watch(command: list[str], began: float) -> tuple[dict[str, int], list[str],
                 tail = [*tail[-79:], line.rstrip()]
                 continue
             last = {name: int(value) for name, value in found.groupdict().items() if name != "what"}
+            if found["what"] == "INITED":
+                first = last
             now = time.monotonic() - began
             if now - told >= _TELL_EVERY_S:
                 told = now
@@ -97,7 +106,7 @@ def _watch(command: list[str], began: float) -> tuple[dict[str, int], list[str],
         status = run.wait()
     if status:
         print("\n".join(tail))
-    return last, tail, status
+    return first, last, tail, status
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import sys
 import zlib
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import atheris
 
@@ -40,6 +41,7 @@ from dataplane.protocol.messages.produce import PartitionProduceData, ProduceReq
 from dataplane.protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from dataplane.records.batch import Record, build_batch
 from tests.fuzz import seeds
+from tests.fuzz.segments import bent_input
 
 simulated.SETTINGS = replace(simulated.SETTINGS, default_replication_factor=1, offsets_topic_replication_factor=1)
 ANEW_AFTER = 400
@@ -207,6 +209,16 @@ def one_input(data: bytes) -> None:
         raise
 
 
+def mutate(data: bytes, max_size: int, seed: int) -> bytes:
+    """Another input: segments bent by what they are, and now and then bytes altered blindly."""
+    random = Random(seed)
+    if random.random() < 0.2:
+        return atheris.Mutate(data, max_size)
+    for _ in range(random.choice((1, 1, 2, 3))):
+        data = bent_input(data, KEYS, random, atheris.Mutate)
+    return data[:max_size]
+
+
 def write_seeds(folder: Path) -> None:
     """The first corpus: every golden request alone, and in pairs behind each other."""
     made = []
@@ -238,5 +250,5 @@ def write_seeds(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    atheris.Setup(sys.argv, one_input)
+    atheris.Setup(sys.argv, one_input, custom_mutator=mutate)
     atheris.Fuzz()
