@@ -8,6 +8,7 @@ message), with one difference: the result is bounded, and ends before the first 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 
 from dataplane.protocol.errors import ErrorCode
@@ -16,7 +17,7 @@ from dataplane.records.compression import MAX_DECOMPRESSED
 from dataplane.records.header import HEADER_SIZE, LOG_APPEND_TIME, BatchHeader, CorruptBatchError, split_batches
 from dataplane.records.legacy import LOG_APPEND_TIME as OLD_LOG_APPEND_TIME
 from dataplane.records.legacy import NO_TIMESTAMP, pack_set, write_message
-from dataplane.records.scan import Row, read_some
+from dataplane.records.scan import Row, bad_records, read_some
 from dataplane.records.steps import RECORDS_PER_STEP, Steps, packed, unpacked
 
 
@@ -63,7 +64,10 @@ def down_convert(batches: memoryview, magic: int, into: Converted) -> Steps[None
                 into.is_full = True
                 return
             raise CorruptBatchError("zstd in an old format", ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-        yield from (_wrap if header.compression else _spread)(header, batch, magic, into)
+        try:
+            yield from (_wrap if header.compression else _spread)(header, batch, magic, into)
+        except struct.error as error:  # deltas of records that nobody has looked at
+            raise bad_records(f"offsets or timestamps beyond 64 bits: {error}") from None
         if into.is_full:
             return
         into.next_offset = max(into.next_offset, header.next_offset)

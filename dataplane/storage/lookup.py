@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.records.compression import MAX_DECOMPRESSED
 from dataplane.records.header import HEADER_SIZE, LOG_APPEND_TIME, BatchHeader, CorruptBatchError, split_batches
-from dataplane.records.scan import find_time
+from dataplane.records.scan import bad_records, find_time
 from dataplane.records.steps import RECORDS_PER_STEP, Steps, unpacked
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 2**20
 _MOST_LIARS = 100
+_LATEST = 2**63 - 1
 
 Found = tuple[int, int, int]
 """Offset, timestamp, leader epoch."""
@@ -96,6 +97,8 @@ def _first_record(header: BatchHeader, batch: memoryview, timestamp: int, start_
             some = min(RECORDS_PER_STEP, header.count - done)
             found, position = find_time(body, position, some, timestamp - time, start_offset - base)
             if found is not None:
+                if time + found[1] > _LATEST:
+                    raise bad_records("a timestamp beyond 64 bits")
                 return base + found[0], time + found[1], header.leader_epoch
             done += some
     except CorruptBatchError:

@@ -142,6 +142,17 @@ def test_zstd_ends_an_answer_and_is_refused_where_it_begins():
     assert refused.value.code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 
 
+@pytest.mark.parametrize("codec", OLD_CODECS)
+@pytest.mark.parametrize("magic", [0, 1])
+def test_deltas_that_lead_beyond_64_bits_are_corrupt_records(magic, codec):
+    batch = build_batch([Record(None, b"1", timestamp=0), Record(None, b"2", timestamp=2**62)], now_ms=1, codec=codec)
+    batch[:8] = (2**63 - 1).to_bytes(8)
+    batch[27:35] = (2**62).to_bytes(8)
+    with pytest.raises(CorruptBatchError) as refused:
+        run_through(down_convert(memoryview(batch), magic, Converted(0, ROOMY, at_least_one=True)))
+    assert refused.value.code == ErrorCode.INVALID_RECORD
+
+
 def test_work_on_many_records_pauses():
     count = 4 * RECORDS_PER_STEP
     messages = messages_of([(None, b"v", 1)] * count, 1)

@@ -71,6 +71,16 @@ def test_a_batch_that_cannot_be_read_is_answered_by_its_header():
     assert log.offset_for_timestamp(5, 99) == (0, 77, 3)
 
 
+def test_a_record_beyond_the_end_of_time_is_answered_by_its_batchs_header():
+    log = open_log(new_files())
+    batch = build_batch([Record(None, b"1", timestamp=1), Record(None, b"2", timestamp=2**62)], now_ms=1)
+    base = 2**62 + 2**61
+    batch[27:43] = base.to_bytes(8) + (base + 1).to_bytes(8)
+    stage(log, batch, 3)
+    log.commit()
+    assert log.offset_for_timestamp(base + 1, 99) == (0, base + 1, 3)
+
+
 def test_index_files_are_kafkas():
     files = new_files()
     log = open_log(files, config=SMALL)
@@ -111,7 +121,7 @@ def test_an_index_comes_back_from_its_files(offsets, data):
     for value in data.draw(st.lists(st.integers(0, 2**31 - 1), max_size=20)) + offsets:
         assert back.entry_at(value) == index.entry_at(value)
         assert back.entry_before(value) == index.entry_before(value)
-        assert back.offset_before(value) == index.offset_before(value)
+        assert back.time_before(value) == index.time_before(value)
 
 
 @settings(max_examples=100, deadline=None)
@@ -130,7 +140,7 @@ def test_what_is_stored_and_what_came_since_are_one_index(offsets, stored, cut):
         for value in [*offsets, cut, cut - 1, cut + 1]:
             assert part.entry_at(value) == whole.entry_at(value)
             assert part.entry_before(value) == whole.entry_before(value)
-            assert part.offset_before(10 * value) == whole.offset_before(10 * value)
+            assert part.time_before(10 * value) == whole.time_before(10 * value)
             assert (part.last_offset(), part.last_position()) == (whole.last_offset(), whole.last_position())
         whole.cut(cut)
         part.cut(cut)
