@@ -64,7 +64,10 @@ class Broker:
         host, port = config.advertised_internal or config.internal
         self.metadata = Metadata()
         self.membership = Membership(
-            doors, BrokerAddress(config.id, host, port, config.rack), config.session_timeout_ms / 1000
+            doors,
+            BrokerAddress(config.id, host, port, config.rack),
+            config.session_timeout_ms / 1000,
+            whole_since=lambda: self.logs.wholeness.since,
         )
         self.topic_configs = TopicConfigs(doors)
         self.layers = Layers(config.settings)
@@ -76,6 +79,7 @@ class Broker:
         )
         self.logs = LogManager(doors.files, clock, doors.background, config)
         self.logs.on_directory_failure(self._directory_failed)
+        self.membership.on_registered(self.logs.wholeness.registered)
         self.controller = Controller(doors, config.id, self.orders.call, _rules(config))
         self.publisher = Publisher(loop, self.metadata, self.patient_peers, self.ensure_internal_topic)
         self.meter = Meter(config, doors, boot, self.publisher, log)

@@ -257,6 +257,11 @@ class Files(Protocol):
         """A directory and all below it; harmless when it does not exist."""
         ...
 
+    def memory(self) -> str:
+        """Names the memory that holds what was written and not synced: while the name is the same, nothing of that is
+        lost, whichever processes died. Empty where nobody can tell."""
+        ...
+
 
 # --- ZooKeeper --------------------------------------------------------------------------------------------------------
 

@@ -26,11 +26,18 @@ class BrokerIdTakenError(Exception):
 class Membership:
     """Registers, and registers again after every new session."""
 
-    def __init__(self, doors: Doors, address: BrokerAddress, session_timeout_s: float) -> None:
+    def __init__(
+        self,
+        doors: Doors,
+        address: BrokerAddress,
+        session_timeout_s: float,
+        whole_since: Callable[[], int | None] = lambda: None,
+    ) -> None:
         self.address = address
         self.broker_epoch = -1  # of the present registration
         self.registered = False
         self._doors = doors
+        self._whole_since = whole_since
         self._patience_s = 2 * session_timeout_s
         self._first: Future[None] = Future()
         self._task: Task[None] | None = None
@@ -113,7 +120,8 @@ class Membership:
         zookeeper = self._doors.zookeeper
         path = broker_path(self.address.id)
         with suppress(NodeExistsError):
-            await zookeeper.create(path, broker_json(self.address, self._doors.clock.now_ms()), ephemeral=True)
+            data = broker_json(self.address, self._doors.clock.now_ms(), self._whole_since())
+            await zookeeper.create(path, data, ephemeral=True)
         gone: Future[None] = Future()
         stat = await zookeeper.exists(path, lambda: gone.resolve(None))
         if stat is None or stat.ephemeral_owner == zookeeper.session_id():

@@ -1,11 +1,14 @@
 """Where Kafka keeps a cluster in ZooKeeper, and the JSON it keeps there (as Kafka 3.9 in ZooKeeper mode writes it).
 
-    /brokers/ids/<id>                              ephemeral; czxid = broker epoch
+    /brokers/ids/<id>                              ephemeral; czxid = broker epoch; and since when its logs are whole
     /brokers/topics/<topic>                        topic id and assignment
-    /brokers/topics/<topic>/partitions/<p>/state   leader and ISR; the node's version = partition epoch
+    /brokers/topics/<topic>/partitions/<p>/state   leader and ISR; the node's version = partition epoch; and who else
+                                                   may be elected (members that Kafka does not have, and skips)
     /controller                                    ephemeral; who is the controller
     /controller_epoch                              a plain number, grows at every election
     /admin/delete_topics/<topic>                   deletions that are not finished
+    /admin/reassign_partitions                     reassignments that somebody asks for by writing them here
+    /admin/preferred_replica_election              the same of preferred leaders
     /config/topics/<topic>                         overrides of one topic
     /config/brokers/<id>                           settings of one broker, changed while it runs
     /config/brokers/<default>                      the same for all brokers; the angle brackets are Kafka's
@@ -20,7 +23,7 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -30,7 +33,10 @@ BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
-DELETE_TOPICS = "/admin/delete_topics"
+ADMIN = "/admin"
+DELETE_TOPICS = f"{ADMIN}/delete_topics"
+REASSIGN_PARTITIONS = f"{ADMIN}/reassign_partitions"
+PREFERRED_ELECTION = f"{ADMIN}/preferred_replica_election"
 TOPIC_CONFIGS = "/config/topics"
 BROKER_CONFIGS = "/config/brokers"
 CONFIG_CHANGES = "/config/changes"
@@ -98,6 +104,8 @@ class TopicAssignment:
 
     topic_id: UUID
     partitions: Mapping[int, tuple[int, ...]]
+    adding: Mapping[int, tuple[int, ...]] = field(default_factory=dict)  # only of partitions that are reassigned
+    removing: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +117,12 @@ class PartitionState:
     isr: tuple[int, ...]
     controller_epoch: int
     partition_epoch: int = 0
+    eligible: tuple[int, ...] = ()
+    """Not in sync any more, but they have all that is committed (KIP-966: eligible leader replicas)."""
+    last_leader: int = NO_LEADER
+    """Who led last, while nobody does."""
+    lives: Mapping[int, int] = field(default_factory=dict)
+    """Broker epochs: which life of each of `isr` and `eligible` it is that has what is committed."""
 
 
 def _dump(document: dict[str, Any]) -> bytes:
@@ -125,8 +139,11 @@ def parse_topic_id(text: str) -> UUID:
     return UUID(bytes=urlsafe_b64decode(text + "=="))
 
 
-def broker_json(address: BrokerAddress, timestamp_ms: int) -> bytes:
-    """Registration of a broker whose only listener for the cluster is the internal one."""
+def broker_json(address: BrokerAddress, timestamp_ms: int, whole_since: int | None = None) -> bytes:
+    """Registration of a broker whose only listener for the cluster is the internal one.
+
+    `whole_since`: since which of its registrations its logs have lost nothing; None: not even since the last one.
+    """
     document: dict[str, Any] = {
         "features": {},
         "listener_security_protocol_map": {INTERNAL_LISTENER: "SASL_PLAINTEXT"},
@@ -139,6 +156,8 @@ def broker_json(address: BrokerAddress, timestamp_ms: int) -> bytes:
     }
     if address.rack:
         document["rack"] = address.rack
+    if whole_since is not None:
+        document["whole_since"] = whole_since
     return _dump(document)
 
 
@@ -153,37 +172,85 @@ def parse_broker(broker_id: int, data: bytes) -> BrokerAddress:
     raise ValueError(f"broker {broker_id} has no {INTERNAL_LISTENER} listener")
 
 
+def parse_whole_since(data: bytes, broker_epoch: int) -> int:
+    """Since which of its registrations a broker's logs are whole: since this one, where it says nothing."""
+    since: int = json.loads(data).get("whole_since", broker_epoch)
+    return since
+
+
 def topic_json(assignment: TopicAssignment) -> bytes:
     """The node of a topic."""
     return _dump(
         {
             "version": 3,
             "topic_id": topic_id_text(assignment.topic_id),
-            "partitions": {str(index): list(replicas) for index, replicas in sorted(assignment.partitions.items())},
-            "adding_replicas": {},
-            "removing_replicas": {},
+            "partitions": _replicas_json(assignment.partitions),
+            "adding_replicas": _replicas_json(assignment.adding),
+            "removing_replicas": _replicas_json(assignment.removing),
         }
     )
+
+
+def _replicas_json(partitions: Mapping[int, tuple[int, ...]]) -> dict[str, list[int]]:
+    return {str(index): list(replicas) for index, replicas in sorted(partitions.items()) if replicas}
+
+
+def _parse_replicas(document: Mapping[str, list[int]]) -> dict[int, tuple[int, ...]]:
+    return dict(sorted((int(index), tuple(replicas)) for index, replicas in document.items()))
 
 
 def parse_topic(data: bytes) -> TopicAssignment:
     """Assignment and id. Raises KeyError for a topic older than topic ids (version 2): nothing here writes those."""
     document = json.loads(data)
-    partitions = {int(index): tuple(replicas) for index, replicas in document["partitions"].items()}
-    return TopicAssignment(parse_topic_id(document["topic_id"]), dict(sorted(partitions.items())))
+    return TopicAssignment(
+        parse_topic_id(document["topic_id"]),
+        _parse_replicas(document["partitions"]),
+        _parse_replicas(document.get("adding_replicas", {})),
+        _parse_replicas(document.get("removing_replicas", {})),
+    )
+
+
+def reassignment_json(targets: Mapping[tuple[str, int], tuple[int, ...]]) -> bytes:
+    """The reassignments that are asked for."""
+    rows = [
+        {"topic": topic, "partition": index, "replicas": list(replicas)} for (topic, index), replicas in targets.items()
+    ]
+    return _dump({"version": 1, "partitions": rows})
+
+
+def parse_reassignment(data: bytes) -> dict[tuple[str, int], tuple[int, ...]]:
+    """The replicas asked for by (topic, partition). Raises ValueError for what is none."""
+    try:
+        rows = json.loads(data)["partitions"]
+        return {(str(row["topic"]), int(row["partition"])): tuple(map(int, row["replicas"])) for row in rows}
+    except (LookupError, TypeError) as error:
+        raise ValueError(f"not a reassignment: {error}") from error
+
+
+def parse_preferred_election(data: bytes) -> list[tuple[str, int]]:
+    """The (topic, partition) pairs whose preferred replica shall lead. Raises ValueError for what is none."""
+    try:
+        return [(str(row["topic"]), int(row["partition"])) for row in json.loads(data)["partitions"]]
+    except (LookupError, TypeError) as error:
+        raise ValueError(f"not an election: {error}") from error
 
 
 def state_json(state: PartitionState) -> bytes:
     """The state node of a partition."""
-    return _dump(
-        {
-            "controller_epoch": state.controller_epoch,
-            "leader": state.leader,
-            "version": 1,
-            "leader_epoch": state.leader_epoch,
-            "isr": list(state.isr),
-        }
-    )
+    document: dict[str, Any] = {
+        "controller_epoch": state.controller_epoch,
+        "leader": state.leader,
+        "version": 1,
+        "leader_epoch": state.leader_epoch,
+        "isr": list(state.isr),
+    }
+    if state.eligible:
+        document["eligible_leader_replicas"] = list(state.eligible)
+    if state.last_leader != NO_LEADER:
+        document["last_known_leader"] = state.last_leader
+    if state.lives:
+        document["broker_epochs"] = {str(broker): epoch for broker, epoch in state.lives.items()}
+    return _dump(document)
 
 
 def parse_state(data: bytes, version: int) -> PartitionState:
@@ -195,6 +262,9 @@ def parse_state(data: bytes, version: int) -> PartitionState:
         isr=tuple(document["isr"]),
         controller_epoch=document["controller_epoch"],
         partition_epoch=version,
+        eligible=tuple(document.get("eligible_leader_replicas", ())),
+        last_leader=document.get("last_known_leader", NO_LEADER),
+        lives={int(broker): epoch for broker, epoch in document.get("broker_epochs", {}).items()},
     )
 
 

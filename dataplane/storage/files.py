@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dataplane.doors import Buffer, File
 
 _IOV_MAX = 1024  # what one writev takes, on Linux
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(slots=True)
@@ -236,6 +237,13 @@ class SystemFiles:
         below = path + "/"
         for name in [name for name in self._unlisted.copy() if name.startswith(below)]:
             self._unlisted.discard(name)
+
+    def memory(self) -> str:
+        """Named by the boot of the kernel."""
+        try:
+            return _BOOT_ID.read_text().strip()
+        except OSError:
+            return ""
 
 
 def _sync_directory(path: str) -> None:

@@ -8,6 +8,7 @@ A data directory holds one directory `<topic>-<partition>` for each replica, and
     cleaner-offset-checkpoint            where compaction goes on
     replication-offset-checkpoint        high watermarks
     .kafka_cleanshutdown                 only between an orderly stop and the next start: nothing needs recovery
+    whole-since                          since which registration of the broker nothing was lost (`wholeness`)
 
 A replica that is deleted is renamed to `<topic>-<partition>.<n>.delete` at once and removed in the background.
 """
@@ -25,6 +26,7 @@ from dataplane.storage.epochs import FILE_NAME as EPOCHS
 from dataplane.storage.errors import LogFailedError
 from dataplane.storage.log import Log
 from dataplane.storage.positions import CLEANED_TO, HIGH_WATERMARKS, RECOVERY_POINTS, START_OFFSETS, Key, Positions
+from dataplane.storage.wholeness import Wholeness
 from dataplane.tasks import Future, resolved
 
 if TYPE_CHECKING:
@@ -55,6 +57,8 @@ class LogManager:
         self._defaults = LogConfig.from_settings(config.settings)
         self._directories = Directories(files, config.data_dirs)
         self._descriptors = Descriptors(config.settings.log_open_segments_max, background)
+        self.wholeness = Wholeness(files, config.data_dirs)
+        self._closed_in_order: dict[str, bool] = {}  # directories as they were found
 
     # --- start and stop -----------------------------------------------------------------------------------------------
 
@@ -71,6 +75,7 @@ class LogManager:
             self._remove_in_background(path, moving.home_of(path))
         for home in online:
             self._or_offline(home, self._open_home)
+        self.wholeness.opened({home: self._closed_in_order[home] for home in self._directories.online()})
         self._directories.check()
 
     def _or_offline(self, home: str, work: Callable[[str], None]) -> None:
@@ -100,6 +105,7 @@ class LogManager:
         if not self._directories.has_failed(home):
             for key in self._keys_in(home):
                 self._logs[key].abandon()
+            self.wholeness.broken()
             self._directories.fail(home, error)
 
     def _claim(self, home: str) -> None:
@@ -115,7 +121,7 @@ class LogManager:
 
     def _open_home(self, home: str) -> None:
         files = self._files
-        clean = files.exists(f"{home}/{CLEAN_SHUTDOWN}")
+        clean = self._closed_in_order[home] = files.exists(f"{home}/{CLEAN_SHUTDOWN}")
         # Gone before anything is written, so that a crash from here on is one.
         files.remove(f"{home}/{CLEAN_SHUTDOWN}")
         files.sync_directory(home)
@@ -270,8 +276,7 @@ class LogManager:
         key, home = (log.topic, log.partition), moving.home_of(future.directory)
         future.close()
         # Epochs whose batches are compacted away are in its checkpoint only.
-        epochs = self._files.read_file(f"{log.directory}/{EPOCHS}") if log.epochs.entries() else checkpoints.content([])
-        self._files.write_file(f"{future.directory}/{EPOCHS}", epochs)
+        checkpoints.write_rows(self._files, f"{future.directory}/{EPOCHS}", log.epochs.entries())
         marks = (cuts.write(self._files, future.directory, (), 0),)  # what checkpoints in `home` say is of another log
         _, doomed = moving.take_place(self._files, future.directory, log.directory)
         log.abandon()
@@ -282,7 +287,7 @@ class LogManager:
         moved.cut_marks = marks
         for epoch, start in log.epochs.entries():
             if epoch > moved.epochs.newest:
-                moved.epochs.assign(epoch, start)  # it has no batch yet, and opening has forgotten it
+                moved.epochs.begin(epoch, start)  # it has no batch yet, and opening has forgotten it
         return moved
 
     def cancel_move(self, future: Log) -> None:

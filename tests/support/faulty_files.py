@@ -322,6 +322,9 @@ class FaultyFiles:
             directory.unlink(_name(path))
             self.done(f"remove {path}")
 
+    def memory(self) -> str:
+        return ""
+
     def remove_tree(self, path: str) -> None:
         self.enter("remove_tree", path)
         node = self._find(path)

@@ -108,6 +108,9 @@ class MemoryFiles:
             content.data = kept
             content.synced = bytes(kept)
 
+    def memory(self) -> str:
+        return str(self.generation)
+
     def content(self, path: str) -> bytearray:
         """The bytes of a file, to be damaged."""
         return self._contents[path].data

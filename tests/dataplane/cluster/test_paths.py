@@ -71,3 +71,18 @@ def test_topic_ids_are_22_characters_and_survive(topic_id: UUID) -> None:
     text = paths.topic_id_text(topic_id)
     assert len(text) == 22
     assert paths.parse_topic_id(text) == topic_id
+
+
+def test_who_may_be_elected_beside_the_isr_is_in_the_state_and_of_what_life():
+    state = paths.PartitionState(
+        paths.NO_LEADER, 5, (2,), 4, 9, eligible=(1, 3), last_leader=2, lives={2: 70, 1: 65, 3: 66}
+    )
+    data = paths.state_json(state)
+    assert paths.parse_state(data, 9) == state
+    assert json.loads(data)["eligible_leader_replicas"] == [1, 3]
+
+
+def test_a_registration_says_since_when_the_logs_are_whole():
+    address = paths.BrokerAddress(3, "127.0.0.1", 20013)
+    assert paths.parse_whole_since(paths.broker_json(address, 0, 40), 70) == 40
+    assert paths.parse_whole_since(paths.broker_json(address, 0), 70) == 70
