@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from quota.contracts.instance import address_text
+from quota.contracts.throttled import ThrottledInterval
 from quota.master.config import Config, ConfigError, load
 from quota.master.election import Election, Mastership
+from quota.master.journal import Journal
 from quota.master.server import HttpServer, ReportServer
 from quota.master.service import Service
 from quota.master.store import Store
@@ -32,13 +34,20 @@ class Master:
         self._config = config
         self._log = log
         now = asyncio.get_running_loop().time
-        self.service = Service(period_ms=config.period_ms, lease_ms=config.lease_ms, now=now)
+        self._journal = Journal(config.data_dir, clock=time.time) if config.data_dir else None
+        self.service = Service(
+            period_ms=config.period_ms,
+            lease_ms=config.lease_ms,
+            now=now,
+            wall_ms=lambda: int(time.time() * 1000),
+            keep=self._keep,
+        )
         self.zookeeper = ZooKeeper(config.zookeeper, chroot=config.chroot, session_timeout_ms=config.session_timeout_ms)
         candidate = Mastership(config.id, address_text(config.report), f"http://{address_text(config.http)}", 0)
         timeout_s = config.session_timeout_ms / 1000
         self.election = Election(self.zookeeper, candidate, self, session_timeout_s=timeout_s, log=log)
         self.reports = ReportServer(self.service, lambda: self.election.role, secret=config.secret, log=log)
-        self.http = HttpServer(self.service, self.election, now=now)
+        self.http = HttpServer(self.service, self.election, now=now, journal=self._journal)
         self.store = Store(
             self.zookeeper, on_specs=self.service.set_specs, on_brokers=self.service.set_brokers, log=log
         )
@@ -68,6 +77,14 @@ class Master:
         finally:
             await self._close([stopping, *tasks])
 
+    def _keep(self, intervals: Sequence[ThrottledInterval]) -> None:
+        """History is worth less than shares: a disk that refuses is said, and nothing else stops."""
+        try:
+            if self._journal:
+                self._journal.append(interval.to_json() for interval in intervals)
+        except OSError as error:
+            self._log(f"throttled intervals are not kept: {error.strerror or error}")
+
     async def _ticks(self) -> None:
         while True:
             await asyncio.sleep(self._config.period_ms / 1000)
@@ -79,6 +96,9 @@ class Master:
         await asyncio.gather(*tasks, return_exceptions=True)
         self.reports.stop()
         self.http.stop()
+        self.service.lost()
+        if self._journal:
+            self._journal.close()
         await self.zookeeper.stop()
 
 

@@ -86,6 +86,7 @@ def master_toml(layout: Layout, stores: Stores, master: int) -> str:
             "session_timeout_ms": SESSION_TIMEOUT_MS,
             "period_ms": REPORT_PERIOD_MS,
             "lease_ms": LEASE_MS,
+            "data_dir": str(layout.directory / "data" / f"master-{master}"),
         },
     )
 

@@ -104,7 +104,7 @@ class _Direction:
         flow = Flow(
             bytes=max(0, self.bucket.paid_bytes(now) - self._notes[0][1]),
             throttled_ms=max(0, round((throttled_s - self._throttled_s) * 1000)),
-            queued_bytes=queued_bytes,
+            queued_bytes=queued_bytes + int(self.bucket.debt_bytes(now)),
             leaders=leaders,
             allocation=self.granted,
             blocked=self.bucket.blocked,

@@ -12,7 +12,8 @@ broker has thousands of instances, a master a hundred brokers, and names would b
 a throttled sender still has to wait for counts when the wait is over. Periods of reports in a row may overlap.
 `leaders` is n_b of ALLOCATION.md. `allocation` is what the broker holds at the moment in bytes/s (null: it has no grant
 and stands on its initial share), so that a new master can learn; `blocked` is the reason a grant gave, for the same
-purpose. `storage_bytes` counts every replica on the broker.
+purpose. `queued_bytes` is what was let through and is not paid for yet, and what is parked. `storage_bytes` counts every
+replica on the broker.
 """
 
 from __future__ import annotations

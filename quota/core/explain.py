@@ -1,4 +1,4 @@
-"""Why an instance is throttled on a broker, in one sentence for the tenant.
+"""Why an instance is throttled on a broker, or was in an interval that the recorder kept: one sentence for the tenant.
 
 The usual surprise is to be slowed down below what was bought: flow arises at leaders, so the sentence names the broker,
 how much of the traffic and of the leaders it holds, what it was allowed, and what the instance used in all.
@@ -6,9 +6,13 @@ how much of the traffic and of the leaders it holds, what it was allowed, and wh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from quota.contracts.instance import MIB
+from quota.contracts.throttled import BrokerInputs, ThrottledInterval
 from quota.core.model import Allocation, Branch
 
+NEARLY_ALL_PERCENT = 95
 _BECAUSE = {
     Branch.INITIAL: "every broker gets the share of its leaders while none uses 80 % of it",
     Branch.PROPORTIONAL: "the brokers are used alike, so shares follow use",
@@ -37,9 +41,44 @@ def explain(direction: str, allocation: Allocation, broker: int) -> str:
     )
 
 
+_SO = {
+    Branch.INITIAL: "the share of its leaders; shares follow use as soon as use shows",
+    Branch.PROPORTIONAL: "its share of the use that the brokers had shown alike",
+    Branch.HEADROOM: "which grows from second to second while the broker is used more than others",
+    Branch.BOUNDED: "an equal part of what the other brokers left",
+    Branch.LEARNING: "the share it had before, which a new master keeps for one lease",
+    Branch.RESERVED: "the share of its leaders, since it had stopped reporting",
+}
+_VERB = {"produce": "Producing", "consume": "Consuming"}
+
+
+def explain_interval(interval: ThrottledInterval) -> str:
+    """Why somebody waited in an interval, from the inputs of its worst period."""
+    verb, limit = _VERB[interval.direction], _rate(interval.limit)
+    if interval.limit == 0:
+        return f"{verb} was blocked: the instance's limit is 0."
+    if not interval.throttled_ms:
+        return f"Up to {max(interval.over_percent):g} % more than the limit of {limit} flowed; nobody had to wait."
+    brokers = interval.moment.brokers
+    total = sum(each.flow for each in brokers)
+    waited = f"{verb} waited {interval.throttled_ms / 1000:.1f} s"
+    if not brokers or total * 100 >= interval.limit * NEARLY_ALL_PERCENT:
+        return f"{waited}: the instance used {_percent(total, interval.limit)} of the {limit} that it has."
+    most = max(brokers, key=lambda each: (each.throttled_ms, each.flow, -each.broker))
+    return (
+        f"{waited} on broker {most.broker} while the instance used only {_percent(total, interval.limit)} of its {limit}: "
+        f"{_percent(most.flow, total)} of its traffic went to that broker, which leads {_part(most, brokers)} of its "
+        f"partitions and could carry {_rate(most.allocation)}, {_SO[Branch(most.branch)]}."
+    )
+
+
 def explain_storage(used_bytes: int, limit_bytes: int) -> str:
     """The sentence for a produce that is refused because storage is full."""
     return f"storage is full: {used_bytes} of {limit_bytes} bytes are used; producing is blocked, consuming goes on"
+
+
+def _part(broker: BrokerInputs, brokers: Sequence[BrokerInputs]) -> str:
+    return f"{broker.leaders} of {sum(each.leaders for each in brokers)}"
 
 
 def _percent(part: int, whole: int) -> str:

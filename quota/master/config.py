@@ -12,6 +12,7 @@ secrets_file = "/…/var/secrets.json"  # {"cluster_secret": …}
 session_timeout_ms = 2000
 period_ms = 1000
 lease_ms = 10000
+data_dir = "/…/var/data/master-1"     # where throttled intervals are kept; without it, they are not
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Config:
     session_timeout_ms: int = 2000
     period_ms: int = 1000
     lease_ms: int = 10_000
+    data_dir: Path | None = None
 
 
 def load(path: Path) -> Config:
@@ -58,6 +60,7 @@ def load(path: Path) -> Config:
             session_timeout_ms=int(table.get("session_timeout_ms", 2000)),
             period_ms=int(table.get("period_ms", 1000)),
             lease_ms=int(table.get("lease_ms", 10_000)),
+            data_dir=Path(table["data_dir"]) if table.get("data_dir") else None,
         )
     except KeyError as error:
         raise ConfigError(f"{path}: {error} is missing") from error

@@ -4,8 +4,9 @@ Reports: a connection begins with a hello that carries the cluster secret, withi
 grants. A wrong secret, a frame that does not follow the protocol, or a master that stands by closes the connection: the
 broker finds the active one in ZooKeeper. A broker that is not heard of for 30 s is cut off.
 
-HTTP: ``/health``, ``/v1/instances``, ``/v1/instances/<id>,<id>``, ``/v1/instances/<id>/allocation``, ``/v1/brokers``,
-``/metrics``. A standby answers 503 with the active master's address, except for ``/metrics``, which it serves itself.
+HTTP: ``/health``, ``/v1/instances``, ``/v1/instances/<id>,<id>``, ``/v1/instances/<id>,<id>/allocations``,
+``/v1/instances/<id>/allocation``, ``/v1/brokers``, ``/v1/throttled/<position>``, ``/metrics``. A standby answers 503 with
+the active master's address, except for ``/metrics`` and ``/v1/throttled``, which are its own.
 """
 
 from __future__ import annotations
@@ -21,15 +22,24 @@ from quota.contracts.instance import ContractError
 from quota.contracts.report import FlowReport
 from quota.master.election import Election, Role
 from quota.master.http import MAX_HEAD_BYTES, Response, json_response, problem, serve_one
+from quota.master.journal import Journal
 from quota.master.service import GATHER_S, Service
-from quota.master.views import allocation_document, brokers_document, instances_document, metrics_text
+from quota.master.views import (
+    allocation_document,
+    allocations_document,
+    brokers_document,
+    instances_document,
+    metrics_text,
+)
 from quota.wire import MAX_FRAME_BYTES, MAX_HELLO_BYTES, Decoder, Hello, WireError, frame
 
 HELLO_WITHIN_S = 5.0
 QUIET_S = 30.0
 MAX_UNREAD_BYTES = 4 * MAX_FRAME_BYTES
 _ALLOCATION = re.compile(r"/v1/instances/([^/]+)/allocation")
+_ALLOCATIONS = re.compile(r"/v1/instances/([^/]+)/allocations")
 _SOME = re.compile(r"/v1/instances/([^/]+)")
+_THROTTLED = re.compile(r"/v1/throttled/([0-9]{1,18})")
 Log = Callable[[str], None]
 
 
@@ -165,8 +175,11 @@ class ReportConnection(asyncio.Protocol):
 class HttpServer:
     """The read API."""
 
-    def __init__(self, service: Service, election: Election, *, now: Callable[[], float]) -> None:
+    def __init__(
+        self, service: Service, election: Election, *, now: Callable[[], float], journal: Journal | None = None
+    ) -> None:
         self._service = service
+        self._journal = journal
         self._election = election
         self._now = now
         self._server: asyncio.Server | None = None
@@ -189,6 +202,8 @@ class HttpServer:
         if path == "/metrics":
             text = metrics_text(ledger, reports_total=self._service.reports_total, now=now)
             return Response(HTTPStatus.OK, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+        if match := _THROTTLED.fullmatch(path):
+            return self._throttled(int(match[1]))
         if ledger is None:
             return self._standby()
         if path == "/health":
@@ -207,7 +222,15 @@ class HttpServer:
             if match[1] not in ledger.specs:
                 return problem(HTTPStatus.NOT_FOUND, f"there is no instance {match[1]}")
             return json_response(allocation_document(ledger, match[1], now))
+        if match := _ALLOCATIONS.fullmatch(path):
+            return json_response(allocations_document(ledger, match[1].split(","), now))
         return problem(HTTPStatus.NOT_FOUND, "there is nothing at this path")
+
+    def _throttled(self, position: int) -> Response:
+        if self._journal is None:
+            return problem(HTTPStatus.NOT_FOUND, "this master keeps no throttled intervals: it has no data_dir")
+        intervals, following = self._journal.read(position)
+        return json_response({"intervals": intervals, "next": following})
 
     def _standby(self) -> Response:
         current = self._election.current

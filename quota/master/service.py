@@ -3,7 +3,7 @@
 A report is taken at once and answered a moment later (`GATHER_S`), together with those that come meanwhile. When the
 load of an instance changes, its brokers start to throttle together and report together: a grant made from the first of
 these reports and the others' old ones would take the change for an imbalance, hand out too much for ten periods and
-correct itself slowly. Once a period the ledger forgets who is gone.
+correct itself slowly. Once a period the ledger forgets who is gone, and the flight recorder says what is to be kept.
 """
 
 from __future__ import annotations
@@ -13,19 +13,42 @@ from collections.abc import Callable, Mapping, Sequence
 from quota.contracts.grant import Grants
 from quota.contracts.instance import InstanceSpec
 from quota.contracts.report import FlowReport
+from quota.contracts.throttled import ThrottledInterval
 from quota.core.ledger import Ledger
+from quota.core.recorder import Recorder
 
 GATHER_S = 0.15
 """A little more than the 100 ms between two ticks of an agent."""
 
 
-class Service:
-    """Specs and brokers are kept while standing by too, so that a new mastership begins with them."""
+Keep = Callable[[Sequence[ThrottledInterval]], None]
 
-    def __init__(self, *, period_ms: int, lease_ms: int, now: Callable[[], float]) -> None:
+
+def _let_go(intervals: Sequence[ThrottledInterval]) -> None:
+    """Where no history is wanted."""
+
+
+class Service:
+    """Specs and brokers are kept while standing by too, so that a new mastership begins with them.
+
+    `now` is monotonic seconds, `wall_ms` the time of day; `keep` gets the recorder's intervals.
+    """
+
+    def __init__(
+        self,
+        *,
+        period_ms: int,
+        lease_ms: int,
+        now: Callable[[], float],
+        wall_ms: Callable[[], int] = lambda: 0,
+        keep: Keep = _let_go,
+    ) -> None:
         self._period_ms = period_ms
         self._lease_ms = lease_ms
         self._now = now
+        self._wall_ms = wall_ms
+        self._keep = keep
+        self._recorder = Recorder(period_ms=period_ms)
         self._specs: Mapping[str, InstanceSpec] = {}
         self._brokers: Sequence[int] | None = None
         self.ledger: Ledger | None = None
@@ -36,9 +59,12 @@ class Service:
         self.ledger = Ledger(epoch=epoch, now=self._now(), period_ms=self._period_ms, lease_ms=self._lease_ms)
         self.ledger.set_specs(self._specs, self._now())
         self.ledger.set_registered(self._brokers)
+        self._recorder = Recorder(period_ms=self._period_ms)
 
     def lost(self) -> None:
         """The mastership has ended: nothing more is granted."""
+        if self.ledger:
+            self._keep(self._recorder.close(self.ledger.epoch))
         self.ledger = None
 
     def set_specs(self, specs: Mapping[str, InstanceSpec]) -> None:
@@ -58,6 +84,7 @@ class Service:
         if self.ledger is None or not self.ledger.report(report, self._now()):
             return False
         self.reports_total += 1
+        self._recorder.take(report)
         return True
 
     def grants(self, broker: int) -> Grants | None:
@@ -69,4 +96,6 @@ class Service:
     def tick(self) -> None:
         """Once a period."""
         if self.ledger:
-            self.ledger.tick(self._now())
+            now = self._now()
+            self.ledger.tick(now)
+            self._keep(self._recorder.tick(self.ledger, now, self._wall_ms()))

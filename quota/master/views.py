@@ -9,6 +9,10 @@
      "consume": {…}, "storage_used_bytes": 987654321, "storage_limit_bytes": 10737418240, "storage_full": false,
      "connections": 12}
 
+``/v1/instances/<id>,<id>/allocations`` has these documents of several as ``{"instances": [...]}``, without those that are
+not known. ``/v1/throttled/<position>`` answers ``{"intervals": [...], "next": position}``: the lines of `contracts.throttled`
+from a position on, 0 for all that are kept, and where to go on; asked again from there until ``next`` stays the same.
+
 ``/v1/instances`` shows all in short, ``/v1/instances/<id>,<id>`` those that are known of these. ``/v1/brokers`` adds up
 what each broker carries of all of them.
 """
@@ -38,6 +42,11 @@ def allocation_document(ledger: Ledger, instance: str, now: float) -> dict[str, 
         "storage_full": ledger.storage_full(instance),
         "connections": ledger.connections(instance),
     }
+
+
+def allocations_document(ledger: Ledger, wanted: Collection[str], now: float) -> dict[str, Any]:
+    """Those of the instances `wanted` that there are, in full."""
+    return {"instances": [allocation_document(ledger, name, now) for name in wanted if name in ledger.specs]}
 
 
 def instances_document(ledger: Ledger, now: float, wanted: Collection[str] | None = None) -> dict[str, Any]:

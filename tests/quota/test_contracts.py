@@ -18,6 +18,7 @@ from quota.contracts.instance import (
     parse_address,
 )
 from quota.contracts.report import Flow, FlowReport, InstanceReport
+from quota.contracts.throttled import BrokerInputs, Moment, ThrottledInterval
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "contracts"
 INSTANCE = "ins-k3v9x2qa"
@@ -65,12 +66,33 @@ GRANTS = Grants(
     },
 )
 APPLIED = Applied("6f1c", {INSTANCE: AppliedInstance(7), "ins-aaaaaaaa": AppliedInstance(1, "port 20100 is taken")})
+THROTTLED = ThrottledInterval(
+    instance=INSTANCE,
+    direction="produce",
+    epoch=3,
+    strategy="ckafka",
+    started_at_ms=1_763_712_063_000,
+    ended_at_ms=1_763_712_119_000,
+    limit=5_242_880,
+    throttled_ms=41_000,
+    under_limit_ms=0,
+    over_percent=(17.0, 3.1, 0.4),
+    waits_ms={1: 41_000},
+    moment=Moment(
+        1_763_712_070_000,
+        (
+            BrokerInputs(1, 4, 3_495_253, 3_670_016, 3_670_016, 3_670_016, "headroom", 1000, 40_960),
+            BrokerInputs(2, 2, 1_747_626, 0, None, 524_288, "headroom", 0, 0),
+        ),
+    ),
+)
 
 CASES = {
     "instance": (SPEC, InstanceSpec.from_json),
     "report": (REPORT, lambda data: FlowReport.from_document(json.loads(data))),
     "grants": (GRANTS, lambda data: Grants.from_document(json.loads(data))),
     "applied": (APPLIED, Applied.from_json),
+    "throttled": (THROTTLED, lambda data: ThrottledInterval.from_document(json.loads(data))),
 }
 
 
@@ -89,7 +111,7 @@ def test_a_newer_version_and_a_missing_member_are_refused_and_a_new_member_is_ig
     assert parse(json.dumps({**document, "tomorrow": 1})) == value
     with pytest.raises(ContractError, match="newer"):
         parse(json.dumps({**document, "version": document["version"] + 1}))
-    for member in ("version", {"instance": "limits"}.get(name, "instances")):
+    for member in ("version", {"instance": "limits", "throttled": "moment"}.get(name, "instances")):
         with pytest.raises(ContractError, match=member):
             parse(json.dumps({key: document[key] for key in document if key != member}))
 

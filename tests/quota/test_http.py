@@ -8,6 +8,7 @@ import pytest
 
 from quota.master.election import Mastership, Role
 from quota.master.http import MAX_HEAD_BYTES
+from quota.master.journal import Journal
 from quota.master.server import HttpServer
 from quota.master.service import Service
 from tests.quota.samples import INSTANCE, flow, report, spec
@@ -15,12 +16,12 @@ from tests.quota.samples import INSTANCE, flow, report, spec
 NOW = 100.0
 
 
-def ask(service, *requests, current=None):
+def ask(service, *requests, current=None, journal=None):
     """Status and body of raw requests."""
 
     async def scenario():
         election = SimpleNamespace(role=Role.ACTIVE, current=current)
-        server = HttpServer(service, election, now=lambda: NOW)
+        server = HttpServer(service, election, now=lambda: NOW, journal=journal)
         port = await server.start("127.0.0.1", 0)
         answers = [await raw(port, request) for request in requests]
         server.stop()
@@ -70,6 +71,31 @@ def test_some_instances_in_short_are_asked_for_by_id(service):
     answers = ask(service, get(f"/v1/instances/{INSTANCE},ins-00000000"), get("/v1/instances/ins-00000000"))
     documents = [json.loads(body) for status, body in answers if status == 200]
     assert [[row["instance"] for row in document["instances"]] for document in documents] == [[INSTANCE], []]
+
+
+def test_several_instances_in_full_are_asked_for_by_id(service):
+    ((status, body),) = ask(service, get(f"/v1/instances/{INSTANCE},ins-00000000/allocations"))
+    assert status == 200
+    (document,) = json.loads(body)["instances"]
+    assert document["instance"] == INSTANCE
+    assert [broker["allocation"] for broker in document["produce"]["brokers"]] == [300, 30]
+
+
+def test_throttled_intervals_are_read_by_position_from_a_standby_too(service, tmp_path):
+    journal = Journal(tmp_path, clock=lambda: 1.0)
+    journal.append([b'{"number":1}', b'{"number":2}'])
+    service.lost()
+    ((status, body),) = ask(service, get("/v1/throttled/0"), journal=journal)
+    document = json.loads(body)
+    assert (status, document["intervals"]) == (200, [{"number": 1}, {"number": 2}])
+    ((_, again),) = ask(service, get(f"/v1/throttled/{document['next']}"), journal=journal)
+    assert json.loads(again) == {"intervals": [], "next": document["next"]}
+    journal.close()
+
+
+def test_a_master_that_keeps_none_says_so(service):
+    ((status, body),) = ask(service, get("/v1/throttled/0"))
+    assert (status, "data_dir" in json.loads(body)["error"]) == (404, True)
 
 
 def test_brokers_are_shown_with_what_they_lead_carry_and_may_carry(service):

@@ -57,7 +57,7 @@ class Process:
         config.write_text(
             f'[master]\nid = {number}\nreport = "127.0.0.1:{self.report}"\nhttp = "127.0.0.1:{self.http}"\n'
             f'zookeeper = "{zookeeper}"\nchroot = "{chroot}"\nsecrets_file = "{secrets}"\n'
-            "session_timeout_ms = 2000\nperiod_ms = 200\nlease_ms = 1000\n"
+            f'session_timeout_ms = 2000\nperiod_ms = 200\nlease_ms = 1000\ndata_dir = "{directory / f"data-{number}"}"\n'
         )
         self.log = directory / f"master-{number}.log"
         with self.log.open("ab") as log:
@@ -129,10 +129,11 @@ class BrokerConnection:
         self.socket.sendall(frame(Hello(SECRET, broker).to_json()))
         self.decoder = Decoder()
 
-    def ask(self, used=0, **facts):
+    def ask(self, used=0, throttled_ms=0, **facts):
         """The answer to a report, or None where the connection was closed."""
         self.sequence += 1
-        document = report(self.broker, flow(used), sequence=self.sequence, period_ms=200, **facts)
+        row = flow(used, throttled_ms=throttled_ms)
+        document = report(self.broker, row, sequence=self.sequence, period_ms=200, **facts)
         with contextlib.suppress(OSError):
             self.socket.sendall(frame(document.to_json()))
             while data := self.socket.recv(65536):
@@ -246,6 +247,28 @@ def test_the_master_divides_what_the_spec_says_and_follows_its_changes(start, cl
     client.delete(f"{INSTANCES_PATH}/{INSTANCE}")
     client.create(f"{CHANGES_PATH}/", json.dumps({"instance": INSTANCE}).encode(), sequence=True)
     until(lambda: two.ask()["instances"] == {})
+
+
+def test_throttled_intervals_survive_a_restart_and_another_master(start, client, connect):
+    first, second = start(1), start(2)
+    write_spec(client, spec(produce=300))
+    active = one_active(first, second)
+    until(lambda: not active.get("/health")[1]["learning"])
+    connection = connect(active, 1)
+
+    def kept(master):
+        return master.get("/v1/throttled/0")[1]["intervals"]
+
+    connection.ask(used=60, throttled_ms=150)
+    until(lambda: kept(active))  # the pause that ends it has passed
+    active.stop(signal.SIGKILL)
+    standby = second if active is first else first
+    until(standby.active)
+    assert kept(standby) == []
+    again = start(active.number)
+    (interval,) = until(lambda: again.get("/health")[0] == 503 and kept(again))
+    assert (interval["instance"], interval["epoch"], interval["throttled_ms"]) == (INSTANCE, 1, 150)
+    assert interval["moment"]["brokers"][0][0] == 1
 
 
 def test_a_spec_that_cannot_be_parsed_keeps_the_last_good_one_in_force(start, client):

@@ -76,6 +76,7 @@ def test_master_files_say_what_the_masters_need(layout):
             "session_timeout_ms": 2000,
             "period_ms": 1000,
             "lease_ms": 10000,
+            "data_dir": f"{layout.directory}/data/master-1",
         }
     }
 

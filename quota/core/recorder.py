@@ -1,0 +1,211 @@
+"""The flight recorder: what happened whenever an instance had to wait, with all that the decision was made from. Pure.
+
+Told of every report (`take`, for the waiting, of which each report has its own part) and once a period of the ledger
+(`tick`), it answers the intervals that are to be written. An interval is one direction of one instance, from the first
+period in which somebody waited, or in which more than 2 % above the limit flowed, to the last one:
+
+=============  =========================================================================================================
+ends           after 2 s without either, with the minute of the clock, or when what was bought has changed
+is written     when it ends, and every 10 s before: a master that is killed loses no more than that
+holds          sums over its periods, and every figure of the one period in which most was waited
+costs          nothing for an instance that flows below its limit but its minute of sums; at most 12 lines a minute for
+               one that waits for ever
+=============  =========================================================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from quota.contracts.report import DIRECTIONS, FlowReport
+from quota.contracts.throttled import WINDOWS_S, BrokerInputs, Moment, ThrottledInterval
+from quota.core.ledger import Ledger, limit_of
+from quota.core.over import OverAdmission
+
+QUIET_MS = 2_000
+WRITE_EVERY_MS = 10_000
+MINUTE_MS = 60_000
+OVER_PERCENT = 2.0
+UNDER_PERCENT = 95
+
+Key = tuple[str, str]
+"""Instance and direction."""
+Waits = dict[int, tuple[int, int]]
+"""Milliseconds waited and bytes still waiting, by broker, in one period."""
+
+
+class _Period(NamedTuple):
+    """One period of one direction."""
+
+    limit: int
+    strategy: str
+    waits: Waits
+    flow: int  # of the whole instance, bytes/s
+    over: tuple[float, ...]
+    began_ms: int
+    ended_ms: int
+
+    @property
+    def badness(self) -> tuple[int, float]:
+        """By which the period is found whose inputs are kept."""
+        return sum(waited for waited, _ in self.waits.values()), self.over[0]
+
+
+@dataclass(slots=True)
+class _Open:
+    """An interval that may go on."""
+
+    first: _Period
+    worst: _Period
+    moment: Moment  # of the worst
+    written_at_ms: int
+    ended_at_ms: int = 0
+    throttled_ms: int = 0
+    under_limit_ms: int = 0
+    over_percent: list[float] = field(default_factory=lambda: [0.0] * len(WINDOWS_S))
+    waits_ms: dict[int, int] = field(default_factory=dict)
+
+    def add(self, period: _Period) -> None:
+        """One more."""
+        longest_ms = max((waited for waited, _ in period.waits.values()), default=0)
+        waited_ms = min(longest_ms, period.ended_ms - period.began_ms)
+        self.ended_at_ms = period.ended_ms
+        self.throttled_ms += waited_ms
+        if period.flow * 100 < period.limit * UNDER_PERCENT:
+            self.under_limit_ms += waited_ms
+        self.over_percent = [max(pair) for pair in zip(self.over_percent, period.over, strict=True)]
+        for broker, (waited, _) in period.waits.items():
+            self.waits_ms[broker] = self.waits_ms.get(broker, 0) + waited
+
+    def goes_on(self, period: _Period) -> bool:
+        """Whether the period belongs into this interval."""
+        same_minute = self.first.began_ms // MINUTE_MS == period.began_ms // MINUTE_MS
+        return same_minute and (self.first.limit, self.first.strategy) == (period.limit, period.strategy)
+
+
+class Recorder:
+    """Of one mastership, beside its ledger."""
+
+    def __init__(self, *, period_ms: int) -> None:
+        self._period_ms = period_ms
+        self._waits: dict[Key, Waits] = {}  # since the last tick
+        self._over: dict[Key, OverAdmission] = {}
+        self._open: dict[Key, _Open] = {}
+
+    def take(self, report: FlowReport) -> None:
+        """Note who waited. Reports cover overlapping periods, but no waiting twice."""
+        for instance, (produce, consume, _, _) in report.instances.items():
+            if produce.throttled_ms:
+                self._wait((instance, "produce"), report.broker, produce.throttled_ms, produce.queued_bytes)
+            if consume.throttled_ms:
+                self._wait((instance, "consume"), report.broker, consume.throttled_ms, consume.queued_bytes)
+
+    def tick(self, ledger: Ledger, now: float, now_ms: int) -> list[ThrottledInterval]:
+        """A period has passed: what is to be written. `now` is the ledger's clock, `now_ms` the one on the wall."""
+        waits, self._waits = self._waits, {}
+        flows = _flows(ledger)
+        due: list[ThrottledInterval] = []
+        for key in sorted({*waits, *self._over, *flows}):
+            spec = ledger.specs.get(key[0])
+            limit = None if spec is None else limit_of(spec, key[1])
+            flow = flows.get(key, 0)
+            over = self._windows(key, flow, limit)
+            if spec is not None and limit is not None and (key in waits or over[0] > OVER_PERCENT):
+                began_ms = now_ms - self._period_ms
+                period = _Period(limit, spec.strategy, waits.get(key, {}), flow, over, began_ms, now_ms)
+                due += self._took(ledger, key, period, now)
+        for key, interval in list(self._open.items()):
+            if now_ms - interval.ended_at_ms >= QUIET_MS:
+                due.append(self._close(ledger.epoch, key))
+            elif now_ms - interval.written_at_ms >= WRITE_EVERY_MS:
+                interval.written_at_ms = now_ms
+                due.append(_frozen(ledger.epoch, key, interval))
+        return due
+
+    def close(self, epoch: int) -> list[ThrottledInterval]:
+        """The mastership ends: what was still open."""
+        return [self._close(epoch, key) for key in list(self._open)]
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _wait(self, key: Key, broker: int, waited_ms: int, waiting_bytes: int) -> None:
+        waits = self._waits.setdefault(key, {})
+        waits[broker] = (waits.get(broker, (0, 0))[0] + waited_ms, waiting_bytes)
+
+    def _windows(self, key: Key, flow: int, limit: int | None) -> tuple[float, ...]:
+        if not limit:
+            self._over.pop(key, None)
+            return (0.0,) * len(WINDOWS_S)
+        windows = self._over.get(key)
+        if windows is None:
+            windows = self._over[key] = OverAdmission(self._period_ms)
+        over = windows.add(flow, limit)
+        if windows.empty:
+            del self._over[key]
+        return over
+
+    def _took(self, ledger: Ledger, key: Key, period: _Period, now: float) -> list[ThrottledInterval]:
+        """A period that belongs into an interval, the open one or a new one; the one that had to end for it."""
+        interval = self._open.get(key)
+        ended = [self._close(ledger.epoch, key)] if interval and not interval.goes_on(period) else []
+        if interval is None or ended:
+            moment = _moment(ledger, key, period, now)
+            interval = self._open[key] = _Open(period, period, moment, written_at_ms=period.ended_ms)
+        elif period.badness > interval.worst.badness:
+            interval.worst, interval.moment = period, _moment(ledger, key, period, now)
+        interval.add(period)
+        return ended
+
+    def _close(self, epoch: int, key: Key) -> ThrottledInterval:
+        return _frozen(epoch, key, self._open.pop(key))
+
+
+def _flows(ledger: Ledger) -> dict[Key, int]:
+    """What flows of each instance in each direction, bytes/s, where anything does."""
+    return {
+        (instance, direction): flow
+        for instance, *both in ledger.totals()
+        for direction, flow in zip(DIRECTIONS, both, strict=True)
+        if flow
+    }
+
+
+def _moment(ledger: Ledger, key: Key, period: _Period, now: float) -> Moment:
+    """Everything that this period's decision is made from, and the decision."""
+    allocation, held = ledger.allocation(*key, now), ledger.held(*key)
+    brokers = []
+    for share in allocation.shares:
+        in_force = held.get(share.broker)
+        waited_ms, waiting_bytes = period.waits.get(share.broker, (0, 0))
+        brokers.append(
+            BrokerInputs(
+                share.broker,
+                share.leaders,
+                share.initial_bytes_per_s,
+                share.flow_bytes_per_s,
+                share.initial_bytes_per_s if in_force is None else in_force,
+                share.allocation_bytes_per_s,
+                share.branch.value,
+                waited_ms,
+                waiting_bytes,
+            )
+        )
+    return Moment(period.ended_ms, tuple(brokers))
+
+
+def _frozen(epoch: int, key: Key, interval: _Open) -> ThrottledInterval:
+    return ThrottledInterval(
+        instance=key[0],
+        direction=key[1],
+        epoch=epoch,
+        strategy=interval.first.strategy,
+        started_at_ms=interval.first.began_ms,
+        ended_at_ms=interval.ended_at_ms,
+        limit=interval.first.limit,
+        throttled_ms=interval.throttled_ms,
+        under_limit_ms=interval.under_limit_ms,
+        over_percent=tuple(interval.over_percent),
+        waits_ms=dict(sorted(interval.waits_ms.items())),
+        moment=interval.moment,
+    )

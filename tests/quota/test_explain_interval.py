@@ -1,0 +1,60 @@
+"""The sentence of a throttled interval, for each kind of cause."""
+
+import pytest
+
+from quota.contracts.instance import MIB
+from quota.contracts.throttled import BrokerInputs, Moment, ThrottledInterval
+from quota.core.explain import explain_interval
+from quota.core.model import Branch
+
+
+def interval(*brokers, limit=5 * MIB, throttled_ms=12_400, over=(0.0, 0.0, 0.0), direction="produce"):
+    return ThrottledInterval(
+        instance="ins-k3v9x2qa",
+        direction=direction,
+        epoch=3,
+        strategy="ckafka",
+        started_at_ms=0,
+        ended_at_ms=20_000,
+        limit=limit,
+        throttled_ms=throttled_ms,
+        under_limit_ms=0,
+        over_percent=over,
+        waits_ms={},
+        moment=Moment(0, brokers),
+    )
+
+
+def broker(number, flow, *, leaders=2, allocation=2 * MIB, branch="headroom", throttled_ms=0):
+    return BrokerInputs(number, leaders, MIB, flow, allocation, allocation, branch, throttled_ms, 0)
+
+
+def test_an_instance_that_used_what_it_has_is_told_so():
+    brokers = broker(1, 3 * MIB, throttled_ms=900), broker(2, 2 * MIB)
+    assert explain_interval(interval(*brokers)) == (
+        "Producing waited 12.4 s: the instance used 100 % of the 5.00 MiB/s that it has."
+    )
+
+
+def test_below_the_limit_it_names_the_broker_its_traffic_its_leaders_and_what_it_could_carry():
+    brokers = broker(1, 1 * MIB), broker(2, 2 * MIB, leaders=4, throttled_ms=900)
+    assert explain_interval(interval(*brokers, direction="consume")) == (
+        "Consuming waited 12.4 s on broker 2 while the instance used only 60 % of its 5.00 MiB/s: 66 % of its traffic "
+        "went to that broker, which leads 4 of 6 of its partitions and could carry 2.00 MiB/s, which grows from second "
+        "to second while the broker is used more than others."
+    )
+
+
+@pytest.mark.parametrize("branch", [branch for branch in Branch if branch is not Branch.UNLIMITED])
+def test_every_branch_that_can_make_somebody_wait_has_its_words(branch):
+    said = explain_interval(interval(broker(1, MIB, branch=branch.value, throttled_ms=1)))
+    assert said.startswith("Producing waited 12.4 s on broker 1")
+    assert said.endswith(".")
+    assert said.count(".") == 4  # one sentence and three decimals
+
+
+def test_a_limit_of_0_and_more_than_was_bought_have_sentences_of_their_own():
+    assert explain_interval(interval(limit=0)) == "Producing was blocked: the instance's limit is 0."
+    assert explain_interval(interval(throttled_ms=0, over=(17.0, 3.1, 0.0))) == (
+        "Up to 17 % more than the limit of 5.00 MiB/s flowed; nobody had to wait."
+    )
