@@ -59,7 +59,10 @@ class RawConsumer:
     def _fill(self, size: int) -> None:
         done = 0
         while done < size:
-            done += self._socket.recv_into(self._buffer[done:size])
+            got = self._socket.recv_into(self._buffer[done:size])
+            if not got:
+                raise ConnectionError("the broker closed the connection")
+            done += got
 
     def _walk(self, records: memoryview) -> int:
         """Record bytes of the whole batches: a part of one at the end would come again, whole."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 from kazoo.client import KazooClient
 
@@ -10,7 +11,7 @@ from quota.contracts.instance import Limits
 from tests.benchmarks.server import Server
 from tests.support.ports import free_port
 from tests.support.processes import broker_process, secrets_file
-from tests.support.specs import Specs
+from tests.support.specs import Specs, Tenant
 from tests.support.waiting import wait_for
 from tests.support.zookeeper import ZooKeeperServer
 
@@ -22,8 +23,10 @@ class Rig(Server):
 
     name = "sluice"
 
-    def __init__(self, settings: dict[str, object] | None = None, *, brokers: int = 1) -> None:
-        super().__init__(brokers)
+    def __init__(
+        self, settings: dict[str, object] | None = None, *, brokers: int = 1, parent: Path | None = None
+    ) -> None:
+        super().__init__(brokers, parent)
         self._zookeeper = ZooKeeperServer(self.directory / "zookeeper", free_port())
         factor = min(3, brokers)
         defaults = {"default_replication_factor": factor, "offsets_topic_replication_factor": factor}
@@ -43,23 +46,35 @@ class Rig(Server):
 
     def start(self) -> None:
         self._zookeeper.start()
+        self.start_brokers()
+        self._addresses = self.add_tenant().addresses
+
+    def start_brokers(self) -> None:
+        """The brokers alone, on the data that they have."""
         began = time.monotonic()
         for process in self._processes.values():
             process.start()
         for process in self._processes.values():
             wait_for(process.accepts, 30, "a broker")
         self.accepts_after_s = time.monotonic() - began
+
+    def add_tenant(self) -> Tenant:
+        """An instance more."""
         client = KazooClient(self._zookeeper.hosts)
         client.start(timeout=20)
         wait_for(lambda: len(client.get_children("/brokers/ids")) == len(self.brokers), 20, "the brokers to register")
         tenant = Specs(client).create(list(self.brokers), limits=Limits(_PLENTY, _PLENTY, _PLENTY, 1000, 100_000))
         client.stop()
         client.close()
-        self._addresses = tenant.addresses
+        return tenant
 
-    def stop(self) -> None:
+    def stop_brokers(self) -> None:
+        """In order; ZooKeeper and the data stay."""
         for process in self._processes.values():
             process.stop()
+
+    def stop(self) -> None:
+        self.stop_brokers()
         self._zookeeper.stop()
 
     def pid(self, broker: int = 1) -> int:

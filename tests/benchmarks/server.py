@@ -18,14 +18,14 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Server(ABC):
-    """Brokers with their logs on tmpfs, where there is one; a context manager. Broker ids begin with 1."""
+    """Brokers with their logs on tmpfs, where there is one and no `parent` is said; a context manager. Ids begin with 1."""
 
     name = ""
 
-    def __init__(self, brokers: int) -> None:
+    def __init__(self, brokers: int, parent: Path | None = None) -> None:
         shm = Path("/dev/shm")
-        self.on_tmpfs = shm.is_dir()
-        self.directory = Path(tempfile.mkdtemp(prefix="sluice-bench-", dir=shm if self.on_tmpfs else None))
+        self.on_tmpfs = parent is None and shm.is_dir()
+        self.directory = Path(tempfile.mkdtemp(prefix="sluice-bench-", dir=shm if self.on_tmpfs else parent))
         self.brokers = tuple(range(1, brokers + 1))
 
     @abstractmethod
@@ -59,16 +59,7 @@ class Server(ABC):
 
     def topic(self, name: str, partitions: int, replicas: int = 1) -> None:
         """Create a topic and wait until clients see its leaders."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        for future in admin.create_topics([NewTopic(name, partitions, replicas)]).values():
-            future.result(20)
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            found = admin.list_topics(name, timeout=10).topics[name]
-            if len(found.partitions) == partitions and all(p.leader > 0 for p in found.partitions.values()):
-                return
-            time.sleep(0.05)
-        raise TimeoutError(f"{name} has no leaders")
+        create_topic(self.bootstrap, name, partitions, replicas)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and wait until its files have gone: their pages are the next round's."""
@@ -94,3 +85,17 @@ class Server(ABC):
     def resident_mib(self) -> float:
         """Memory that the first broker holds."""
         return int(Path(f"/proc/{self.pid()}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def create_topic(bootstrap: str, name: str, partitions: int, replicas: int = 1) -> None:
+    """Create a topic and wait until clients see its leaders."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.create_topics([NewTopic(name, partitions, replicas)]).values():
+        future.result(20)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        found = admin.list_topics(name, timeout=10).topics[name]
+        if len(found.partitions) == partitions and all(p.leader > 0 for p in found.partitions.values()):
+            return
+        time.sleep(0.05)
+    raise TimeoutError(f"{name} has no leaders")
