@@ -122,7 +122,7 @@ class Channels:
             for replica in partition.replicas:
                 channel = self._channels.get(replica) if only in (None, replica) else None
                 if channel is not None and partition.state is not None:
-                    channel.leadership(partition, new=new)
+                    channel.leadership(partition, new=new or partition.is_new_on(replica))
 
     def metadata(self, partitions: Iterable[Partition]) -> None:
         """Tell all brokers of partitions, and of who lives."""
@@ -357,6 +357,8 @@ def _leadership(partition: Partition, *, new: bool) -> control.LeaderAndIsrParti
         isr=state.isr,
         partition_epoch=state.partition_epoch,
         replicas=partition.replicas,
+        adding_replicas=partition.assignment.adding,
+        removing_replicas=partition.assignment.removing,
         is_new=new,
     )
 

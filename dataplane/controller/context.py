@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from dataplane.cluster.paths import NO_LEADER, BrokerAddress, PartitionState
+from dataplane.controller.assignment import Assignment
 from dataplane.controller.state import PARTITION, PartitionEvent, PartitionStatus
 from quota.contracts.namespace import split_physical
 
@@ -29,11 +30,20 @@ class Partition:
     topic: str
     topic_id: UUID
     index: int
-    replicas: tuple[int, ...]
+    assignment: Assignment
     state: PartitionState | None = None
     status: PartitionStatus = PartitionStatus.NEW
     failed: dict[int, None] = field(default_factory=dict)  # live brokers whose disk lost this replica
     loaded_zxid: int = 0  # of the transaction that wrote the state we loaded
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        """All of them: while they move, the old and the new."""
+        return self.assignment.replicas
+
+    def is_new_on(self, broker_id: int) -> bool:
+        """Whether a broker begins with an empty log, because the replica is about to move there."""
+        return broker_id in self.assignment.adding and (self.state is None or broker_id not in self.state.isr)
 
     def take(self, state: PartitionState) -> None:
         """A state that has been written, or read."""
@@ -63,8 +73,8 @@ class Topic:
 
     @property
     def replica_count(self) -> int:
-        """Of all partitions: what an instance's partition limit counts."""
-        return sum(len(partition.replicas) for partition in self.partitions.values())
+        """Of all partitions, without those that are about to go: what an instance's partition limit counts."""
+        return sum(len(partition.assignment.target) for partition in self.partitions.values())
 
 
 class Context:
@@ -89,17 +99,22 @@ class Context:
         self.topics[topic.name] = topic
         self._by_id[topic.topic_id] = topic
         for partition in topic.partitions.values():
-            for replica in partition.replicas:
-                self._by_broker.setdefault(replica, {})[topic.name, partition.index] = partition
+            self._host(partition)
         self._count(topic, topic.replica_count)
 
     def add_partitions(self, topic: Topic, partitions: Iterable[Partition]) -> None:
         """A topic that is known has grown."""
         for partition in partitions:
             topic.partitions[partition.index] = partition
-            for replica in partition.replicas:
-                self._by_broker.setdefault(replica, {})[topic.name, partition.index] = partition
-            self._count(topic, len(partition.replicas))
+            self._host(partition)
+            self._count(topic, len(partition.assignment.target))
+
+    def reassign(self, partition: Partition, assignment: Assignment) -> None:
+        """A partition's replicas are others now."""
+        self._count(self.topics[partition.topic], len(assignment.target) - len(partition.assignment.target))
+        self._unhost(partition)
+        partition.assignment = assignment
+        self._host(partition)
 
     @property
     def racks(self) -> dict[int, str | None]:
@@ -113,8 +128,7 @@ class Context:
             return
         self._by_id.pop(topic.topic_id, None)
         for partition in topic.partitions.values():
-            for replica in partition.replicas:
-                self._by_broker.get(replica, {}).pop((name, partition.index), None)
+            self._unhost(partition)
         self._count(topic, -topic.replica_count)
 
     def topic_of_id(self, topic_id: UUID) -> Topic | None:
@@ -153,6 +167,14 @@ class Context:
     def replicas_of_key(self, key: str) -> int:
         """Partitions of an instance, replicas included."""
         return self._replicas_by_key.get(key, 0)
+
+    def _host(self, partition: Partition) -> None:
+        for replica in partition.replicas:
+            self._by_broker.setdefault(replica, {})[partition.topic, partition.index] = partition
+
+    def _unhost(self, partition: Partition) -> None:
+        for replica in partition.replicas:
+            self._by_broker.get(replica, {}).pop((partition.topic, partition.index), None)
 
     def _count(self, topic: Topic, difference: int) -> None:
         parsed = split_physical(topic.name)

@@ -6,9 +6,10 @@ written in between is found, and not overwritten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from dataplane.cluster.paths import NO_LEADER, PartitionState
+from dataplane.cluster.topic_settings import config_text
 from dataplane.controller import elections
 from dataplane.controller.channel import Channels
 from dataplane.controller.context import Context, Partition, Topic
@@ -21,7 +22,10 @@ Decided = Iterable[tuple[Partition, PartitionState | None]]
 class Leaders:
     """Those of one term of office. Its coroutines are events of the controller, or parts of one."""
 
-    def __init__(self, context: Context, store: Store, channels: Channels) -> None:
+    def __init__(
+        self, context: Context, store: Store, channels: Channels, changed: Callable[[list[Partition]], None]
+    ) -> None:
+        self._changed = changed
         self._context = context
         self._store = store
         self._channels = channels
@@ -40,6 +44,7 @@ class Leaders:
         if tell:
             self._channels.leaderships([partition for partition, _ in changes])
         self._channels.metadata([partition for partition, _ in changes])
+        self._changed([partition for partition, _ in changes])
         return written
 
     async def start(self, topic: Topic) -> None:
@@ -57,18 +62,36 @@ class Leaders:
             partition.take(state)
         self._channels.leaderships([partition for partition, _ in first], new=True)
         self._channels.metadata([partition for partition, _ in first])
+        self._changed([partition for partition, _ in first])
 
     async def elect(self, partitions: Iterable[Partition], *, tell: bool = True) -> None:
-        """Leaders and ISRs from those who live."""
-        alive, unclean = self._context.alive, self.unclean_by_default
-        await self.change(
-            (
-                (p, elections.after_change(p.state, p.replicas, alive(p), self._epoch, unclean=unclean))
-                for p in partitions
-                if p.state is not None
-            ),
-            tell=tell,
-        )
+        """Leaders and ISRs from those who live; from those not in sync only where nobody else lives and the topic allows it."""
+        clean = [(p, self._after_change(p, unclean=False)) for p in partitions]
+        lost = [p for p, state in clean if (now := state or p.state) is not None and now.leader == NO_LEADER]
+        allowed = await self._unclean_topics(lost)
+        decided = ((p, self._after_change(p, unclean=True) if p.topic in allowed else state) for p, state in clean)
+        await self.change(decided, tell=tell)
+
+    async def elect_unclean(self, partitions: Iterable[Partition]) -> None:
+        """The same where somebody has asked for a leader at any price."""
+        await self.change([(p, self._after_change(p, unclean=True)) for p in partitions])
+
+    def _after_change(self, partition: Partition, *, unclean: bool) -> PartitionState | None:
+        state, alive = partition.state, self._context.alive(partition)
+        if state is None:
+            return None
+        return elections.after_change(state, partition.replicas, alive, self._epoch, unclean=unclean)
+
+    async def _unclean_topics(self, lost: Iterable[Partition]) -> dict[str, None]:
+        """Which topics take any leader rather than none. Read now: what was allowed once must not cost data today."""
+        topics = dict.fromkeys(partition.topic for partition in lost)
+        configs = await self._store.topic_overrides(topics)
+        default = config_text(self.unclean_by_default)
+        return {
+            topic: None
+            for topic, config in zip(topics, configs, strict=True)
+            if config.get("unclean.leader.election.enable", default).lower() == "true"
+        }
 
     async def depose_who_restarted(self, partitions: Iterable[Partition]) -> None:
         """Brokers that died and came back while nobody was the controller are in the ISR, and some lead.
@@ -94,10 +117,22 @@ class Leaders:
             if p.state is not None
         )
 
-    async def rebalance(self, partitions: Sequence[Partition]) -> None:
-        """Give leadership back to preferred replicas that have caught up, so that load stays where placement put it."""
+    async def prefer(self, partitions: Iterable[Partition]) -> None:
+        """Give leadership to preferred replicas, where they are alive and in sync."""
         await self.change(
-            (p, elections.preferred(p.state, p.replicas, self._context.alive(p), self._epoch))
+            [
+                (p, elections.preferred(p.state, p.replicas, self._context.alive(p), self._epoch))
+                for p in partitions
+                if p.state is not None
+            ]
+        )
+
+    async def rebalance(self, partitions: Iterable[Partition]) -> None:
+        """Give it back to those that have caught up, so that load stays where placement put it."""
+        await self.prefer(
+            p
             for p in partitions
-            if p.state is not None and p.state.leader not in (p.replicas[0], NO_LEADER)
+            if p.state is not None
+            and p.state.leader not in (p.replicas[0], NO_LEADER)
+            and not p.assignment.is_moving  # the lead moves once, at the end
         )

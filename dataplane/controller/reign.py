@@ -12,13 +12,24 @@ are missing; send leadership to all live brokers; take up unfinished deletions; 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dataplane.cluster.paths import BROKER_IDS, DELETE_TOPICS, LOG_DIR_EVENTS, TOPICS
+from dataplane.cluster.paths import (
+    ADMIN,
+    BROKER_IDS,
+    DELETE_TOPICS,
+    LOG_DIR_EVENTS,
+    NO_LEADER,
+    PREFERRED_ELECTION,
+    REASSIGN_PARTITIONS,
+    TOPICS,
+)
 from dataplane.cluster.watching import ChildrenWatch
 from dataplane.controller import alter_partition
+from dataplane.controller.admin_nodes import AdminNodes
+from dataplane.controller.asked_elections import AskedElections, ElectionType
 from dataplane.controller.channel import Call, Channels, Key
 from dataplane.controller.context import Context, Partition, Topic
 from dataplane.controller.creation import MorePartitions, NewTopic, TopicOutcome, assign, grow
@@ -26,6 +37,7 @@ from dataplane.controller.deletion import Deletions
 from dataplane.controller.events import EventQueue, TermEndedError
 from dataplane.controller.leaders import Leaders
 from dataplane.controller.proposals import Proposals
+from dataplane.controller.reassignments import Outcomes, Reassignments
 from dataplane.controller.store import DeposedError, Store, new_partitions
 from dataplane.doors import Doors, NodeExistsError, Timer
 from dataplane.protocol.errors import ApiError, ErrorCode
@@ -60,9 +72,12 @@ class Reign:
         self._store = store
         self._rules = rules
         self._channels = Channels(doors.loop, call, broker_id, store.epoch, self.context.brokers, self)
-        self._leaders = Leaders(self.context, store, self._channels)
+        self._leaders = Leaders(self.context, store, self._channels, self._leaders_changed)
         self._leaders.unclean_by_default = rules.unclean_election
         self._deletions = Deletions(self.context, self._channels)
+        nodes = AdminNodes(store)
+        self._reassignments = Reassignments(self.context, nodes, self._channels, self._deletions)
+        self._elections = AskedElections(self.context, self._leaders, self._deletions, nodes)
         self._events = EventQueue(doors.loop, self._event_failed)
         self._timers: dict[str, Timer] = {}
         self._proposals = Proposals(self.context, self._deletions, store.epoch)
@@ -71,6 +86,7 @@ class Reign:
             self._watch(TOPICS, self._topics_changed),
             self._watch(DELETE_TOPICS, self._deletions_changed),
             self._watch(LOG_DIR_EVENTS, self._log_dirs_changed),
+            self._watch(ADMIN, self._admin_changed),
         ]
 
     def begin(self) -> None:
@@ -133,6 +149,34 @@ class Reign:
         """The partitions that the broker still leads, because no other replica is in sync."""
         return self._events.submit(lambda: self._controlled_shutdown(broker_id, broker_epoch))
 
+    def reassign(self, wanted: Mapping[Key, Sequence[int] | None]) -> Future[Outcomes]:
+        """Replicas shall move, or (None) go back to where they were."""
+        return self._events.submit(lambda: self._reassignments.alter(wanted))
+
+    def reassigned(self) -> Future[list[Partition]]:
+        """Partitions whose replicas are on their way."""
+
+        async def ongoing() -> list[Partition]:
+            return self._reassignments.ongoing()
+
+        return self._events.submit(ongoing)
+
+    def elect(self, keys: Sequence[Key] | None, kind: ElectionType) -> Future[Outcomes]:
+        """Leaders that somebody wants; None: of all partitions."""
+        return self._events.submit(lambda: self._elections.hold(keys, kind))
+
+    def take_rules(self, rules: Rules) -> None:
+        """They have changed while we are in office."""
+        self._rules = rules
+        self._leaders.unclean_by_default = rules.unclean_election
+        self._events.submit(lambda: self._elect_for_lost(self.context.partitions()))
+
+    def topic_config_changed(self, name: str) -> None:
+        """Perhaps it may be led by a replica that was not in sync, now."""
+        topic = self.context.topics.get(name)
+        if topic is not None:
+            self._events.submit(lambda: self._elect_for_lost(topic.partitions.values()))
+
     # --- what channels tell -------------------------------------------------------------------------------------------
 
     def deposed(self) -> None:
@@ -168,6 +212,7 @@ class Reign:
             self._channels.all_leaderships(broker_id, hosted)
         self._channels.metadata(partitions)
         await self._resume_deletions(doomed)
+        await self._reassignments.advance(self._reassignments.ongoing())
         await self._store.trim_config_changes()
         for watch in self._watches:
             watch.start()
@@ -362,6 +407,26 @@ class Reign:
             await self._store.forget_topic(name)
             self.context.remove_topic(name)
             self._deletions.end(name)
+            await self._reassignments.forget(name)
+
+    # --- events: leaders and replicas ---------------------------------------------------------------------------------
+
+    def _leaders_changed(self, partitions: list[Partition]) -> None:
+        moving = [partition for partition in partitions if partition.assignment.is_moving]
+        if moving:
+            self._events.submit(lambda: self._reassignments.advance(moving))
+
+    async def _elect_for_lost(self, partitions: Iterable[Partition]) -> None:
+        lost = [p for p in self._standing(partitions) if p.state is not None and p.state.leader == NO_LEADER]
+        await self._leaders.elect(lost)
+
+    def _admin_changed(self, names: list[str]) -> None:
+        for path, follow in (
+            (REASSIGN_PARTITIONS, self._reassignments.follow_node),
+            (PREFERRED_ELECTION, self._elections.follow_node),
+        ):
+            if path.removeprefix(f"{ADMIN}/") in names:
+                self._events.submit(follow)
 
     # --- events: by the clock -----------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from dataplane.cluster.paths import (
     config_json,
     delete_topic_path,
     parse_broker,
+    parse_config,
     parse_log_dir_event,
     parse_state,
     parse_topic,
@@ -37,6 +38,7 @@ from dataplane.cluster.paths import (
     topic_json,
     topic_path,
 )
+from dataplane.controller.assignment import Assignment
 from dataplane.controller.context import LiveBroker, Partition, Topic
 from dataplane.doors import (
     BadVersionError,
@@ -90,6 +92,17 @@ class Store:
     async def doomed(self) -> list[str]:
         """Topics whose deletion was asked for."""
         return await self.zookeeper.children(DELETE_TOPICS)
+
+    async def topic_overrides(self, topics: Iterable[str]) -> list[Mapping[str, str]]:
+        """What is configured for each; nothing where there is nothing, or what cannot be read."""
+        return await gather([Task(self._overrides(topic)) for topic in topics])
+
+    async def _overrides(self, topic: str) -> Mapping[str, str]:
+        try:
+            data, _ = await self.zookeeper.get(topic_config_path(topic))
+            return parse_config(data)
+        except (NoNodeError, ValueError):
+            return {}
 
     async def _broker(self, broker_id: int) -> LiveBroker | None:
         try:
@@ -257,13 +270,18 @@ class Store:
 def new_topic(name: str, assignment: TopicAssignment) -> Topic:
     """A topic that nobody leads yet."""
     topic = Topic(name, assignment.topic_id, {})
-    topic.partitions |= {partition.index: partition for partition in new_partitions(topic, assignment.partitions)}
+    for partition in new_partitions(topic, assignment.partitions):
+        adding, removing = assignment.adding.get(partition.index, ()), assignment.removing.get(partition.index, ())
+        partition.assignment = Assignment(partition.replicas, adding, removing)
+        topic.partitions[partition.index] = partition
     return topic
 
 
 def new_partitions(topic: Topic, assignment: Mapping[int, tuple[int, ...]]) -> list[Partition]:
     """Partitions of a topic that nobody leads yet."""
-    return [Partition(topic.name, topic.topic_id, index, replicas) for index, replicas in assignment.items()]
+    return [
+        Partition(topic.name, topic.topic_id, index, Assignment(replicas)) for index, replicas in assignment.items()
+    ]
 
 
 def is_connection_loss(error: BaseException) -> bool:
