@@ -15,7 +15,7 @@ Rules, and the losses they rule out:
 * Only bytes that are in the file count: the log's end moves in `Log.commit`.
 * A follower may join when its LEO has reached the high watermark *and* the offset at which our epoch began: before that
   nobody knows that it holds what the former leader committed.
-* A new leader knows nothing of its followers (LEO -1) until they fetch in its epoch, and writes its epoch durably
+* A new leader knows nothing of its followers (LEO -1) until they fetch in its epoch; the log writes its epoch durably
   before the first batch of it (KIP-101).
 
 No clock and no I/O here besides the log; seconds of monotonic time are arguments called `now`.
@@ -228,12 +228,9 @@ class Partition:
     # --- roles --------------------------------------------------------------------------------------------------------
 
     def make_leader(self, state: LeaderAndIsrPartitionState, now: float) -> bool:
-        """Lead from here on. Returns whether the high watermark moved (it does when we are the whole ISR).
-
-        Raises OSError where the epoch cannot be written: then nothing has changed.
-        """
+        """Lead from here on. Returns whether the high watermark moved (it does when we are the whole ISR)."""
         if state.leader_epoch > self.leader_epoch or not self.is_leader:
-            self.log.epochs.assign(state.leader_epoch, self.log.end_offset)
+            self.log.epochs.begin(state.leader_epoch, self.log.end_offset)
             self.epoch_start_offset = self.log.end_offset
         if not self.is_leader:
             self._own_end = self.log.end_offset

@@ -2,7 +2,9 @@
 
 An entry (epoch, start) says: records from `start` on, up to the next entry, were written by the leader of `epoch`. Both
 columns grow strictly. An entry is on disk before the first batch of its epoch is in the log, so that a log never holds
-an epoch that its checkpoint does not know.
+an epoch that its checkpoint does not know. Not sooner: a broker that takes over a thousand partitions would write a
+thousand files, one after the other, before it leads the last of them, and most of those partitions are idle. An epoch
+without a batch leaves no trace on disk; it began where the log ends.
 """
 
 from __future__ import annotations
@@ -22,18 +24,19 @@ UNDEFINED = -1
 class Epochs:
     """The epochs of one log, with its file."""
 
-    __slots__ = ("_epochs", "_files", "_path", "_starts", "newest")
+    __slots__ = ("_epochs", "_files", "_path", "_starts", "newest", "written")
 
     def __init__(self, files: Files, directory: str) -> None:
         self._files = files
         self._path = f"{directory}/{FILE_NAME}"
         self._epochs: list[int] = []
         self._starts: list[int] = []
-        self.newest = UNDEFINED  # read for every batch that is staged
+        self.newest = UNDEFINED
         for epoch, start in read_rows(files, self._path, 2):
             if not (epoch.isdigit() and start.isdigit()):
                 break
             self._add(int(epoch), int(start))
+        self.written = self.newest  # the newest on disk; read for every batch that is staged
 
     def entries(self) -> list[tuple[int, int]]:
         """(epoch, start offset), oldest first."""
@@ -58,15 +61,22 @@ class Epochs:
         self._epochs, self._starts = [epoch for epoch, _ in entries], [start for _, start in entries]
         self._write()
 
+    def begin(self, epoch: int, start_offset: int) -> bool:
+        """`epoch` begins where the log ends; `assign` writes that down with its first batch. Returns whether it is new."""
+        if epoch == self.newest and start_offset >= self._starts[-1]:
+            return False
+        self._add(epoch, start_offset)
+        self.written = self._epochs[-2] if len(self._epochs) > 1 else UNDEFINED
+        return True
+
     def assign(self, epoch: int, start_offset: int) -> None:
-        """`epoch` begins at `start_offset`: on disk when this returns. Raises OSError.
+        """A batch of `epoch` is about to be written at `start_offset`: on disk when this returns. Raises OSError.
 
         Entries that contradict it (an epoch or a start not below) are dropped: an epoch in which nothing was written
         leaves no trace, and what a recovered log says is believed over the file. The newest epoch said again at a later
         offset changes nothing: a leader that comes back in its old epoch has records of it already.
         """
-        if epoch != self.newest or start_offset < self._starts[-1]:
-            self._add(epoch, start_offset)
+        if self.begin(epoch, start_offset) or self.written != epoch:
             self._write()
 
     def end_offset(self, epoch: int, log_end: int) -> tuple[int, int]:
@@ -122,3 +132,4 @@ class Epochs:
     def _write(self) -> None:
         self.newest = self._epochs[-1] if self._epochs else UNDEFINED
         write_rows(self._files, self._path, self.entries())
+        self.written = self.newest

@@ -13,12 +13,13 @@ from unittest import mock
 
 from dataplane.cluster.metadata import Metadata
 from dataplane.controller import alter_partition
-from dataplane.controller.reign import Reign
+from dataplane.controller.leaders import Leaders
 from dataplane.protocol.errors import ErrorCode
 from dataplane.replication import leadership, serving
 from dataplane.replication.manager import Replicas
 from dataplane.replication.partition import Partition
 from dataplane.replication.waiting import Waiting
+from dataplane.storage.log import Log
 from dataplane.storage.producers import Producers
 from tests.simulation.campaign import Outcome, run
 
@@ -87,15 +88,6 @@ def _eligible_in_any_life(member: Any, brokers: Any, _leaving: Any, _partition: 
     return member.broker_id in brokers
 
 
-def _lead_without_an_epoch(self: Partition, state: Any, now: float) -> bool:
-    """The new leader does not write where its epoch begins."""
-    with mock.patch.object(type(self.log.epochs), "assign"):
-        return _make_leader(self, state, now)
-
-
-_make_leader = Partition.make_leader
-
-
 async def _trust_who_restarted(*_: Any) -> None:
     return None
 
@@ -118,10 +110,10 @@ BUGS: dict[str, tuple[Plant, ...]] = {
     "a proposed ISR counts at once": (_patch(Partition, "propose", _smaller_isr_counts),),
     "truncate to the high watermark": (_patch(Partition, "make_follower", _follow_from_the_high_watermark),),
     "never truncate": (_patch(serving, "divergence", _always_a_prefix),),
-    "lead without writing the epoch": (_patch(Partition, "make_leader", _lead_without_an_epoch),),
+    "lead without writing the epoch": (_patch(Log, "_begin_epoch", _forget),),
     "ignore the controller's epoch": (_patch(Metadata, "saw_controller", _any_controller),),
     "join the ISR while behind": (_patch(Partition, "isr_with", _join_at_once),),
-    "trust who restarted unseen": (_patch(Reign, "_depose_who_restarted", _trust_who_restarted),),
+    "trust who restarted unseen": (_patch(Leaders, "depose_who_restarted", _trust_who_restarted),),
     "commit with too few in sync": (_patch(Partition, "advance", _commit_with_too_few),),
     "forget producers": (_patch(Producers, "update", _forget),),
     "any life of a broker will do": (

@@ -12,9 +12,10 @@ PLANTED = {  # a seed that finds it
     "acknowledge before replication": 1,
     "acknowledge with an ISR of one": 0,
     "commit what only the leader has": 1,
-    "never truncate": 6,
+    "never truncate": 20,
     "trust who restarted unseen": 12,  # a real one, once
     "forget producers": 0,
+    "lead without writing the epoch": 0,
     "any life of a broker will do": 7,
 }
 

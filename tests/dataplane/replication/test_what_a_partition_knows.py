@@ -20,7 +20,7 @@ BYTES_PER_OFFSET = 100
 class Epochs:
     entries: list[tuple[int, int]] = field(default_factory=list)
 
-    def assign(self, epoch: int, start: int) -> None:
+    def begin(self, epoch: int, start: int) -> None:
         self.entries.append((epoch, start))
 
 

@@ -147,7 +147,7 @@ def test_the_epoch_is_on_disk_before_the_first_batch_of_it():
     assert writes[1].startswith("append")
 
 
-def test_nobody_leads_who_cannot_write_the_epoch_down():
+def test_nothing_is_taken_in_an_epoch_that_cannot_be_written_down():
     cluster = Cluster(size=1)
     cluster.create((1,))
 
@@ -156,6 +156,9 @@ def test_nobody_leads_who_cannot_write_the_epoch_down():
             raise OSError(28, "No space left on device", path)
 
     cluster[1].files.fault = full
-    (answer,) = cluster.tell_next_epoch(1)
-    assert answer.topics[0].partition_errors[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert cluster[1].partition().leader_epoch == 0
+    cluster.tell_next_epoch(1)
+    produced = cluster.produce(1, "x")
+    cluster.run(0.01)
+    assert produced.appended.error == ErrorCode.KAFKA_STORAGE_ERROR
+    assert not cluster[1].partition().is_leader
+    assert cluster[1].partition().is_offline

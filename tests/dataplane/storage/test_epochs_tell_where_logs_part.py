@@ -66,6 +66,33 @@ def test_assigning_what_is_known_writes_nothing():
     epochs.assign(2, 10)
 
 
+def test_an_epoch_that_begins_is_known_and_costs_no_write():
+    files = new_files()
+    epochs = epochs_of((2, 10), files=files)
+    files.fault = lambda operation, path: pytest.fail(f"{operation} {path}")
+    epochs.begin(5, 20)
+    assert epochs.end_offset(2, log_end=20) == (2, 20)
+    assert epochs.end_offset(5, log_end=20) == (5, 20)
+
+
+def test_an_epoch_is_on_disk_with_its_first_batch():
+    files = new_files()
+    epochs = epochs_of((2, 10), files=files)
+    epochs.begin(5, 20)
+    assert Epochs(files, DIRECTORY).entries() == [(2, 10)]
+    epochs.assign(5, 20)
+    assert Epochs(files, DIRECTORY).entries() == [(2, 10), (5, 20)]
+
+
+def test_an_epoch_in_which_another_wrote_takes_the_place_of_one_that_only_began():
+    files = new_files()
+    epochs = epochs_of((2, 10), files=files)
+    epochs.begin(7, 20)
+    epochs.assign(5, 20)
+    assert epochs.entries() == Epochs(files, DIRECTORY).entries() == [(2, 10), (5, 20)]
+    assert epochs.written == 5
+
+
 def test_cutting_the_end_and_the_start():
     epochs = epochs_of((2, 10), (5, 20), (7, 30))
     epochs.truncate_from_end(30)
