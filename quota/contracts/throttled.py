@@ -1,18 +1,21 @@
-"""A throttled interval: one direction of one instance had to wait, or carried more than was bought.
+"""A throttled interval: one direction of an instance, or of a throttle rule within one, had to wait.
 
 The master's flight recorder keeps them, the control plane stores them, "why was I throttled?" is answered from them.
 
 One line of JSON each, version 1. Rates in bytes/s (null: unlimited), moments in milliseconds since 1970, UTC::
 
-    {"version": 1, "instance": "ins-k3v9x2qa", "direction": "produce", "epoch": 3, "strategy": "ckafka",
+    {"version": 1, "instance": "ins-k3v9x2qa", "rule": null, "direction": "produce", "epoch": 3, "strategy": "ckafka",
      "started_at_ms": 1763712063000, "ended_at_ms": 1763712119000, "limit": 5242880,
      "throttled_ms": 41000, "under_limit_ms": 0, "over_percent": [17.0, 3.1, 0.4],
      "waits_ms": {"1": 41000},                                            by broker, over the whole interval
      "moment": {"at_ms": 1763712070000,                                   the period in which most was waited
                 "brokers": [[1, 4, 3495253, 3670016, 3670016, 3670016, "headroom", 1000, 40960]]}}   `BrokerInputs`
 
+`rule` is null where the limit is the instance's own; otherwise it is the row of `contracts.rules.flow_key` behind the
+instance. An instance that carried more than was bought has an interval too, with no waiting in it.
+
 An interval lies within one minute of the clock, so that what is kept is bounded however long somebody waits. The same
-(instance, direction, epoch, started_at_ms) may come again with a later end, while the interval lasts: the last one
+(instance, rule, direction, epoch, started_at_ms) may come again with a later end, while the interval lasts: the last one
 counts, and a master that is killed loses seconds.
 """
 
@@ -56,6 +59,7 @@ class ThrottledInterval:
     """See the file's text."""
 
     instance: str
+    rule: str | None
     direction: str
     epoch: int
     strategy: str
@@ -73,6 +77,7 @@ class ThrottledInterval:
         document = {
             "version": VERSION,
             "instance": self.instance,
+            "rule": self.rule,
             "direction": self.direction,
             "epoch": self.epoch,
             "strategy": self.strategy,
@@ -96,6 +101,7 @@ class ThrottledInterval:
             moment = document["moment"]
             return cls(
                 instance=document["instance"],
+                rule=document["rule"],
                 direction=document["direction"],
                 epoch=document["epoch"],
                 strategy=document["strategy"],

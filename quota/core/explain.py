@@ -7,6 +7,7 @@ how much of the traffic and of the leaders it holds, what it was allowed, and wh
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 from quota.contracts.instance import MIB
 from quota.contracts.throttled import BrokerInputs, ThrottledInterval
@@ -56,17 +57,18 @@ def explain_interval(interval: ThrottledInterval) -> str:
     """Why somebody waited in an interval, from the inputs of its worst period."""
     verb, limit = _VERB[interval.direction], _rate(interval.limit)
     if interval.limit == 0:
-        return f"{verb} was blocked: the instance's limit is 0."
+        return f"{verb} was blocked: the limit is 0."
     if not interval.throttled_ms:
         return f"Up to {max(interval.over_percent):g} % more than the limit of {limit} flowed; nobody had to wait."
     brokers = interval.moment.brokers
     total = sum(each.flow for each in brokers)
     waited = f"{verb} waited {interval.throttled_ms / 1000:.1f} s"
+    who = "the instance" if interval.rule is None else f"what throttle rule {_rule(interval.rule)} limits"
     if not brokers or total * 100 >= interval.limit * NEARLY_ALL_PERCENT:
-        return f"{waited}: the instance used {_percent(total, interval.limit)} of the {limit} that it has."
+        return f"{waited}: {who} used {_percent(total, interval.limit)} of the {limit} that it has."
     most = max(brokers, key=lambda each: (each.throttled_ms, each.flow, -each.broker))
     return (
-        f"{waited} on broker {most.broker} while the instance used only {_percent(total, interval.limit)} of its {limit}: "
+        f"{waited} on broker {most.broker} while {who} used only {_percent(total, interval.limit)} of its {limit}: "
         f"{_percent(most.flow, total)} of its traffic went to that broker, which leads {_part(most, brokers)} of its "
         f"partitions and could carry {_rate(most.allocation)}, {_SO[Branch(most.branch)]}."
     )
@@ -75,6 +77,12 @@ def explain_interval(interval: ThrottledInterval) -> str:
 def explain_storage(used_bytes: int, limit_bytes: int) -> str:
     """The sentence for a produce that is refused because storage is full."""
     return f"storage is full: {used_bytes} of {limit_bytes} bytes are used; producing is blocked, consuming goes on"
+
+
+def _rule(row: str) -> str:
+    """A rule's id, and of a rule for each client, which one."""
+    rule, *names = row.split("/")
+    return f"{rule} for {' and '.join(map(unquote, names))}" if names else rule
 
 
 def _part(broker: BrokerInputs, brokers: Sequence[BrokerInputs]) -> str:

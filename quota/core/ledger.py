@@ -167,6 +167,10 @@ class Ledger:
             return allocation
         return _renewed(allocation, allocation.limit_bytes_per_s, self.held(instance, direction))
 
+    def limited(self, name: str) -> Limited | None:
+        """The limits of an instance, or of a throttle rule within one; None: there is none of this name."""
+        return self._limited.get(name)
+
     def held(self, instance: str, direction: str) -> dict[int, int | None]:
         """What each broker said that it holds, bytes/s; None: it has no grant, or nothing limits it."""
         rows = self._rows.get(instance, {})

@@ -1,26 +1,28 @@
 """The flight recorder: what happened whenever an instance had to wait, with all that the decision was made from. Pure.
 
 Told of every report (`take`, for the waiting, of which each report has its own part) and once a period of the ledger
-(`tick`), it answers the intervals that are to be written. An interval is one direction of one instance, from the first
-period in which somebody waited, or in which more than 2 % above the limit flowed, to the last one:
+(`tick`), it answers the intervals that are to be written. An interval is one direction of an instance or of a throttle
+rule, from the first period in which somebody waited to the last one; an instance also has one where it carried more than
+2 % above its limit:
 
 =============  =========================================================================================================
 ends           after 2 s without either, with the minute of the clock, or when what was bought has changed
 is written     when it ends, and every 10 s before: a master that is killed loses no more than that
 holds          sums over its periods, and every figure of the one period in which most was waited
 costs          nothing for an instance that flows below its limit but its minute of sums; at most 12 lines a minute for
-               one that waits for ever
+               one that waits for ever, and 100 intervals at a time with all its rules and their single clients
 =============  =========================================================================================================
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from quota.contracts.report import DIRECTIONS, FlowReport
 from quota.contracts.throttled import WINDOWS_S, BrokerInputs, Moment, ThrottledInterval
-from quota.core.ledger import Ledger, limit_of
+from quota.core.ledger import Ledger
 from quota.core.over import OverAdmission
 
 QUIET_MS = 2_000
@@ -28,9 +30,10 @@ WRITE_EVERY_MS = 10_000
 MINUTE_MS = 60_000
 OVER_PERCENT = 2.0
 UNDER_PERCENT = 95
+MOST_OPEN = 100  # of one instance
 
 Key = tuple[str, str]
-"""Instance and direction."""
+"""Instance, or throttle rule as `flow_key` names it, and direction."""
 Waits = dict[int, tuple[int, int]]
 """Milliseconds waited and bytes still waiting, by broker, in one period."""
 
@@ -92,6 +95,7 @@ class Recorder:
         self._waits: dict[Key, Waits] = {}  # since the last tick
         self._over: dict[Key, OverAdmission] = {}
         self._open: dict[Key, _Open] = {}
+        self._opened: Counter[str] = Counter()  # of each instance, its rules included
 
     def take(self, report: FlowReport) -> None:
         """Note who waited. Reports cover overlapping periods, but no waiting twice."""
@@ -107,13 +111,13 @@ class Recorder:
         flows = _flows(ledger)
         due: list[ThrottledInterval] = []
         for key in sorted({*waits, *self._over, *flows}):
-            spec = ledger.specs.get(key[0])
-            limit = None if spec is None else limit_of(spec, key[1])
+            limited = ledger.limited(key[0])
+            limit = None if limited is None else limited.limit(key[1])
             flow = flows.get(key, 0)
             over = self._windows(key, flow, limit)
-            if spec is not None and limit is not None and (key in waits or over[0] > OVER_PERCENT):
+            if limited and limit is not None and (key in waits or over[0] > OVER_PERCENT):
                 began_ms = now_ms - self._period_ms
-                period = _Period(limit, spec.strategy, waits.get(key, {}), flow, over, began_ms, now_ms)
+                period = _Period(limit, limited.strategy, waits.get(key, {}), flow, over, began_ms, now_ms)
                 due += self._took(ledger, key, period, now)
         for key, interval in list(self._open.items()):
             if now_ms - interval.ended_at_ms >= QUIET_MS:
@@ -134,7 +138,7 @@ class Recorder:
         waits[broker] = (waits.get(broker, (0, 0))[0] + waited_ms, waiting_bytes)
 
     def _windows(self, key: Key, flow: int, limit: int | None) -> tuple[float, ...]:
-        if not limit:
+        if not limit or "/" in key[0]:  # what is bought is the instance's; a rule is its tenant's own
             self._over.pop(key, None)
             return (0.0,) * len(WINDOWS_S)
         windows = self._over.get(key)
@@ -150,6 +154,9 @@ class Recorder:
         interval = self._open.get(key)
         ended = [self._close(ledger.epoch, key)] if interval and not interval.goes_on(period) else []
         if interval is None or ended:
+            if self._opened[_instance(key)] >= MOST_OPEN:
+                return ended
+            self._opened[_instance(key)] += 1
             moment = _moment(ledger, key, period, now)
             interval = self._open[key] = _Open(period, period, moment, written_at_ms=period.ended_ms)
         elif period.badness > interval.worst.badness:
@@ -158,7 +165,14 @@ class Recorder:
         return ended
 
     def _close(self, epoch: int, key: Key) -> ThrottledInterval:
+        self._opened[_instance(key)] -= 1
+        if not self._opened[_instance(key)]:
+            del self._opened[_instance(key)]
         return _frozen(epoch, key, self._open.pop(key))
+
+
+def _instance(key: Key) -> str:
+    return key[0].partition("/")[0]
 
 
 def _flows(ledger: Ledger) -> dict[Key, int]:
@@ -196,7 +210,8 @@ def _moment(ledger: Ledger, key: Key, period: _Period, now: float) -> Moment:
 
 def _frozen(epoch: int, key: Key, interval: _Open) -> ThrottledInterval:
     return ThrottledInterval(
-        instance=key[0],
+        instance=_instance(key),
+        rule=key[0].partition("/")[2] or None,
         direction=key[1],
         epoch=epoch,
         strategy=interval.first.strategy,

@@ -68,6 +68,7 @@ GRANTS = Grants(
 APPLIED = Applied("6f1c", {INSTANCE: AppliedInstance(7), "ins-aaaaaaaa": AppliedInstance(1, "port 20100 is taken")})
 THROTTLED = ThrottledInterval(
     instance=INSTANCE,
+    rule="rule-8zk2m4x0",
     direction="produce",
     epoch=3,
     strategy="ckafka",

@@ -8,9 +8,10 @@ from quota.core.explain import explain_interval
 from quota.core.model import Branch
 
 
-def interval(*brokers, limit=5 * MIB, throttled_ms=12_400, over=(0.0, 0.0, 0.0), direction="produce"):
+def interval(*brokers, limit=5 * MIB, rule=None, throttled_ms=12_400, over=(0.0, 0.0, 0.0), direction="produce"):
     return ThrottledInterval(
         instance="ins-k3v9x2qa",
+        rule=rule,
         direction=direction,
         epoch=3,
         strategy="ckafka",
@@ -53,8 +54,18 @@ def test_every_branch_that_can_make_somebody_wait_has_its_words(branch):
     assert said.count(".") == 4  # one sentence and three decimals
 
 
+def test_a_throttle_rule_is_named_and_of_one_for_each_client_which():
+    brokers = (broker(1, 5 * MIB, throttled_ms=900),)
+    assert explain_interval(interval(*brokers, rule="rule-8zk2m4x0")) == (
+        "Producing waited 12.4 s: what throttle rule rule-8zk2m4x0 limits used 100 % of the 5.00 MiB/s that it has."
+    )
+    assert "rule-8zk2m4x0 for alice and app/1 limits" in explain_interval(
+        interval(*brokers, rule="rule-8zk2m4x0/alice/app%2F1")
+    )
+
+
 def test_a_limit_of_0_and_more_than_was_bought_have_sentences_of_their_own():
-    assert explain_interval(interval(limit=0)) == "Producing was blocked: the instance's limit is 0."
+    assert explain_interval(interval(limit=0)) == "Producing was blocked: the limit is 0."
     assert explain_interval(interval(throttled_ms=0, over=(17.0, 3.1, 0.0))) == (
         "Up to 17 % more than the limit of 5.00 MiB/s flowed; nobody had to wait."
     )

@@ -1,13 +1,17 @@
 """The flight recorder: which intervals there are, and that each has all that its decision was made from."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quota.contracts.report import FlowReport, InstanceReport
+from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule, flow_key
 from quota.contracts.throttled import BrokerInputs
 from quota.core.ledger import Ledger
 from quota.core.over import OverAdmission
-from quota.core.recorder import Recorder
+from quota.core.recorder import MOST_OPEN, Recorder
 from tests.quota.samples import INSTANCE, flow, report, spec
 
 LEARNED = 10.0
@@ -175,3 +179,46 @@ def test_over_admission_is_that_of_a_naive_count(flows, period_ms):
             count = window_s * 1000 // period_ms
             held = sum(flows[max(0, end - count) : end]) / count
             assert found == pytest.approx(max(0.0, 100 * held / limit - 100), abs=0.06)
+
+
+def ruled(watched, waiting):
+    """A second in which the rows of rules wait, and the instance does not."""
+    watched.sequence += 1
+    watched.now += 1.0
+    entries = {name: InstanceReport(row, flow(), 0, 0) for name, row in waiting.items()}
+    watched.take(
+        FlowReport(1, "a", watched.sequence, 1000, {INSTANCE: InstanceReport(flow(50), flow(), 0, 0), **entries})
+    )
+    return watched.recorder.tick(watched.ledger, watched.now, NINE + int((watched.now - LEARNED) * 1000))
+
+
+@pytest.fixture
+def with_rules():
+    watched = Watched()
+    items = (
+        ThrottleRule("rule-1", RuleKind.TOPIC, 40, None, topics=("orders",)),
+        ThrottleRule("rule-2", RuleKind.CLIENT, 10, None, clients=(None,)),
+    )
+    watched.ledger.set_specs({INSTANCE: replace(spec(), rules=RuleSet(1, items))}, watched.now)
+    return watched
+
+
+def test_a_throttle_rule_has_intervals_of_its_own(with_rules):
+    ruled(with_rules, {flow_key(INSTANCE, "rule-1"): waits(38), flow_key(INSTANCE, "rule-2", ["a/b"]): waits(10, 90)})
+    found = {interval.rule: interval for interval in with_rules.recorder.close(6)}
+    assert set(found) == {"rule-1", "rule-2/a%2Fb"}
+    assert {interval.instance for interval in found.values()} == {INSTANCE}
+    assert (found["rule-1"].limit, found["rule-1"].throttled_ms) == (40, 600)
+    assert found["rule-2/a%2Fb"].limit == 10
+
+
+def test_what_a_rule_lets_through_above_its_limit_without_waiting_is_no_matter_of_the_guarantee(with_rules):
+    ruled(with_rules, {flow_key(INSTANCE, "rule-1"): flow(80)})
+    assert with_rules.recorder.close(6) == []
+
+
+def test_single_clients_without_number_do_not_grow_the_record_without_bound(with_rules):
+    waiting = {flow_key(INSTANCE, "rule-2", [f"client-{number}"]): waits(10) for number in range(MOST_OPEN + 50)}
+    ruled(with_rules, waiting)
+    assert len(with_rules.recorder.close(6)) == MOST_OPEN
+    assert not with_rules.recorder._opened
