@@ -1,13 +1,14 @@
 """Topics that come into being because something needs them: the cluster's own, and a tenant's where its instance allows it.
 
-Any broker may need one; only the controller creates. So it is asked over the internal listener, like by any client.
+Any broker may need one; only the controller creates. So it is asked over the internal listener, like by any client. That
+the topic is there is told by the controller's next update to all brokers, which often comes before its answer.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.cluster.watching import sleep
+from dataplane.cluster.watching import either, sleep
 from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.network.outbound import PeerError
 from dataplane.protocol.errors import ErrorCode
@@ -23,7 +24,7 @@ from quota.contracts.usage import USAGE_TOPIC
 if TYPE_CHECKING:
     from dataplane.broker import Broker
 
-_PAUSE_S = 0.1
+_ASK_AGAIN_S = 0.1
 _ATTEMPTS = 100
 _MAX_UNDER_WAY = 100
 _VERSION = 7
@@ -36,6 +37,8 @@ class InternalTopics:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._under_way: dict[str, Task[None]] = {}
+        self._awaited: dict[str, Future[None]] = {}  # of those under way: resolved when an update has it
+        broker.metadata.on_updated(self._updated)
 
     def ensure(self, name: str) -> Future[None]:
         """Resolved when this broker knows the topic, or has given up."""
@@ -54,16 +57,21 @@ class InternalTopics:
             task = self._under_way[name] = Task(self._create(name), f"create {len(name)} characters")
         return task
 
+    def _updated(self) -> None:
+        for name in [name for name in self._awaited if self._broker.metadata.has_topic(name)]:
+            self._awaited.pop(name).resolve(None)
+
     async def _create(self, name: str) -> None:
         request = CreateTopicsRequest(topics=(self._declaration(name),), timeout_ms=10_000)
+        told = self._awaited[name] = Future()
         try:
             for _ in range(_ATTEMPTS):
-                if self._broker.metadata.partitions(name):
+                if self._broker.metadata.has_topic(name) or await self._ask(request):
                     return
-                if await self._ask(request):
+                if await either(told, sleep(self._broker.doors.loop, _ASK_AGAIN_S)):
                     return
-                await sleep(self._broker.doors.loop, _PAUSE_S)
         finally:
+            self._awaited.pop(name, None)
             self._under_way.pop(name, None)
 
     async def _ask(self, request: CreateTopicsRequest) -> bool:

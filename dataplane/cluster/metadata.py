@@ -61,10 +61,15 @@ class Metadata:
         self._by_owner: dict[str, list[str]] | None = None  # made when asked for
         self._known: Future[None] = Future()
         self._deletion_listeners: list[Callable[[list[tuple[str, int]]], None]] = []
+        self._update_listeners: list[Callable[[], None]] = []
 
     def on_deleted(self, callback: Callable[[list[tuple[str, int]]], None]) -> None:
         """Called with the (topic, partition) pairs that an update has made disappear."""
         self._deletion_listeners.append(callback)
+
+    def on_updated(self, callback: Callable[[], None]) -> None:
+        """Called after every update that was taken over."""
+        self._update_listeners.append(callback)
 
     def known(self) -> Future[None]:
         """Resolved once a controller has told anything at all. Before that there is nothing true to answer."""
@@ -133,6 +138,8 @@ class Metadata:
             self._apply_topic(topic.topic_name, topic.topic_id, topic.partition_states)
         self._known.resolve(None)
         self._tell_deletions(touched, before)
+        for listener in self._update_listeners:
+            listener()
         return ErrorCode.NONE
 
     def _tell_deletions(self, topics: list[str], before: dict[str, dict[int, PartitionMetadata]]) -> None:
