@@ -23,18 +23,21 @@ from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.headers import encode_frame
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchResponseNodeEndpoint
+from dataplane.protocol.primitives import size_of
 from dataplane.replication.fetch_sessions import INITIAL_EPOCH, NO_SESSION, FetchSession, Found, next_epoch
 from dataplane.replication.serving import follower_of
 from dataplane.replication.session_cache import FIRST_VERSION_WITH_IDS
 from dataplane.tasks import Future
+from dataplane.throttle.fetching import WINDOW_S
 from dataplane.throttle.gate import throttle_ms
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dataplane.doors import Callback
     from dataplane.replication.session_cache import SessionPool
 
 _API = APIS[ApiKey.FETCH]
-_THROTTLE_WINDOW_S = 1.0
 _FIRST_WITH_THROTTLE_TIME = 1
 
 
@@ -92,20 +95,32 @@ class _Fetch:
         """Answer at once if there is enough, else wait."""
         request = self._request
         max_bytes = self._max_bytes()
+        self._reader.begin()
         found = self._look(max_bytes)
         missing = min(request.min_bytes, max_bytes) - found.size
         if found.must_answer or missing <= 0 or request.max_wait_ms <= 0 or not self._may_wait(found):
             self._finish(found)
         else:
-            self._wait(found, missing, request.max_wait_ms / 1000)
+            self._wait(found, missing, self._timeout_s())
+
+    def _timeout_s(self) -> float:
+        timeout_s = self._request.max_wait_ms / 1000
+        budget = self._reader.budget
+        return timeout_s if budget is None or budget.delay_s is None else min(timeout_s, budget.delay_s)
 
     def _woken(self) -> None:
+        self._reader.begin()
         self._finish(self._look(self._max_bytes()))
 
     def _max_bytes(self) -> int:
         """What an answer may hold: also the broker's limit, and for a limited instance about a second of its allocation."""
         limit = min(self._request.max_bytes, self._ctx.broker.config.settings.fetch_max_bytes)
-        allowed = self._ctx.broker.gate.fetch_bytes(self._ctx.session.instance, _THROTTLE_WINDOW_S)
+        instance = self._ctx.session.instance
+        allowed = self._ctx.broker.gate.fetch_bytes(instance, WINDOW_S)
+        limit = limit if allowed is None else min(limit, max(allowed, 1))
+        if instance is None or instance.rules is None:
+            return limit
+        allowed = instance.rules.fetch_bytes(self._ctx.session.principal, self._ctx.client_id, WINDOW_S)
         return limit if allowed is None else min(limit, max(allowed, 1))
 
     def _look(self, max_bytes: int) -> Found:
@@ -139,7 +154,12 @@ class _Fetch:
         ctx = self._ctx
         parts = encode_frame(_API, ctx.version, ctx.correlation_id, response, ctx.session.names)
         size = sum(len(part) if isinstance(part, bytes) else part.size for part in parts)
-        delay_s = ctx.broker.gate.charge_consume(ctx.session.instance, size)
+        instance = ctx.session.instance
+        delay_s = ctx.broker.gate.charge_consume(instance, size)
+        if instance is not None and instance.rules is not None:
+            topics = self._sizes(response)
+            client_s = instance.rules.charge_consume(ctx.session.principal, ctx.client_id, size, topics)
+            delay_s = max(delay_s, client_s)
         if delay_s and ctx.version >= _FIRST_WITH_THROTTLE_TIME:
             # The size of the answer decides the delay that it reports: the field is the first of the body.
             at = 9 if ctx.version in _API.flexible else 8
@@ -147,6 +167,13 @@ class _Fetch:
             head[at : at + 4] = throttle_ms(delay_s).to_bytes(4)
             parts[0] = bytes(head)
         self.answer.resolve(Encoded(parts, delay_s))
+
+    def _sizes(self, response: FetchResponse) -> Iterator[tuple[str, int]]:
+        """The bytes of records by topic."""
+        for topic in response.responses:
+            name = topic.topic or self._ctx.broker.replicas.topic_of_id(topic.topic_id)
+            if name is not None:
+                yield name, sum(size_of(data.records) for data in topic.partitions)
 
     def _response(self, found: Found, session_id: int) -> FetchResponse:
         hints = endpoints(self._ctx, self._reader.hinted, FetchResponseNodeEndpoint) if self._reader.hinted else ()

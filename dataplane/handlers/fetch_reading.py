@@ -26,6 +26,7 @@ from dataplane.replication.fetch_sessions import Reading
 from dataplane.replication.replica_selection import THE_LEADER, preferred_replica
 from dataplane.replication.truncation import divergence
 from dataplane.storage.errors import OffsetOutOfRangeError
+from dataplane.throttle.fetching import TopicBudget
 
 if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
@@ -40,9 +41,9 @@ _NO_LEADER = FetchResponseLeaderIdAndEpoch()
 
 
 class ConsumerReader:
-    """Reads for one request. `hinted` collects the leaders that its answer names."""
+    """Reads for one request. `hinted` collects the leaders that its answer names; `budget` is of topics with rules."""
 
-    __slots__ = ("_aborted", "_ctx", "_leader_only", "_rack", "_replicas", "_version", "hinted")
+    __slots__ = ("_aborted", "_ctx", "_leader_only", "_rack", "_replicas", "_version", "budget", "hinted")
 
     def __init__(self, ctx: RequestContext, request: FetchRequest) -> None:
         self._ctx = ctx
@@ -54,6 +55,13 @@ class ConsumerReader:
         if request.isolation_level != _READ_UNCOMMITTED:
             self._aborted = ()  # there are no transactions yet: nothing was aborted, and all that is committed is stable
         self.hinted: dict[int, None] = {}
+        self.budget: TopicBudget | None = None
+
+    def begin(self) -> None:
+        """A look at the partitions begins."""
+        instance = self._ctx.session.instance
+        if instance is not None and instance.rules is not None and instance.rules.has_topics:
+            self.budget = TopicBudget(instance.rules)
 
     def read(self, topic: str | UUID, wanted: FetchPartition, left: int, at_least_one: bool) -> Reading:
         """A `fetch_sessions.Read`."""
@@ -105,6 +113,10 @@ class ConsumerReader:
                 if parted is not None:
                     return self._parted(name, partition, wanted, *parted)
             max_bytes = min(wanted.partition_max_bytes, left)
+            if self.budget is not None and (allowed := self.budget.left(name)) is not None:
+                if not allowed:  # what arrives meanwhile is no reason to look again
+                    return Reading(self._data(partition, wanted), 0, None)
+                max_bytes = min(max_bytes, allowed)
             records = self._replicas.read(partition, offset, max_bytes, at_least_one=at_least_one, as_replica=False)
         except OffsetOutOfRangeError:
             return self._failed(name, wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -115,6 +127,8 @@ class ConsumerReader:
             return Reading(self._data(partition, wanted), 0, partition.read_waiters, at_end)
         if partition.usage is not None and not self._ctx.session.is_internal:
             records.sent = partition.usage.consumed
+        if self.budget is not None:
+            self.budget.took(name, records.size)
         return Reading(self._data(partition, wanted, records), records.size, partition.read_waiters)
 
     def _data(

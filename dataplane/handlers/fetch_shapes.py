@@ -25,6 +25,7 @@ from dataplane.protocol.headers import encode_request
 from dataplane.protocol.primitives import write_uvarint
 from dataplane.replication.fetch_sessions import FINAL_EPOCH
 from dataplane.storage.errors import OffsetOutOfRangeError
+from dataplane.throttle.fetching import WINDOW_S
 from dataplane.throttle.gate import throttle_ms
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ MAX_SHAPES = 64
 MAX_SHAPE_END = 1_024
 FREE_LESSONS, HITS_PER_LESSON = 64, 16
 """Learning costs as much as serving: further shapes have to be worth it."""
-THROTTLE_WINDOW_S = 1.0
 _API = APIS[ApiKey.FETCH]
 _FIRST_VERSION = 10  # older ones may not read every topic, or not as it is
 _FIRST_WITH_RACK = 11
@@ -105,7 +105,9 @@ class FetchShapes:
         if instance is not None:
             if instance.has_topic_whitelists and instance.topic_denied(shape.physical, client.session.peer):
                 return False
-            allowed = broker.gate.fetch_bytes(instance, THROTTLE_WINDOW_S)
+            if instance.rules is not None and instance.rules.concerns(shape.physical):
+                return False
+            allowed = broker.gate.fetch_bytes(instance, WINDOW_S)
             if allowed is not None and allowed < max_bytes:
                 max_bytes = max(allowed, 1)
         offset, high_watermark = _OFFSET(frame, place)[0], partition.high_watermark

@@ -11,6 +11,7 @@ Records that cannot be stored as they came (old formats, topics with rules for r
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +32,7 @@ from dataplane.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from dataplane.protocol.primitives import size_of
 from dataplane.records.header import CorruptBatchError
 from dataplane.records.preparation import RefusedRecordsError
 from dataplane.replication.manager import Appended
@@ -49,6 +51,11 @@ _REFUSED = Appended(ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1)
 def handle_produce(ctx: RequestContext, request: ProduceRequest) -> Reply:
     """All partitions of a request, answered together."""
     delay_s = ctx.broker.gate.charge_produce(ctx.session.instance, ctx.size)
+    instance = ctx.session.instance
+    if instance is not None and instance.rules is not None:
+        delay_s = max(
+            delay_s, instance.rules.charge_produce(ctx.session.principal, ctx.client_id, ctx.size, _sizes(request))
+        )
     if request.acks not in (-1, 0, 1):
         pending = _refuse_all(ctx, request, ErrorCode.INVALID_REQUIRED_ACKS)
     elif request.transactional_id is not None:
@@ -236,6 +243,12 @@ class _Pending:
                     results[place] = replace(result, current_leader=ProduceResponseLeaderIdAndEpoch(*leader))
                     hinted[leader[0]] = None
         return hinted
+
+
+def _sizes(request: ProduceRequest) -> Iterator[tuple[str, int]]:
+    """The bytes of records by topic."""
+    for topic in request.topic_data:
+        yield topic.name, sum(size_of(data.records) for data in topic.partition_data)
 
 
 def _refuse_all(ctx: RequestContext, request: ProduceRequest, code: ErrorCode) -> _Pending:

@@ -114,6 +114,8 @@ class ProduceShapes:
                 return False
             if broker.gate.produce_refusal(instance) is not None:
                 return False
+            if instance.rules is not None and instance.rules.concerns(shape.physical):
+                return False
         acks = shape.acks
         appended = broker.replicas.append(partition, batch, acks)
         if appended.error or appended.duplicate:

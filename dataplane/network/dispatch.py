@@ -34,6 +34,7 @@ from dataplane.protocol.codec import decoder, limited_decoder
 from dataplane.protocol.headers import RequestHeader, encode_frame, parse_request_header
 from dataplane.protocol.primitives import DecodeError
 from dataplane.tasks import Future, Task
+from dataplane.throttle.rules import InstanceRules
 
 MAX_REQUESTS_IN_FLIGHT = 1_000
 """Requests of one connection that wait for an answer; more than that is a client that will not stop."""
@@ -142,6 +143,11 @@ class ClientConnection:
             raise CloseConnectionError("a large request that is not Produce")
         decode = (decoder if trusted else limited_decoder)(row.api.request, header.api_version)
         request = decode(frame, header.position, session.names)[0]
+        if session.instance is not None and session.instance.rules is not None:
+            delay_s = self._delay_of_rules(session.instance.rules, header, request)
+            if delay_s > _NOTHING_S:
+                self._park(frame, delay_s)
+                return
         ctx = RequestContext(
             self.broker,
             session,
@@ -351,6 +357,18 @@ class ClientConnection:
         if left <= _NOTHING_S:
             del self._muted_until[key]
             return False
+        self._park(frame, left)
+        return True
+
+    def _delay_of_rules(self, rules: InstanceRules, header: RequestHeader, request: Any) -> float:
+        """What the throttle rules that concern this request owe, in seconds."""
+        principal, client_id = self.session.principal, header.client_id
+        if header.api_key == _PRODUCE:
+            return rules.produce_delay(principal, client_id, (topic.name for topic in request.topic_data))
+        return rules.fetch_delay(principal, client_id) if header.api_key == _FETCH else 0.0
+
+    def _park(self, frame: memoryview, delay_s: float) -> None:
+        """Serve this request later, and read nothing until then."""
         self._is_parked = True
         self._connection.pause_reading()
         kept = memoryview(bytearray(frame))  # the frame's own memory ends with this turn; a batch is changed in place
@@ -361,5 +379,4 @@ class ClientConnection:
                 self.frame(kept)
                 self._read_on()
 
-        self.broker.doors.loop.call_later(left, resume)
-        return True
+        self.broker.doors.loop.call_later(delay_s, resume)

@@ -22,6 +22,13 @@ class Splice(Protocol):
     size: int
 
 
+def size_of(records: Buffer | Splice | None) -> int:
+    """How many bytes a field of records holds, here or elsewhere."""
+    if records is None:
+        return 0
+    return len(records) if isinstance(records, bytes | bytearray | memoryview) else records.size
+
+
 Splices = list[tuple[int, Splice]]
 """(position in the encoded bytes, what belongs there), in order."""
 

@@ -10,6 +10,7 @@ from quota.contracts.namespace import InstanceNames, instance_key
 
 if TYPE_CHECKING:
     from dataplane.handlers.context import Session
+    from dataplane.throttle.rules import InstanceRules
     from quota.core.bucket import TokenBucket
 
 
@@ -32,6 +33,7 @@ class Instance:
         self.produce_bucket: TokenBucket | None = None  # all set by the gate
         self.consume_bucket: TokenBucket | None = None
         self.group_bucket: TokenBucket | None = None
+        self.rules: InstanceRules | None = None  # None: there are no throttle rules
         self._set(spec)
 
     def _set(self, spec: InstanceSpec) -> None:

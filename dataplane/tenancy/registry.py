@@ -2,7 +2,7 @@
 
 The broker watches one directory, ``/sluice/changes``. A child of it names an instance whose spec was written; the broker
 reads that spec and applies it. After a new session it reads every spec again: watches may have been lost with the old one.
-A spec of a generation that was applied already is skipped. What was applied stands in ``/sluice/applied/<broker>``
+A spec of a generation and rules that were applied already is skipped. What was applied stands in ``/sluice/applied/<broker>``
 (ephemeral), with a sentence where something could not be: a port that is taken is for the control plane to replace.
 """
 
@@ -168,7 +168,7 @@ class Registry:
     def apply(self, spec: InstanceSpec) -> None:
         """Make listeners, whitelists and limits what the spec says."""
         instance = self._instances.get(spec.id)
-        if instance is not None and instance.spec.generation >= spec.generation and spec.id not in self._problems:
+        if instance is not None and not _is_newer(spec, instance.spec) and spec.id not in self._problems:
             return
         if spec.state is InstanceState.DELETED:
             self._remove(spec.id)
@@ -226,3 +226,7 @@ class Registry:
     def _stop_listening(self, name: str) -> None:
         for key in [key for key in self._listeners if key[0] == name]:
             self._listeners.pop(key)[1].close()
+
+
+def _is_newer(spec: InstanceSpec, applied: InstanceSpec) -> bool:
+    return spec.generation > applied.generation or spec.rules.version > applied.rules.version

@@ -1,7 +1,8 @@
-"""What only the broker knows of an instance when a flow report is due."""
+"""What only the broker knows of an instance, and of the throttle rules within it, when a flow report is due."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from quota.agent.agent import InstanceFacts
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from dataplane.cluster.metadata import Metadata
     from dataplane.replication.manager import Replicas
     from dataplane.tenancy.registry import Registry
+    from dataplane.throttle.rules import InstanceRules
 
 
 class Facts:
@@ -22,20 +24,38 @@ class Facts:
         self._all_leaders: dict[str, int] = {}
 
     def __call__(self) -> dict[str, InstanceFacts]:
-        """By instance id."""
+        """By instance id, and for rules by the keys of their flows."""
         leaders = self._replicas.leaders_by_instance()
         storage = self._replicas.storage_by_instance()
         everywhere = self._leaders_everywhere()
         facts = {}
         for instance in self._registry.all():
             key = instance.names.key
-            facts[instance.spec.id] = InstanceFacts(
+            whole = facts[instance.spec.id] = InstanceFacts(
                 leaders=leaders.get(key, 0),
                 all_leaders=everywhere.get(key, 0),
                 storage_bytes=storage.get(key, 0),
                 connections=len(instance.connections),
             )
+            if instance.rules is not None:
+                facts.update(self._of_rules(instance.rules, whole))
         return facts
+
+    def _of_rules(self, rules: InstanceRules, whole: InstanceFacts) -> Iterator[tuple[str, InstanceFacts]]:
+        """A rule's limit is divided by who leads what it is about."""
+        rules.leaders = (whole.leaders, whole.all_leaders)
+        for key, topics in rules.rows():
+            here, everywhere = self._leaders_of(topics) if topics else rules.leaders
+            yield key, InstanceFacts(here, everywhere, storage_bytes=0, connections=0)
+
+    def _leaders_of(self, topics: tuple[str, ...]) -> tuple[int, int]:
+        here = everywhere = 0
+        for topic in topics:
+            for index, partition in self._metadata.partitions(topic).items():
+                replica = self._replicas.get(topic, index)
+                here += replica is not None and replica.is_leader
+                everywhere += partition.has_leader
+        return here, everywhere
 
     def _leaders_everywhere(self) -> dict[str, int]:
         if self._counted_version != self._metadata.version:

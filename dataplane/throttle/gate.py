@@ -13,6 +13,7 @@ import math
 from typing import TYPE_CHECKING
 
 from dataplane.doors import Clock
+from dataplane.throttle.rules import InstanceRules
 from quota.agent.agent import Agent
 from quota.contracts.instance import GIB, MIB
 from quota.core.bucket import TokenBucket
@@ -48,10 +49,24 @@ class Gate:
         instance.consume_bucket = self._agent.bucket(name, "consume")
         if instance.group_bucket is None:
             instance.group_bucket = TokenBucket(self._group_bytes_per_s, now)
+        self._configure_rules(instance)
+
+    def _configure_rules(self, instance: Instance) -> None:
+        spec, rules = instance.spec, instance.rules
+        if spec.rules.items:
+            if rules is None:
+                rules = instance.rules = InstanceRules(self._agent, self._clock, spec.id, instance.names)
+            if rules.version != spec.rules.version:
+                rules.configure(spec.rules)
+        elif rules is not None:
+            rules.close()
+            instance.rules = None
 
     def remove(self, instance: Instance) -> None:
         """An instance is gone."""
         self._agent.remove(instance.spec.id)
+        if instance.rules is not None:
+            instance.rules.close()
 
     def charge_produce(self, instance: Instance | None, size: int) -> float:
         """Charge the bytes of a produce request; the seconds that its connection has to wait before the next."""

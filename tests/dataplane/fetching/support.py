@@ -29,6 +29,7 @@ class Instance:
         self.names = InstanceNames(key)
         self.denied = set()
         self.unreachable = set()
+        self.rules = None
 
     def topic_denied(self, physical, _peer):
         return physical in self.denied

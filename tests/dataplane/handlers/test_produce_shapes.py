@@ -58,7 +58,7 @@ class Client:
         self.sent, self.muted = [], []
         gate = SimpleNamespace(produce_refusal=lambda _: None, charge_produce=lambda _i, _n: delay_s)
         self.broker = SimpleNamespace(replicas=Replicas(), gate=gate)
-        instance = SimpleNamespace(topic_denied=lambda _t, _p: False, has_topic_whitelists=True)
+        instance = SimpleNamespace(topic_denied=lambda _t, _p: False, has_topic_whitelists=True, rules=None)
         self.session = Session(instance, "default", NAMES, "127.0.0.1")
         self.shapes = ProduceShapes(self)
 

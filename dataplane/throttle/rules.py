@@ -1,0 +1,193 @@
+"""The throttle rules of one instance on this broker: the buckets of `quota.agent`, and whom each concerns.
+
+A rule is enforced by what it owes at the moment, whoever ran up the debt, so that more connections are no way around it:
+
+produce   the request is taken in and charged; the next one that a rule concerns, on any connection, is parked until the
+          debt is paid. A client's rule is told in the answer (`throttle_time_ms`), as the instance's limit is. A topic's
+          is not: clients that obey would hold what they have for all other topics of this broker as well
+consume   a client's fetch is parked likewise, and brings what the rate gives in about a second. While a topic owes, its
+          partitions bring nothing and the others of the fetch all they have
+
+A rule for each has a flow per client, made when the client is first seen and dropped when it has been quiet. They are
+bounded: further clients share one flow, or whoever makes up a new client id for every connection would have no limit
+and every broker a table without end.
+
+Instances without rules have none of this: `Instance.rules` is None, and that is all that is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from dataplane.doors import Clock
+from quota.agent.agent import Agent
+from quota.contracts.namespace import InstanceNames
+from quota.contracts.rules import RuleSet, ThrottleRule, flow_key
+from quota.core.bucket import TokenBucket
+from quota.core.matching import Match, RuleBook
+
+MOST_CLIENTS = 1_000
+"""Of rules for each, on one broker and in one instance, that have a flow of their own."""
+QUIET_S = 60.0
+"""A client that sends nothing for so long, and owes nothing, gives up its flow."""
+
+_USER_PREFIX = "User:"
+
+
+class RuleFlow(NamedTuple):
+    """The two buckets of a rule, or of one client of a rule for each."""
+
+    produce: TokenBucket
+    consume: TokenBucket
+
+
+class InstanceRules:
+    """See the file's text. `leaders` is what this broker leads of the instance, and what all brokers lead."""
+
+    def __init__(self, agent: Agent, clock: Clock, instance: str, names: InstanceNames) -> None:
+        self._agent, self._clock = agent, clock
+        self._instance, self._names = instance, names
+        self.leaders = (0, 0)
+        self.version = 0
+        self._book = RuleBook(())
+        self._flows: dict[str, RuleFlow] = {}  # by key
+        self._topics: dict[str, RuleFlow] = {}  # by physical name
+        self._topics_of: dict[str, tuple[str, ...]] = {}  # physical, by key of a rule
+        self._clients: dict[str, float] = {}  # keys of single clients: when last seen
+
+    # --- what the spec says -------------------------------------------------------------------------------------------
+
+    def configure(self, rules: RuleSet) -> None:
+        """Take these; flows that stay keep what they owe."""
+        self.version, self._book = rules.version, RuleBook(rules.items)
+        wanted = {flow_key(self._instance, rule.id): rule for rule in rules.items}
+        for key in [key for key in self._flows if key not in wanted]:
+            self._remove(key)
+        for key, rule in wanted.items():
+            self._add(key, rule)
+        self._topics_of = {key: tuple(map(self._names.topic_in, rule.topics)) for key, rule in wanted.items()}
+        self._topics = {topic: self._flows[key] for key, topics in self._topics_of.items() for topic in topics}
+
+    def close(self) -> None:
+        """There are none any more."""
+        self.configure(RuleSet())
+
+    def _add(self, key: str, rule: ThrottleRule) -> RuleFlow:
+        self._agent.configure(key, rule.produce_bytes_per_s, rule.consume_bytes_per_s, self._clock.monotonic())
+        produce, consume = self._agent.bucket(key, "produce"), self._agent.bucket(key, "consume")
+        assert produce is not None
+        assert consume is not None
+        flow = self._flows[key] = RuleFlow(produce, consume)
+        return flow
+
+    def _remove(self, key: str) -> None:
+        del self._flows[key]
+        self._clients.pop(key, None)
+        self._agent.remove(key)
+
+    # --- what the master is told --------------------------------------------------------------------------------------
+
+    def rows(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """(key, the physical topics that it is about; none: all of the instance) of every flow."""
+        now = self._clock.monotonic()
+        for key, seen in list(self._clients.items()):
+            if now - seen > QUIET_S and not any(_delay(bucket, now) for bucket in self._flows[key]):
+                self._remove(key)
+        for key in self._flows:
+            yield key, self._topics_of.get(key, ())
+
+    # --- what a request meets -----------------------------------------------------------------------------------------
+
+    def concerns(self, topic: str) -> bool:
+        """Whether a request for this one topic could be subject to a rule."""
+        return self._book.has_clients or topic in self._topics
+
+    @property
+    def has_topics(self) -> bool:
+        """Whether there are rules for topics."""
+        return bool(self._topics)
+
+    def produce_delay(self, principal: str, client_id: str | None, topics: Iterable[str]) -> float:
+        """The seconds until a request to these topics may be taken in."""
+        now = self._clock.monotonic()
+        client = self._client(principal, client_id, now)
+        delay_s = _delay(client.produce, now) if client is not None else 0.0
+        for topic in topics:
+            flow = self._topics.get(topic)
+            if flow is not None:
+                delay_s = max(delay_s, _delay(flow.produce, now))
+        return delay_s
+
+    def charge_produce(
+        self, principal: str, client_id: str | None, size: int, topics: Iterable[tuple[str, int]]
+    ) -> float:
+        """Charge a request, and to topics what is theirs of it; the seconds that the client is told to wait."""
+        now = self._clock.monotonic()
+        for topic, part in topics:
+            flow = self._topics.get(topic)
+            if flow is not None:
+                flow.produce.charge(part, now)
+        client = self._client(principal, client_id, now)
+        return client.produce.charge(size, now) if client is not None else 0.0
+
+    def fetch_delay(self, principal: str, client_id: str | None) -> float:
+        """The seconds until a client may fetch."""
+        now = self._clock.monotonic()
+        client = self._client(principal, client_id, now)
+        return _delay(client.consume, now) if client is not None else 0.0
+
+    def fetch_bytes(self, principal: str, client_id: str | None, window_s: float) -> int | None:
+        """The most that a client's fetch should bring; None: no limit."""
+        client = self._client(principal, client_id, self._clock.monotonic())
+        return client.consume.fetch_bytes(window_s) if client is not None else None
+
+    def topic_fetch_bytes(self, topic: str, window_s: float) -> int | None:
+        """The most that a fetch should bring of a topic; 0 while it owes. None: no limit."""
+        flow = self._topics.get(topic)
+        allowed = flow.consume.fetch_bytes(window_s) if flow is not None else None
+        if allowed is None:
+            return None
+        return max(allowed, 1) if not self.topic_fetch_delay(topic) else 0
+
+    def topic_fetch_delay(self, topic: str) -> float:
+        """The seconds until a topic owes nothing."""
+        return _delay(self._topics[topic].consume, self._clock.monotonic())
+
+    def charge_consume(
+        self, principal: str, client_id: str | None, size: int, topics: Iterable[tuple[str, int]]
+    ) -> float:
+        """Charge an answer, and to topics what is theirs of it; the seconds that the client is told to wait."""
+        now = self._clock.monotonic()
+        for topic, part in topics:
+            flow = self._topics.get(topic)
+            if flow is not None:
+                flow.consume.charge(part, now)
+        client = self._client(principal, client_id, now)
+        return client.consume.charge(size, now) if client is not None else 0.0
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _client(self, principal: str, client_id: str | None, now: float) -> RuleFlow | None:
+        if not self._book.has_clients:
+            return None
+        match = self._book.of_client(principal.removeprefix(_USER_PREFIX), client_id or "")
+        if match is None:
+            return None
+        return self._own_flow(match, now) if match.names else self._flows[flow_key(self._instance, match.rule.id)]
+
+    def _own_flow(self, match: Match, now: float) -> RuleFlow:
+        key = flow_key(self._instance, match.rule.id, match.names)
+        flow = self._flows.get(key)
+        if flow is None:
+            if len(self._clients) >= MOST_CLIENTS:
+                return self._flows[flow_key(self._instance, match.rule.id)]
+            flow = self._add(key, match.rule)
+            self._agent.set_leaders(key, *self.leaders, now)
+        self._clients[key] = now
+        return flow
+
+
+def _delay(bucket: TokenBucket, now: float) -> float:
+    # An allocation of 0 is not a debt: a request that waited for ever would never show the master that there is demand.
+    return bucket.delay(now) if bucket.rate else 0.0

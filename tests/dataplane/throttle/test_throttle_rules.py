@@ -1,0 +1,248 @@
+"""Throttle rules hold on every broker, for whom they are, and for nobody else."""
+
+from dataclasses import replace
+
+import pytest
+
+from dataplane.doors import Create
+from dataplane.records.batch import Record, build_batch
+from dataplane.throttle.rules import MOST_CLIENTS, QUIET_S, InstanceRules
+from quota.agent.agent import Agent
+from quota.contracts.instance import InstanceSpec
+from quota.contracts.namespace import InstanceNames
+from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule, flow_key
+from tests.dataplane.handlers.asking import Tenant, Wire, records_of
+from tests.simulation.cluster import INSTANCE, SetData, SimulatedCluster
+
+KIB = 1024
+SPEC = f"/sluice/instances/{INSTANCE}"
+
+
+def topic_rule(*topics, produce=None, consume=None):
+    return ThrottleRule("t", RuleKind.TOPIC, produce, consume, topics=topics)
+
+
+def client_rule(users=(), clients=(), produce=None, consume=None):
+    return ThrottleRule("c", RuleKind.CLIENT, produce, consume, users=tuple(users), clients=tuple(clients))
+
+
+class RuledCluster(SimulatedCluster):
+    """A cluster whose tenant has throttle rules."""
+
+    def __init__(self, *rules):
+        super().__init__(seed=11)
+        self.until(self.up)
+        for topic in ("orders", "events"):
+            self.create_topic(topic, 1)
+        self.changes = 0
+        self.set_rules(*rules)
+
+    def set_rules(self, *rules):
+        spec = InstanceSpec.from_json(self.zookeeper.tree.node(SPEC).data)
+        spec = replace(spec, rules=spec.rules.changed(rules))
+        self.changes += 1
+        change = Create(f"/sluice/changes/change-{self.changes:010}", f'{{"instance":"{INSTANCE}"}}'.encode())
+        self.zookeeper.write([SetData(SPEC, spec.to_json()), change])
+        self.network.run_for(0.2)
+
+    @property
+    def now(self):
+        return self.network.clock.monotonic()
+
+    def seconds(self, act):
+        """How long something takes."""
+        began = self.now
+        act()
+        return self.now - began
+
+
+def batch(size):
+    return build_batch([Record(None, bytes(size))], now_ms=1)
+
+
+def produces(cluster, topic, size=50 * KIB, count=1):
+    tenant = Tenant(cluster)
+
+    def act():
+        for _ in range(count):
+            assert tenant.produce(9, batch(size), topic).error_code == 0
+
+    return act
+
+
+# --- topics -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_topic_rule_holds_producing_to_its_rate():
+    cluster = RuledCluster(topic_rule("orders", produce=100 * KIB))
+    # 10 KiB are saved up; the last of eleven requests need not be paid for
+    assert cluster.seconds(produces(cluster, "orders", count=11)) == pytest.approx(4.9, abs=0.3)
+
+
+def test_a_topic_rule_delays_no_request_for_another_topic_on_the_same_connection():
+    cluster = RuledCluster(topic_rule("orders", produce=10 * KIB))
+    tenant = Tenant(cluster)
+    assert tenant.partition("orders").leader_id == tenant.partition("events").leader_id
+    produces(cluster, "orders", 100 * KIB)()
+    assert cluster.seconds(produces(cluster, "events")) < 0.5
+    assert cluster.seconds(produces(cluster, "orders", KIB)) > 8
+
+
+def test_the_answer_tells_a_client_nothing_of_a_topic_rule():
+    cluster = RuledCluster(topic_rule("orders", produce=KIB))
+    tenant = Tenant(cluster)
+    assert tenant.ask(tenant.produce_request(batch(20 * KIB)), 9).throttle_time_ms == 0
+
+
+def test_another_connection_is_no_way_around_a_topic_rule():
+    cluster = RuledCluster(topic_rule("orders", produce=10 * KIB))
+    produces(cluster, "orders", 50 * KIB)()
+    wire = Wire(Tenant(cluster))
+    wire.send(Tenant.produce_request(batch(KIB)), 9)
+    cluster.network.run_for(3)
+    assert not wire.answers
+    cluster.network.run_for(2)
+    assert len(wire.answers) == 1
+
+
+def test_topics_of_one_rule_share_its_limit():
+    cluster = RuledCluster(topic_rule("orders", "events", produce=100 * KIB))
+    produces(cluster, "orders", 200 * KIB)()
+    assert cluster.seconds(produces(cluster, "events", KIB)) == pytest.approx(1.9, abs=0.3)
+
+
+def test_a_topic_under_a_consume_rule_is_read_at_its_rate_and_never_stalls():
+    cluster = RuledCluster(topic_rule("orders", consume=100 * KIB))
+    produces(cluster, "orders", 20 * KIB, count=25)()
+    tenant = Tenant(cluster)
+    rows = []
+    taken = cluster.seconds(lambda: rows.extend(read_all(tenant, "orders", 25)))
+    assert len(rows) == 25
+    assert taken == pytest.approx(4, abs=1)
+
+
+def test_other_topics_are_read_in_full_while_one_owes():
+    cluster = RuledCluster(topic_rule("orders", consume=10 * KIB))
+    produces(cluster, "orders", 50 * KIB)()
+    produces(cluster, "events", 50 * KIB, count=10)()
+    tenant = Tenant(cluster)
+    assert tenant.fetch(11, 0, "orders").records
+    assert not tenant.fetch(11, 1, "orders").records
+    assert cluster.seconds(lambda: read_all(tenant, "events", 10)) < 1
+
+
+def read_all(tenant, topic, count):
+    rows = []
+    while len(rows) < count:
+        rows += [row for row in records_of(tenant.fetch(11, len(rows), topic).records) if row[0] >= len(rows)]
+    return rows
+
+
+def test_a_rule_that_is_taken_away_holds_nobody_any_more():
+    cluster = RuledCluster(topic_rule("orders", produce=KIB))
+    produces(cluster, "orders")()
+    cluster.set_rules()
+    assert all(broker.registry.get(INSTANCE).rules is None for broker in cluster.brokers.values())
+    assert cluster.seconds(produces(cluster, "orders")) < 0.5
+
+
+def test_a_rule_that_is_changed_is_in_force_at_the_new_rate():
+    cluster = RuledCluster(topic_rule("orders", produce=KIB))
+    produces(cluster, "orders", 100 * KIB)()
+    cluster.set_rules(topic_rule("orders", produce=100 * KIB))
+    assert cluster.seconds(produces(cluster, "orders")) == pytest.approx(0.8, abs=0.4)
+
+
+# --- clients ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_client_rule_holds_its_client_and_tells_him():
+    cluster = RuledCluster(client_rule(clients=["client"], produce=10 * KIB))
+    tenant = Tenant(cluster)
+    answer = tenant.ask(tenant.produce_request(batch(50 * KIB)), 9)
+    assert answer.throttle_time_ms == pytest.approx(4900, abs=150)
+    assert cluster.seconds(produces(cluster, "orders", KIB)) == pytest.approx(4.9, abs=0.3)
+
+
+def test_a_client_rule_is_nothing_to_others():
+    cluster = RuledCluster(client_rule(clients=["another"], produce=KIB), topic_rule("events", produce=KIB))
+    assert cluster.seconds(produces(cluster, "orders", count=5)) < 0.5
+
+
+def test_a_client_that_is_held_may_do_everything_but_produce():
+    cluster = RuledCluster(client_rule(users=["ANONYMOUS"], produce=KIB))
+    produces(cluster, "orders", 100 * KIB)()
+    tenant = Tenant(cluster)
+    assert cluster.seconds(lambda: tenant.fetch(11, 0)) < 0.5
+    assert cluster.seconds(lambda: tenant.offsets(5, -1)) < 0.5
+
+
+def test_a_client_under_a_consume_rule_gets_a_seconds_worth_at_a_time():
+    cluster = RuledCluster(client_rule(clients=["client"], consume=50 * KIB))
+    produces(cluster, "orders", 20 * KIB, count=10)()
+    tenant = Tenant(cluster)
+    assert 0 < len(tenant.fetch(11, 0).records) <= 50 * KIB
+    assert cluster.seconds(lambda: read_all(tenant, "orders", 10)) == pytest.approx(4, abs=1)
+
+
+def test_brokers_are_not_clients():
+    cluster = RuledCluster(client_rule([None], [None], produce=KIB, consume=KIB))
+    produces(cluster, "orders", 100 * KIB)()  # at acks=all: the followers have fetched it
+    partition = Tenant(cluster).partition("orders")
+    assert partition.high_watermark == 1
+
+
+# --- flows of their own -----------------------------------------------------------------------------------------------
+
+
+class Clock:
+    def __init__(self):
+        self.time = 0.0
+
+    def monotonic(self):
+        return self.time
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def rules(clock):
+    made = InstanceRules(Agent(broker=1, boot="b", now=0.0), clock, INSTANCE, InstanceNames("simulate"))
+    made.configure(RuleSet(1, (client_rule(clients=[None], produce=1000, consume=1000),)))
+    return made
+
+
+def charge(rules, client, size):
+    return rules.charge_produce("User:ann", client, size, ())
+
+
+def test_a_rule_for_each_gives_every_client_the_limit(rules):
+    assert charge(rules, "a", 2100) == pytest.approx(2)
+    assert charge(rules, "b", 1100) == pytest.approx(1)
+
+
+def test_made_up_client_ids_share_a_limit_when_they_are_too_many(rules):
+    for number in range(MOST_CLIENTS):
+        assert charge(rules, f"client {number}", 100) == 0
+    waits = [charge(rules, f"more {number}", 100) for number in range(11)]
+    assert waits[-1] == pytest.approx(1)
+    assert len(list(rules.rows())) == MOST_CLIENTS + 1
+
+
+def test_a_quiet_client_gives_up_its_flow_when_it_owes_nothing(rules, clock):
+    charge(rules, "a", 100)
+    charge(rules, "owes", int(1000 * (QUIET_S + 10)))
+    keys = [key for key, _ in rules.rows()]
+    assert keys == [flow_key(INSTANCE, "c"), flow_key(INSTANCE, "c", ["a"]), flow_key(INSTANCE, "c", ["owes"])]
+    clock.time = QUIET_S + 1
+    assert [key for key, _ in rules.rows()] == [keys[0], keys[2]]
+
+
+def test_a_flow_keeps_its_debt_when_rules_change(rules):
+    rules.configure(RuleSet(2, (client_rule(clients=["a"], produce=1000),)))
+    charge(rules, "a", 3100)
+    rules.configure(RuleSet(3, (client_rule(clients=["a"], produce=1000), topic_rule("orders", produce=5))))
+    assert rules.produce_delay("User:ann", "a", ()) == pytest.approx(3)
