@@ -16,6 +16,7 @@ from dataplane.cluster.membership import Membership
 from dataplane.cluster.metadata import Metadata
 from dataplane.cluster.paths import LOG_DIR_EVENT_PREFIX, BrokerAddress, log_dir_event_json
 from dataplane.cluster.topic_configs import TopicConfigs
+from dataplane.cluster.topic_settings import min_insync_replicas
 from dataplane.cluster.watching import RETRY_S, sleep
 from dataplane.config import BrokerConfig
 from dataplane.controller.controller import Controller, Rules
@@ -80,7 +81,8 @@ class Broker:
         self.logs = LogManager(doors.files, clock, doors.background, config)
         self.logs.on_directory_failure(self._directory_failed)
         self.membership.on_registered(self.logs.wholeness.registered)
-        self.controller = Controller(doors, config.id, self.orders.call, _rules(config))
+        self.controller = Controller(doors, config.id, self.orders.call, self._rules_of_the_controller())
+        self.topic_configs.on_change(self.controller.topic_config_changed)
         self.publisher = Publisher(loop, self.metadata, self.patient_peers, self.ensure_internal_topic)
         self.meter = Meter(config, doors, boot, self.publisher, log)
         self.replicas = Replicas(
@@ -228,6 +230,17 @@ class Broker:
         )
         self.config = replace(self.config, settings=self.layers.effective)
         self.replicas.take_settings(self.config)
+        self.controller.take_rules(self._rules_of_the_controller())
+
+    def _rules_of_the_controller(self) -> Rules:
+        settings = self.config.settings
+        return Rules(
+            partitions=settings.num_partitions,
+            replication_factor=settings.default_replication_factor,
+            unclean_election=settings.unclean_leader_election_enable,
+            rebalance_interval_s=settings.leader_imbalance_check_interval_ms / 1000,
+            min_insync_replicas=lambda topic: min_insync_replicas(self.topic_configs.get(topic), self.config.settings),
+        )
 
     def _instance_changed(self, instance: Instance, present: bool) -> None:
         if present:
@@ -277,13 +290,3 @@ class Broker:
         for instance in self.registry.all():
             for connection in list(instance.connections):
                 connection.look(_LOOKS_UNTIL_IDLE)
-
-
-def _rules(config: BrokerConfig) -> Rules:
-    settings = config.settings
-    return Rules(
-        partitions=settings.num_partitions,
-        replication_factor=settings.default_replication_factor,
-        unclean_election=settings.unclean_leader_election_enable,
-        rebalance_interval_s=settings.leader_imbalance_check_interval_ms / 1000,
-    )

@@ -164,7 +164,9 @@ TOPIC_SETTINGS: dict[str, TopicSetting] = {
         _int("segment.index.bytes", "", LEAST_INDEX_BYTES, "log_index_size_max_bytes"),
         _long("segment.jitter.ms", "", 0, "log_roll_jitter_ms"),
         _long("segment.ms", "", 1, "log_roll_ms"),
-        TopicSetting("unclean.leader.election.enable", ConfigType.BOOLEAN, "", "unclean_leader_election_enable"),
+        TopicSetting(
+            "unclean.leader.election.enable", ConfigType.BOOLEAN, "", "unclean_leader_election_enable", _boolean
+        ),
     )
 }
 
@@ -191,6 +193,11 @@ def check_overrides(names: Iterable[str], overrides: Mapping[str, str], settings
     low, high = ("min.compaction.lag.ms", "max.compaction.lag.ms")
     if _long_of(low, overrides, settings) > _long_of(high, overrides, settings):
         raise ApiError(ErrorCode.INVALID_CONFIG, f"{low} must not be larger than {high}")
+
+
+def min_insync_replicas(overrides: Mapping[str, str], settings: Settings) -> int:
+    """Of a topic with these overrides."""
+    return int(overrides.get("min.insync.replicas", settings.min_insync_replicas))
 
 
 def _problem_of(setting: TopicSetting, value: str | None, settings: Settings) -> str | None:

@@ -12,15 +12,19 @@ was lost, or by a term that ended on an error while the session lived on. So the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import TypeVar
 from uuid import UUID
 
 from dataplane.cluster.paths import CONTROLLER, CONTROLLER_EPOCH, BrokerAddress, controller_json
 from dataplane.cluster.watching import RETRY_S, either, sleep
-from dataplane.controller.channel import Call
+from dataplane.controller.asked_elections import ElectionType
+from dataplane.controller.channel import Call, Key
+from dataplane.controller.context import Partition
 from dataplane.controller.creation import MorePartitions, NewTopic, TopicOutcome
 from dataplane.controller.events import TermEndedError
+from dataplane.controller.reassignments import Outcomes
 from dataplane.controller.reign import Reign, Rules
 from dataplane.controller.store import Store
 from dataplane.doors import (
@@ -32,7 +36,7 @@ from dataplane.doors import (
     SetData,
     ZooKeeperError,
 )
-from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages import control
 from dataplane.tasks import Future, Task
 
@@ -41,6 +45,8 @@ __all__ = ["Controller", "MorePartitions", "NewTopic", "Rules", "TopicOutcome"]
 logger = logging.getLogger(__name__)
 _LONGEST_WAIT_S = 300.0  # clients may ask for weeks
 _NOT_CONTROLLER = "this broker is not the controller"
+_NOT_HEARD = "not every broker has heard of it in time"
+T = TypeVar("T")
 
 
 class Controller:
@@ -139,6 +145,42 @@ class Controller:
             done = not waits or await either(reign.deleted(outcome.name), deadline)
             answers.append(_timed_out(outcome, done=done))
         return answers
+
+    async def reassign(self, wanted: Mapping[Key, Sequence[int] | None]) -> Outcomes | None:
+        """Let replicas move, or (None) go back. Answers when it has begun; None: this broker is not the controller."""
+        return await self._asked(lambda reign: reign.reassign(wanted))
+
+    async def reassigned(self) -> list[Partition] | None:
+        """Partitions whose replicas are on their way. None: this broker is not the controller."""
+        return await self._asked(lambda reign: reign.reassigned())
+
+    async def elect(self, keys: Sequence[Key] | None, kind: ElectionType, timeout_s: float) -> Outcomes | None:
+        """Leaders that somebody wants; answers when every live broker knows them. None: not the controller."""
+        reign, deadline = self._reign, self._deadline(timeout_s)
+        outcomes = await self._asked(lambda reign: reign.elect(keys, kind))
+        if outcomes is None or reign is None or await either(reign.settled(), deadline):
+            return outcomes
+        late = ApiError(ErrorCode.REQUEST_TIMED_OUT, _NOT_HEARD)
+        return {key: refusal or late for key, refusal in outcomes.items()}
+
+    async def _asked(self, ask: Callable[[Reign], Future[T]]) -> T | None:
+        if self._reign is None:
+            return None
+        try:
+            return await ask(self._reign)
+        except TermEndedError:
+            return None
+
+    def take_rules(self, rules: Rules) -> None:
+        """Settings have changed while the broker runs."""
+        self._rules = rules
+        if self._reign is not None:
+            self._reign.take_rules(rules)
+
+    def topic_config_changed(self, topic: str) -> None:
+        """The overrides of a topic have changed."""
+        if self._reign is not None:
+            self._reign.topic_config_changed(topic)
 
     async def alter_partition(
         self, request: control.AlterPartitionRequest, version: int
@@ -243,4 +285,4 @@ class Controller:
 def _timed_out(outcome: TopicOutcome, *, done: bool) -> TopicOutcome:
     if done or outcome.error is not ErrorCode.NONE:
         return outcome
-    return TopicOutcome(outcome.name, ErrorCode.REQUEST_TIMED_OUT, "not every broker has heard of it in time")
+    return TopicOutcome(outcome.name, ErrorCode.REQUEST_TIMED_OUT, _NOT_HEARD)

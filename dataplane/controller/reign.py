@@ -58,6 +58,8 @@ class Rules:
     replication_factor: int = 3
     unclean_election: bool = False
     rebalance_interval_s: float = 5.0
+    min_insync_replicas: Callable[[str], int] = lambda _topic: 1
+    """Of a topic. May be a moment old: leaders commit nothing while others are eligible, whatever they believe it to be."""
 
 
 class Reign:
@@ -74,6 +76,7 @@ class Reign:
         self._channels = Channels(doors.loop, call, broker_id, store.epoch, self.context.brokers, self)
         self._leaders = Leaders(self.context, store, self._channels, self._leaders_changed)
         self._leaders.unclean_by_default = rules.unclean_election
+        self.context.min_insync_replicas = rules.min_insync_replicas
         self._deletions = Deletions(self.context, self._channels)
         nodes = AdminNodes(store)
         self._reassignments = Reassignments(self.context, nodes, self._channels, self._deletions)
@@ -169,13 +172,14 @@ class Reign:
         """They have changed while we are in office."""
         self._rules = rules
         self._leaders.unclean_by_default = rules.unclean_election
-        self._events.submit(lambda: self._elect_for_lost(self.context.partitions()))
+        self.context.min_insync_replicas = rules.min_insync_replicas
+        self._events.submit(lambda: self._elect_where_wanting(self.context.partitions()))
 
     def topic_config_changed(self, name: str) -> None:
-        """Perhaps it may be led by a replica that was not in sync, now."""
+        """Perhaps it may be led by a replica that was not in sync, or fewer in sync are enough now."""
         topic = self.context.topics.get(name)
         if topic is not None:
-            self._events.submit(lambda: self._elect_for_lost(topic.partitions.values()))
+            self._events.submit(lambda: self._elect_where_wanting(topic.partitions.values()))
 
     # --- what channels tell -------------------------------------------------------------------------------------------
 
@@ -416,9 +420,13 @@ class Reign:
         if moving:
             self._events.submit(lambda: self._reassignments.advance(moving))
 
-    async def _elect_for_lost(self, partitions: Iterable[Partition]) -> None:
-        lost = [p for p in self._standing(partitions) if p.state is not None and p.state.leader == NO_LEADER]
-        await self._leaders.elect(lost)
+    async def _elect_where_wanting(self, partitions: Iterable[Partition]) -> None:
+        """Where there is no leader; and where too few are in sync, or were before `min.insync.replicas` was lowered."""
+        await self._leaders.elect(
+            p
+            for p in self._standing(partitions)
+            if p.state is not None and (p.state.leader == NO_LEADER or p.state.eligible)
+        )
 
     def _admin_changed(self, names: list[str]) -> None:
         for path, follow in (

@@ -17,6 +17,7 @@ from dataplane.handlers import (
     control,
     delete_records,
     describe_cluster,
+    elections,
     fetch,
     find_coordinator,
     groups,
@@ -28,6 +29,7 @@ from dataplane.handlers import (
     partitions,
     produce,
     producers,
+    reassignments,
     replication,
     sasl,
     topic_partitions,
@@ -94,6 +96,16 @@ HANDLERS: dict[int, Handler] = dict(
         _row(ApiKey.DELETE_GROUPS, (0, 2), groups.handle_delete_groups),
         _row(ApiKey.OFFSET_DELETE, (0, 0), offsets.handle_offset_delete),
         _row(ApiKey.DESCRIBE_CLUSTER, (0, 1), describe_cluster.handle_describe_cluster),
+        _row(ApiKey.ELECT_LEADERS, (0, 2), elections.handle_elect_leaders, tenant=False),
+        _row(
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+            (0, 0),
+            reassignments.handle_alter_partition_reassignments,
+            tenant=False,
+        ),
+        _row(
+            ApiKey.LIST_PARTITION_REASSIGNMENTS, (0, 0), reassignments.handle_list_partition_reassignments, tenant=False
+        ),
         _row(ApiKey.LEADER_AND_ISR, (5, 7), replication.handle_leader_and_isr, tenant=False),
         _row(ApiKey.STOP_REPLICA, (3, 4), replication.handle_stop_replica, tenant=False),
         _row(ApiKey.UPDATE_METADATA, (6, 8), control.handle_update_metadata, tenant=False),

@@ -116,7 +116,7 @@ def test_a_topic_that_is_only_compacted_loses_nothing_by_age_or_size() -> None:
         ("message.downconversion.enable", "yes"),
         ("compression.type", "bzip2"),
         ("message.timestamp.type", "Never"),
-        ("unclean.leader.election.enable", "true"),
+        ("unclean.leader.election.enable", "perhaps"),
     ],
 )
 def test_a_value_that_would_not_be_honoured_is_refused_with_a_sentence(name: str, value: str) -> None:
