@@ -8,9 +8,9 @@ the leader has seen catch up (its broker epoch): one that was restarted in betwe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from dataplane.cluster.paths import PartitionState
+from dataplane.controller import elections
 from dataplane.controller.context import LiveBroker, Partition
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import (
@@ -30,6 +30,7 @@ def judge(
     brokers: Mapping[int, LiveBroker],
     shutting_down: Mapping[int, None],
     controller_epoch: int,
+    enough: int = 1,
 ) -> PartitionState | ErrorCode:
     """The state to write; NONE where it is already so; or why not."""
     state = partition.state
@@ -53,12 +54,22 @@ def judge(
         return ErrorCode.INVALID_UPDATE_VERSION
     if not all(_eligible(member, brokers, shutting_down, partition) for member in wanted):
         return ErrorCode.INELIGIBLE_REPLICA
-    return replace(state, isr=isr, controller_epoch=controller_epoch)
+    epochs = {broker_id: broker.epoch for broker_id, broker in brokers.items()}
+    return elections.with_isr(state, isr, epochs, controller_epoch, enough)
 
 
 def proposed_isr(proposal: AlterPartitionRequestPartitionData) -> tuple[BrokerState, ...]:
     """The ISR asked for; versions before 3 do not say which incarnations."""
     return proposal.new_isr_with_epochs or tuple(BrokerState(broker) for broker in proposal.new_isr)
+
+
+def recovery_state(state: PartitionState) -> int:
+    """What the leader is told of the eligible: while there are any, it must commit nothing that they may lack.
+
+    Kafka's messages have no room for them. Its other use of this field, leaders that were elected uncleanly and recover,
+    does not exist without KRaft.
+    """
+    return _RECOVERING if state.eligible else _RECOVERED
 
 
 def answer(index: int, error: ErrorCode, partition: Partition | None) -> AlterPartitionResponsePartitionData:
@@ -72,6 +83,7 @@ def answer(index: int, error: ErrorCode, partition: Partition | None) -> AlterPa
         leader_id=state.leader,
         leader_epoch=state.leader_epoch,
         isr=state.isr,
+        leader_recovery_state=recovery_state(state),
         partition_epoch=state.partition_epoch,
     )
 

@@ -68,7 +68,12 @@ def restricted(
     if not isr:
         return None
     return replace(
-        state, leader=leader, isr=isr, leader_epoch=state.leader_epoch + 1, controller_epoch=controller_epoch
+        state,
+        leader=leader,
+        isr=isr,
+        eligible=tuple(replica for replica in state.eligible if replica in replicas),
+        leader_epoch=state.leader_epoch + 1,
+        controller_epoch=controller_epoch,
     )
 
 

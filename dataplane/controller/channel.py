@@ -21,6 +21,7 @@ from uuid import UUID
 from dataplane.cluster.metadata import FULL_UPDATE, INCREMENTAL_UPDATE
 from dataplane.cluster.paths import INTERNAL_LISTENER, LEADER_DURING_DELETE, BrokerAddress
 from dataplane.cluster.watching import sleep
+from dataplane.controller.alter_partition import recovery_state
 from dataplane.controller.context import LiveBroker, Partition
 from dataplane.doors import Loop
 from dataplane.protocol.errors import ErrorCode
@@ -360,6 +361,7 @@ def _leadership(partition: Partition, *, new: bool) -> control.LeaderAndIsrParti
         adding_replicas=partition.assignment.adding,
         removing_replicas=partition.assignment.removing,
         is_new=new,
+        leader_recovery_state=recovery_state(state),
     )
 
 

@@ -5,8 +5,8 @@ It mirrors ZooKeeper: loaded when the controller is elected, changed only after 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from dataplane.cluster.paths import NO_LEADER, BrokerAddress, PartitionState
@@ -21,6 +21,7 @@ class LiveBroker:
 
     address: BrokerAddress
     epoch: int  # czxid of its node
+    whole_since: int  # the epoch since which its logs have lost nothing
 
 
 @dataclass(slots=True)
@@ -34,7 +35,6 @@ class Partition:
     state: PartitionState | None = None
     status: PartitionStatus = PartitionStatus.NEW
     failed: dict[int, None] = field(default_factory=dict)  # live brokers whose disk lost this replica
-    loaded_zxid: int = 0  # of the transaction that wrote the state we loaded
 
     @property
     def replicas(self) -> tuple[int, ...]:
@@ -57,8 +57,10 @@ class Partition:
         self.state = state
 
     def load(self, state: PartitionState, zxid: int) -> None:
-        """The state as the last controller left it."""
-        self.state, self.loaded_zxid = state, zxid
+        """The state as the last controller left it, in the transaction `zxid`."""
+        if not state.lives:  # Kafka's own, or older: who was in sync then was what was registered then
+            state = replace(state, lives=dict.fromkeys(state.isr, zxid))
+        self.state = state
         self.status = PartitionStatus.OFFLINE if state.leader == NO_LEADER else PartitionStatus.ONLINE
 
 
@@ -82,6 +84,7 @@ class Context:
 
     def __init__(self) -> None:
         self.brokers: dict[int, LiveBroker] = {}
+        self.min_insync_replicas: Callable[[str], int] = lambda _topic: 1
         self.shutting_down: dict[int, None] = {}
         self.topics: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
@@ -149,20 +152,29 @@ class Context:
         """Those with a replica there."""
         return list(self._by_broker.get(broker_id, {}).values())
 
-    def has_restarted(self, broker_id: int, partition: Partition) -> bool:
-        """Whether a live broker has registered anew since the partition's state was written."""
-        broker = self.brokers.get(broker_id)
-        return broker is not None and broker.epoch > partition.loaded_zxid
+    def alive(self, partition: Partition) -> dict[int, int]:
+        """Brokers that can hold the lead or the ISR of a partition, and their epochs."""
+        return {
+            broker_id: broker.epoch
+            for broker_id, broker in self.brokers.items()
+            if broker_id not in self.shutting_down and broker_id not in partition.failed
+        }
 
-    def alive_since(self, partition: Partition) -> list[int]:
-        """Those of `alive` that have not restarted since."""
-        return [broker for broker in self.alive(partition) if not self.has_restarted(broker, partition)]
+    def restarted(self, partition: Partition) -> list[int]:
+        """Live brokers that have registered anew since they were in sync, or eligible."""
+        return self._registered_after(partition, lambda broker: broker.epoch)
 
-    def alive(self, partition: Partition) -> list[int]:
-        """Brokers that can hold the lead or the ISR of a partition."""
-        return [
-            broker for broker in self.brokers if broker not in self.shutting_down and broker not in partition.failed
-        ]
+    def lost(self, partition: Partition) -> list[int]:
+        """Those whose logs may lack what they had when they were in sync: after a power cut, or a refusal of the disk."""
+        return [*self._registered_after(partition, lambda broker: broker.whole_since), *partition.failed]
+
+    def _registered_after(self, partition: Partition, moment: Callable[[LiveBroker], int]) -> list[int]:
+        lives = {} if partition.state is None else partition.state.lives
+        return [b for b, life in lives.items() if b in self.brokers and moment(self.brokers[b]) > life]
+
+    def enough(self, partition: Partition) -> int:
+        """With fewer in sync nothing is committed."""
+        return min(self.min_insync_replicas(partition.topic), len(partition.replicas))
 
     def replicas_of_key(self, key: str) -> int:
         """Partitions of an instance, replicas included."""

@@ -6,7 +6,7 @@ written in between is found, and not overwritten.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from dataplane.cluster.paths import NO_LEADER, PartitionState
 from dataplane.cluster.topic_settings import config_text
@@ -77,10 +77,20 @@ class Leaders:
         await self.change([(p, self._after_change(p, unclean=True)) for p in partitions])
 
     def _after_change(self, partition: Partition, *, unclean: bool) -> PartitionState | None:
-        state, alive = partition.state, self._context.alive(partition)
-        if state is None:
+        return self._among(partition, self._context.alive(partition), unclean=unclean)
+
+    def _among(self, partition: Partition, alive: elections.Epochs, *, unclean: bool) -> PartitionState | None:
+        if partition.state is None:
             return None
-        return elections.after_change(state, partition.replicas, alive, self._epoch, unclean=unclean)
+        return elections.after_change(
+            partition.state,
+            partition.replicas,
+            alive,
+            self._epoch,
+            lost=self._context.lost(partition),
+            enough=self._context.enough(partition),
+            unclean=unclean,
+        )
 
     async def _unclean_topics(self, lost: Iterable[Partition]) -> dict[str, None]:
         """Which topics take any leader rather than none. Read now: what was allowed once must not cost data today."""
@@ -96,23 +106,35 @@ class Leaders:
     async def depose_who_restarted(self, partitions: Iterable[Partition]) -> None:
         """Brokers that died and came back while nobody was the controller are in the ISR, and some lead.
 
-        But their logs may have lost their tail, and their leader epoch has not moved: whoever has not restarted comes
-        first. Registrations and states were all written to one ZooKeeper, whose transactions have an order.
+        But they are not what they were when they were in sync, and their leader epoch has not moved: whoever has not
+        restarted comes first.
         """
-        context = self._context
         await self.change(
-            (
-                (p, elections.after_change(p.state, p.replicas, context.alive_since(p), self._epoch))
-                for p in partitions
-                if p.state is not None and any(context.has_restarted(b, p) for b in p.state.isr)
-            ),
+            ((p, self._without(p, restarted)) for p in partitions if (restarted := self._context.restarted(p))),
             tell=False,
         )
 
+    def _without(self, partition: Partition, restarted: Sequence[int]) -> PartitionState | None:
+        alive = self._context.alive(partition)
+        since = {broker: epoch for broker, epoch in alive.items() if broker not in restarted}
+        return self._among(partition, since, unclean=False)
+
     async def leave(self, broker_id: int, partitions: Iterable[Partition]) -> None:
         """A broker is about to stop: what others can lead, they lead."""
+        context = self._context
         await self.change(
-            (p, elections.without(p.state, p.replicas, self._context.alive(p), broker_id, self._epoch))
+            (
+                p,
+                elections.without(
+                    p.state,
+                    p.replicas,
+                    context.alive(p),
+                    broker_id,
+                    self._epoch,
+                    lost=context.lost(p),
+                    enough=context.enough(p),
+                ),
+            )
             for p in partitions
             if p.state is not None
         )

@@ -94,6 +94,7 @@ class Proposals:
                 self._context.brokers,
                 self._context.shutting_down,
                 self._epoch,
+                self._context.enough(partition),
             )
             if isinstance(verdict, ErrorCode):
                 proposal.verdicts[key] = verdict

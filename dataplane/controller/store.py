@@ -30,6 +30,7 @@ from dataplane.cluster.paths import (
     parse_log_dir_event,
     parse_state,
     parse_topic,
+    parse_whole_since,
     partition_path,
     partitions_path,
     state_json,
@@ -109,7 +110,7 @@ class Store:
             data, stat = await self.zookeeper.get(broker_path(broker_id))
         except NoNodeError:
             return None
-        return LiveBroker(parse_broker(broker_id, data), stat.czxid)
+        return LiveBroker(parse_broker(broker_id, data), stat.czxid, parse_whole_since(data, stat.czxid))
 
     async def _topic(self, name: str) -> Topic | None:
         try:

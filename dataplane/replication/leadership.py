@@ -89,7 +89,10 @@ def _apply(replicas: Replicas, topic: str, topic_id: UUID, state: LeaderAndIsrPa
         if state.leader_epoch > partition.leader_epoch:
             _change_role(replicas, partition, state)
         elif state.leader_epoch == partition.leader_epoch and state.partition_epoch > partition.partition_epoch:
-            partition.adopt_isr(state.isr, state.partition_epoch)  # said again by a new controller
+            eligible = bool(state.leader_recovery_state)
+            partition.adopt_isr(
+                state.isr, state.partition_epoch, others_eligible=eligible
+            )  # said again by a new controller
             replicas.isr_confirmed(partition)
     except OSError:
         return ErrorCode.KAFKA_STORAGE_ERROR

@@ -15,6 +15,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from dataplane.cluster.topic_settings import min_insync_replicas
 from dataplane.cluster.watching import sleep
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.header import HEADER, BatchHeader, check_batch, too_short
@@ -495,7 +496,7 @@ class Replicas:
     def configure(self, partition: Partition) -> None:
         """Take over what the topic's configuration says."""
         settings, overrides = self.config.settings, self.topic_configs.get(partition.topic)
-        partition.min_insync_replicas = int(overrides.get("min.insync.replicas", settings.min_insync_replicas))
+        partition.min_insync_replicas = min_insync_replicas(overrides, settings)
         partition.max_message_bytes = int(overrides.get("max.message.bytes", settings.message_max_bytes))
         partition.log.config = self.log_defaults.with_topic(overrides)
         self.syncs.configure(partition)

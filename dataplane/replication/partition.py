@@ -10,8 +10,9 @@ Rules, and the losses they rule out:
   change of the ISR is proposed and not confirmed, the larger of the two counts, since either may be in force (KIP-497).
 * It also waits for a live replica that is about to join. Under steady load a follower's LEO is always a little behind a
   high watermark that runs with the leader, and it would never be let in.
-* It does not move while the ISR is smaller than `min.insync.replicas` (KIP-966): what only the last replica standing
-  has may be gone after its next power cut, and nobody may have read it.
+* It does not move while the confirmed ISR is smaller than `min.insync.replicas` (KIP-966): what only the last replica
+  standing has may be gone after its next power cut, and nobody may have read it. Nor while the controller says that
+  others are eligible: they have what is committed until then, and may be elected.
 * Only bytes that are in the file count: the log's end moves in `Log.commit`.
 * A follower may join when its LEO has reached the high watermark *and* the offset at which our epoch began: before that
   nobody knows that it holds what the former leader committed.
@@ -162,6 +163,7 @@ class Partition:
         "low_watermark_waiters",
         "max_message_bytes",
         "min_insync_replicas",
+        "others_eligible",
         "partition_epoch",
         "proposed_isr",
         "read_waiters",
@@ -191,6 +193,9 @@ class Partition:
         self.epoch_start_offset = UNKNOWN_OFFSET
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
+        self.others_eligible = (
+            False  # replicas that are not in the ISR may be elected, as they have all that is committed
+        )
         self.proposed_isr: tuple[int, ...] | None = None
         self._maximal_isr: tuple[int, ...] = ()
         self._no_proposal_before = _NEVER
@@ -255,9 +260,10 @@ class Partition:
         self._by_id = {}
         self.leader_high_watermark = -1
 
-    def adopt_isr(self, isr: tuple[int, ...], partition_epoch: int) -> None:
+    def adopt_isr(self, isr: tuple[int, ...], partition_epoch: int, *, others_eligible: bool) -> None:
         """The controller's latest word within the epoch."""
         self.isr = self._maximal_isr = isr
+        self.others_eligible = others_eligible
         self.partition_epoch = partition_epoch
         self.proposed_isr = None
 
@@ -265,7 +271,7 @@ class Partition:
         self.leader_id = state.leader
         self.leader_epoch = state.leader_epoch
         self.replicas = state.replicas
-        self.adopt_isr(state.isr, state.partition_epoch)
+        self.adopt_isr(state.isr, state.partition_epoch, others_eligible=bool(state.leader_recovery_state))
 
     # --- what is committed --------------------------------------------------------------------------------------------
 
@@ -308,7 +314,7 @@ class Partition:
 
     def advance(self, now: float) -> bool:
         """Move the high watermark as far as it may go. Returns whether it moved. For a leader."""
-        if len(self._maximal_isr) < self._enough():
+        if self.others_eligible or not self.has_enough_replicas():
             return False
         lowest = self.log.recovery_point if self.is_durable else self.log.end_offset
         for remote in self._remotes:
@@ -381,9 +387,9 @@ class Partition:
             return False
         if code == ErrorCode.NONE:
             if data.leader_epoch == self.leader_epoch and data.partition_epoch > self.partition_epoch:
-                self.adopt_isr(data.isr, data.partition_epoch)
+                self.adopt_isr(data.isr, data.partition_epoch, others_eligible=bool(data.leader_recovery_state))
             elif data.leader_epoch == self.leader_epoch and data.partition_epoch == self.partition_epoch:
-                self.adopt_isr(self.isr, self.partition_epoch)  # it was so already
+                self._withdraw_proposal()  # it was so already
             return False
         if code in _GIVE_UP:
             self._no_proposal_before = now + _PAUSE_AFTER_REFUSAL_S
@@ -391,9 +397,12 @@ class Partition:
                 for remote in self._remotes:
                     if remote.broker_id in self.proposed_isr and remote.broker_id not in self.isr:
                         remote.refused(self._no_proposal_before)
-            self.adopt_isr(self.isr, self.partition_epoch)
+            self._withdraw_proposal()
             return False
         return code not in _OUTDATED
+
+    def _withdraw_proposal(self) -> None:
+        self.adopt_isr(self.isr, self.partition_epoch, others_eligible=self.others_eligible)
 
     def has_enough_replicas(self) -> bool:
         """Whether acks=all may be acknowledged: by the confirmed ISR, not by one that is only proposed."""

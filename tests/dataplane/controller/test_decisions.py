@@ -48,18 +48,22 @@ def test_the_documented_example_comes_out() -> None:
     assert simple([3, 1, 2], 3, 2) == {0: (1, 2), 1: (2, 3), 2: (3, 1)}
 
 
+def epochs(brokers: list[int]) -> dict[int, int]:
+    return {broker: 100 + broker for broker in brokers}
+
+
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[PartitionState, tuple[int, ...], list[int]]:
+def situations(draw: st.DrawFn) -> tuple[PartitionState, tuple[int, ...], dict[int, int]]:
     replicas = tuple(draw(st.permutations([1, 2, 3, 4])))[: draw(st.integers(1, 4))]
     isr = tuple(draw(st.lists(st.sampled_from(replicas), min_size=1, unique=True)))
     leader = draw(st.sampled_from((*isr, NO_LEADER)))
     alive = draw(st.lists(st.integers(1, 4), unique=True))
-    return PartitionState(leader, draw(st.integers(0, 9)), isr, 1, 5), replicas, alive
+    return PartitionState(leader, draw(st.integers(0, 9)), isr, 1, 5), replicas, epochs(alive)
 
 
 @given(situations())
 def test_a_leader_is_alive_and_was_in_sync_or_there_is_none_and_the_isr_stays(
-    situation: tuple[PartitionState, tuple[int, ...], list[int]],
+    situation: tuple[PartitionState, tuple[int, ...], dict[int, int]],
 ) -> None:
     state, replicas, alive = situation
     changed = elections.after_change(state, replicas, alive, 7)
@@ -79,7 +83,7 @@ def test_a_leader_is_alive_and_was_in_sync_or_there_is_none_and_the_isr_stays(
 
 @given(situations())
 def test_preferred_and_leaving_choose_only_among_those_in_sync(
-    situation: tuple[PartitionState, tuple[int, ...], list[int]],
+    situation: tuple[PartitionState, tuple[int, ...], dict[int, int]],
 ) -> None:
     state, replicas, alive = situation
     preferred = elections.preferred(state, replicas, alive, 7)
@@ -94,7 +98,7 @@ def test_preferred_and_leaving_choose_only_among_those_in_sync(
 
 @given(situations())
 def test_only_unclean_election_takes_a_replica_that_was_not_in_sync(
-    situation: tuple[PartitionState, tuple[int, ...], list[int]],
+    situation: tuple[PartitionState, tuple[int, ...], dict[int, int]],
 ) -> None:
     state, replicas, alive = situation
     now = elections.after_change(state, replicas, alive, 7, unclean=True) or state
@@ -108,5 +112,5 @@ def test_only_unclean_election_takes_a_replica_that_was_not_in_sync(
 
 @pytest.mark.parametrize(("alive", "expected"), [([2, 3], (2, (2, 3))), ([1, 2, 3], (1, (1, 2, 3))), ([], None)])
 def test_a_first_leader_is_the_first_live_replica(alive: list[int], expected: tuple[int, tuple[int, ...]]) -> None:
-    state = elections.first_state((1, 2, 3), alive, 4)
+    state = elections.first_state((1, 2, 3), epochs(alive), 4)
     assert (state and (state.leader, state.isr)) == expected
