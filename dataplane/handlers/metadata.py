@@ -8,7 +8,6 @@ from uuid import UUID
 from dataplane.cluster.watching import either, sleep
 from dataplane.handlers.authorized import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
 from dataplane.handlers.context import Reply, RequestContext
-from dataplane.handlers.outcome import CloseConnectionError
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import (
     MetadataRequest,
@@ -43,11 +42,13 @@ async def _when_known(ctx: RequestContext, request: MetadataRequest) -> Metadata
 
 def _answer(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
     """All topics for null (and, in version 0, for an empty list); otherwise the ones asked for, in their order."""
+    if ctx.version < _TOPIC_IDS_SINCE and any(_has_id(topic) for topic in request.topics or ()):
+        return _refused(ctx, request)
     if request.topics is None or (ctx.version == 0 and not request.topics):
         topics = [_describe(ctx, name) for name in visible_topics(ctx)]
     else:
         # As in Kafka each is described once, however often it is named: an answer is no larger than what there is.
-        wanted = {topic.topic_id if _is_by_id(ctx, topic) else topic.name: topic for topic in request.topics}
+        wanted = {topic.topic_id if _has_id(topic) else topic.name: topic for topic in request.topics}
         topics = [_asked(ctx, request, topic) for topic in wanted.values()]
     if request.include_topic_authorized_operations:
         topics = [topic if topic.error_code else _with_operations(topic) for topic in topics]
@@ -75,10 +76,9 @@ def visible_topics(ctx: RequestContext) -> list[str]:
 
 
 def _asked(ctx: RequestContext, request: MetadataRequest, topic: MetadataRequestTopic) -> MetadataResponseTopic:
-    if _is_by_id(ctx, topic):
+    if _has_id(topic):
         return _by_id(ctx, topic.topic_id)
-    if topic.name is None:  # the answer has no place for a topic without a name
-        raise CloseConnectionError("a topic without a name")
+    assert topic.name is not None  # `_has_id`
     if ctx.topic_denied(topic.name):  # whether it exists or not
         return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=topic.name)
     if ctx.broker.metadata.partitions(topic.name):
@@ -86,9 +86,19 @@ def _asked(ctx: RequestContext, request: MetadataRequest, topic: MetadataRequest
     return _missing(ctx, request, topic.name)
 
 
-def _is_by_id(ctx: RequestContext, topic: MetadataRequestTopic) -> bool:
+def _has_id(topic: MetadataRequestTopic) -> bool:
     """An id comes before a name, as in Kafka: its own admin client sends an empty name beside the id."""
-    return ctx.version >= _TOPIC_IDS_SINCE and (topic.name is None or topic.topic_id != NO_UUID)
+    return topic.name is None or topic.topic_id != NO_UUID
+
+
+def _refused(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
+    """Versions 10 and 11 can carry an id; that it can be asked by came later. As Kafka's: nothing is told of any topic."""
+    nameless = ctx.session.names.topic_in("")
+    refused = (
+        MetadataResponseTopic(ErrorCode.INVALID_REQUEST, nameless if topic.name is None else topic.name, topic.topic_id)
+        for topic in request.topics or ()
+    )
+    return MetadataResponse(topics=tuple(refused))
 
 
 def _by_id(ctx: RequestContext, topic_id: UUID) -> MetadataResponseTopic:
