@@ -85,7 +85,7 @@ class Settings:
     tcp_congestion_control: str = ""  # empty: the system's; BROKER.md's measurements say what it costs on loopback
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
-    group_initial_rebalance_delay_ms: int = 0
+    group_initial_rebalance_delay_ms: int = 100  # members that start together shall meet in one round
     group_max_size: int = 5_000  # not Kafka's "any": a group costs all tenants of its coordinator
     group_max_groups_per_instance: int = 2_000  # in each partition of the offsets topic
     group_bytes_per_s_per_instance: int = 2**20  # what JoinGroup, SyncGroup and OffsetCommit may leave behind
