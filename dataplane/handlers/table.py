@@ -13,6 +13,7 @@ from typing import Any
 from dataplane.handlers import (
     alter_configs,
     api_versions,
+    client_quotas,
     configs,
     control,
     delete_records,
@@ -95,6 +96,8 @@ HANDLERS: dict[int, Handler] = dict(
         _row(ApiKey.CREATE_PARTITIONS, (0, 3), partitions.handle_create_partitions),
         _row(ApiKey.DELETE_GROUPS, (0, 2), groups.handle_delete_groups),
         _row(ApiKey.OFFSET_DELETE, (0, 0), offsets.handle_offset_delete),
+        _row(ApiKey.DESCRIBE_CLIENT_QUOTAS, (0, 1), client_quotas.handle_describe_client_quotas),
+        _row(ApiKey.ALTER_CLIENT_QUOTAS, (0, 1), client_quotas.handle_alter_client_quotas),
         _row(ApiKey.DESCRIBE_CLUSTER, (0, 1), describe_cluster.handle_describe_cluster),
         _row(ApiKey.ELECT_LEADERS, (0, 2), elections.handle_elect_leaders, tenant=False),
         _row(

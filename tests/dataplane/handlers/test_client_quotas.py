@@ -1,0 +1,207 @@
+"""Client quotas as a tenant's AdminClient sets and reads them: throttle rules of its instance."""
+
+from dataclasses import replace
+
+import pytest
+
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.configs import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntityData,
+    AlterClientQuotasRequestEntryData,
+    ComponentData,
+    DescribeClientQuotasRequest,
+    OpData,
+)
+from dataplane.records.batch import Record, build_batch
+from dataplane.throttle.client_quotas import ANY, DEFAULT, EXACT
+from quota.contracts.instance import InstanceSpec
+from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule
+from tests.dataplane.handlers.asking import Tenant
+from tests.simulation.cluster import INSTANCE, SetData, SimulatedCluster
+
+PRODUCE, CONSUME = "producer_byte_rate", "consumer_byte_rate"
+SPEC = f"/sluice/instances/{INSTANCE}"
+
+
+@pytest.fixture(scope="module")
+def shared():
+    made = SimulatedCluster(seed=4)
+    made.until(made.up)
+    return made
+
+
+@pytest.fixture
+def cluster(shared):
+    set_rules(shared)
+    return shared
+
+
+def set_rules(cluster, *rules):
+    spec = InstanceSpec.from_json(cluster.zookeeper.tree.node(SPEC).data)
+    spec = replace(spec, rules=RuleSet(spec.rules.version + 1, rules))
+    cluster.zookeeper.write([SetData(SPEC, spec.to_json())])
+
+
+def rules_of(cluster):
+    return InstanceSpec.from_json(cluster.zookeeper.tree.node(SPEC).data).rules.items
+
+
+def call(cluster, request, version=1, broker=1):
+    answer = cluster.client.call(broker, request, version)
+    cluster.until(lambda: answer.done, 10)
+    return answer.result()
+
+
+def entry(entity, **ops):
+    """`None` takes a value away."""
+    parts = tuple(AlterClientQuotasRequestEntityData(kind, name) for kind, name in entity.items())
+    settings = tuple(OpData(key, 0.0 if value is None else value, value is None) for key, value in ops.items())
+    return AlterClientQuotasRequestEntryData(parts, settings)
+
+
+def alter(cluster, *entries, version=1, broker=1, validate_only=False):
+    """Error codes and sentences, in the order of the entries."""
+    answer = call(cluster, AlterClientQuotasRequest(tuple(entries), validate_only), version, broker)
+    named = [[(part.entity_type, part.entity_name) for part in row.entity] for row in (*entries, *answer.entries)]
+    assert named[: len(entries)] == named[len(entries) :]
+    return [(row.error_code, row.error_message) for row in answer.entries]
+
+
+def describe(cluster, *components, strict=False, version=1, broker=1):
+    """{entity: rates}; an error code where it is refused."""
+    request = DescribeClientQuotasRequest(tuple(ComponentData(*component) for component in components), strict)
+    answer = call(cluster, request, version, broker)
+    if answer.error_code:
+        assert answer.entries is None
+        return answer.error_code
+    return {
+        tuple((part.entity_type, part.entity_name) for part in row.entity): {v.key: v.value for v in row.values}
+        for row in answer.entries
+    }
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_what_is_set_is_shown_and_taken_away_again(cluster, version):
+    assert alter(cluster, entry({"user": "ann"}, **{PRODUCE: 1000.0, CONSUME: 5.0}), version=version) == [(0, None)]
+    assert describe(cluster, version=version) == {(("user", "ann"),): {PRODUCE: 1000.0, CONSUME: 5.0}}
+    assert alter(cluster, entry({"user": "ann"}, **{CONSUME: None}), version=version) == [(0, None)]
+    assert describe(cluster, version=version) == {(("user", "ann"),): {PRODUCE: 1000.0}}
+    assert alter(cluster, entry({"user": "ann"}, **{PRODUCE: None}), version=version) == [(0, None)]
+    assert describe(cluster, version=version) == {}
+    assert rules_of(cluster) == ()
+
+
+def test_every_broker_shows_what_any_has_written(cluster):
+    for broker, name in ((1, "a"), (2, "b"), (3, "c")):
+        assert alter(cluster, entry({"client-id": name}, **{PRODUCE: 7.0}), broker=broker) == [(0, None)]
+    shown = {(("client-id", name),): {PRODUCE: 7.0} for name in "abc"}
+    assert [describe(cluster, broker=broker) for broker in (1, 2, 3)] == [shown] * 3
+
+
+def test_writers_at_the_same_time_lose_nothing(cluster):
+    answers = [
+        cluster.client.call(broker, AlterClientQuotasRequest((entry({"user": f"u{broker}"}, **{PRODUCE: 9.0}),)), 1)
+        for broker in (1, 2, 3)
+    ]
+    cluster.until(lambda: all(answer.done for answer in answers), 10)
+    assert len(describe(cluster)) == 3
+
+
+def test_a_quota_holds_its_client_on_all_brokers(cluster):
+    cluster.create_topic("orders", 1)
+    alter(cluster, entry({"client-id": "client"}, **{PRODUCE: 10_240.0}))
+    cluster.network.run_for(0.5)
+    tenant = Tenant(cluster)
+    answer = tenant.ask(tenant.produce_request(build_batch([Record(None, bytes(51_200))], now_ms=1)), 9)
+    assert answer.throttle_time_ms == pytest.approx(4900, abs=150)
+
+
+ENTITIES = {
+    "user": (("user", "ann"),),
+    "users": (("user", None),),
+    "client": (("client-id", "app"),),
+    "both": (("user", "ann"), ("client-id", "app")),
+    "half": (("user", "ann"), ("client-id", None)),
+}
+
+
+@pytest.mark.parametrize(
+    ("components", "strict", "shown"),
+    [
+        ([], False, ["user", "users", "client", "both", "half"]),
+        ([], True, []),
+        ([("user", EXACT, "ann")], False, ["user", "both", "half"]),
+        ([("user", EXACT, "ann")], True, ["user"]),
+        ([("user", DEFAULT, None)], False, ["users"]),
+        ([("user", ANY, None)], True, ["user", "users"]),
+        ([("user", ANY, None), ("client-id", ANY, None)], True, ["both", "half"]),
+        ([("client-id", DEFAULT, None)], False, ["half"]),
+        ([("client-id", EXACT, "other")], False, []),
+    ],
+)
+def test_filters_show_what_kafkas_show(cluster, components, strict, shown):
+    alter(cluster, *(entry(dict(entity), **{PRODUCE: 10.0}) for entity in ENTITIES.values()))
+    assert set(describe(cluster, *components, strict=strict)) == {ENTITIES[name] for name in shown}
+
+
+@pytest.mark.parametrize(
+    ("entity", "ops", "code"),
+    [
+        ({}, {PRODUCE: 1.0}, ErrorCode.INVALID_REQUEST),
+        ({"user": ""}, {PRODUCE: 1.0}, ErrorCode.INVALID_REQUEST),
+        ({"ip": "10.0.0.1"}, {PRODUCE: 1.0}, ErrorCode.UNSUPPORTED_VERSION),
+        ({"user": "a"}, {"request_percentage": 50.0}, ErrorCode.INVALID_REQUEST),
+        ({"user": "a"}, {"weather": 1.0}, ErrorCode.INVALID_REQUEST),
+        ({"user": "a"}, {PRODUCE: 0.5}, ErrorCode.INVALID_REQUEST),
+        ({"user": "a"}, {PRODUCE: 0.0}, ErrorCode.INVALID_REQUEST),
+        ({"user": "a"}, {PRODUCE: float("nan")}, ErrorCode.INVALID_REQUEST),
+        ({"user": "a"}, {PRODUCE: float("inf")}, ErrorCode.INVALID_REQUEST),
+        ({"user": "a" * 256}, {PRODUCE: 1.0}, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_what_is_no_quota_is_refused_alone(cluster, entity, ops, code):
+    refused, taken = alter(cluster, entry(entity, **ops), entry({"user": "fine"}, **{PRODUCE: 1.0}))
+    assert refused[0] == code
+    assert refused[1]
+    assert taken == (0, None)
+    assert set(describe(cluster)) == {(("user", "fine"),)}
+
+
+@pytest.mark.parametrize(
+    ("components", "code"),
+    [
+        ([("ip", ANY, None)], ErrorCode.UNSUPPORTED_VERSION),
+        ([("user", ANY, None), ("user", EXACT, "a")], ErrorCode.INVALID_REQUEST),
+        ([("user", 7, None)], ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_filters_that_are_none_are_refused(cluster, components, code):
+    assert describe(cluster, *components) == code
+
+
+def test_validating_changes_nothing(cluster):
+    alter(cluster, entry({"user": "ann"}, **{PRODUCE: 1.0}))
+    answers = alter(
+        cluster,
+        entry({"user": "ann"}, **{PRODUCE: 2.0}),
+        entry({"user": "bob"}, weather=1.0),
+        validate_only=True,
+    )
+    assert [code for code, _ in answers] == [0, ErrorCode.INVALID_REQUEST]
+    assert describe(cluster) == {(("user", "ann"),): {PRODUCE: 1.0}}
+
+
+def test_a_rule_for_several_is_shown_for_each_and_changed_elsewhere(cluster):
+    rule = ThrottleRule("both", RuleKind.CLIENT, 5, None, users=("ann", "bob"))
+    set_rules(cluster, rule, ThrottleRule("t", RuleKind.TOPIC, 5, None, topics=("orders",)))
+    assert describe(cluster) == {(("user", name),): {PRODUCE: 5.0} for name in ("ann", "bob")}
+    [(code, said)] = alter(cluster, entry({"user": "ann"}, **{PRODUCE: 9.0}))
+    assert code == ErrorCode.INVALID_REQUEST
+    assert "both" in said
+    assert rules_of(cluster)[0] == rule
+
+
+def test_taking_away_what_is_not_there_is_no_error(cluster):
+    assert alter(cluster, entry({"user": "nobody"}, **{PRODUCE: None})) == [(0, None)]
+    assert rules_of(cluster) == ()
