@@ -10,6 +10,7 @@ old role is told. So a deposed leader acknowledges nothing of what was not commi
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.cluster.metadata import FULL_UPDATE
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
     from dataplane.replication.manager import Replicas
 
+_log = logging.getLogger(__name__)
+
 NO_EPOCH = -1
 EPOCH_DURING_DELETE = -2
 """Leader epochs of a StopReplica that holds whatever ours is."""
@@ -49,7 +52,9 @@ def apply_leader_and_isr(replicas: Replicas, request: LeaderAndIsrRequest) -> Le
     for leader in request.live_leaders:
         replicas.peers.learn(leader.broker_id, leader.host_name, leader.port)
     if request.type == FULL_UPDATE:
-        strays.remove(replicas, request)
+        for log in strays.find(replicas, request):
+            _log.warning("%s-%d of the topic id %s is a stray: removed", log.topic, log.partition, log.topic_id)
+            _stop(replicas, _Stop(log.topic, log.partition, EPOCH_DURING_DELETE, delete=True))
     flat, by_topic = [], []
     states = [(topic.topic_name, topic.topic_id, topic.partition_states) for topic in request.topic_states]
     states += [(state.topic_name, NO_UUID, (state,)) for state in request.ungrouped_partition_states]

@@ -300,7 +300,7 @@ def test_preferred_replicas_get_the_lead_back_only_when_the_move_is_over() -> No
 
 
 def test_many_partitions_move_in_few_transactions(cluster: Cluster) -> None:
-    cluster.create("t", assignment={index: (1, 2) for index in range(450)})
+    cluster.create("t", assignment=dict.fromkeys(range(450), (1, 2)))
     cluster.run(1)
     version = cluster.server.tree.node(topic_path("t")).version
     assert set(reassign(cluster, {("t", index): (1, 3) for index in range(450)}).values()) == {0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
@@ -65,19 +66,40 @@ def test_only_a_full_request_of_the_present_controller_removes_anything(epoch):
 
 def test_a_log_that_metadata_know_here_is_kept_whatever_a_request_leaves_out():
     cluster, broker = restarted()
-
-    class Known:
-        replicas = (1,)
-
-    broker.metadata.partition = lambda topic, index: Known()
+    broker.metadata.partition = lambda topic, index: SimpleNamespace(replicas=(1,))
     broker.metadata.topic_id = lambda topic: TOPIC_ID
     full(cluster, broker, topic_states=())
     assert broker.logs.get(TOPIC, 0) is not None
 
 
-def test_a_replica_that_a_controller_has_spoken_of_is_never_a_stray():
+def in_use(*replicas, topic_id=TOPIC_ID):
+    """A replica that a controller has spoken of, and what metadata say of its partition."""
     cluster, broker = restarted()
     full(cluster, broker)
+    known = SimpleNamespace(replicas=replicas) if replicas else None
+    broker.metadata.partition = lambda topic, index: known
+    broker.metadata.topic_id = lambda topic: topic_id
+    return cluster, broker
+
+
+@pytest.mark.parametrize(
+    "known", [(), (1, 2)], ids=["metadata do not know the partition", "metadata have the partition here"]
+)
+def test_a_replica_that_is_in_use_is_no_stray(known):
+    cluster, broker = in_use(*known)
     full(cluster, broker, topic_states=())
     assert broker.replicas.get(TOPIC, 0) is not None
     assert broker.logs.get(TOPIC, 0) is not None
+
+
+def test_a_replica_in_use_that_was_moved_to_other_brokers_is_removed():
+    cluster, broker = in_use(2, 3)
+    full(cluster, broker, topic_states=())
+    assert broker.replicas.get(TOPIC, 0) is None
+    assert broker.logs.get(TOPIC, 0) is None
+
+
+def test_a_replica_in_use_is_kept_where_metadata_mean_another_topic_of_that_name():
+    cluster, broker = in_use(2, 3, topic_id=NEW_ID)
+    full(cluster, broker, topic_states=())
+    assert broker.replicas.get(TOPIC, 0) is not None
