@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.conformance.results import Row, compare, report, table
+from tests.conformance.results import Row, compare, kept, report, table
 from tests.conformance.suites import java_tools, kafka_python, librdkafka, scenarios
 from tests.conformance.target import DOORS, PROFILE_A, PROFILE_B, OurCluster, Profile
 from tests.support.apache_kafka import ApacheKafka, NotAvailableError
@@ -75,10 +75,20 @@ def main() -> int:
     print(table(rows))
     for problem in problems:
         print(problem)
-    REPORT.parent.mkdir(parents=True, exist_ok=True)
-    REPORT.write_text(json.dumps({**report(rows), "problems": problems}, indent=1))
+    if not arguments.only:
+        _write(rows, problems)
     print(f"{time.monotonic() - began:.0f} s; figures: {REPORT.relative_to(ROOT)}, logs: {LOGS.relative_to(ROOT)}")
     return 1 if problems or any(row.is_failure for row in rows) else 0
+
+
+def _write(rows: list[Row], problems: list[str]) -> None:
+    """The report, together with what it says of suites that were not run this time."""
+    before = json.loads(REPORT.read_text()) if REPORT.exists() else {}
+    old = kept(before, rows)
+    beginnings = tuple({f"{row.suite}, {row.door}:" for row in old})
+    problems = [problem for problem in before.get("problems", ()) if problem.startswith(beginnings)] + problems
+    REPORT.parent.mkdir(parents=True, exist_ok=True)
+    REPORT.write_text(json.dumps({**report([*old, *rows]), "problems": problems}, indent=1))
 
 
 def _arguments() -> argparse.Namespace:

@@ -13,7 +13,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 EXPECTED = Path(__file__).parent / "expected"
 
@@ -119,9 +122,20 @@ def summary(rows: list[Row]) -> dict[tuple[str, str], dict[str, int]]:
     return counts
 
 
+def kept(before: Mapping[str, Any], rows: list[Row]) -> list[Row]:
+    """Of an earlier report: the suites and doors that were not run again."""
+    again = {(row.suite, row.door) for row in rows}
+    return [Row(**test) for test in before.get("tests", ()) if (test["suite"], test["door"]) not in again]
+
+
 def report(rows: list[Row]) -> dict[str, Any]:
-    """The document of var/reports/conformance.json."""
+    """The document of var/reports/conformance.json: counts, what Apache Kafka passes and we do not, and all tests."""
+    missed = [row for row in rows if row.apache == "pass" and row.ours != "pass"]
     return {
         "summary": [{"suite": suite, "door": door, **count} for (suite, door), count in summary(rows).items()],
+        "apache_passes_and_we_do_not": [
+            {"suite": row.suite, "door": row.door, "test": row.test, "verdict": row.verdict, "reason": row.remark}
+            for row in missed
+        ],
         "tests": [asdict(row) for row in rows],
     }

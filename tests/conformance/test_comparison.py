@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance import results
-from tests.conformance.results import Result, compare, report
+from tests.conformance.results import Result, compare, kept, report
 
 
 @pytest.fixture(autouse=True)
@@ -50,3 +50,20 @@ def test_the_summary_counts_what_apache_passes():
     assert report(rows)["summary"] == [
         {"suite": "s", "door": "tenant", "apache": 3, "ours": 1, "listed": 1, "fails": 1}
     ]
+
+
+def test_the_report_says_what_apache_passes_and_we_do_not_and_why():
+    rows = compare("s", "tenant", [Result("plain", "fail"), Result("third[None]", "pass"), Result("always", "timeout")])
+    assert [
+        (each["test"], each["verdict"], each["reason"]) for each in report(rows)["apache_passes_and_we_do_not"]
+    ] == [
+        ("plain", "refused", "the tenant may not"),
+        ("always", "FAILS", ""),
+    ]
+
+
+def test_a_suite_that_was_not_run_again_keeps_its_results():
+    old = compare("s", "internal", [Result("plain", "pass")]) + compare("s", "tenant", [Result("plain", "fail")])
+    new = compare("s", "tenant", [Result("plain", "pass")])
+    assert {row.door for row in kept(report(old), new)} == {"internal"}
+    assert kept(report(old), old) == kept({}, new) == []
