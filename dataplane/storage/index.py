@@ -113,14 +113,16 @@ class SparseIndex:
             bisect_right(range(len(self._stored) // ENTRY_BYTES), position, key=self._stored_position)
         )
 
-    def offset_before(self, timestamp: int) -> int:
-        """A relative offset before which nothing is as young as `timestamp`."""
+    def time_before(self, timestamp: int) -> tuple[int, int]:
+        """(timestamp, relative offset) of the last entry that is older; up to there nothing is as young. (-1, 0): none."""
         timestamps = self.timestamps
         if timestamps and timestamps[0] < timestamp:
-            return self.time_offsets[bisect_left(timestamps, timestamp) - 1]
+            found = bisect_left(timestamps, timestamp) - 1
+            return timestamps[found], self.time_offsets[found]
         stored = self._stored_times
-        found = bisect_left(range(len(stored) // TIME_ENTRY_BYTES), timestamp, key=self._stored_timestamp)
-        return self._stored_time_offset(found - 1) if found else 0
+        return self._stored_time(
+            bisect_left(range(len(stored) // TIME_ENTRY_BYTES), timestamp, key=self._stored_timestamp)
+        )
 
     def last_position(self) -> int:
         """Of the last entry; 0 without entries."""
@@ -134,8 +136,10 @@ class SparseIndex:
         """(timestamp, relative offset) of the last entry; (-1, 0) without entries."""
         if self.timestamps:
             return self.timestamps[-1], self.time_offsets[-1]
-        stored = self._stored_times
-        return _time_entry(stored, len(stored) - TIME_ENTRY_BYTES) if stored else (-1, 0)
+        return self._stored_time(len(self._stored_times) // TIME_ENTRY_BYTES)
+
+    def _stored_time(self, number: int) -> tuple[int, int]:
+        return _time_entry(self._stored_times, (number - 1) * TIME_ENTRY_BYTES) if number else (-1, 0)
 
     def _stored_entry(self, number: int) -> tuple[int, int]:
         return _entry(self._stored, (number - 1) * ENTRY_BYTES) if number else (0, 0)

@@ -26,7 +26,7 @@ from dataplane.storage.files import FileSlice
 from dataplane.storage.index import ENTRY_BYTES, TIME_ENTRY_BYTES, SparseIndex, last_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from dataplane.doors import Buffer, File, Files
     from dataplane.storage.descriptors import Descriptors
@@ -70,6 +70,10 @@ def walk(file: File, position: int, end: int, chunk_bytes: int = _LOOKUP_BYTES) 
             return
         yield header, position
         position += size
+
+
+def _none_is_younger(headers: Iterable[BatchHeader], timestamp: int) -> bool:
+    return all(note_of(header)[3] <= timestamp for header in headers)
 
 
 class Segment:
@@ -220,7 +224,7 @@ class Segment:
     def max_timestamp(self) -> int:
         """Of the youngest record; NO_TIMESTAMP when none has one. Raises OSError."""
         if self._max_timestamp is None:
-            last = self._last_stored_time()
+            last = self._youngest_at_end()
             if last is None:
                 _ = self.index
             else:
@@ -228,9 +232,17 @@ class Segment:
             assert self._max_timestamp is not None
         return self._max_timestamp
 
-    def _last_stored_time(self) -> tuple[int, int] | None:
-        """Without mapping the index: retention asks every segment that is the oldest of its log."""
-        return last_time(*self._ends_of(TIME_INDEX, TIME_ENTRY_BYTES))
+    def _youngest_at_end(self) -> tuple[int, int] | None:
+        """Without mapping the index: retention asks every segment that is the oldest of its log. None: look there."""
+        last = last_time(*self._ends_of(TIME_INDEX, TIME_ENTRY_BYTES))
+        if last is None:
+            return None
+        tail = [header for header, _ in self.headers(self._last_stored_entry()[0])]
+        is_there = any(self._is_time_of(last, header) for header in tail)
+        return last if is_there and _none_is_younger(tail, last[0]) else None
+
+    def _is_time_of(self, entry: tuple[int, int], header: BatchHeader) -> bool:
+        return entry == (header.max_timestamp, header.last_offset - self.base_offset)
 
     def _last_stored_entry(self) -> tuple[int, int]:
         """Position and offset of the last batch in the index, likewise: every start asks the last segment of each log."""
@@ -342,7 +354,20 @@ class Segment:
 
     def position_for_time(self, timestamp: int) -> int:
         """A boundary before which no record is as young as `timestamp`."""
-        return self.position_of(self.base_offset + self.index.offset_before(timestamp))
+        entry = self.index.time_before(timestamp)
+        if not self._has_time(self.index, entry):
+            entry = self._build_index().time_before(timestamp)
+        return self.position_of(self.base_offset + entry[1])
+
+    def _has_time(self, index: SparseIndex, entry: tuple[int, int]) -> bool:
+        """Whether an entry of the time index is of the batch that it names."""
+        timestamp, relative = entry
+        if timestamp == NO_TIMESTAMP:
+            return True
+        for header, _ in walk(self.file, index.entry_at(relative)[1], self.size):
+            if header.last_offset >= self.base_offset + relative:
+                return self._is_time_of(entry, header)
+        return False
 
     # --- indexes ------------------------------------------------------------------------------------------------------
 
@@ -369,11 +394,20 @@ class Segment:
         self._opened()
         if not times and self.first_timestamp() != NO_TIMESTAMP:
             return None
-        if not offsets:
-            return None if self.size > _SURELY_INDEXED_BYTES else index
-        for header, _ in walk(self.file, index.last_position(), self.size):
-            return index if header.base_offset - self.base_offset == index.last_offset() else None
-        return None
+        if not offsets and self.size > _SURELY_INDEXED_BYTES:
+            return None
+        return index if self._agrees(index) else None
+
+    def _agrees(self, index: SparseIndex) -> bool:
+        """Whether the last entries are of the batches they name, and no batch behind them is younger.
+
+        A time index that lost its end would hide the youngest records from look-ups, and have retention delete them.
+        """
+        tail = [header for header, _ in self.headers(index.last_position())]
+        if index.entries() and not (tail and tail[0].base_offset - self.base_offset == index.last_offset()):
+            return False
+        last = index.last_time()
+        return _none_is_younger(tail, last[0]) and self._has_time(index, last)
 
     def _build_index(self) -> SparseIndex:
         size, headers = self.size, self.headers()

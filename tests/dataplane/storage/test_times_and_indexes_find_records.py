@@ -185,6 +185,42 @@ def test_a_wrong_index_is_built_again(damage):
         assert records_in(log, offset, offset + 1)[0][0] == offset
 
 
+TIME_INDEX_DAMAGE = {
+    "missing": lambda data: None,
+    "empty": lambda data: b"",
+    "cut in the middle": lambda data: data[: len(data) // 24 * 12],
+    "without its last entry": lambda data: data[:-12],
+    "of another log": lambda data: struct.pack(">qi", 2**40, 3),
+    "with an entry that is too young": lambda data: struct.pack(">qi", 5, 98) + data[12:],
+}
+
+
+@pytest.mark.parametrize("damage", TIME_INDEX_DAMAGE)
+@pytest.mark.parametrize("number", [0, 400], ids=["sealed", "active"])
+def test_a_wrong_time_index_is_built_again(damage, number):
+    files = new_files()
+    config = LogConfig(segment_bytes=400 * len(batch_of("x" * 20)), index_interval_bytes=100, retention_ms=200)
+    log = open_log(files, config=config)
+    times = [n ^ 3 for n in range(500)]  # not in order
+    for time in times:
+        append(log, "x" * 20, now_ms=time)
+    log.close()
+    bases = [segment.base_offset for segment in log.segments]
+    assert bases == [0, 400]
+    path = f"{DIRECTORY}/{number:020d}.timeindex"
+    damaged = TIME_INDEX_DAMAGE[damage](files.read_file(path))
+    files.remove(path)
+    if damaged is not None:
+        files.write_file(path, damaged)
+    log = open_log(files, clean=True, config=config)
+    for wanted in range(500):
+        first = next(offset for offset, time in enumerate(times) if time >= wanted)
+        assert log.offset_for_timestamp(wanted, 500)[0] == first
+    assert log.latest_timestamp()[:2] == (times.index(499), 499)
+    assert log.apply_retention(599, 500) == 0, "the youngest of the first segment is 399"
+    assert log.apply_retention(600, 500) > 0
+
+
 def reads_needed(batches: int) -> dict[str, int]:
     files = new_files()
     log = open_log(files, config=LogConfig(index_interval_bytes=4096))
