@@ -31,6 +31,7 @@ INSTALLED_APPS = [
     "controlplane.clusters",
     "controlplane.instances",
     "controlplane.metering",
+    "controlplane.quotas",
     "controlplane.billing",
     "controlplane.console",
     "controlplane.stack",
@@ -148,6 +149,8 @@ CELERY_BEAT_SCHEDULE = {
     # Each message expires before the next two are due, so that a worker that was away does not find a heap of them.
     "offer operations": {"task": "core.operations_offer", "schedule": 2.0, "options": {"expires": 4}},
     "reconcile instances": {"task": "instances.reconcile", "schedule": 5.0, "options": {"expires": 10}},
+    "pull throttling": {"task": "quotas.throttling_pull", "schedule": 10.0, "options": {"expires": 20}},
+    "purge throttling": {"task": "quotas.throttling_purge", "schedule": 600.0, "options": {"expires": 600}},
     "close invoices": {"task": "billing.invoices_close", "schedule": 600.0, "options": {"expires": 600}},
     "prune changes": {"task": "instances.changes_prune", "schedule": 300.0, "options": {"expires": 300}},
 }

@@ -12,6 +12,7 @@ from controlplane.core import api as core
 from controlplane.instances import api as instances
 from controlplane.kafka import api as kafka
 from controlplane.metering import api as metering
+from controlplane.quotas import api as quotas
 
 
 class IdConverter(StringConverter):
@@ -38,6 +39,8 @@ urlpatterns = [
     path(INSTANCE, instances.InstanceApi.as_view()),
     path(f"{INSTANCE}/whitelist", instances.InstanceWhitelistApi.as_view()),
     path(f"{INSTANCE}/allocation", instances.InstanceAllocationApi.as_view()),
+    path(f"{INSTANCE}/throttling", quotas.ThrottlingApi.as_view()),
+    path(f"{INSTANCE}/guarantee", quotas.GuaranteeApi.as_view()),
     path(f"{INSTANCE}/usage", metering.UsageApi.as_view()),
     path(f"{INSTANCE}/usage/records", metering.UsageRecordsApi.as_view()),
     path(f"{INSTANCE}/bill", billing.BillApi.as_view()),

@@ -76,11 +76,12 @@ class MeteringApi(APIView):
         return Response(MeteringStatusSerializer(selectors.status()).data)
 
 
-def range_of(request: Request) -> tuple[datetime, datetime]:
-    """`from` and `to`. Raises Invalid."""
+def range_of(request: Request, *, beginning: datetime | None = None) -> tuple[datetime, datetime]:
+    """`from` (where it is not said, `beginning` or that of this month) and `to` (now). Raises Invalid."""
     now = SYSTEM_CLOCK.now()
     end = _moment(request, "to") or now
-    start = _moment(request, "from") or min(end, now.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
+    beginning = beginning or now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    start = _moment(request, "from") or min(end, beginning)
     if start > end:
         raise Invalid.field("from", "must not be later than to")
     return start, end

@@ -1,4 +1,4 @@
-"""The door to the active master's read API: plain HTTP, found through ZooKeeper, bounded to a second or two."""
+"""The door to the masters' read API: plain HTTP, the active one found through ZooKeeper, bounded to a second or two."""
 
 from __future__ import annotations
 
@@ -31,6 +31,21 @@ def short(instance_ids: Sequence[str]) -> list[dict[str, Any]]:
     return _items(_ask(f"/v1/instances/{','.join(instance_ids)}"), "instances") if instance_ids else []
 
 
+def allocations(instance_ids: Sequence[str]) -> list[dict[str, Any]]:
+    """The documents of these instances, as far as they are known. Raises MasterUnavailable."""
+    path = f"/v1/instances/{','.join(instance_ids)}/allocations"
+    return _items(_ask(path), "instances") if instance_ids else []
+
+
+def throttled(http: str, position: int) -> tuple[list[dict[str, Any]], int]:
+    """What one master's journal holds from a position on, and where to go on. Raises MasterUnavailable."""
+    document = _get(http, f"/v1/throttled/{position}")
+    following = document.get("next")
+    if not isinstance(following, int):
+        raise MasterUnavailable("the flow master's answer is not legible")
+    return _items(document, "intervals"), following
+
+
 def brokers() -> list[dict[str, Any]]:
     """Leaders, flow and allocations of every broker, over all instances. Raises MasterUnavailable."""
     return _items(_ask("/v1/brokers"), "brokers")
@@ -47,7 +62,11 @@ def _ask(path: str) -> dict[str, Any]:
     master = coordination.master(zookeeper.tree())
     if master is None:
         raise MasterUnavailable("no flow master is active")
-    request = Request(f"{master.http}{path}", headers={"Accept": "application/json"})  # noqa: S310  # the master's own address, from ZooKeeper
+    return _get(master.http, path)
+
+
+def _get(http: str, path: str) -> dict[str, Any]:
+    request = Request(f"{http}{path}", headers={"Accept": "application/json"})  # noqa: S310  # the master's own address, from ZooKeeper
     try:
         with _opener.open(request, timeout=TIMEOUT_S) as response:
             document = json.loads(response.read(MOST_BYTES))

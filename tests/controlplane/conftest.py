@@ -120,6 +120,7 @@ class FakeMaster:
     def __init__(self) -> None:
         self.answers: dict[str, dict[str, Any]] = {}
         self.broker_rows: list[dict[str, Any]] = []
+        self.journals: dict[str, list[dict[str, Any]]] = {}  # lines, by the master's address
         self.asked = 0
 
     def allocation(self, instance_id: str) -> dict[str, Any]:
@@ -134,6 +135,15 @@ class FakeMaster:
             raise MasterUnavailable("no flow master is active")
         return [{"instance": key, **self.answers[key]} for key in instance_ids if key in self.answers]
 
+    def allocations(self, instance_ids: Sequence[str]) -> list[dict[str, Any]]:
+        return self.short(instance_ids)
+
+    def throttled(self, http: str, position: int) -> tuple[list[dict[str, Any]], int]:
+        if http not in self.journals:
+            raise MasterUnavailable("the flow master does not answer")
+        lines = self.journals[http]
+        return lines[position:], len(lines)
+
     def brokers(self) -> list[dict[str, Any]]:
         if not self.broker_rows:
             raise MasterUnavailable("no flow master is active")
@@ -143,7 +153,7 @@ class FakeMaster:
 @pytest.fixture(autouse=True)
 def flow_master(monkeypatch: pytest.MonkeyPatch) -> FakeMaster:
     fake = FakeMaster()
-    for name in ("allocation", "short", "brokers"):
+    for name in ("allocation", "allocations", "short", "brokers", "throttled"):
         monkeypatch.setattr(master, name, getattr(fake, name))
     return fake
 

@@ -1,0 +1,104 @@
+"""Reading what the flight recorder kept: throttled intervals, and what of the guarantee was kept on each day.
+
+The caller has the instance from a selector within its organisation, or is an operator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.db.models import Max, Q, Sum
+from django.db.models.functions import Substr
+
+from controlplane.quotas.models import RecordedInterval
+from controlplane.quotas.moments import text_of
+from quota.contracts.throttled import ThrottledInterval
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from controlplane.instances.models import Instance
+
+DAY_MS = 24 * 3600 * 1000
+DAYS = 7
+_DAY_LETTERS, _HOUR_LETTERS = len("2026-11-21"), len("2026-11-21T09")
+After = tuple[str, str, str, int]
+"""Start, direction, rule and epoch of the last interval that was shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuaranteeDay:
+    """How well one direction of an instance was served on one day, UTC."""
+
+    day: str
+    direction: str
+    throttled_ms: int
+    throttled_under_limit_ms: int
+    throttled_under_limit_percent: float  # of the day, or of what has passed of it
+    over_admission_percent: tuple[float, float, float]  # the most in windows of 1, 10 and 60 s
+
+
+def intervals(
+    *, instance: Instance, start: datetime, end: datetime, after: After | None = None, limit: int
+) -> list[RecordedInterval]:
+    """Those that began in [start, end), oldest first, behind `after`."""
+    rows = _of(instance, start, end)
+    if after is not None:
+        started_at, direction, rule, epoch = after
+        rows = rows.filter(
+            Q(started_at__gt=started_at)
+            | Q(started_at=started_at, direction__gt=direction)
+            | Q(started_at=started_at, direction=direction, rule__gt=rule)
+            | Q(started_at=started_at, direction=direction, rule=rule, epoch__gt=epoch)
+        )
+    return list(rows.order_by("started_at", "direction", "rule", "epoch")[:limit])
+
+
+def latest(*, instance: Instance, start: datetime, end: datetime, limit: int) -> list[ThrottledInterval]:
+    """The last of them in which somebody waited, newest first."""
+    rows = _of(instance, start, end).filter(throttled_ms__gt=0).order_by("-started_at", "-pk")[:limit]
+    return [ThrottledInterval.from_document(row.document) for row in rows]
+
+
+def throttled_by_hour(*, instance: Instance, start: datetime, end: datetime) -> dict[tuple[str, str], int]:
+    """Milliseconds that the instance's own limit made somebody wait, by direction and hour ("2026-11-21T09")."""
+    rows = _of(instance, start, end).filter(rule="").annotate(hour=Substr("started_at", 1, _HOUR_LETTERS))
+    sums = rows.order_by().values("direction", "hour").annotate(waited=Sum("throttled_ms"))
+    return {(row["direction"], row["hour"]): row["waited"] for row in sums}
+
+
+def guarantee_days(*, instance: Instance, now: datetime) -> list[GuaranteeDay]:
+    """The days that are kept on which anything was recorded, newest first."""
+    rows = _of(instance, now - timedelta(days=DAYS), now).filter(rule="")
+    days = rows.annotate(day=Substr("started_at", 1, _DAY_LETTERS)).order_by().values("day", "direction")
+    sums = days.annotate(
+        waited=Sum("throttled_ms"),
+        under=Sum("under_limit_ms"),
+        over_1_s=Max("over_1_s_percent"),
+        over_10_s=Max("over_10_s_percent"),
+        over_60_s=Max("over_60_s_percent"),
+    )
+    return [
+        GuaranteeDay(
+            row["day"],
+            row["direction"],
+            row["waited"],
+            row["under"],
+            round(100 * row["under"] / _passed_ms(row["day"], now), 3),
+            (row["over_1_s"], row["over_10_s"], row["over_60_s"]),
+        )
+        for row in sorted(sums, key=lambda row: (row["day"], row["direction"]), reverse=True)
+    ]
+
+
+def _of(instance: Instance, start: datetime, end: datetime) -> QuerySet[RecordedInterval]:
+    return RecordedInterval.objects.filter(
+        instance=instance.pk, started_at__gte=text_of(start), started_at__lt=text_of(end)
+    )
+
+
+def _passed_ms(day: str, now: datetime) -> int:
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    return DAY_MS if day < text_of(now)[:_DAY_LETTERS] else max(1, round((now - midnight).total_seconds() * 1000))

@@ -1,0 +1,55 @@
+"""Throttled intervals, as the masters' journals tell them, and how far each journal has been read.
+
+An interval has no `organisation`: the master knows instances only by name. Selectors reach intervals through an instance
+that was looked up in its organisation's scope.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+
+KEY = ("instance", "rule", "direction", "started_at", "epoch")
+
+
+class RecordedInterval(models.Model):
+    """A `quota.contracts.throttled.ThrottledInterval`: the whole of it, and what is searched and added up."""
+
+    instance = models.CharField(max_length=32)
+    rule = models.CharField(max_length=600)  # empty: the limit is the instance's own
+    direction = models.CharField(max_length=8)
+    epoch = models.BigIntegerField()
+    started_at = models.CharField(max_length=24)  # "2026-11-21T09:00:03.123Z": sorts as time does
+    throttled_ms = models.BigIntegerField()
+    under_limit_ms = models.BigIntegerField()
+    over_1_s_percent = models.FloatField()
+    over_10_s_percent = models.FloatField()
+    over_60_s_percent = models.FloatField()
+    document = models.JSONField()
+
+    class Meta:
+        """The constraint is what the upsert leans on, the indexes what pages and the purge read by."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=KEY, name="one_row_per_interval")
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["instance", "started_at"]),
+            models.Index(fields=["started_at"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.instance}/{self.rule} {self.direction} from {self.started_at}"
+
+
+class MasterJournal(models.Model):
+    """A master that was active once. It is asked as long as it is remembered, active or not: a journal stays with it."""
+
+    master = models.IntegerField(primary_key=True)  # its id
+    http = models.CharField(max_length=200)
+    position = models.BigIntegerField(default=0)  # of its journal, up to which intervals are here
+    active_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"master {self.master} up to {self.position}"

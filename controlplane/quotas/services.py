@@ -1,0 +1,107 @@
+"""Throttled intervals come here from the masters' journals, and go after a week.
+
+A journal is read page by page; each page and the position behind it are written in one transaction, by compare-and-set
+on the position: pulling twice, or by two workers at once, changes nothing. The last line of an interval counts.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+
+from controlplane.clusters import coordination, zookeeper
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Unavailable
+from controlplane.quotas import master
+from controlplane.quotas.models import KEY, MasterJournal, RecordedInterval
+from controlplane.quotas.moments import text_of, text_of_ms
+from quota.contracts.instance import ContractError
+from quota.contracts.throttled import ThrottledInterval
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+LOG = logging.getLogger(__name__)
+KEPT = timedelta(days=7)
+PAGES_AT_ONCE = 20
+ROWS_AT_ONCE = 500
+_COUNTED = ("throttled_ms", "under_limit_ms", "over_1_s_percent", "over_10_s_percent", "over_60_s_percent", "document")
+
+
+def throttling_pull(*, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Read on in every journal. A master that does not answer is asked again next time."""
+    _remember_active(clock)
+    for journal in MasterJournal.objects.order_by("master"):
+        try:
+            for _ in range(PAGES_AT_ONCE):
+                if not _page_taken(journal):
+                    break
+        except Unavailable as error:
+            LOG.info("master %s: %s", journal.master, error.detail)
+
+
+def throttling_purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Forget intervals, and masters that were not active, for longer than is kept."""
+    oldest = clock.now() - KEPT
+    RecordedInterval.objects.filter(started_at__lt=text_of(oldest)).delete()
+    MasterJournal.objects.filter(active_at__lt=oldest).delete()
+
+
+def _remember_active(clock: Clock) -> None:
+    try:
+        active = coordination.master(zookeeper.tree())
+    except Unavailable:
+        return
+    if active is not None:
+        seen = {"http": active.http, "active_at": clock.now()}
+        MasterJournal.objects.update_or_create(master=active.id, defaults=seen)
+
+
+def _page_taken(journal: MasterJournal) -> bool:
+    """Whether there was anything, and it was for us to take."""
+    documents, following = master.throttled(journal.http, journal.position)
+    if following == journal.position:
+        return False
+    rows = _rows(documents)
+    with transaction.atomic():
+        here = MasterJournal.objects.filter(master=journal.master, position=journal.position)
+        if not here.update(position=following):
+            return False  # another worker reads this journal too
+        RecordedInterval.objects.bulk_create(
+            rows, batch_size=ROWS_AT_ONCE, update_conflicts=True, unique_fields=KEY, update_fields=_COUNTED
+        )
+    journal.position = following
+    return True
+
+
+def _rows(documents: Iterable[dict[str, Any]]) -> list[RecordedInterval]:
+    """One for each interval, as its last line tells it."""
+    rows: dict[tuple[Any, ...], RecordedInterval] = {}
+    for document in documents:
+        try:
+            row = _row(ThrottledInterval.from_document(document), document)
+        except ContractError as error:
+            LOG.warning("a journal's line is left out: %s", error)
+            continue
+        rows[tuple(getattr(row, name) for name in KEY)] = row
+    return list(rows.values())
+
+
+def _row(interval: ThrottledInterval, document: dict[str, Any]) -> RecordedInterval:
+    over_1_s, over_10_s, over_60_s = interval.over_percent
+    return RecordedInterval(
+        instance=interval.instance,
+        rule=interval.rule or "",
+        direction=interval.direction,
+        epoch=interval.epoch,
+        started_at=text_of_ms(interval.started_at_ms),
+        throttled_ms=interval.throttled_ms,
+        under_limit_ms=interval.under_limit_ms,
+        over_1_s_percent=over_1_s,
+        over_10_s_percent=over_10_s,
+        over_60_s_percent=over_60_s,
+        document=document,
+    )
