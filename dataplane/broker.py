@@ -20,6 +20,7 @@ from dataplane.cluster.topic_settings import min_insync_replicas
 from dataplane.cluster.watching import RETRY_S, sleep
 from dataplane.config import BrokerConfig
 from dataplane.controller.controller import Controller, Rules
+from dataplane.departure import leave
 from dataplane.doors import Connection, Doors, FrameProtocol, Listener, Timer, ZooKeeperError
 from dataplane.groups.coordinator import GroupCoordinator
 from dataplane.groups.log import OFFSETS_TOPIC, ReplicatedOffsetsLog
@@ -30,7 +31,6 @@ from dataplane.metering.meter import Meter
 from dataplane.metering.publisher import Publisher
 from dataplane.network.dispatch import AUTHENTICATION_WITHIN_S, UNAUTHENTICATED_FRAME_BYTES, ClientConnection
 from dataplane.network.outbound import Peers
-from dataplane.protocol.messages.control import ControlledShutdownRequest
 from dataplane.replication.isr import ALTER_PARTITION_VERSION
 from dataplane.replication.manager import Replicas
 from dataplane.replication.serving import ReplicaFetches
@@ -50,8 +50,7 @@ from quota.contracts.namespace import ClusterNames
 Log = Callable[[str], None]
 
 INTERNAL_ROUTE = "internal"
-_SHUTDOWN_TIMEOUT_S = 5.0
-_SETTLE_TIMEOUT_S = 1.0
+_USAGE_TIMEOUT_S = 1.0
 _LOOKS_UNTIL_IDLE = 10
 
 
@@ -151,9 +150,8 @@ class Broker:
         return Task(self._stop(), "stop")
 
     async def _stop(self) -> None:
-        await self._give_away()
-        await self.replicas.settle(_SETTLE_TIMEOUT_S)
-        await self.meter.stop(_SETTLE_TIMEOUT_S)
+        await leave(self)
+        await self.meter.stop(_USAGE_TIMEOUT_S)
         if self._idle_timer is not None:
             self._idle_timer.cancel()
         self.publisher.close()
@@ -170,13 +168,6 @@ class Broker:
             peers.close()
         self.logs.close()
         self.doors.zookeeper.close()
-
-    async def _give_away(self) -> None:
-        request = ControlledShutdownRequest(broker_id=self.config.id, broker_epoch=self.membership.broker_epoch)
-        try:
-            await self._call(self.metadata.controller_id, request, 3, _SHUTDOWN_TIMEOUT_S)
-        except Exception as error:  # noqa: BLE001 - then it is as if we had been killed, which must be safe too
-            self.log(f"no controlled shutdown: {type(error).__name__}: {error}")
 
     # --- what rooms need of each other ----------------------------------------------------------------------------------
 

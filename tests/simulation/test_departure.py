@@ -1,0 +1,61 @@
+"""A broker that leaves in order: who leads instead is known before it goes, and its last words say so."""
+
+import pytest
+
+from dataplane.departure import leave
+from dataplane.handlers.leader_hints import current_leader
+from dataplane.tasks import Task
+from tests.simulation.cluster import SimulatedCluster
+
+TOPIC = "orders"
+PHYSICAL = f"simulate.{TOPIC}"
+PARTITIONS = 3
+
+
+@pytest.fixture
+def cluster():
+    made = SimulatedCluster(3)
+    made.until(made.up)
+    made.create_topic(TOPIC, PARTITIONS, min_insync_replicas="2")
+    return made
+
+
+def led_by(cluster, broker):
+    return [p for p in cluster.brokers[broker].replicas.partitions() if p.is_leader]
+
+
+def controller_of(cluster):
+    return next(n for n, broker in cluster.brokers.items() if broker.controller.is_active)
+
+
+@pytest.mark.parametrize("broker", [1, 2, 3])
+def test_a_broker_that_leaves_names_the_new_leaders_before_it_goes(cluster, broker):
+    gone = [(p.topic, p.index) for p in led_by(cluster, broker)]
+    assert gone
+    cluster.run(leave(cluster.brokers[broker]))
+    assert led_by(cluster, broker) == []
+    for topic, index in gone:
+        named, epoch = current_leader(cluster.brokers[broker], topic, index)
+        assert named != broker
+        heir = cluster.brokers[named].replicas.get(topic, index)
+        cluster.until(lambda: heir.is_leader, within_s=0.1)  # noqa: B023 - called at once
+        assert (epoch, broker in heir.isr) == (heir.leader_epoch, False)
+
+
+def test_a_broker_that_finds_no_controller_asks_the_next_one(cluster):
+    controller = controller_of(cluster)
+    leaver = next(n for n in cluster.ids if n != controller)
+    cluster.kill(controller)
+    leaving = Task(leave(cluster.brokers[leaver]))
+    cluster.until(lambda: leaving.done)
+    assert not any("no controlled shutdown" in text for _, text in cluster.log)
+    assert all(len(p.isr) == 1 for p in led_by(cluster, leaver))  # nobody else was in sync: those it keeps
+
+
+def test_a_broker_without_zookeeper_goes_all_the_same(cluster):
+    leaver = cluster.ids[0]
+    for broker in [n for n in cluster.ids if n != leaver]:
+        cluster.kill(broker)
+    cluster.brokers[leaver].controller.stop()
+    cluster.run(leave(cluster.brokers[leaver]), within_s=20)
+    assert any("no controlled shutdown" in text for _, text in cluster.log)
