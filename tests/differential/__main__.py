@@ -3,8 +3,8 @@
     python -m tests.differential [--api NAME] [--show-all]
 
 Apache Kafka 3.9.2 (its jars fetched by Maven once) and one of our brokers, both alone on loopback, ours on its internal
-listener without authentication. Each difference is a field: fixed, or listed in accepted.tsv with its reason
-(api, scenario, step and path as patterns). Exit status 1 on a difference that is not listed.
+listener without authentication. Each difference is a field: fixed, or listed with its reason (`accepted`). Exit status 1 on a
+difference that is not listed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from fnmatch import fnmatchcase
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -28,9 +26,9 @@ from typing import TYPE_CHECKING
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.messages.discovery import ApiVersionsRequest, FindCoordinatorRequest
 from dataplane.protocol.messages.produce import InitProducerIdRequest
-from tests.conformance.results import read_tsv
 from tests.conformance.target import OurCluster, Profile
 from tests.differential import scenarios
+from tests.differential.accepted import reason_for, unused
 from tests.differential.answers import different
 from tests.differential.asking import Asker, Step
 from tests.differential.scenarios import SCENARIOS
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 REPORT = ROOT / "var" / "reports" / "differential.json"
-ACCEPTED = Path(__file__).with_name("accepted.tsv")
 _PROFILE = Profile(
     (0,),
     {
@@ -53,10 +50,10 @@ _PROFILE = Profile(
         "offsets_topic_replication_factor": 1,
         "group_min_session_timeout_ms": 1_000,
         "auto_create_topics_enable": False,
+        "group_initial_rebalance_delay_ms": 0,
     },
 )
 SLOW_S = 1.0
-_used: set[tuple[str, ...]] = set()
 Address = tuple[str, int]
 
 
@@ -166,26 +163,9 @@ def _compared(key: ApiKey, version: int, name: str, ours: list[Step], theirs: li
         for path, our_value, their_value in different(
             mine.get(label, {"step": "absent"}), others.get(label, {"step": "absent"})
         ):
-            reason = _accepted(key.name, version, name, label, path)
-            found.append(Difference(key.name, version, name, label, path, str(our_value), str(their_value), reason))
+            said = name, label, path, str(our_value), str(their_value)
+            found.append(Difference(key.name, version, *said, reason_for(key.name, version, *said)))
     return found
-
-
-def _accepted(api: str, version: int, name: str, label: str, path: str) -> str:
-    for row in _rows():
-        its_api, _, versions = row[0].partition(" v")
-        if versions and version not in range(int(versions.split("-")[0]), int(versions.split("-")[1]) + 1):
-            continue
-        patterns = [pattern.replace("[", "[[]") for pattern in (its_api, *row[1:4])]
-        if all(map(fnmatchcase, (api, name, label, path), patterns)):
-            _used.add(row)
-            return row[4]
-    return ""
-
-
-@cache
-def _rows() -> list[tuple[str, ...]]:
-    return [tuple(row) for row in read_tsv(ACCEPTED)]
 
 
 def _say(found: list[Difference], asked: Counter[str], problems: list[str], *, show_all: bool) -> None:
@@ -203,9 +183,8 @@ def _say(found: list[Difference], asked: Counter[str], problems: list[str], *, s
         print(f"{api:30}{count:>7}{sum(listed):>10}{len(listed) - sum(listed):>10}")
     unlisted = sum(not d.reason for d in found)
     print(f"{sum(asked.values())} answers compared; {len(found) - unlisted} accepted differences, {unlisted} unlisted")
-    for row in _rows():
-        if row not in _used and row[0].partition(" v")[0] in asked:
-            print(f"accepted, and not seen: {' | '.join(row[:4])}")
+    for row in unused(asked):
+        print(f"accepted, and not seen: {' | '.join(row[:-1])}")
     for problem in problems:
         print(problem)
 
