@@ -13,6 +13,7 @@ from controlplane.console.views import (
     live,
     members,
     operations,
+    quota,
     topics,
     whitelists,
 )
@@ -40,6 +41,8 @@ urlpatterns = [
     path(INSTANCE, instances.shown, name="instance"),
     path(f"{INSTANCE}/status", instances.status, name="instance_status"),
     path(f"{INSTANCE}/live", live.of_tenant, name="instance_live"),
+    path(f"{INSTANCE}/quota", quota.shown, name="instance_quota"),
+    path(f"{INSTANCE}/quota/now", quota.now, name="instance_quota_now"),
     path(f"{INSTANCE}/settings", instances.settings, name="instance_settings"),
     path(f"{INSTANCE}/delete", instances.delete, name="instance_delete"),
     path(f"{INSTANCE}/access", whitelists.of_instance, name="instance_access"),

@@ -23,6 +23,8 @@ def tenants(console: Console) -> dict[str, str]:
         "instance-settings": f"{one}/settings",
         "instance-delete": f"{one}/delete",
         "instance-access": f"{one}/access",
+        "instance-quota": f"{one}/quota",
+        "instance-quota-quiet": f"{org}/instances/{console.instances['clickstream']}/quota",
         "instance-usage": f"{one}/usage",
         "instance-usage-month": f"{one}/usage?month={datetime.now(UTC):%Y-%m}",
         "instance-usage-none": f"{one}/usage?day=2020-01-01",

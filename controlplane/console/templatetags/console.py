@@ -161,6 +161,12 @@ def stamp(value: datetime | None) -> SafeString | str:
 
 
 @register.simple_tag
+def stamp_s(value: datetime) -> SafeString:
+    """The moment to the second."""
+    return format_html('<time datetime="{}">{} UTC</time>', value.isoformat(), f"{value:%Y-%m-%d %H:%M:%S}")
+
+
+@register.simple_tag
 def icon(name: str) -> SafeString:
     """One of icons.py; decoration, the text beside it says what it means."""
     return format_html(

@@ -1,0 +1,60 @@
+"""An instance's quota: what it may carry and carries, broker by broker, and why it had to wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from controlplane.console.flow import directions, flow_of
+from controlplane.console.page import tenant_page
+from controlplane.console.waits import day_began, waited_days, why
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import Unavailable
+from controlplane.instances.selectors import instance_get
+from controlplane.quotas import history
+from controlplane.quotas.selectors import allocation_get
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from controlplane.accounts.selectors import Caller
+    from controlplane.instances.models import Instance
+
+INTERVALS = 20
+
+
+@require_safe
+@tenant_page
+def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """Now, the last 24 hours, and each day of the week that is kept."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    now = SYSTEM_CLOCK.now()
+    began = day_began(now)
+    waited_ms = history.throttled_by_hour(instance=instance, start=began, end=now)
+    intervals = history.latest(instance=instance, start=began, end=now, limit=INTERVALS)
+    context = {
+        **_now(caller, instance),
+        "tab": "quota",
+        "days": waited_days(waited_ms, now),
+        "reasons": [why(interval) for interval in intervals],
+        "guarantee": history.guarantee_days(instance=instance, now=now),
+    }
+    return render(request, "console/instance_quota.html", context)
+
+
+@require_safe
+@tenant_page
+def now(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """The part that comes again every 2 s."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    return render(request, "console/parts/quota_now.html", _now(caller, instance))
+
+
+def _now(caller: Caller, instance: Instance) -> dict[str, Any]:
+    try:
+        document, away = allocation_get(organisation=caller.organisation, instance_id=instance.id), None
+    except Unavailable as error:
+        document, away = {}, error
+    return {"instance": instance, "directions": directions(flow_of(instance, document)), "away": away}

@@ -1,0 +1,86 @@
+"""An instance's quota as its tenant sees it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.console.waits import waited_days
+from controlplane.core.clock import SYSTEM_CLOCK
+from tests.controlplane.quotas.conftest import interval, record  # noqa: F401  # a fixture
+
+from .conftest import text_of
+from .test_instance_pages import MIB, flowing
+
+
+@pytest.fixture
+def ago():
+    """Milliseconds since 1970 of a moment that many minutes ago."""
+    return lambda minutes: int((SYSTEM_CLOCK.now() - timedelta(minutes=minutes)).timestamp() * 1000)
+
+
+def test_it_shows_limit_use_and_each_brokers_part(at_alice, instance, flow_master):
+    flow_master.answers[instance.id] = flowing(produce=4 * MIB)
+    text = text_of(at_alice.get(f"instances/{instance.id}/quota"))
+    assert "4 MiB/s of 5 MiB/s" in text
+    assert "Broker 1 1 partition 4 MiB/s 5 MiB/s" in text
+    part = text_of(at_alice.get(f"instances/{instance.id}/quota/now"))
+    assert "Broker 1 1 partition 4 MiB/s 5 MiB/s" in part
+    assert "Throttled" not in part
+
+
+def test_it_says_why_somebody_had_to_wait_newest_first(at_alice, instance, record, ago):  # noqa: F811
+    record(
+        interval(instance.id, start=ago(90)), interval(instance.id, start=ago(30), direction="consume", limit=3 * MIB)
+    )
+    text = text_of(at_alice.get(f"instances/{instance.id}/quota"))
+    assert text.index("Consuming waited 12.0 s: the instance used 100 % of the 3.00 MiB/s") < text.index(
+        "Producing waited 12.0 s on broker 2 while the instance used only 60 % of its 5.00 MiB/s"
+    )
+    assert "The latest 2 intervals." in text
+
+
+def test_minutes_are_those_of_the_last_day_and_of_the_instances_own_limit(at_alice, instance, record, ago):  # noqa: F811
+    record(
+        interval(instance.id, start=ago(30), throttled_ms=45_000),
+        interval(instance.id, start=ago(29), throttled_ms=45_000),
+        interval(instance.id, start=ago(28), throttled_ms=45_000, rule="rule-1"),
+        interval(instance.id, start=ago(25 * 60), throttled_ms=45_000),
+    )
+    assert "Produce 1.5 minutes" in text_of(at_alice.get(f"instances/{instance.id}/quota"))
+
+
+def test_the_guarantee_is_shown_by_day(at_alice, instance, record, ago):  # noqa: F811
+    record(interval(instance.id, start=ago(10)))
+    text = text_of(at_alice.get(f"instances/{instance.id}/quota"))
+    assert "produce 0.0 % 17.0 % 3.1 % 0.4 %" in text
+
+
+def test_where_nobody_waited_it_says_so(at_alice, instance):
+    text = text_of(at_alice.get(f"instances/{instance.id}/quota"))
+    assert "Nobody had to wait in the last 24 hours." in text
+    assert "In the last 7 days nobody had to wait" in text
+
+
+def test_a_master_that_is_away_leaves_the_history_standing(at_alice, instance, record, ago):  # noqa: F811
+    record(interval(instance.id, start=ago(30)))
+    page = at_alice.get(f"instances/{instance.id}/quota")
+    assert page.status_code == 200
+    assert "no flow master is active" in text_of(page).lower()
+    assert "The limit is 5 MiB/s" in text_of(page)
+    assert "Producing waited 12.0 s" in text_of(page)
+
+
+def test_another_instances_waiting_is_not_shown(at_alice, instance, record, ago):  # noqa: F811
+    record(interval("ins-00000000", start=ago(30)))
+    assert "Nobody had to wait" in text_of(at_alice.get(f"instances/{instance.id}/quota"))
+
+
+def test_every_hour_has_its_bar_and_a_second_of_waiting_is_seen(clock):
+    now = clock.now().replace(hour=12, minute=30)
+    produce, consume = waited_days({("produce", f"{now:%Y-%m-%dT%H}"): 1000}, now)
+    assert [bar.left for bar in produce.hours] == list(range(0, 240, 10))
+    assert (produce.hours[0].text, produce.hours[-1].text) == ("13:00", "12:00")
+    assert (produce.hours[-1].percent, produce.hours[-1].top) == (2.0, 98.0)
+    assert {bar.percent for bar in consume.hours} == {0.0}
