@@ -49,14 +49,19 @@ def handle_fetch(ctx: RequestContext, request: FetchRequest) -> Reply:
         answer: Future[FetchResponse] = Future()
         ctx.broker.replica_fetches.serve(request, answer.resolve)
         return answer
-    instance = ctx.session.instance
-    pool = ctx.broker.fetch_sessions.pool("" if instance is None else instance.names.key)
+    pool = pool_of(ctx)
     session = pool.resume(request, principal_of(ctx), ctx.version)
     if isinstance(session, ErrorCode):
         return FetchResponse(error_code=session)
     fetch = _FullFetch(ctx, request, pool) if session is None else _SessionFetch(ctx, request, session)
     fetch.start()
     return fetch.answer
+
+
+def pool_of(ctx: RequestContext) -> SessionPool:
+    """Where the sessions of a client's instance are."""
+    instance = ctx.session.instance
+    return ctx.broker.fetch_sessions.pool("" if instance is None else instance.names.key)
 
 
 def principal_of(ctx: RequestContext) -> str:

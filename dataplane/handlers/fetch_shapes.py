@@ -6,7 +6,8 @@ A client that reads one partition repeats its request; correlation id and fetch 
                                  `------------- the shape: compared, not decoded -------------------'
 
 As with Produce (`produce_shapes`) the slow path has found out what the bytes mean, and what may have changed since is
-checked every time. A fetch that would wait, an error, a session, anything but plain records goes the slow way.
+checked every time. A fetch that would wait, an error, anything but plain records goes the slow way. In a session the
+number of the request changes, too: `session_shapes`.
 
 Shapes are learned only from requests that our own encoder would write in just this way: so the places are known, and
 nothing is hidden in them.
@@ -18,12 +19,14 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dataplane.handlers.session_shapes import SessionShapes
 from dataplane.network.slots import Slot
 from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.headers import encode_request
 from dataplane.protocol.primitives import write_uvarint
-from dataplane.replication.fetch_sessions import FINAL_EPOCH
+from dataplane.replication.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
+from dataplane.replication.serving import follower_of
 from dataplane.storage.errors import OffsetOutOfRangeError
 from dataplane.throttle.fetching import WINDOW_S
 from dataplane.throttle.gate import throttle_ms
@@ -74,12 +77,13 @@ class Shape:
 class FetchShapes:
     """The shapes of one connection."""
 
-    __slots__ = ("_client", "_hits", "_lessons", "_places", "_shapes")
+    __slots__ = ("_client", "_hits", "_lessons", "_places", "_sessions", "_shapes")
 
     def __init__(self, client: ClientConnection) -> None:
         self._client = client
         self._shapes: dict[bytes, Shape] = {}  # by the bytes before the offset
         self._places: list[int] = []  # where offsets stand
+        self._sessions: SessionShapes | None = None
         self._hits = self._lessons = 0
 
     def serve(self, frame: memoryview) -> bool:
@@ -87,10 +91,11 @@ class FetchShapes:
         for place in self._places:
             shape = self._shapes.get(bytes(frame[8:place]))
             if shape is not None and frame[place + 8 :] == shape.rest:
-                return _KEY_AND_VERSION(frame)[0] == shape.key_and_version and self._answer(frame, shape, place)
-        return False
+                return _KEY_AND_VERSION(frame)[0] == shape.key_and_version and self.answer(frame, shape, place)
+        return self._sessions is not None and self._sessions.serve(frame)
 
-    def _answer(self, frame: memoryview, shape: Shape, place: int) -> bool:
+    def answer(self, frame: memoryview, shape: Shape, place: int) -> bool:
+        """Answer a request of this shape, with its offset at `place`. False: nothing has been done."""
         client = self._client
         broker, instance = client.broker, client.session.instance
         partition = shape.partition
@@ -162,9 +167,10 @@ class FetchShapes:
         wanted = request.topics[0].partitions[0]
         if wanted.partition < 0:
             return
-        plain = request.session_epoch == FINAL_EPOCH and not request.session_id and wanted.last_fetched_epoch < 0
+        in_session = request.session_epoch > INITIAL_EPOCH
+        plain = in_session or (request.session_epoch == FINAL_EPOCH and not request.session_id)
         selects = request.rack_id and ctx.broker.config.settings.replica_selector_class
-        if not plain or selects or request.replica_id >= 0 or request.replica_state.replica_id >= 0:
+        if not plain or wanted.last_fetched_epoch >= 0 or selects or follower_of(request) >= 0:
             return
         if self._lessons > FREE_LESSONS + self._hits // HITS_PER_LESSON:
             return
@@ -172,15 +178,23 @@ class FetchShapes:
         names, again = ctx.session.names, (ctx.version, ctx.correlation_id, ctx.client_id, request)
         if encode_request(_API, *again, names=names)[4:] != frame:
             return
-        shape = _shape_of(ctx, request, frame)
-        if shape is not None:
-            if len(self._shapes) >= MAX_SHAPES:  # most are of leader epochs that are over
-                self._shapes.clear()
-                self._places.clear()
-            place, learned = shape
-            self._shapes[bytes(frame[8:place])] = learned
-            if place not in self._places:
-                self._places.append(place)
+        found = _shape_of(ctx, request, frame)
+        if found is None:
+            return
+        place, shape = found
+        if in_session:
+            self._sessions = self._sessions or SessionShapes(self)
+            self._sessions.remember(ctx, request, frame, place, shape)
+        else:
+            self._learn(bytes(frame[8:place]), place, shape)
+
+    def _learn(self, key: bytes, place: int, shape: Shape) -> None:
+        if len(self._shapes) >= MAX_SHAPES:  # most are of leader epochs that are over
+            self._shapes.clear()
+            self._places.clear()
+        self._shapes[key] = shape
+        if place not in self._places:
+            self._places.append(place)
 
 
 def _shape_of(ctx: RequestContext, request: FetchRequest, frame: memoryview) -> tuple[int, Shape] | None:
@@ -207,7 +221,7 @@ def _shape_of(ctx: RequestContext, request: FetchRequest, frame: memoryview) -> 
         wanted.current_leader_epoch,
         max(limit, 0),
         min(request.min_bytes, request.max_bytes) if waits else 0,
-        _prefix(ctx, physical, topic_id, wanted.partition),
+        _prefix(ctx, physical, topic_id, wanted.partition, request.session_id),
         _middle(version, request.isolation_level),
         version >= _FIRST_FLEXIBLE,
     )
@@ -222,13 +236,15 @@ def _place_of_offset(version: int, end: int, rack_bytes: int) -> int:
     return end - (8 + 4 + 4 + rack) - 8  # start, limit, forgotten, rack
 
 
-def _prefix(ctx: RequestContext, physical: str, topic_id: UUID | None, index: int) -> bytes:
+def _prefix(ctx: RequestContext, physical: str, topic_id: UUID | None, index: int, session_id: int) -> bytes:
     """Tags, throttle time, error, session; one topic, its name or id, one partition, its index, no error."""
     name = ctx.session.names.topic_out(physical).encode()
     if ctx.version < _FIRST_FLEXIBLE:
         topic = len(name).to_bytes(2) + name
-        return bytes(10) + (1).to_bytes(4) + topic + (1).to_bytes(4) + index.to_bytes(4) + bytes(2)
-    out = bytearray(11)
+        return (
+            bytes(6) + session_id.to_bytes(4) + (1).to_bytes(4) + topic + (1).to_bytes(4) + index.to_bytes(4) + bytes(2)
+        )
+    out = bytearray(7) + session_id.to_bytes(4)
     out.append(2)
     if topic_id is None:
         write_uvarint(out, len(name) + 1)

@@ -200,6 +200,11 @@ class FetchSession:
         for rows in self._topics.values():
             yield from rows.values()
 
+    def partition(self, topic: str | UUID, index: int) -> SessionPartition | None:
+        """One of them."""
+        rows = self._topics.get(topic)
+        return None if rows is None else rows.get(index)
+
     def begin(self, found: Found, wanted: Iterable[tuple[str | UUID, FetchPartition]]) -> None:
         """Remember what a full fetch wanted and what it was told."""
         served = []
@@ -280,12 +285,33 @@ class FetchSession:
                 row.told(reading.data)
                 self._settle(row, reading)
 
+    def expects_only(self, row: SessionPartition, epoch: int) -> bool:
+        """Whether a request with this epoch is the next, none waits, and no other partition may have something to tell."""
+        due = self.due
+        return (
+            self.epoch == epoch
+            and self.waiter is None
+            and not self.is_closed
+            and (not due or (len(due) == 1 and row in due))
+        )
+
+    def told_records(
+        self, row: SessionPartition, high_watermark: int, log_start_offset: int, place: dict[Watcher, None]
+    ) -> None:
+        """The request that `expects_only` spoke of was answered with records of this partition."""
+        self.epoch = next_epoch(self.epoch)
+        row.high_watermark, row.log_start_offset = high_watermark, log_start_offset
+        row.hang(place)
+        self.due[row] = None
+
     def _settle(self, row: SessionPartition, reading: Reading) -> None:
         """Due or idle, after a look whose news are known to the reader."""
         if self.is_closed:
             return
         if reading.place is not None:
             row.hang(reading.place)
+        else:
+            row.unhang()
         if reading.at_end:
             self.due.pop(row, None)
         else:
