@@ -42,6 +42,7 @@ pytestmark = pytest.mark.integration
 SEED = 20_261_121
 WORDS = ("orders", "g", "m", "range", "consumer", "read_committed")
 MOST_MEMORY = 96 * 2**20
+PATIENCE_S = 60.0
 SETTINGS = {
     "default_replication_factor": 1,
     "offsets_topic_replication_factor": 1,
@@ -50,32 +51,44 @@ SETTINGS = {
 
 
 class Bystander:
-    """Another tenant's client: one connection, produce and fetch and group requests all the time."""
+    """Another tenant's client: one connection, produce and fetch and group requests all the time.
 
-    def __init__(self, address):
+    How long it is kept waiting is told in seconds that the broker worked meanwhile, for others: on a busy machine both
+    of them wait for a core, and that is nobody's fault.
+    """
+
+    def __init__(self, target):
+        self._target = target
         self.served = 0
         self.longest_s = 0.0
         self.error = None
         self._offset = None
         self._stop = threading.Event()
-        self._wire = Wire(address)
+        self._wire = Wire(target.minding, timeout_s=PATIENCE_S)
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self):
         self._thread.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, failure, *_):
+        if failure is None:
+            self.is_served()
         self._stop.set()
-        self._thread.join(20)
+        self._thread.join(PATIENCE_S)
         self._wire.socket.close()
+
+    def is_served(self):
+        """Returns when it was, several times since now."""
+        enough = self.served + 10
+        wait_for(lambda: self.error is not None or self.served > enough, PATIENCE_S, "the bystander to be served")
 
     def _run(self):
         try:
             while not self._stop.wait(0.01):
-                began = time.monotonic()
+                began = self._target.worked_s()
                 self._round()
-                self.longest_s = max(self.longest_s, time.monotonic() - began)
+                self.longest_s = max(self.longest_s, self._target.worked_s() - began)
                 self.served += 1
         except Exception as error:  # noqa: BLE001 - told to the test
             self.error = error
@@ -138,6 +151,10 @@ class Target:
     def resident_bytes(self):
         found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{self.broker.pid}/status").read_text())
         return int(found[1]) * 1024
+
+    def worked_s(self):
+        """Seconds of a core that the broker's loop has used."""
+        return int(Path(f"/proc/{self.broker.pid}/schedstat").read_text().split()[0]) / 1e9
 
     def descriptors(self):
         return len(list(Path(f"/proc/{self.broker.pid}/fd").iterdir()))
@@ -259,10 +276,9 @@ def attack(target, address, seconds, seed):
 def is_unharmed(target, bystander, before, descriptors):
     assert target.broker.is_running
     assert bystander.error is None, bystander.error
-    assert bystander.served > 20
     assert bystander.longest_s < 5.0
     assert target.resident_bytes() - before < MOST_MEMORY
-    wait_for(lambda: target.descriptors() <= descriptors + 25, 10, "the descriptors to be given back")
+    wait_for(lambda: target.descriptors() <= descriptors + 25, PATIENCE_S, "the descriptors to be given back")
     complaints = target.broker.log.read_text()
     assert "Traceback" not in complaints, complaints[-6_000:]
 
@@ -279,7 +295,7 @@ def warm(target):
 @pytest.mark.parametrize("port", ["attacked", "internal"])
 def test_anything_at_all(target, port):
     before, descriptors = warm(target)
-    with Bystander(target.minding) as bystander:
+    with Bystander(target) as bystander:
         sent = attack(target, getattr(target, port), 5.0, SEED)
     assert sent > 100
     is_unharmed(target, bystander, before, descriptors)
@@ -288,7 +304,7 @@ def test_anything_at_all(target, port):
 def test_requests_that_end_at_every_byte(target):
     before, descriptors = warm(target)
     dice = random.Random(SEED)
-    with Bystander(target.minding) as bystander:
+    with Bystander(target) as bystander:
         for key, row in HANDLERS.items():
             for version in sorted({row.low, row.high}):
                 whole = encode_request(
@@ -301,26 +317,26 @@ def test_requests_that_end_at_every_byte(target):
 
 def test_sizes_that_are_announced_by_many_and_never_come(target):
     before, descriptors = warm(target)
-    with Bystander(target.minding) as bystander, contextlib.ExitStack() as held:
+    with Bystander(target) as bystander, contextlib.ExitStack() as held:
         for address in (target.attacked, target.internal):
             for _ in range(150):
                 sock = held.enter_context(socket.create_connection(address, timeout=5))
                 with contextlib.suppress(ConnectionError):
                     sock.sendall(struct.pack(">i", 99 * 2**20) + b"\0\x01\0\x04")
-        time.sleep(0.5)
+        bystander.is_served()
     is_unharmed(target, bystander, before, descriptors)
 
 
 def test_answers_that_nobody_reads(target):
+    """Of each peer the broker keeps 16 MiB and what one slice of requests adds, and reads no more requests."""
     before, descriptors = warm(target)
     question = encode_request(APIS[32], 4, 1, "c", random_message(random.Random(1), APIS[32].request, 4, WORDS))
     everything = encode_request(APIS[3], 9, 1, "c", MetadataRequest(topics=None))
-    with Bystander(target.minding) as bystander, contextlib.ExitStack() as held:
-        for _ in range(5):
+    with Bystander(target) as bystander, contextlib.ExitStack() as held:
+        for _ in range(3):
             sock = held.enter_context(socket.create_connection(target.attacked, timeout=5))
             sock.setblocking(False)
-            for frame in (question, everything):
-                with contextlib.suppress(BlockingIOError, ConnectionError):
-                    sock.sendall(frame * 3_000)
-        time.sleep(1.0)
+            with contextlib.suppress(BlockingIOError, ConnectionError):
+                sock.sendall((question + everything) * 3_000)
+        bystander.is_served()
     is_unharmed(target, bystander, before, descriptors)
