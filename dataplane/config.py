@@ -94,6 +94,8 @@ class Settings:
     producer_id_expiration_ms: int = 86_400_000
     unclean_leader_election_enable: bool = False
     leader_imbalance_check_interval_ms: int = 5_000
+    leader_replication_throttled_rate: int = 2**63 - 1  # bytes/s of replicas that topics name as throttled
+    follower_replication_throttled_rate: int = 2**63 - 1
     controller_request_timeout_ms: int = 10_000
     quota_report_period_ms: int = 1_000
     usage_topic_num_partitions: int = 8

@@ -2,7 +2,8 @@
 
 Settings have Kafka's names; what is not one of `Settings` (addresses, directories) is shown and fixed. A setting that is
 the default of a topic configuration which is honoured can be changed for one broker or for all of them, as in Kafka:
-every log takes its defaults anew. All others are read when the broker starts and are read-only.
+every log takes its defaults anew. So can the rates of throttled replication. All others are read when the broker starts
+and are read-only.
 
 The value in force is the first of: set for this broker, set for all brokers, in broker.toml, Kafka's default.
 """
@@ -14,7 +15,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dataplane.cluster.topic_settings import TOPIC_SETTINGS, ConfigSource, ConfigType, Problem, config_text
+from dataplane.cluster.topic_settings import (
+    LONG_MAX,
+    TOPIC_SETTINGS,
+    ConfigSource,
+    ConfigType,
+    Problem,
+    config_text,
+    whole_number,
+)
 from dataplane.config import BrokerConfig, Settings
 from dataplane.protocol.errors import ApiError, ErrorCode
 from quota.contracts.instance import address_text
@@ -30,6 +39,10 @@ _KAFKAS = (
 )  # fmt: skip
 _OUR_OWN = ("log_open_",)
 """What fields begin with that Kafka has as well: a tenant sees these, and nothing of how the service is run."""
+_DYNAMIC: dict[str, Problem] = {
+    "leader_replication_throttled_rate": whole_number(0, LONG_MAX),
+    "follower_replication_throttled_rate": whole_number(0, LONG_MAX),
+}
 _LONGS = (
     "connections_max_idle_ms",
     "replica_lag_time_max_ms",
@@ -38,6 +51,7 @@ _LONGS = (
     "log_cleaner_backoff_ms",
     "log_cleaner_dedupe_buffer_size",
     "log_flush_scheduler_interval_ms",
+    *_DYNAMIC,
 )
 _SHORTS = ("offsets_topic_replication_factor", "transaction_state_log_replication_factor")
 _TYPES = {bool: ConfigType.BOOLEAN, int: ConfigType.INT, float: ConfigType.DOUBLE, str: ConfigType.STRING}
@@ -69,7 +83,11 @@ def _settings() -> Iterable[BrokerSetting]:
             yield BrokerSetting(name, field.name, topic.type, default, topic.problem)
         elif field.name in _LONGS or field.name in _SHORTS:
             yield BrokerSetting(
-                name, field.name, ConfigType.LONG if field.name in _LONGS else ConfigType.SHORT, default
+                name,
+                field.name,
+                ConfigType.LONG if field.name in _LONGS else ConfigType.SHORT,
+                default,
+                _DYNAMIC.get(field.name),
             )
         else:
             yield BrokerSetting(name, field.name, _TYPES[type(field.default)], default)

@@ -41,9 +41,10 @@ class ConfigSource(IntEnum):
 
 TIMESTAMP_TYPES = ("CreateTime", LOG_APPEND_TIME)
 _KAFKA_VERSION = re.compile(r"(0\.(8\.[0-2]|9\.0|1[01]\.\d)|[1-3]\.\d)(\.\d+)?(-IV\d)?")
+_REPLICA = re.compile(r"[0-9]{1,10}:[0-9]{1,10}")
 _FOREVER = str(2**63 - 1)
 _INT_MAX = 2**31 - 1
-_LONG_MAX = 2**63 - 1
+LONG_MAX = 2**63 - 1
 _LONGEST_NUMBER = 20
 LEAST_SEGMENT_BYTES = 2**20
 """As Kafka since KIP-1030. Each segment is three files: a segment for every batch would use up what all tenants share."""
@@ -78,7 +79,9 @@ class TopicSetting:
         return self.default if self.setting is None else config_text(getattr(settings, self.setting))
 
 
-def _number(low: int, high: int) -> Problem:
+def whole_number(low: int, high: int) -> Problem:
+    """Takes a number within these bounds."""
+
     def problem(value: str) -> str | None:
         if not (value.isascii() and len(value) <= _LONGEST_NUMBER and value.removeprefix("-").isdecimal()):
             return "must be a whole number"
@@ -111,11 +114,18 @@ def _one_of(*values: str) -> Problem:
 
 
 def _int(name: str, default: str, low: int = 0, setting: str | None = None) -> TopicSetting:
-    return TopicSetting(name, ConfigType.INT, default, setting, _number(low, _INT_MAX))
+    return TopicSetting(name, ConfigType.INT, default, setting, whole_number(low, _INT_MAX))
 
 
 def _long(name: str, default: str, low: int = 0, setting: str | None = None) -> TopicSetting:
-    return TopicSetting(name, ConfigType.LONG, default, setting, _number(low, _LONG_MAX))
+    return TopicSetting(name, ConfigType.LONG, default, setting, whole_number(low, LONG_MAX))
+
+
+def _replicas(value: str) -> str | None:
+    pairs = [pair.strip() for pair in value.split(",")] if value.strip() else []
+    if pairs == ["*"] or all(_REPLICA.fullmatch(pair) for pair in pairs):
+        return None
+    return "must be * or pairs of partition and broker, as in 0:1,0:2"
 
 
 def _kafka_version(value: str) -> str | None:
@@ -134,9 +144,9 @@ TOPIC_SETTINGS: dict[str, TopicSetting] = {
         _long("file.delete.delay.ms", "60000"),
         _long("flush.messages", "", 1, "log_flush_interval_messages"),
         _long("flush.ms", "", 0, "log_flush_interval_ms"),
-        TopicSetting("follower.replication.throttled.replicas", ConfigType.LIST, ""),
+        TopicSetting("follower.replication.throttled.replicas", ConfigType.LIST, "", None, _replicas),
         _int("index.interval.bytes", "", 0, "log_index_interval_bytes"),
-        TopicSetting("leader.replication.throttled.replicas", ConfigType.LIST, ""),
+        TopicSetting("leader.replication.throttled.replicas", ConfigType.LIST, "", None, _replicas),
         TopicSetting("local.retention.bytes", ConfigType.LONG, "-2"),
         TopicSetting("local.retention.ms", ConfigType.LONG, "-2"),
         _long("max.compaction.lag.ms", "", 1, "log_cleaner_max_compaction_lag_ms"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from dataplane.handlers.context import RequestContext
 from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.replication.throttling import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from quota.contracts.instance import InstanceSpec
 from quota.contracts.namespace import split_physical
 
@@ -27,6 +28,9 @@ def check_owners_limits(ctx: RequestContext, physical: str, overrides: Mapping[s
     """
     if split_physical(physical) is None:
         return
+    throttled = [name for name in (LEADER_REPLICAS, FOLLOWER_REPLICAS) if overrides.get(name)]
+    if throttled and not ctx.session.is_internal:
+        raise ApiError(ErrorCode.POLICY_VIOLATION, f"{throttled[0]} is for who runs the brokers")
     largest = ctx.broker.config.settings.tenant_max_message_bytes
     if int(overrides.get("max.message.bytes", 0)) > largest:
         raise ApiError(ErrorCode.INVALID_CONFIG, f"max.message.bytes can be {largest} at most")

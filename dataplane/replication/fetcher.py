@@ -341,6 +341,10 @@ class Fetcher:
             self._wishes[partition] = None
             if not partition.dirty:
                 self._replicas.mark_dirty(partition)
+            if partition.throttles_copying:
+                delay_s = self._replicas.throttles.copied(partition, len(data.records))
+                if delay_s:
+                    self._hold_back(partition, copying, delay_s)
         else:
             before = partition.high_watermark
             if partition.follow_high_watermark():
@@ -416,8 +420,12 @@ class Fetcher:
         self._not_before = self._loop.clock.monotonic() + self._pause_s
 
     def _pause_one(self, partition: Partition, copying: _Copying) -> None:
-        self._forget(partition, copying)
         copying.pause_s = min(max(FIRST_PAUSE_S, copying.pause_s * 2), LAST_PAUSE_S)
-        copying.not_before = self._loop.clock.monotonic() + copying.pause_s
+        self._hold_back(partition, copying, copying.pause_s)
+
+    def _hold_back(self, partition: Partition, copying: _Copying, seconds: float) -> None:
+        """Want nothing of it for so long."""
+        self._forget(partition, copying)
+        copying.not_before = self._loop.clock.monotonic() + seconds
         self._paused[partition] = None
         self._schedule()

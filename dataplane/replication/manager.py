@@ -27,6 +27,7 @@ from dataplane.replication.isr import AlterPartition, IsrChanges
 from dataplane.replication.moves import Moves
 from dataplane.replication.partition import Partition, ReplicaRules
 from dataplane.replication.syncing import Syncs
+from dataplane.replication.throttling import Throttles
 from dataplane.replication.waiting import Waiting
 from dataplane.storage.cleaner.cleaner import Cleaner
 from dataplane.storage.config import LogConfig
@@ -129,6 +130,7 @@ class Replicas:
         self._listeners: list[Leadership] = []
         self.syncs = Syncs(self, doors.background, self._clock)
         self.moves = Moves(self, doors.background)
+        self.throttles = Throttles(config, metadata, self._clock)
         self._housekeeping = Housekeeping(self)
         committed_of = self._housekeeping.committed_of
         self.cleaner = Cleaner(doors, logs, lambda: self.config.settings, committed_of, self._compacted)
@@ -500,12 +502,14 @@ class Replicas:
         partition.max_message_bytes = int(overrides.get("max.message.bytes", settings.message_max_bytes))
         partition.log.config = self.log_defaults.with_topic(overrides)
         self.syncs.configure(partition)
+        self.throttles.configure(partition, overrides)
         partition.rules = rules_of(partition.log.config, settings.record_validation)
 
     def take_settings(self, config: BrokerConfig) -> None:
         """The broker's own settings have changed: every topic takes its defaults anew."""
         self.config = config
         self.log_defaults = LogConfig.from_settings(config.settings)
+        self.throttles.take_settings(config)
         for partition in self.partitions():
             self.configure(partition)
 

@@ -171,6 +171,8 @@ class Partition:
         "replicas",
         "rules",
         "sync_calls",
+        "throttles_copying",
+        "throttles_sending",
         "topic",
         "topic_id",
         "turn_end_acks",
@@ -224,6 +226,7 @@ class Partition:
         self.sync_calls: list[
             tuple[int, list[Callable[[ErrorCode], None]]]
         ] = []  # end offset to be synced, whom to call
+        self.throttles_sending = self.throttles_copying = False  # while a replica is not in sync (see `throttling`)
         self.usage: TopicUsage | None = None  # None: a topic of the cluster's own
 
     def __repr__(self) -> str:

@@ -140,6 +140,7 @@ class _FollowerFetch:
         self._follower = follower_of(request)
         self._stale = stale
         self._count_progress = True
+        self._look_again_s = request.max_wait_ms / 1000  # at the latest
         self.request = request
         self.session = session
         self.wanted: list[tuple[str | UUID, FetchPartition]] = []
@@ -170,7 +171,7 @@ class _FollowerFetch:
     def wait(self, found: Found, finish: Callable[[], None]) -> Callable[[], None]:
         """Call `finish` when there is more, or when time is up. Returns how to give up."""
         waiting = self._replicas.waiting
-        timeout_s, session = self.request.max_wait_ms / 1000, self.session
+        timeout_s, session = self._look_again_s, self.session
         if session is None:
             return waiting.for_bytes(found.places(), self.request.min_bytes, timeout_s, finish)
 
@@ -207,9 +208,12 @@ class _FollowerFetch:
 
     def _records(self, partition: Partition, wanted: FetchPartition, left: int, *, at_least_one: bool) -> Reading:
         replicas, log, offset = self._replicas, partition.log, wanted.fetch_offset
+        delay_s = replicas.throttles.sending_delay(partition, self._follower) if partition.throttles_sending else 0.0
         try:
             size = min(left, wanted.partition_max_bytes)
-            records = replicas.read(partition, offset, size, at_least_one=at_least_one, as_replica=True)
+            records = None
+            if not delay_s:
+                records = replicas.read(partition, offset, size, at_least_one=at_least_one, as_replica=True)
         except OffsetOutOfRangeError:
             return _error(wanted, ErrorCode.OFFSET_OUT_OF_RANGE, partition)
         except OSError:
@@ -225,6 +229,11 @@ class _FollowerFetch:
             log_start_offset=log.start_offset,
             records=b"" if records is None else records,
         )
+        if delay_s:
+            self._look_again_s = min(self._look_again_s, delay_s)
+            return Reading(data, 0, None)  # nothing that arrives there makes it look sooner
+        if records is not None and partition.throttles_sending:
+            replicas.throttles.sent(partition, self._follower, records.size)
         at_end = offset >= log.end_offset and self._follower in partition.isr
         return Reading(data, 0 if records is None else records.size, partition.replica_waiters, at_end)
 

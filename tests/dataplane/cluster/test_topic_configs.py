@@ -117,6 +117,8 @@ def test_a_topic_that_is_only_compacted_loses_nothing_by_age_or_size() -> None:
         ("compression.type", "bzip2"),
         ("message.timestamp.type", "Never"),
         ("unclean.leader.election.enable", "perhaps"),
+        ("leader.replication.throttled.replicas", "1,2"),
+        ("follower.replication.throttled.replicas", "*,0:1"),
     ],
 )
 def test_a_value_that_would_not_be_honoured_is_refused_with_a_sentence(name: str, value: str) -> None:
