@@ -32,6 +32,7 @@ urlpatterns = [
     path("theme", accounts.theme, name="theme"),
     path("organisations/new", members.organisation_new, name="organisation_new"),
     path("fleet", fleet.overview, name="fleet"),
+    path("fleet/allocation", fleet.allocation, name="fleet_allocation"),
     path("fleet/brokers", fleet.brokers, name="fleet_brokers"),
     path("fleet/instances/<id:instance_id>", fleet.instance, name="fleet_instance"),
     path("fleet/instances/<id:instance_id>/live", live.of_operators, name="fleet_live"),

@@ -33,6 +33,11 @@ def flows_get(instances: Sequence[Instance]) -> dict[str, dict[str, Any]]:
     return {document["instance"]: document for document in master.short([instance.id for instance in instances])}
 
 
+def allocations_get(instances: Sequence[Instance]) -> dict[str, dict[str, Any]]:
+    """Each broker's part of these instances' limits, by instance id. For operators. Raises Unavailable."""
+    return {document["instance"]: document for document in master.allocations([instance.id for instance in instances])}
+
+
 def brokers_get() -> list[dict[str, Any]]:
     """Every broker that is registered or reports: address, and what it leads, carries and may carry.
 

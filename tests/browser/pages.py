@@ -46,4 +46,8 @@ def tenants(console: Console) -> dict[str, str]:
 
 def operators(console: Console) -> dict[str, str]:
     """Pages of the service's staff."""
-    return {"fleet": "/fleet", "fleet-instance": f"/fleet/instances/{console.instances['orders']}"}
+    return {
+        "fleet": "/fleet",
+        "fleet-allocation": "/fleet/allocation",
+        "fleet-instance": f"/fleet/instances/{console.instances['orders']}",
+    }

@@ -100,6 +100,9 @@ class World:
                     raise
         return found
 
+    def allocations(self, instance_ids: list[str]) -> list[dict[str, Any]]:
+        return self.short(instance_ids)
+
     def broker_rows(self) -> list[dict[str, Any]]:
         from controlplane.core.errors import MasterUnavailable
 
@@ -264,6 +267,7 @@ def main() -> None:
     zookeeper.tree = lambda: world.enter(world.tree)
     client.admin = lambda: world.enter(world.admin)
     master.allocation, master.short, master.brokers = world.allocation, world.short, world.broker_rows
+    master.allocations = world.allocations
     operations.wake = lambda _ids: None
     prepare(world)
     threading.Thread(target=world.work, daemon=True).start()

@@ -10,13 +10,14 @@ from django.views.decorators.http import require_safe
 
 from controlplane.clusters.selectors import ports_of
 from controlplane.console.flow import DIRECTIONS, bar, directions, flow_of
-from controlplane.console.listing import listing, searched
+from controlplane.console.listing import Listing, listing, searched
 from controlplane.console.page import staff_page
+from controlplane.console.shares import shares_of
 from controlplane.core.errors import SluiceError, Unavailable
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import bootstrap_of, instance_fresh
 from controlplane.quotas import master
-from controlplane.quotas.selectors import brokers_get, flows_get
+from controlplane.quotas.selectors import allocations_get, brokers_get, flows_get
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -26,12 +27,7 @@ if TYPE_CHECKING:
 @staff_page
 def overview(request: HttpRequest) -> HttpResponse:
     """Brokers above, all instances below."""
-    search = searched(request)
-    rows = Instance.objects.unscoped("operators see every tenant's").exclude(state=InstanceState.DELETED)
-    if search:
-        named = Q(name__icontains=search) | Q(id__icontains=search) | Q(organisation__name__icontains=search)
-        rows = rows.filter(named)
-    shown = listing(request, rows.select_related("organisation").order_by("-created_at", "pk"), search=search)
+    shown = _instances(request)
     instances = list(shown.page.object_list)
     try:
         flows, away = flows_get(instances), None
@@ -45,6 +41,22 @@ def overview(request: HttpRequest) -> HttpResponse:
     }
     part = request.htmx  # type: ignore[attr-defined]
     return render(request, "console/parts/fleet_rows.html" if part else "console/fleet.html", context)
+
+
+@require_safe
+@staff_page
+def allocation(request: HttpRequest) -> HttpResponse:
+    """How every limit is shared out between brokers; the rows come again every 2 s."""
+    shown = _instances(request)
+    instances = list(shown.page.object_list)
+    try:
+        documents, away = allocations_get(instances), None
+    except Unavailable as error:
+        documents, away = {}, error
+    rows = [(instance, shares_of(documents.get(instance.id, {}))) for instance in instances]
+    part = request.htmx  # type: ignore[attr-defined]
+    template = "console/parts/fleet_allocation_rows.html" if part else "console/fleet_allocation.html"
+    return render(request, template, {"listing": shown, "rows": rows, "away": away})
 
 
 @require_safe
@@ -72,6 +84,16 @@ def instance(request: HttpRequest, instance_id: str) -> HttpResponse:
         "bootstrap": bootstrap_of(ports_of(found.id)),
     }
     return render(request, "console/fleet_instance.html", context)
+
+
+def _instances(request: HttpRequest) -> Listing:
+    """Every tenant's that match the search, newest first."""
+    search = searched(request)
+    rows = Instance.objects.unscoped("operators see every tenant's").exclude(state=InstanceState.DELETED)
+    if search:
+        named = Q(name__icontains=search) | Q(id__icontains=search) | Q(organisation__name__icontains=search)
+        rows = rows.filter(named)
+    return listing(request, rows.select_related("organisation").order_by("-created_at", "pk"), search=search)
 
 
 def _brokers() -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from controlplane.console.shares import shares_of
+
 from .conftest import text_of
 from .test_instance_pages import MIB, flowing
 
@@ -67,3 +69,34 @@ def test_an_instance_that_is_none_is_not_found(at_staff, db):
 
 def test_an_operator_without_an_organisation_begins_with_the_fleet(at_staff):
     assert at_staff.get("/")["Location"] == "/fleet"
+
+
+def test_the_allocation_page_shows_each_brokers_figures_and_their_sum_against_the_limit(
+    at_staff, instance, flow_master
+):
+    flow_master.answers[instance.id] = flowing(produce=4 * MIB)
+    text = text_of(at_staff.get("/fleet/allocation"))
+    assert "events produce alice's" in text
+    assert "5 MiB/s limit 4 MiB/s in all 5 MiB/s 100 % of the limit headroom" in text
+    assert "Broker 1 1 1 MiB/s 4 MiB/s 5 MiB/s headroom" in text
+
+
+def test_the_allocation_page_polls_for_its_rows_alone_with_its_search(at_staff, instance, flow_master):
+    flow_master.answers[instance.id] = flowing()
+    part = at_staff.get("/fleet/allocation?q=events", headers={"HX-Request": "true"}).content.decode()
+    assert "<html" not in part
+    assert 'hx-get="/fleet/allocation?q=events"' in part
+    assert 'hx-trigger="every 2s"' in part
+
+
+def test_the_allocation_page_without_a_master_or_without_the_instance_says_so(at_staff, instance, flow_master):
+    assert "no flow master is active" in text_of(at_staff.get("/fleet/allocation")).lower()
+    flow_master.answers["ins-00000000"] = flowing()
+    assert "Not known to the flow master." in text_of(at_staff.get("/fleet/allocation"))
+    assert "Nothing matches “x-y”" in text_of(at_staff.get("/fleet/allocation?q=x-y"))
+
+
+def test_shares_of_what_is_unlimited_have_no_sum():
+    brokers = [{"broker": 1, "leaders": 1, "initial_share": None, "flow": 7, "allocation": None, "branch": "unlimited"}]
+    (shares,) = shares_of({"consume": {"limit": None, "branch": "unlimited", "brokers": brokers}})
+    assert (shares.granted, shares.granted_percent, shares.used) == (None, None, 7)
