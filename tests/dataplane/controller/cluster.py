@@ -33,7 +33,7 @@ SESSION_S = 2.0
 class FakeBroker:
     """One incarnation of a broker: registration, controller candidate, and what it was told."""
 
-    def __init__(self, cluster: Cluster, broker_id: int) -> None:
+    def __init__(self, cluster: Cluster, broker_id: int, whole_since: int | None = None) -> None:
         self.id = broker_id
         self.cluster = cluster
         self.alive = True
@@ -46,7 +46,10 @@ class FakeBroker:
         self.zookeeper = cluster.server.connect(SESSION_S)
         doors = Doors(cluster.time, None, self.zookeeper, None, Random(broker_id))  # type: ignore[arg-type]
         self.membership = Membership(
-            doors, BrokerAddress(broker_id, "127.0.0.1", 20010 + broker_id, cluster.racks.get(broker_id)), SESSION_S
+            doors,
+            BrokerAddress(broker_id, "127.0.0.1", 20010 + broker_id, cluster.racks.get(broker_id)),
+            SESSION_S,
+            lambda: whole_since,
         )
         self.controller = Controller(doors, broker_id, self._call, cluster.rules)
         Task(self._start())
@@ -128,7 +131,8 @@ class Cluster:
         self.racks = dict(racks or {})
         self.time = VirtualTime()
         self.random = Random(seed)
-        self.rules = Rules(rebalance_interval_s=rebalance_s)
+        self.enough = 1
+        self.rules = Rules(rebalance_interval_s=rebalance_s, min_insync_replicas=lambda _topic: self.enough)
         self.server = ZooKeeperServer(self.time.call_later, self.delay)
         self.brokers: dict[int, FakeBroker] = {}
         for broker_id in range(1, brokers + 1):
@@ -140,8 +144,8 @@ class Cluster:
 
     # --- doing --------------------------------------------------------------------------------------------------------
 
-    def start(self, broker_id: int) -> FakeBroker:
-        self.brokers[broker_id] = FakeBroker(self, broker_id)
+    def start(self, broker_id: int, whole_since: int | None = None) -> FakeBroker:
+        self.brokers[broker_id] = FakeBroker(self, broker_id, whole_since)
         return self.brokers[broker_id]
 
     def kill(self, broker_id: int) -> FakeBroker:

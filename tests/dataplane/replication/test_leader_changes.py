@@ -197,6 +197,19 @@ def test_a_restarted_broker_goes_on_from_its_checkpointed_high_watermark():
     assert cluster[2].partition().high_watermark == 5
 
 
+def test_a_checkpoint_that_is_ahead_of_the_log_is_not_believed():
+    cluster = _started()
+    for number in range(5):
+        cluster.produce(1, str(number))
+    cluster.run(6)
+    for broker_id in (1, 2, 3):
+        cluster.kill(broker_id)
+    cluster[2].files.crash()  # the checkpoint was synced, the log was not
+    cluster.start(2)
+    cluster.elect(2, (2, 3), told=(2,))
+    assert cluster[2].partition().log.end_offset == cluster[2].partition().high_watermark == 0
+
+
 def test_a_log_that_fell_behind_the_leaders_start_begins_anew_there():
     cluster = _started()
     cluster.kill(3)

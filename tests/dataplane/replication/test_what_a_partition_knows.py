@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from hypothesis import given
@@ -254,3 +254,40 @@ def test_the_high_watermark_is_on_all_of_the_larger_isr_and_never_goes_back(step
         if partition.high_watermark > before:
             larger = {*in_sync, *(partition.proposed_isr or ())} - {ME}
             assert all(known[member] >= partition.high_watermark for member in larger)
+
+
+def _leader_of_a_small_isr(isr: tuple[int, ...], *, others_eligible: bool, enough: int = 2) -> Partition:
+    """Everybody has everything, and nothing is known to be committed."""
+    partition = _partition(5)
+    partition.min_insync_replicas = enough
+    partition.make_leader(replace(_state(isr=isr), leader_recovery_state=int(others_eligible)), 0.0)
+    for broker in (2, 3):
+        partition.update_follower(broker, 5, 1.0)
+    return partition
+
+
+def test_while_others_are_eligible_nothing_is_committed_whatever_is_configured_meanwhile():
+    assert _leader_of_a_small_isr((1,), others_eligible=False, enough=1).high_watermark == 5
+    partition = _leader_of_a_small_isr((1,), others_eligible=True, enough=1)
+    assert partition.high_watermark == 0
+    partition.adopt_isr((1,), 1, others_eligible=False)
+    assert partition.advance(1.0)
+    assert partition.high_watermark == 5
+
+
+def test_who_is_only_proposed_does_not_make_enough_of_too_few():
+    partition = _leader_of_a_small_isr((1,), others_eligible=True)
+    partition.propose((1, 2))
+    assert not partition.advance(1.0)
+    _answer(partition, (1, 2))
+    assert partition.advance(1.0)
+
+
+def test_the_controllers_answer_says_whether_others_are_eligible():
+    partition = _leader_of_a_small_isr((1, 2), others_eligible=False)
+    partition.propose((1,))
+    data = AlterPartitionResponsePartitionData(
+        leader_id=ME, leader_epoch=0, isr=(1,), partition_epoch=1, leader_recovery_state=1
+    )
+    partition.isr_answered(data, 0.0)
+    assert partition.others_eligible
