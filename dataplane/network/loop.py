@@ -22,8 +22,11 @@ from collections.abc import Callable
 from itertools import count
 
 from dataplane.doors import Callback, Clock, Connection, FrameProtocol
+from dataplane.network.arena import Arena
 from dataplane.network.cold import ColdReads
-from dataplane.network.connection import Arena, SocketConnection
+from dataplane.network.connection import SocketConnection
+from dataplane.network.incomplete import FramesBudget
+from dataplane.network.sending import Sender
 
 _MAX_ACCEPTS_PER_TURN = 64
 _NO_DESCRIPTOR_PAUSE_S = 1.0
@@ -132,14 +135,14 @@ class EpollLoop:
         self._serial = count()
         self._soon: deque[Callback] = deque()
         self._turn_end: list[Callback] = []
-        self._unsent: list[SocketConnection] = []
+        self._unsent: list[Sender] = []
         self._foreign: deque[Callback] = deque()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._running = False
         self._complained = (0, 0)  # in which second, how often
         self._cancelled = 0  # timers in the heap that will do nothing
         self.cold_reads: ColdReads | None = None  # without, what is sent from files is taken to be in the page cache
-        self.large_frames_bytes = 0  # memory of incomplete large frames; the connections keep count
+        self.large_frames = FramesBudget()
         self.watch(self._wake, _IN, self._woken)
 
     # --- scheduling ---------------------------------------------------------------------------------------------------
@@ -250,7 +253,7 @@ class EpollLoop:
         """Whether something is still watched for `owner`."""
         return any(getattr(handler, "__self__", None) is owner for handler in self._handlers.values())
 
-    def will_send(self, connection: SocketConnection) -> None:
+    def will_send(self, connection: Sender) -> None:
         """Send this connection's output at the end of the turn."""
         self._unsent.append(connection)
 

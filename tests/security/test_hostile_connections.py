@@ -8,7 +8,7 @@ import time
 import pytest
 
 from dataplane.clock import SystemClock
-from dataplane.network import connection as connections
+from dataplane.network import incomplete, sending
 from dataplane.network.loop import EpollLoop
 from tests.dataplane.network.test_connection import echo, framed, read_exactly, server, wait_until
 
@@ -55,21 +55,21 @@ def test_a_large_frame_arrives_whole_in_pieces(server):
         client.sendall(payload[10:] + framed(b"next"))
         assert read_exactly(client, len(payload) + 4) == framed(payload)
         assert read_exactly(client, 8) == framed(b"next")
-    assert target.loop.large_frames_bytes == 0
+    assert target.loop.large_frames.held_bytes == 0
 
 
 def test_large_frames_share_a_budget_that_comes_back(server, monkeypatch):
-    monkeypatch.setattr(connections, "LARGE_FRAMES_BYTES", 2**20)
+    monkeypatch.setattr(incomplete, "LARGE_FRAMES_BYTES", 2**20)
     target = one(server)
     half = struct.pack(">i", 900_000) + bytes(600_000)
     with target.connect() as first, target.connect() as second:
         first.sendall(half)
-        wait_until(lambda: target.loop.large_frames_bytes)
+        wait_until(lambda: target.loop.large_frames.held_bytes)
         second.sendall(half)
         assert is_closed(second)
         first.sendall(bytes(300_000))
         assert len(read_exactly(first, 900_004)) == 900_004
-    assert target.loop.large_frames_bytes == 0
+    assert target.loop.large_frames.held_bytes == 0
 
 
 def test_answers_to_a_pipeline_that_nobody_reads_are_bounded(server):
@@ -81,7 +81,7 @@ def test_answers_to_a_pipeline_that_nobody_reads_are_bounded(server):
             other.sendall(framed(b"hello"))
             read_exactly(other, 100_004)
         queued = target.on_loop(target.protocols[0].connection.queued_bytes)
-        assert queued <= connections.STOP_READING_ABOVE_BYTES + 200_000
+        assert queued <= sending.STOP_READING_ABOVE_BYTES + 200_000
         for _ in range(2_000):  # and they all come, once they are read
             read_exactly(client, 100_004)
 

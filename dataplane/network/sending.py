@@ -1,0 +1,238 @@
+"""The sending half of a connection: buffers and file ranges out, in order.
+
+Consecutive buffers leave in one `sendmsg`; a small file range is read into a buffer and joins them, a large one goes by
+`sendfile` in chunks of 1 MiB. What is not in the page cache is read by a thread first (`cold`); what is queued behind it
+waits, and other connections do not notice.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from dataplane.doors import Buffer, File, FileRange
+
+if TYPE_CHECKING:
+    from dataplane.network.loop import EpollLoop
+
+SENDFILE_BYTES = 2**20
+COPY_BELOW_BYTES = 64 * 2**10
+MAX_BUFFERS = 256
+STOP_READING_ABOVE_BYTES = 16 * 2**20
+"""A peer that sends requests and does not read answers is not read from while more than this is queued for it."""
+
+
+class Sender:
+    """What is queued for one socket. Its other half (`connection`) reads, listens for events, and ends it."""
+
+    __slots__ = (
+        "_closing",
+        "_departed",
+        "_fd",
+        "_loop",
+        "_marks",
+        "_out",
+        "_queued",
+        "_scheduled",
+        "_socket",
+        "_stuffed",
+        "_waits_for_disk",
+        "_waits_to_send",
+        "_warm",
+        "account",
+    )
+
+    def __init__(self, loop: EpollLoop, sock: socket.socket) -> None:
+        self._loop, self._socket, self._fd = loop, sock, sock.fileno()
+        self._out: deque[Buffer | FileRange] = deque()
+        self._queued = 0
+        self._departed = 0  # bytes, since the beginning
+        self._marks: list[tuple[int, int, Callable[[int], None]]] = []  # who wants to know when a range has left
+        self._scheduled = False
+        self._stuffed = False  # requests wait for answers to leave first
+        self._waits_to_send = False
+        self._waits_for_disk = False
+        self._warm: tuple[File, int] | None = None  # a file that was just read for us, and up to where
+        self._closing = False
+        self.account = ""
+
+    def _listen_for(self) -> None:
+        """Tell epoll what we wait for now."""
+        raise NotImplementedError
+
+    def _resume(self) -> None:
+        """Hand out the requests that waited."""
+        raise NotImplementedError
+
+    def _gone(self, reason: str) -> None:
+        """The end."""
+        raise NotImplementedError
+
+    def send(self, parts: Sequence[Buffer | FileRange]) -> None:
+        """Queue parts; they leave at the end of the turn."""
+        if self._fd < 0 or self._closing:
+            return
+        self._out += parts
+        for part in parts:
+            if isinstance(part, (bytes, bytearray, memoryview)):
+                self._queued += len(part)
+            else:
+                self._queued += part.size
+                if part.sent is not None:
+                    self._marks.append((self._departed + self._queued, part.size, part.sent))
+        if not self._scheduled and not self._waits_to_send:
+            self._scheduled = True
+            self._loop.will_send(self)
+        elif self._queued > STOP_READING_ABOVE_BYTES:
+            self._listen_for()
+
+    def queued_bytes(self) -> int:
+        """What has not left yet."""
+        return self._queued
+
+    def flush(self) -> None:
+        """Send as much as the socket takes."""
+        self._scheduled = False
+        if self._fd < 0:
+            return
+        try:
+            self._send_some()
+        except BlockingIOError:
+            self._waits_to_send = True
+        except OSError as error:
+            self._gone(error.strerror or "send failed")
+            return
+        if not self._out:
+            self._warm = None
+        if not self._out and self._closing:
+            self._gone("closed after the last answer")
+            return
+        if self._stuffed and self._queued <= STOP_READING_ABOVE_BYTES:
+            self._stuffed = False
+            self._loop.call_soon(self._resume)
+        self._listen_for()
+
+    def _send_some(self) -> None:
+        out = self._out
+        while out and not self._waits_for_disk:
+            buffers: list[Buffer] = []
+            gathered = 0
+            while out and len(buffers) < MAX_BUFFERS and gathered < SENDFILE_BYTES:
+                part = out[0]
+                if not isinstance(part, (bytes, bytearray, memoryview)):
+                    if part.size >= COPY_BELOW_BYTES:
+                        break
+                    data = self._read(part)
+                    if data is None:
+                        break
+                    part = data
+                buffers.append(part)
+                gathered += len(part)
+                out.popleft()
+            if buffers:
+                self._send_buffers(buffers, gathered, socket.MSG_MORE if out and not self._waits_for_disk else 0)
+            elif not self._waits_for_disk:
+                self._send_range(out[0])  # type: ignore[arg-type]
+
+    def _send_buffers(self, buffers: list[Buffer], size: int, flags: int) -> None:
+        try:
+            sent = (
+                self._socket.send(buffers[0], flags) if len(buffers) == 1 else self._socket.sendmsg(buffers, (), flags)
+            )
+        except BlockingIOError:
+            self._out.extendleft(reversed(buffers))
+            raise
+        self._left(sent)
+        if sent < size:
+            rest = _after(buffers, sent)
+            self._out.extendleft(reversed(rest))
+            raise BlockingIOError
+
+    def _send_range(self, part: FileRange) -> None:
+        size, cold = min(part.size, SENDFILE_BYTES), self._loop.cold_reads
+        if cold is not None and not self._was_brought(part) and not cold.is_warm(part, size):
+            self._wait_for_disk(part)
+            return
+        sent = os.sendfile(self._fd, part.file.fileno(), part.position, size)
+        if sent == 0:
+            raise OSError(0, "the file is shorter than the range to be sent")
+        self._left(sent)
+        if sent == part.size:
+            self._out.popleft()
+        else:
+            self._out[0] = _Rest(part.file, part.position + sent, part.size - sent)
+
+    def _read(self, part: FileRange) -> Buffer | None:
+        """A small range; None where it has to come from the disk first."""
+        cold = self._loop.cold_reads
+        if cold is None or self._was_brought(part):
+            return _read(part)
+        data = cold.read_warm(part)
+        if data is None:
+            self._wait_for_disk(part)
+        return data
+
+    def _was_brought(self, part: FileRange) -> bool:
+        """Then it is sent in any case: the system may have thrown it out again, and this has to end."""
+        return self._warm is not None and self._warm[0] is part.file and part.position < self._warm[1]
+
+    def _wait_for_disk(self, part: FileRange) -> None:
+        cold = self._loop.cold_reads
+        assert cold is not None
+        self._waits_for_disk = True
+        size = cold.bring(self.account, part, self._brought)
+        self._warm = (part.file, part.position + size)
+
+    def _brought(self) -> None:
+        self._waits_for_disk = False
+        self.flush()
+
+    def _left(self, sent: int) -> None:
+        """So many bytes more are in the hands of the system."""
+        self._queued -= sent
+        self._departed += sent
+        marks = self._marks
+        if marks and marks[0][0] <= self._departed:
+            gone = 1
+            while gone < len(marks) and marks[gone][0] <= self._departed:
+                gone += 1
+            self._marks = marks[gone:]
+            for _, size, tell in marks[:gone]:
+                tell(size)
+
+    def _tell_of_the_rest(self) -> None:
+        """The end came: of the range that was being sent, some may have left."""
+        marks, self._marks = self._marks, []
+        for end, size, tell in marks:
+            left = self._departed - (end - size)
+            if left > 0:
+                tell(left)
+
+
+class _Rest:
+    """What is left of a file range."""
+
+    __slots__ = ("file", "position", "sent", "size")
+
+    def __init__(self, file: File, position: int, size: int) -> None:
+        self.file, self.position, self.size = file, position, size
+        self.sent: Callable[[int], None] | None = None  # the mark was set when the whole range came
+
+
+def _read(part: FileRange) -> bytes:
+    data = os.pread(part.file.fileno(), part.size, part.position)
+    if len(data) != part.size:
+        raise OSError(0, "the file is shorter than the range to be sent")
+    return data
+
+
+def _after(buffers: list[Buffer], sent: int) -> list[Buffer]:
+    """What is left of `buffers` when the first `sent` bytes have gone."""
+    for index, buffer in enumerate(buffers):
+        if sent < len(buffer):
+            return [memoryview(buffer)[sent:], *buffers[index + 1 :]]
+        sent -= len(buffer)
+    return []
