@@ -16,7 +16,7 @@ from dataplane.records.steps import RECORDS_PER_STEP, Steps, unpacked
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dataplane.storage.log import Log
+    from dataplane.storage.log.reading import Reading
 
 _CHUNK_BYTES = 2**20
 _MOST_LIARS = 100
@@ -26,7 +26,7 @@ Found = tuple[int, int, int]
 """Offset, timestamp, leader epoch."""
 
 
-def batches(log: Log, start: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+def batches(log: Reading, start: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:
     """Batches from the one that holds `start` on, none with a record at or after `end`."""
     while True:
         found = log.read(start, _CHUNK_BYTES, end, at_least_one=True)
@@ -37,12 +37,12 @@ def batches(log: Log, start: int, end: int) -> Iterator[tuple[BatchHeader, memor
             start = header.next_offset
 
 
-def offset_for_timestamp(log: Log, timestamp: int, max_offset: int) -> Steps[Found | None]:
+def offset_for_timestamp(log: Reading, timestamp: int, max_offset: int) -> Steps[Found | None]:
     """The first record at least as young as `timestamp`, below `max_offset`. Raises OSError."""
     return _find(log, timestamp, max_offset, max_offset)
 
 
-def latest_timestamp(log: Log, max_offset: int) -> Steps[Found | None]:
+def latest_timestamp(log: Reading, max_offset: int) -> Steps[Found | None]:
     """The first of the youngest records; None when it is not below `max_offset`. Raises OSError."""
     youngest = max(segment.max_timestamp for segment in log.segments)
     if youngest < 0:
@@ -50,7 +50,7 @@ def latest_timestamp(log: Log, max_offset: int) -> Steps[Found | None]:
     return (yield from _find(log, youngest, max_offset, log.end_offset))
 
 
-def _find(log: Log, timestamp: int, max_offset: int, end: int) -> Steps[Found | None]:
+def _find(log: Reading, timestamp: int, max_offset: int, end: int) -> Steps[Found | None]:
     """Nothing is kept between two steps but an offset: meanwhile segments may go."""
     start, liars = log.start_offset, 0
     while (candidate := _next_batch(log, timestamp, start, end)) is not None:
@@ -68,7 +68,7 @@ def _find(log: Log, timestamp: int, max_offset: int, end: int) -> Steps[Found | 
     return None
 
 
-def _next_batch(log: Log, timestamp: int, start: int, end: int) -> tuple[BatchHeader, memoryview] | None:
+def _next_batch(log: Reading, timestamp: int, start: int, end: int) -> tuple[BatchHeader, memoryview] | None:
     """The first batch from offset `start` on, beginning below `end`, whose header says that it is young enough."""
     for segment in log.segments:
         if segment.max_timestamp < timestamp:

@@ -1,0 +1,71 @@
+"""To disk: what is committed, up to everything at the orderly close."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.storage.log.producing import Producing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dataplane.doors import File
+
+
+class Flushing(Producing):
+    """Makes it last."""
+
+    __slots__ = ()
+
+    def flush(self) -> None:
+        """Force everything committed to disk (blocks). Raises LogFailedError."""
+        end = self.end_offset
+        try:
+            for segment, segment_end in self._with_ends():
+                if segment_end > self.recovery_point:
+                    segment.file.sync()
+        except OSError as error:
+            raise self._fail(error) from error
+        self.recovery_point = end
+
+    def unsynced_files(self) -> list[File]:
+        """What to sync, in the background, for everything that is committed now; then tell `synced`. Raises OSError."""
+        files: list[File] = []
+        index = len(self._segments) - 1
+        while index >= 0 and self._segment_end(index) > self.recovery_point:
+            files.append(self._segments[index].file)
+            index -= 1
+        return files[::-1]
+
+    def synced(self, end: int, truncations: int) -> None:
+        """The files that were to be synced when the log ended at `end` are, unless it was cut since."""
+        if truncations == self.truncations and not self.failed:
+            self.recovery_point = max(self.recovery_point, end)
+
+    def close(self) -> None:
+        """Flush, write the active segment's indexes, close (also when it raises LogFailedError)."""
+        try:
+            if not self.failed:
+                if self.recovery_point < self.end_offset:
+                    self.flush()
+                for path, content in self._unsaved():
+                    self._files.write_file(path, content)
+            elif not self.failed and self._active.size == 0:
+                self._files.sync_directory(self.directory)  # nobody has synced the file, which would list its name
+        except OSError as error:
+            raise self._fail(error) from error
+        finally:
+            self.abandon()
+
+    def _unsaved(self) -> Iterator[tuple[str, bytes]]:
+        for segment in self._segments:
+            if segment.has_unsaved_index():
+                yield from segment.packed_indexes()
+        if self.end_offset not in self._snapshots and self.end_offset > self._segments[0].base_offset:
+            yield self._snapshot()
+
+    def abandon(self) -> None:
+        """Close the files and leave them as they are: the log is about to be deleted, or has failed."""
+        self.failed = True
+        for segment in self._segments:
+            segment.close()

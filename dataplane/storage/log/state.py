@@ -1,0 +1,138 @@
+"""What a log remembers, and what all that is done with it needs: which segment an offset is in, and how a log fails.
+
+When the disk refuses, the log has failed: nothing is appended any more and what was staged is dropped. Recovery at the
+next start cuts what was half written.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from dataplane.storage.errors import LogFailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+    from dataplane.doors import Background, Files
+    from dataplane.storage.config import LogConfig
+    from dataplane.storage.descriptors import Descriptors
+    from dataplane.storage.epochs import Epochs
+    from dataplane.storage.producers import Producers
+    from dataplane.storage.segment import Note, Segment
+
+
+class LogState:
+    """Of one log. Every file of this package adds methods to it, and no attributes."""
+
+    __slots__ = (
+        "_active",
+        "_background",
+        "_buffers",
+        "_bytes_staged",
+        "_config",
+        "_created_ms",
+        "_descriptors",
+        "_easy_bytes",
+        "_files",
+        "_is_late",
+        "_notes",
+        "_now_ms",
+        "_producers",
+        "_producers_to",
+        "_roll_after",
+        "_segments",
+        "_snapshots",
+        "bytes_cut",
+        "cleaned_to",
+        "compacted_to",
+        "cut_marks",
+        "directory",
+        "end_offset",
+        "epochs",
+        "failed",
+        "on_failure",
+        "partition",
+        "recovery_point",
+        "size_bytes",
+        "staged_end",
+        "start_offset",
+        "topic",
+        "topic_id",
+        "truncations",
+    )
+
+    directory: str
+    topic: str
+    partition: int
+    topic_id: UUID
+    start_offset: int
+    end_offset: int
+    staged_end: int
+    recovery_point: int  # up to here the log is known to be on disk
+    size_bytes: int
+    bytes_cut: int  # by recovery, when it was opened
+    compacted_to: int
+    cleaned_to: int
+    epochs: Epochs
+    failed: bool
+    on_failure: Callable[[OSError], None] | None  # the owner hears of the first error
+    truncations: int  # and resets: whoever works beside us compares
+    cut_marks: tuple[str, ...]  # that the next checkpoint makes superfluous (see `cuts`)
+
+    _files: Files
+    _background: Background
+    _descriptors: Descriptors
+    _now_ms: Callable[[], int]
+    _config: LogConfig
+    _segments: list[Segment]
+    _active: Segment
+    _buffers: list[memoryview]
+    _notes: list[Note]
+    _bytes_staged: int
+    _is_late: bool
+    _easy_bytes: int
+    _roll_after: int
+    _created_ms: int
+    _snapshots: list[int]
+    _producers: Producers | None  # None: nobody has asked since the log was opened,
+    _producers_to: int  # when it ended here
+
+    @property
+    def segments(self) -> list[Segment]:
+        """In order of their offsets. Not to be changed."""
+        return self._segments
+
+    def fail(self, error: OSError) -> None:
+        """The disk has refused something that was done for this log."""
+        self._fail(error)
+
+    def _fail(self, error: OSError) -> LogFailedError:
+        first, self.failed = not self.failed, True
+        self._drop_staged()
+        if first and self.on_failure is not None:
+            self.on_failure(error)
+        return LogFailedError(error.errno, error.strerror)
+
+    def _drop_staged(self) -> None:
+        self._buffers: list[memoryview] = []
+        self._notes: list[Note] = []
+        self._bytes_staged = 0
+        self._is_late = False
+        self.staged_end = self.end_offset
+
+    def _segment_index(self, offset: int) -> int:
+        return max(0, bisect_right(self._segments, offset, key=_base_offset) - 1)
+
+    def _segment_end(self, index: int) -> int:
+        """The offset at which the next segment begins, or the log ends."""
+        following = index + 1
+        return self._segments[following].base_offset if following < len(self._segments) else self.end_offset
+
+    def _with_ends(self) -> list[tuple[Segment, int]]:
+        return [(segment, self._segment_end(index)) for index, segment in enumerate(self._segments)]
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset
