@@ -13,6 +13,7 @@ from controlplane.instances import api as instances
 from controlplane.kafka import api as kafka
 from controlplane.metering import api as metering
 from controlplane.quotas import api as quotas
+from controlplane.throttle_rules import api as throttle_rules
 
 
 class IdConverter(StringConverter):
@@ -45,6 +46,8 @@ urlpatterns = [
     path(f"{INSTANCE}/usage/records", metering.UsageRecordsApi.as_view()),
     path(f"{INSTANCE}/bill", billing.BillApi.as_view()),
     path(f"{V1}/metering", metering.MeteringApi.as_view()),
+    path(f"{INSTANCE}/throttle-rules", throttle_rules.ThrottleRulesApi.as_view()),
+    path(f"{INSTANCE}/throttle-rules/<id:rule_id>", throttle_rules.ThrottleRuleApi.as_view()),
     path(f"{INSTANCE}/topics", kafka.TopicsApi.as_view()),
     path(TOPIC, kafka.TopicApi.as_view()),
     path(f"{TOPIC}/whitelist", kafka.TopicWhitelistApi.as_view()),

@@ -9,17 +9,19 @@
     /sluice/master              {"id", "report", "http", "epoch"}                          read
 
 A spec and its change node are written in one transaction: no broker can miss a write, whoever dies. A spec is only
-ever replaced by one of a higher generation, guarded by the node's version.
+ever replaced by one of a higher generation, guarded by the node's version. The throttle rules in it are the cluster's
+truth, as topics are: tenants write them by Kafka's protocol too. A new generation takes over the rules it finds.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from controlplane.clusters.zookeeper import Create, Delete, Put, Tree, VersionMismatch
-from controlplane.core.errors import ConcurrentChange
+from controlplane.core.errors import ConcurrentChange, NotFound
 from quota.contracts.applied import Applied
 from quota.contracts.instance import (
     APPLIED_PATH,
@@ -30,6 +32,11 @@ from quota.contracts.instance import (
     InstanceSpec,
     parse_address,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from quota.contracts.rules import ThrottleRule
 
 LOG = logging.getLogger(__name__)
 BROKERS_PATH = "/brokers/ids"
@@ -96,15 +103,39 @@ def spec_write(tree: Tree, spec: InstanceSpec) -> None:
     path = f"{INSTANCES_PATH}/{spec.id}"
     for _ in range(TRIES):
         node = tree.get(path)
-        if node is not None and _generation(node[0]) >= spec.generation:
+        stored = None if node is None else _legible(node[0])
+        if stored is not None and stored.generation >= spec.generation:
             return
-        write = Create(path, spec.to_json()) if node is None else Put(path, spec.to_json(), node[1])
+        data = (spec if stored is None else replace(spec, rules=stored.rules)).to_json()
+        write = Create(path, data) if node is None else Put(path, data, node[1])
         try:
             tree.write([write, _change(spec.id)])
         except VersionMismatch:
             continue
         return
     raise ConcurrentChange(f"instance {spec.id} is being changed by others")
+
+
+def rules_write(
+    tree: Tree, instance_id: str, decide: Callable[[Sequence[ThrottleRule]], Sequence[ThrottleRule]]
+) -> tuple[ThrottleRule, ...]:
+    """Put in force, and return, what `decide` makes of an instance's throttle rules; asked again if others were faster.
+
+    Raises NotFound where brokers have not been told of the instance, ConcurrentChange, and what `decide` raises.
+    """
+    for _ in range(TRIES):
+        stored = spec_read(tree, instance_id)
+        if stored is None:
+            raise NotFound(f"brokers do not know instance {instance_id}")
+        spec, version = stored
+        rules = spec.rules.changed(decide(spec.rules.items))
+        data = replace(spec, rules=rules).to_json()
+        try:
+            tree.write([Put(f"{INSTANCES_PATH}/{instance_id}", data, version), _change(instance_id)])
+        except VersionMismatch:
+            continue
+        return rules.items
+    raise ConcurrentChange(f"instance {instance_id} is being changed by others")
 
 
 def spec_remove(tree: Tree, instance_id: str) -> None:
@@ -127,12 +158,12 @@ def _change(instance_id: str) -> Create:
     return Create(f"{CHANGES_PATH}/change-", json.dumps({"instance": instance_id}).encode(), sequence=True)
 
 
-def _generation(data: bytes) -> int:
-    """Of a stored spec; -1 for one that cannot be read, so that a good one replaces it."""
+def _legible(data: bytes) -> InstanceSpec | None:
+    """A stored spec; None for one that cannot be read, so that a good one replaces it."""
     try:
-        return InstanceSpec.from_json(data).generation
+        return InstanceSpec.from_json(data)
     except ContractError:
-        return -1
+        return None
 
 
 def applied(tree: Tree) -> dict[int, Applied]:

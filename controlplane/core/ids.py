@@ -7,6 +7,7 @@ prefix    names                               letters
 ``op-``   an operation                           12
 ``org-``  an organisation                        12
 ``key-``  an API key (not its secret)            12
+``rule-`` a throttle rule of an instance         12
 ========= =================================== ======
 
 The instance key is part of every physical topic name (quota.contracts.namespace), hence its fixed length.
@@ -53,3 +54,8 @@ def organisation_id(source: RandomSource) -> str:
 def api_key_id(source: RandomSource) -> str:
     """Such as ``key-8zk2m4x0q1ab``."""
     return "key-" + letters(source, 12)
+
+
+def throttle_rule_id(source: RandomSource) -> str:
+    """Such as ``rule-8zk2m4x0q1ab``."""
+    return "rule-" + letters(source, 12)

@@ -14,7 +14,7 @@ In order, the first that applies:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from quota.contracts.instance import InstanceSpec, InstanceState
@@ -83,6 +83,8 @@ def next_step(wanted: InstanceSpec, observed: Observed) -> NextStep:
     if homeless and wanted.state is InstanceState.RUNNING:
         return Allocate(homeless)
     published = observed.published
+    if published is not None:
+        wanted = replace(wanted, rules=published.rules)  # the cluster's truth: others write them too
     if published is not None and published.generation >= wanted.generation and published != wanted:
         return Advance(published.generation + 1)
     if published is None or published.generation < wanted.generation:

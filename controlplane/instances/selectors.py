@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from controlplane.clusters.selectors import ports_of
-from controlplane.core.errors import NotFound
+from controlplane.core.errors import Conflict, NotFound
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.spec import Bought, Listener, spec_of
 from quota.contracts.instance import InstanceSpec, address_text
@@ -38,6 +38,14 @@ def instance_any(*, organisation: Organisation, instance_id: str) -> Instance:
     instance = Instance.objects.for_organisation(organisation).filter(pk=instance_id).first()
     if instance is None:
         raise NotFound(f"no instance {instance_id}")
+    return instance
+
+
+def instance_running_get(*, organisation: Organisation, instance_id: str) -> Instance:
+    """One instance that can be used. Raises NotFound, and Conflict while it is not running."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    if instance.state != InstanceState.RUNNING:
+        raise Conflict(f"the instance is {instance.state}, not running", code="instance_not_running")
     return instance
 
 

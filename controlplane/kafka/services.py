@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.core import audit
-from controlplane.core.errors import AlreadyExists, Conflict, Invalid, LimitReached
+from controlplane.core.errors import AlreadyExists, Invalid, LimitReached
 from controlplane.instances import services as instances
-from controlplane.instances.models import Instance, InstanceState
-from controlplane.instances.selectors import instance_get
+from controlplane.instances.selectors import instance_running_get
 from controlplane.kafka import topics
 from controlplane.kafka.selectors import TopicView, topic_get
 from quota.contracts.namespace import topic_name_problem
@@ -20,6 +19,7 @@ from quota.contracts.namespace import topic_name_problem
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from controlplane.instances.models import Instance
     from controlplane.tenants.models import Organisation
 
 DEFAULT_PARTITIONS = 3
@@ -37,7 +37,7 @@ def topic_create(
     config: Mapping[str, str] | None = None,
 ) -> TopicView:
     """Make a topic. Raises Invalid, AlreadyExists, LimitReached, Conflict, ClusterUnavailable."""
-    instance = _running(organisation, instance_id)
+    instance = instance_running_get(organisation=organisation, instance_id=instance_id)
     problem = topic_name_problem(name)
     if problem:
         raise Invalid.field("name", problem)
@@ -58,16 +58,18 @@ def topic_update(
     config: Mapping[str, str | None] | None = None,
 ) -> TopicView:
     """Add partitions, set config. Raises NotFound, Invalid, LimitReached, Unsupported, ClusterUnavailable."""
-    instance = _running(organisation, instance_id)
+    instance = instance_running_get(organisation=organisation, instance_id=instance_id)
     if partitions is None and config is None:
         raise Invalid("nothing to change: give partitions, config or both")
     topic = topics.get(instance.id, name)
     if partitions is not None and partitions < topic.partitions:
         raise Invalid.field("partitions", f"the topic has {topic.partitions}; partitions cannot be taken away")
+    more = 0 if partitions is None else partitions - topic.partitions
+    if more:
+        _check_limit(instance, adding=more * topic.replication_factor)
     if config:
         topics.config_set(instance.id, name, config)
-    if partitions is not None and partitions > topic.partitions:
-        _check_limit(instance, adding=(partitions - topic.partitions) * topic.replication_factor)
+    if partitions is not None and more:
         topics.grow(instance.id, name, partitions)
     detail = {"partitions": partitions, "config": dict(config or {})}
     _audit(organisation, actor, "topic.update", instance, name, detail)
@@ -76,7 +78,7 @@ def topic_update(
 
 def topic_delete(*, organisation: Organisation, actor: str, instance_id: str, name: str) -> None:
     """Delete a topic, its data and its whitelist. Raises NotFound, Conflict, ClusterUnavailable."""
-    instance = _running(organisation, instance_id)
+    instance = instance_running_get(organisation=organisation, instance_id=instance_id)
     topics.delete(instance.id, name)
     _audit(organisation, actor, "topic.delete", instance, name, {})
     if name in instance.topic_whitelists:
@@ -89,19 +91,12 @@ def topic_whitelist_set(
     *, organisation: Organisation, actor: str, instance_id: str, name: str, cidrs: Sequence[object] | None
 ) -> TopicView:
     """Who may use a topic, from now on; None: whoever may connect. Raises NotFound, Invalid, ClusterUnavailable."""
-    instance = _running(organisation, instance_id)
+    instance = instance_running_get(organisation=organisation, instance_id=instance_id)
     topics.get(instance.id, name)
     instances.instance_topic_whitelist_set(
         organisation=organisation, actor=actor, instance_id=instance_id, topic=name, cidrs=cidrs
     )
     return topic_get(organisation=organisation, instance_id=instance_id, name=name)
-
-
-def _running(organisation: Organisation, instance_id: str) -> Instance:
-    instance = instance_get(organisation=organisation, instance_id=instance_id)
-    if instance.state != InstanceState.RUNNING:
-        raise Conflict(f"the instance is {instance.state}, not running", code="instance_not_running")
-    return instance
 
 
 def _check_limit(instance: Instance, *, adding: int, creating: str | None = None) -> None:

@@ -26,6 +26,12 @@ BODIES = {
     ("post", "instances/<id:instance_id>/topics"): {"name": "t", "partitions": 1},
     ("patch", "instances/<id:instance_id>/topics/<str:topic>"): {"partitions": 9},
     ("put", "instances/<id:instance_id>/topics/<str:topic>/whitelist"): {"cidrs": []},
+    ("post", "instances/<id:instance_id>/throttle-rules"): {
+        "kind": "topic",
+        "topics": ["orders"],
+        "produce_mib_per_s": 1,
+    },
+    ("patch", "instances/<id:instance_id>/throttle-rules/<id:rule_id>"): {"produce_mib_per_s": 2},
 }
 PREFIX = f"{controlplane.urls.V1}/"
 
@@ -46,9 +52,12 @@ WITHOUT = sorted({text for _, text in endpoints() if "<" not in text})
 def theirs(alice, instance):
     """Alice's ids, by the names that routes give them."""
     assert alice.api.post(f"/{PREFIX}instances/{instance.id}/topics", {"name": "orders"}).status_code == 201
+    rule = {"kind": "client", "users": ["ann"], "consume_mib_per_s": 1}
+    rule_id = alice.api.post(f"/{PREFIX}instances/{instance.id}/throttle-rules", rule).json()["id"]
     return {
         "<id:instance_id>": instance.id,
         "<str:topic>": "orders",
+        "<id:rule_id>": rule_id,
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
         "<id:key_id>": ApiKey.objects.for_organisation(alice.organisation).first().id,
     }
@@ -83,7 +92,7 @@ def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin
     answer = call(path, BODIES.get((method, text)))
     found = problem(answer, 404, "not_found")
     missing = {**theirs, "<id:instance_id>": "ins-00000000", "<id:operation_id>": "op-" + "0" * 12}
-    missing |= {"<id:key_id>": "key-" + "0" * 12}
+    missing |= {"<id:key_id>": "key-" + "0" * 12, "<id:rule_id>": "rule-" + "0" * 12}
     nothing = problem(call(address(text, missing), BODIES.get((method, text))), 404, "not_found")
     told = found["detail"]
     for name, value in theirs.items():

@@ -1,0 +1,84 @@
+"""REST of throttle rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.api import pagination
+from controlplane.throttle_rules import selectors, services
+from controlplane.throttle_rules.serializers import (
+    ThrottleRuleChangeSerializer,
+    ThrottleRuleCreateSerializer,
+    ThrottleRulePageSerializer,
+    ThrottleRuleSerializer,
+)
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+TAGS = ["throttle rules"]
+
+
+class ThrottleRulesApi(APIView):
+    """/api/v1/instances/{id}/throttle-rules."""
+
+    @extend_schema(responses=ThrottleRulePageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """Rules of the instance by id; quotas that Kafka clients have set are among them."""
+        rules = selectors.throttle_rule_list(organisation=request.user.organisation, instance_id=instance_id)
+        page, following = pagination.items_page(request, rules, lambda rule: rule.id)
+        return Response(pagination.body(ThrottleRuleSerializer(page, many=True).data, following))
+
+    @extend_schema(request=ThrottleRuleCreateSerializer, responses={201: ThrottleRuleSerializer}, tags=TAGS)
+    def post(self, request: Request, instance_id: str) -> Response:
+        """A limit for topics, or for clients, inside the instance; in force within 2 s."""
+        body = ThrottleRuleCreateSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        rule = services.throttle_rule_create(
+            organisation=request.user.organisation,
+            actor=request.user.actor,
+            instance_id=instance_id,
+            **body.validated_data,
+        )
+        return Response(ThrottleRuleSerializer(rule).data, status=201)
+
+
+class ThrottleRuleApi(APIView):
+    """/api/v1/instances/{id}/throttle-rules/{rule}."""
+
+    @extend_schema(responses=ThrottleRuleSerializer, tags=TAGS)
+    def get(self, request: Request, instance_id: str, rule_id: str) -> Response:
+        """One rule."""
+        rule = selectors.throttle_rule_get(
+            organisation=request.user.organisation, instance_id=instance_id, rule_id=rule_id
+        )
+        return Response(ThrottleRuleSerializer(rule).data)
+
+    @extend_schema(request=ThrottleRuleChangeSerializer, responses=ThrottleRuleSerializer, tags=TAGS)
+    def patch(self, request: Request, instance_id: str, rule_id: str) -> Response:
+        """Other limits or names; what was owed stays owed."""
+        body = ThrottleRuleChangeSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        rule = services.throttle_rule_update(
+            organisation=request.user.organisation,
+            actor=request.user.actor,
+            instance_id=instance_id,
+            rule_id=rule_id,
+            changes=body.validated_data,
+        )
+        return Response(ThrottleRuleSerializer(rule).data)
+
+    @extend_schema(responses={204: None}, tags=TAGS)
+    def delete(self, request: Request, instance_id: str, rule_id: str) -> Response:
+        """The rule holds nobody any more."""
+        services.throttle_rule_delete(
+            organisation=request.user.organisation,
+            actor=request.user.actor,
+            instance_id=instance_id,
+            rule_id=rule_id,
+        )
+        return Response(status=204)

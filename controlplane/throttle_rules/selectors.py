@@ -1,0 +1,35 @@
+"""Reading an instance's throttle rules, as they are in force at this moment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.clusters import coordination, zookeeper
+from controlplane.core.errors import NotFound
+from controlplane.instances.selectors import instance_get
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controlplane.tenants.models import Organisation
+    from quota.contracts.rules import ThrottleRule
+
+
+def throttle_rule_list(*, organisation: Organisation, instance_id: str) -> list[ThrottleRule]:
+    """All rules, those that clients set by Kafka's protocol among them, by id. Raises NotFound, ClusterUnavailable."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    stored = coordination.spec_read(zookeeper.tree(), instance.id)
+    return sorted(stored[0].rules.items, key=lambda rule: rule.id) if stored else []
+
+
+def throttle_rule_get(*, organisation: Organisation, instance_id: str, rule_id: str) -> ThrottleRule:
+    """One rule. Raises NotFound, ClusterUnavailable."""
+    return rule_of(throttle_rule_list(organisation=organisation, instance_id=instance_id), rule_id)
+
+
+def rule_of(rules: Sequence[ThrottleRule], rule_id: str) -> ThrottleRule:
+    """One of several. Raises NotFound."""
+    for rule in rules:
+        if rule.id == rule_id:
+            return rule
+    raise NotFound(f"no throttle rule {rule_id}")
