@@ -54,6 +54,7 @@ urlpatterns = [
     path(f"{INSTANCE}/new-topic", topics.new, name="topic_new"),
     path(TOPIC, topics.shown, name="topic"),
     path(f"{TOPIC}/access", whitelists.of_topic, name="topic_access"),
+    path(f"{TOPIC}/settings", topics.settings, name="topic_settings"),
     path(f"{TOPIC}/delete", topics.delete, name="topic_delete"),
     path(f"{ORG}/operations", operations.listed, name="operations"),
     path(f"{ORG}/operations/<id:operation_id>", operations.shown, name="operation"),

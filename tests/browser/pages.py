@@ -35,6 +35,7 @@ def tenants(console: Console) -> dict[str, str]:
         "topic-new": f"{one}/new-topic",
         "topic": f"{one}/topics/orders",
         "topic-access": f"{one}/topics/orders/access",
+        "topic-settings": f"{one}/topics/orders/settings",
         "topic-delete": f"{one}/topics/orders/delete",
         "bills": f"{org}/bills",
         "operations": f"{org}/operations",

@@ -178,6 +178,7 @@ def prepare(world: World) -> None:
         )
     accounts.api_key_create(organisation=harbour, user=people["Bob"], name="deploy pipeline")
     use(made[1].id)
+    wait(made[1].id)
     document = {"organisation": harbour.id, "instances": {each.name: each.id for each in made}}
     (world.directory / "world.json").write_text(json.dumps(document))
 
@@ -224,6 +225,32 @@ def use(instance_id: str) -> None:
         problem="",
     )
     billing.invoices_close()
+
+
+def wait(instance_id: str) -> None:
+    """Throttled intervals of the last day: more in the evening, some below the limit."""
+    from controlplane.quotas.models import RecordedInterval
+    from controlplane.quotas.services import _rows
+    from tests.controlplane.quotas.conftest import document, interval
+
+    now_ms = int(time.time() * 1000)
+    RecordedInterval.objects.bulk_create(
+        _rows(
+            document(
+                interval(
+                    instance_id,
+                    start=now_ms - hours_ago * 3_600_000 - minute * 60_000 - 90_000,
+                    seconds=60,
+                    throttled_ms=1_000 * (minute + 20),
+                    under_limit_ms=1_000 if minute % 7 == 0 else 0,
+                    direction="consume" if minute % 5 == 0 else "produce",
+                    limit=(4 if minute % 3 else 3) * MIB,
+                )
+            )
+            for hours_ago in range(22)
+            for minute in range(1 + hours_ago * 5 % 23)
+        )
+    )
 
 
 class Quiet(WSGIRequestHandler):

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from controlplane.console.flow import bar
 from controlplane.console.forms.instances import DeletionForm
+from controlplane.console.forms.topic_settings import TopicSettingsForm
 from controlplane.console.forms.topics import TopicForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
@@ -91,6 +92,32 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, topic: str) ->
         "listing": listing(request, view.topic.layout, size=PARTITION_ROWS),
     }
     return render(request, "console/topic.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def settings(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> HttpResponse:
+    """More partitions, other configurations; what cannot be undone is confirmed."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    view = selectors.topic_get(organisation=caller.organisation, instance_id=instance_id, name=topic)
+    form = TopicSettingsForm(request.POST or None, view=view)
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.topic_update(
+                organisation=caller.organisation,
+                actor=caller.actor,
+                instance_id=instance.id,
+                name=topic,
+                partitions=form.more_partitions,
+                config=form.changes,
+            )
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            messages.success(request, f"The settings of topic {topic} were saved.")
+            return redirect("console:topic", caller.organisation.id, instance.id, topic)
+    context = {"instance": instance, "tab": "topics", "view": view, "form": form}
+    return render(request, "console/topic_settings.html", context, status=422 if form.errors else 200)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

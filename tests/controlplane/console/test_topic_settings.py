@@ -1,0 +1,130 @@
+"""Changing a topic's partitions and configurations in the console."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.core.errors import Invalid
+from controlplane.core.models import AuditEntry
+from controlplane.kafka import services
+
+from .conftest import problem_beside, text_of
+
+EMPTY = dict.fromkeys(["retention_h", "retention_gib", "cleanup_policy", "min_insync_replicas", "max_message_kib"], "")
+
+
+@pytest.fixture
+def physical(alice, instance):
+    """A topic with three partitions, kept for two days; its name in the cluster."""
+    services.topic_create(
+        organisation=alice.organisation,
+        actor="a",
+        instance_id=instance.id,
+        name="orders",
+        partitions=3,
+        config={"retention.ms": "172800000", "segment.ms": "600000"},
+    )
+    return f"{instance.id.removeprefix('ins-')}.orders"
+
+
+@pytest.fixture
+def save(at_alice, instance, physical):
+    """Send the form; what is not named is as the page has it at first."""
+
+    def save(**fields):
+        return at_alice.post(
+            f"instances/{instance.id}/topics/orders/settings",
+            {"partitions": "3", **EMPTY, "retention_h": "48"} | fields,
+        )
+
+    return save
+
+
+def test_the_form_begins_with_what_is_set(at_alice, instance, physical):
+    body = at_alice.get(f"instances/{instance.id}/topics/orders/settings").content.decode()
+    assert 'name="retention_h" value="48"' in body
+    assert 'name="partitions" value="3"' in body
+
+
+def test_what_is_changed_is_set_and_the_rest_stays(save, admin, physical):
+    answer = save(retention_h="72", min_insync_replicas="2", max_message_kib="2048")
+    assert answer.status_code == 302, text_of(answer)
+    assert admin.configs[physical] == {
+        "retention.ms": "259200000",
+        "segment.ms": "600000",
+        "min.insync.replicas": "2",
+        "max.message.bytes": "2097152",
+    }
+    entry = AuditEntry.objects.unscoped("a test").filter(action="topic.update").get()
+    assert entry.detail["config"]["min.insync.replicas"] == "2"
+
+
+def test_empty_takes_a_setting_back_to_its_default_once_confirmed(save, admin, physical):
+    assert "Confirm this" in problem_beside(save(retention_h=""), "confirmed")
+    assert save(retention_h="", confirmed="on").status_code == 302
+    assert "retention.ms" not in admin.configs[physical]
+
+
+def test_for_ever_is_no_loss(save, admin, physical):
+    assert save(retention_h="-1").status_code == 302
+    assert admin.configs[physical]["retention.ms"] == "-1"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"partitions": "6"}, {"retention_h": "47"}, {"retention_gib": "1.5"}, {"cleanup_policy": "compact"}],
+)
+def test_what_cannot_be_undone_is_confirmed(save, admin, physical, fields):
+    before = (admin.topics[physical], dict(admin.configs[physical]))
+    answer = save(**fields)
+    assert answer.status_code == 422
+    assert "Confirm this" in problem_beside(answer, "confirmed")
+    assert (admin.topics[physical], admin.configs[physical]) == before
+    assert save(**fields, confirmed="on").status_code == 302
+    assert (admin.topics[physical], admin.configs[physical]) != before
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("partitions", "2", "The topic has 3; partitions cannot be taken away."),
+        ("partitions", "many", "Enter a whole number."),
+        ("partitions", "90", "the instance has 60 partitions"),
+        ("min_insync_replicas", "4", "The topic has 3 replicas"),
+        ("retention_h", "-2", "greater than or equal to -1"),
+        ("max_message_kib", "0", "greater than or equal to 1"),
+        ("cleanup_policy", "burn", "burn is not one of the available choices"),
+    ],
+)
+def test_bad_input_is_answered_beside_its_field(save, admin, physical, field, value, said):
+    before = (admin.topics[physical], dict(admin.configs[physical]))
+    answer = save(**{field: value, "confirmed": "on"})
+    assert answer.status_code == 422
+    assert said.lower() in problem_beside(answer, field).lower()
+    assert (admin.topics[physical], admin.configs[physical]) == before
+
+
+def test_of_several_changes_none_is_made_where_one_is_over_the_limit(save, admin, physical):
+    before = dict(admin.configs[physical])
+    assert save(partitions="90", retention_h="-1", confirmed="on").status_code == 422
+    assert admin.configs[physical] == before
+
+
+def test_a_setting_that_the_cluster_refuses_is_answered_beside_its_field(save, admin, monkeypatch):
+    def refuse(name, changes):
+        raise Invalid("Invalid value 1025 for configuration max.message.bytes", code="invalid_config")
+
+    monkeypatch.setattr(admin, "config_set", refuse)
+    assert "Invalid value 1025" in problem_beside(save(max_message_kib="1.001"), "max_message_kib")
+
+
+def test_nothing_changed_is_said(save):
+    answer = save()
+    assert answer.status_code == 422
+    assert "Nothing was changed: the topic is like this already." in text_of(answer)
+
+
+def test_a_viewer_sees_no_form(at_viewer, instance, physical):
+    page = at_viewer.get(f"instances/{instance.id}/topics/orders/settings")
+    assert "You may look and change nothing here." in text_of(page)
+    assert b"<form" not in page.content.split(b"<main")[1]
