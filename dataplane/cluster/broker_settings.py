@@ -2,7 +2,7 @@
 
 Settings have Kafka's names; what is not one of `Settings` (addresses, directories) is shown and fixed. A setting that is
 the default of a topic configuration which is honoured can be changed for one broker or for all of them, as in Kafka:
-every log takes its defaults anew. So can the rates of throttled replication. All others are read when the broker starts
+every log takes its defaults anew. So can the rates of replicas that move. All others are read when the broker starts
 and are read-only.
 
 The value in force is the first of: set for this broker, set for all brokers, in broker.toml, Kafka's default.
@@ -42,6 +42,7 @@ _OUR_OWN = ("log_open_",)
 _DYNAMIC: dict[str, Problem] = {
     "leader_replication_throttled_rate": whole_number(0, LONG_MAX),
     "follower_replication_throttled_rate": whole_number(0, LONG_MAX),
+    "replica_alter_log_dirs_io_max_bytes_per_second": whole_number(1, LONG_MAX),
 }
 _LONGS = (
     "connections_max_idle_ms",

@@ -207,9 +207,13 @@ def test_what_is_read_at_the_start_cannot_be_set_while_a_broker_runs(name: str) 
     assert refused.value.code is ErrorCode.INVALID_REQUEST
 
 
-def test_every_default_of_a_topic_that_is_honoured_can_be_set_for_brokers_and_the_rates_of_throttled_replicas() -> None:
+def test_every_default_of_a_topic_that_is_honoured_can_be_set_for_brokers_and_the_rates_of_replicas_that_move() -> None:
     fields = {s.setting for s in TOPIC_SETTINGS.values() if s.setting is not None and not s.is_fixed}
-    rates = {"leader_replication_throttled_rate", "follower_replication_throttled_rate"}
+    rates = {
+        "leader_replication_throttled_rate",
+        "follower_replication_throttled_rate",
+        "replica_alter_log_dirs_io_max_bytes_per_second",
+    }
     assert {s.field for s in BROKER_SETTINGS.values() if s.problem is not None} == fields | rates
     assert "log_retention_ms" in fields
 
