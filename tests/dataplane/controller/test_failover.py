@@ -8,7 +8,7 @@ import pytest
 
 from dataplane.cluster.paths import CONTROLLER, CONTROLLER_EPOCH, parse_controller
 from dataplane.controller.controller import NewTopic
-from dataplane.doors import SetData
+from dataplane.doors import Create, SetData
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages import control
 from dataplane.tasks import Task
@@ -246,3 +246,18 @@ def test_what_is_meant_for_an_earlier_incarnation_is_refused() -> None:
     assert cluster.brokers[a].handle(stale).error_code == ErrorCode.STALE_BROKER_EPOCH
     error, _ = cluster.propose(b, "t", [b, c], broker_epoch=cluster.epoch(b) - 1)
     assert error == ErrorCode.STALE_BROKER_EPOCH
+
+
+def test_a_node_of_ours_without_a_term_behind_it_is_deleted_and_contested_again() -> None:
+    """Left by an election whose answer was lost: it stands for nobody, and would for as long as its session lives."""
+    cluster = Cluster(3)
+    first = cluster.controller()
+    first.controller.stop()
+    first.zookeeper.kill()
+    heir = cluster.others(first.id)[0]
+    session = heir.zookeeper.session_id()
+    cluster.server.end_session(cluster.server.tree.find(CONTROLLER).owner)  # type: ignore[union-attr]
+    cluster.server.write([Create(CONTROLLER, cluster.server.tree.node(CONTROLLER_EPOCH).data, ephemeral=True)], session)
+    cluster.run(3)
+    assert sum(broker.controller.is_active for broker in cluster.others(first.id)) == 1
+    assert cluster.data(CONTROLLER_EPOCH) == b"2"
