@@ -22,7 +22,7 @@ from dataplane.protocol.messages.fetch import (
     FetchResponseLeaderIdAndEpoch,
     FetchResponsePartitionData,
 )
-from dataplane.replication.fetch_sessions import Reading
+from dataplane.replication.fetch_sessions import NO_LEADER, Reading, refused
 from dataplane.replication.replica_selection import THE_LEADER, preferred_replica
 from dataplane.replication.truncation import divergence
 from dataplane.storage.errors import OffsetOutOfRangeError
@@ -37,7 +37,6 @@ _LEADER_HINTS_SINCE = 16
 _STORAGE_ERROR_SINCE = 6
 _HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 _READ_UNCOMMITTED = 0
-_NO_LEADER = FetchResponseLeaderIdAndEpoch()
 
 
 class ConsumerReader:
@@ -159,7 +158,7 @@ class ConsumerReader:
         return Reading(data, 0, None)
 
     def _failed(self, name: str, wanted: FetchPartition, code: ErrorCode) -> Reading:
-        leader = _NO_LEADER
+        leader = NO_LEADER
         if self._version >= _LEADER_HINTS_SINCE and code in _HINTED:
             leader_id, epoch = current_leader(self._ctx.broker, name, wanted.partition)
             if (leader_id, epoch) != NOBODY:
@@ -179,14 +178,5 @@ _BEFORE_READING = (
 """Kafka answers them with no aborted transactions, and the others with null."""
 
 
-def _refused(wanted: FetchPartition, code: ErrorCode, leader: FetchResponseLeaderIdAndEpoch = _NO_LEADER) -> Reading:
-    data = FetchResponsePartitionData(
-        partition_index=wanted.partition,
-        error_code=code,
-        high_watermark=-1,
-        log_start_offset=-1,
-        current_leader=leader,
-        aborted_transactions=() if code in _BEFORE_READING else None,
-        records=b"",
-    )
-    return Reading(data, 0, None)
+def _refused(wanted: FetchPartition, code: ErrorCode, leader: FetchResponseLeaderIdAndEpoch = NO_LEADER) -> Reading:
+    return refused(wanted, code, leader, aborted_transactions=() if code in _BEFORE_READING else None)

@@ -23,7 +23,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.protocol.errors import ErrorCode
-from dataplane.protocol.messages.fetch import FetchableTopicResponse, FetchPartition, FetchResponsePartitionData
+from dataplane.protocol.messages.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchResponseLeaderIdAndEpoch,
+    FetchResponsePartitionData,
+)
 from dataplane.protocol.schema import NO_UUID
 
 if TYPE_CHECKING:
@@ -52,6 +58,28 @@ class Reading(NamedTuple):
     size: int  # of the records
     place: dict[Watcher, None] | None  # where to hang to hear more of it; None: there is no such place
     at_end: bool = False  # there is, and nothing more can be said before something happens there
+
+
+NO_LEADER = FetchResponseLeaderIdAndEpoch()
+
+
+def refused(
+    wanted: FetchPartition,
+    code: ErrorCode,
+    leader: FetchResponseLeaderIdAndEpoch = NO_LEADER,
+    aborted_transactions: tuple[AbortedTransaction, ...] | None = (),
+) -> Reading:
+    """What is said of a partition instead of reading it, perhaps with its leader as we know it."""
+    data = FetchResponsePartitionData(
+        partition_index=wanted.partition,
+        error_code=code,
+        high_watermark=-1,
+        log_start_offset=-1,
+        current_leader=leader,
+        aborted_transactions=aborted_transactions,
+        records=b"",
+    )
+    return Reading(data, 0, None)
 
 
 Read = Callable[["str | UUID", FetchPartition, int, bool], Reading]

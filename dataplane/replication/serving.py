@@ -29,7 +29,7 @@ from dataplane.protocol.messages.fetch import (
     FetchResponsePartitionData,
 )
 from dataplane.protocol.schema import NO_UUID
-from dataplane.replication.fetch_sessions import INITIAL_EPOCH, NO_SESSION, FetchSession, Found, Reading
+from dataplane.replication.fetch_sessions import INITIAL_EPOCH, NO_SESSION, FetchSession, Found, Reading, refused
 from dataplane.replication.truncation import divergence
 from dataplane.storage.errors import OffsetOutOfRangeError
 
@@ -259,15 +259,7 @@ def _parted(partition: Partition, epoch: int, end_offset: int) -> Reading:
 
 def _error(wanted: FetchPartition, code: ErrorCode, partition: Partition | None) -> Reading:
     """With the leader as we know it, where that may help the follower."""
-    leader = FetchResponseLeaderIdAndEpoch()
-    if partition is not None and code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
-        leader = FetchResponseLeaderIdAndEpoch(leader_id=partition.leader_id, leader_epoch=partition.leader_epoch)
-    data = FetchResponsePartitionData(
-        partition_index=wanted.partition,
-        error_code=code,
-        high_watermark=-1,
-        log_start_offset=-1,
-        current_leader=leader,
-        records=b"",
-    )
-    return Reading(data, 0, None)
+    if partition is None or code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+        return refused(wanted, code)
+    leader = FetchResponseLeaderIdAndEpoch(leader_id=partition.leader_id, leader_epoch=partition.leader_epoch)
+    return refused(wanted, code, leader)
