@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 
 from dataplane.storage.errors import LogFailedError
-from tests.crashpoints.points import Outcome, Run
+from tests.crashpoints.points import DAMAGE, Outcome, Run
+from tests.crashpoints.report import IncompleteError, merged, path_of, report_of, write
 from tests.crashpoints.workload import HOME, Jobs, Random, open_manager
 from tests.dataplane.storage.support import append, records_in
 from tests.support.faulty_files import NAMES_ONLY, STRICT, FaultyFiles
@@ -21,6 +22,32 @@ def test_at_every_point_what_was_promised_is_there_and_nothing_else(seed):
     Run(1000 + seed, outcome, steps=25, every=8).run()
     assert outcome.failures == []
     assert outcome.points > 200
+
+
+@pytest.mark.parametrize(("seed", "points"), [(8, (584, 689, 747))], ids=["damaged time indexes hid records"])
+def test_what_longer_runs_have_found_is_not_found_again(seed, points):
+    outcome = Outcome()
+    Run(seed, outcome, steps=80, chances=2, only=points).run()
+    assert outcome.failures == []
+    assert outcome.opened[DAMAGE] == len(points)
+
+
+def test_the_parts_of_a_run_add_up_to_the_whole(tmp_path):
+    outcomes = [Outcome(), Outcome()]
+    for number, outcome in enumerate(outcomes):
+        Run(number, outcome, steps=5, every=20).run()
+        write(report_of(outcome, {"steps": 5}, 10.0 + number), path_of((number + 1, 2), tmp_path))
+    whole = merged(tmp_path)
+    assert whole["crash_points"] == sum(outcome.points for outcome in outcomes)
+    assert whole["by_end"][DAMAGE] == sum(outcome.opened[DAMAGE] for outcome in outcomes) > 0
+    assert whole["seconds"] == 11.0
+    assert [path.name for path in tmp_path.iterdir()] == ["crash.json"]
+
+
+def test_a_part_that_is_missing_is_missed(tmp_path):
+    write(report_of(Outcome(), {}, 1.0), path_of((1, 2), tmp_path))
+    with pytest.raises(IncompleteError, match="1-of-2"):
+        merged(tmp_path)
 
 
 def begin():
