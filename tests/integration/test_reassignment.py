@@ -25,7 +25,8 @@ with warnings.catch_warnings():
 pytestmark = pytest.mark.integration
 PREFERRED = 0
 ELECTION_NOT_NEEDED = 84
-TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+ELECT = "org.apache.kafka.tools.LeaderElectionCommand"
 
 
 def internal(cluster):
@@ -120,34 +121,57 @@ def test_a_partition_moves_while_its_tenant_writes_and_its_new_preferred_replica
     assert stores(cluster, third, physical)
 
 
-@pytest.mark.timeout(300)
-def test_kafkas_own_tool_moves_with_a_throttle_and_says_when_it_is_done(cluster, tenant, tmp_path):
-    if shutil.which("java") is None or not apache_kafka.JARS.is_dir():
-        pytest.skip("Kafka's tools are not here: `make conformance` fetches them")
-    physical, first, _, third = a_topic_on_two(cluster, tenant)
-    login = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="cluster" password="{SECRET}";'
-    (tmp_path / "operator.properties").write_text(
-        f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={login}\n"
-    )
-    wanted = {"version": 1, "partitions": [{"topic": physical, "partition": 0, "replicas": [third, first]}]}
-    (tmp_path / "wanted.json").write_text(json.dumps(wanted))
+class Tools:
+    """Kafka's own command lines, logged in to the internal listener."""
 
-    def tool(*arguments):
-        options = ["--bootstrap-server", internal(cluster), "--command-config", str(tmp_path / "operator.properties")]
-        done = subprocess.run(
-            [*apache_kafka.tool(TOOL), *options, *arguments], capture_output=True, text=True, timeout=90, check=False
+    def __init__(self, cluster, folder):
+        if shutil.which("java") is None or not apache_kafka.JARS.is_dir():
+            pytest.skip("Kafka's tools are not here: `make conformance` fetches them")
+        login = (
+            f'org.apache.kafka.common.security.plain.PlainLoginModule required username="cluster" password="{SECRET}";'
         )
+        properties = folder / "operator.properties"
+        properties.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={login}\n")
+        self._server = ["--bootstrap-server", internal(cluster)]
+        self._properties = str(properties)
+
+    def reassign(self, *arguments):
+        return self._run(REASSIGN, "--command-config", self._properties, *arguments)
+
+    def elect(self, *arguments):
+        return self._run(ELECT, "--admin.config", self._properties, *arguments)
+
+    def _run(self, main, *arguments):
+        command = [*apache_kafka.tool(main), *self._server, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    plan = ("--reassignment-json-file", str(tmp_path / "wanted.json"))
+
+@pytest.mark.timeout(300)
+def test_a_broker_is_drained_as_the_runbook_says_with_kafkas_own_tools_and_a_throttle(cluster, tenant, tmp_path):
+    tools = Tools(cluster, tmp_path)
+    physical, first, drained, third = a_topic_on_two(cluster, tenant)
+    topics, plan = tmp_path / "topics.json", tmp_path / "plan.json"
+    topics.write_text(json.dumps({"version": 1, "topics": [{"topic": physical}]}))
+    others = ("--broker-list", f"{first},{third}")
+    proposed = tools.reassign("--topics-to-move-json-file", str(topics), *others, "--generate").strip().split("\n")[-1]
+    plan.write_text(proposed)
+    target = json.loads(proposed)["partitions"][0]["replicas"]
+    assert sorted(target) == sorted([first, third])
     with Writer(tenant, "orders") as writer:
-        assert "Successfully started partition reassignment" in tool(*plan, "--execute", "--throttle", "50000000")
+        said = tools.reassign("--reassignment-json-file", str(plan), "--execute", "--throttle", "50000000")
+        assert "Successfully started partition reassignment" in said
         assert cluster.read(f"/config/brokers/{third}")["config"]["follower.replication.throttled.rate"] == "50000000"
         assert cluster.read(f"/config/topics/{physical}")["config"]["follower.replication.throttled.replicas"]
-        wait_for(lambda: replicas(cluster, physical) == [third, first], 30, "the reassignment")
-        said = tool(*plan, "--verify")
-    assert f"Reassignment of partition {physical}-0 is completed" in said
-    assert "Clearing broker-level throttles" in said
-    assert "follower.replication.throttled.rate" not in cluster.read(f"/config/brokers/{third}")["config"]
-    check(cluster, tenant, physical, [third, first], writer)
+        wait_for(lambda: replicas(cluster, physical) == target, 30, "the reassignment")
+        said = tools.reassign("--reassignment-json-file", str(plan), "--verify")
+        assert f"Reassignment of partition {physical}-0 is completed" in said
+        assert "Clearing broker-level throttles" in said
+        assert "follower.replication.throttled.rate" not in cluster.read(f"/config/brokers/{third}")["config"]
+        said = tools.reassign("--list")
+        assert "No partition reassignments found" in said
+        tools.elect("--election-type", "preferred", "--topic", physical, "--partition", "0")
+        assert cluster.leader(tenant, "orders") == target[0]
+    check(cluster, tenant, physical, target, writer)
+    wait_for(lambda: not stores(cluster, drained, physical), 20, "the drained broker's log to go")
