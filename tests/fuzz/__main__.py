@@ -1,6 +1,6 @@
 """Runs a fuzzer for some minutes, tells what it does, and writes its part of var/reports/fuzz.json.
 
-    python -m tests.fuzz decoders|connection [--minutes 30]
+    python -m tests.fuzz decoders|connection [--minutes 30] [--planted BUG]
 
 The corpus stays in var/fuzz/<target>/corpus and is where the next run begins. An input that fails is written beside it
 (`crash-*`, `timeout-*`, `oom-*`); it runs again by `python tests/fuzz/fuzz_<target>.py FILE`. Exit status 1 when one was found.
@@ -16,6 +16,8 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+from tests.fuzz import planted
 
 HERE = Path(__file__).parent
 REPORT = Path("var/reports/fuzz.json")
@@ -35,8 +37,9 @@ def main() -> int:
     parser.add_argument("target", choices=TARGETS)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=0, help="0: another one every time")
+    parser.add_argument("--planted", help="a bug of `planted`: it must be found")
     options = parser.parse_args()
-    folder = Path("var/fuzz") / options.target
+    folder = Path("var/fuzz") / (f"{options.target}-planted" if options.planted else options.target)
     corpus, seeds = folder / "corpus", folder / "seeds"
     for each in (corpus, seeds):
         each.mkdir(parents=True, exist_ok=True)
@@ -56,6 +59,8 @@ def main() -> int:
         "-print_final_stats=1",
     ]
     began = time.monotonic()
+    if options.planted:
+        return _find(options.target, options.planted, command, began)
     first, last, tail, status = _watch(command, began)
     found = sorted(path.name for path in set(folder.iterdir()) - before if path.is_file())
     report = {
@@ -72,6 +77,16 @@ def main() -> int:
     _write(options.target, report)
     print(f"{'clean' if report['clean'] else 'FAILED'}: {last.get('runs', 0)} inputs; {REPORT}")
     return 0 if report["clean"] else 1
+
+
+def _find(target: str, bug: str, command: list[str], began: float) -> int:
+    """Whether a planted bug is not found."""
+    assert bug in planted.names(target), f"one of {', '.join(planted.names(target))}"
+    _, last, tail, status = _watch([*command, f"--planted={bug}"], began)
+    print(
+        f"{'found' if status else 'NOT FOUND'}: {bug}, {time.monotonic() - began:.0f} s, {last.get('runs', 0)} inputs"
+    )
+    return 0 if status and any("Uncaught Python exception" in line for line in tail) else 1
 
 
 def _write(target: str, report: dict[str, object]) -> None:

@@ -23,9 +23,16 @@ _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _SMALL = (0, 1, 2, 3, 5, 7, 10, 100, 1000, -1, -2)
 _DEPTH = 4
 _CHANCE_DEEPER = 0.7
-TEXTS = (
-    *("", "a", "orders", "strict", "healthy", "missing", "__consumer_offsets", "group", "consumer", "range", "fuzz"),
-    *("simulate.orders", "other.orders", "../etc", "a" * 249, "日志", "\0", "1", "2", "-1", "gzip", "compact"),
+MEMBER = "the member"
+"""For the id that a coordinator gives: see `world`."""
+_NAMES = {
+    "topic": ("orders", "orders", "strict", "healthy", "missing", "", "__consumer_offsets", "other.orders", "a" * 249),
+    "group": ("group", "group", "group", "readers", "", "other.group"),
+}
+"""Few, so that requests speak of the same."""
+_TEXTS = (
+    *(MEMBER, MEMBER, "", "a", "orders", "group", "consumer", "consumer", "range", "range", "fuzz", "1", "2", "-1"),
+    *("simulate.orders", "../etc", "a" * 249, "日志", "\0", "gzip", "compact", "PLAIN"),
     *("retention.ms", "cleanup.policy", "max.message.bytes", "min.insync.replicas", "quota.produce"),
 )
 
@@ -112,7 +119,7 @@ def _value(wire: Wire, version: int, random: Random, depth: int) -> Any:
         return tuple(_element(wire, version, random, depth + 1) for _ in range(size))
     if wire.kind == "struct":
         return _element(wire, version, random, depth + 1)
-    return _primitive(wire.kind, random)
+    return random.choice(_NAMES[wire.entity]) if wire.entity in _NAMES else _primitive(wire.kind, random)
 
 
 def _primitive(kind: str, random: Random) -> Any:
@@ -128,7 +135,7 @@ def _primitive(kind: str, random: Random) -> Any:
     if kind == "uuid":
         return UUID(int=random.choice((0, 1, random.getrandbits(128))))
     if kind == "string":
-        return random.choice(TEXTS)
+        return random.choice(_TEXTS)
     return random.randbytes(random.choice((0, 1, 4, 20, 200)))
 
 

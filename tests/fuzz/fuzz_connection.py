@@ -20,7 +20,6 @@ from __future__ import annotations
 import logging
 import sys
 import zlib
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -31,31 +30,17 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 with atheris.instrument_imports(
     include=["dataplane.handlers", "dataplane.network", "dataplane.groups", "dataplane.records"]
 ):
-    from tests.simulation import cluster as simulated
+    from tests.fuzz.world import KEYS, World
 
-from dataplane.handlers.table import HANDLERS, served
 from dataplane.protocol.codec import encode
-from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from dataplane.protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from dataplane.records.batch import Record, build_batch
-from tests.fuzz import seeds
+from tests.fuzz import planted, seeds
 from tests.fuzz.segments import bent_input
 
-simulated.SETTINGS = replace(simulated.SETTINGS, default_replication_factor=1, offsets_topic_replication_factor=1)
 ANEW_AFTER = 400
 LOOK_AFTER = 25
-PAUSE_S = 0.05
 HISTORY = Path("var/fuzz/connection")
-KEYS = [row.api.key for row in served(tenant=True)]
-MAX_SEGMENTS = 12
-STRICT = {
-    "cleanup_policy": "compact",
-    "compression_type": "gzip",
-    "message_timestamp_before_max_ms": "9000000000000",
-}
-"""A topic whose records are looked at."""
 
 
 class _Errors(logging.Handler):
@@ -67,120 +52,6 @@ class _Errors(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.texts.append(logging.Formatter().format(record))
-
-
-class Client:
-    """The fuzzer's end of a connection."""
-
-    def __init__(self, network: object, port: int) -> None:
-        self.connection = None
-        self.is_closed = False
-        self.answers = 0
-        network.loop("10.0.1.9").connect("10.0.0.1", port, self._opened, self.closed)
-        network.run_until(lambda: self.connection is not None or self.is_closed, 5)
-
-    def _opened(self, connection: object) -> Client:
-        self.connection = connection
-        connection.max_frame_bytes = 2**31 - 1
-        return self
-
-    def frame(self, _frame: memoryview) -> None:
-        self.answers += 1
-
-    def closed(self, _reason: str) -> None:
-        self.is_closed = True
-
-
-class World:
-    """One broker, one tenant with a topic, and what was sent to it so far."""
-
-    def __init__(self) -> None:
-        self.cluster = simulated.SimulatedCluster(seed=1, brokers=1)
-        self.network = self.cluster.network
-        self.cluster.until(self.cluster.up)
-        self.sent: list[bytes] = []
-        self._create("orders")
-        self._create("strict", **STRICT)
-        self.look()
-
-    def _create(self, name: str, **config: str) -> None:
-        configs = tuple(CreatableTopicConfig(key.replace("_", "."), value) for key, value in config.items())
-        request = CreateTopicsRequest(topics=(CreatableTopic(name, 2, 1, (), configs),), timeout_ms=5_000)
-        code = self._ask(request, 5).topics[0].error_code
-        assert code in (0, ErrorCode.TOPIC_ALREADY_EXISTS), code
-        physical = f"simulate.{name}"
-        self.cluster.until(lambda: not isinstance(self.broker.replicas.leader(physical, 0), ErrorCode), 20)
-
-    @property
-    def broker(self) -> object:
-        return self.cluster.brokers[1]
-
-    def _ask(self, request: object, version: int) -> object:
-        answer = self.cluster.client.call(1, request, version)
-        self.cluster.until(lambda: answer.done, 20)
-        assert answer.result() is not None, "an ordinary client was cut off"
-        return answer.result()
-
-    def look(self) -> None:
-        """An ordinary client is served; connections that are gone are forgotten."""
-        self._create("healthy")
-        batch = bytes(build_batch([Record(b"k", b"v")], now_ms=1))
-        data = TopicProduceData("healthy", (PartitionProduceData(0, batch),))
-        produced = self._ask(ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=(data,)), 9)
-        row = produced.responses[0].partition_responses[0]
-        assert row.error_code == 0, row
-        for version in (1, 11):
-            wanted = FetchPartition(partition=0, fetch_offset=row.base_offset, partition_max_bytes=2**20)
-            topics = (FetchTopic(topic="healthy", partitions=(wanted,)),)
-            request = FetchRequest(replica_id=-1, max_wait_ms=100, min_bytes=1, max_bytes=2**20, topics=topics)
-            data = self._ask(request, version).responses[0].partitions[0]
-            assert (data.error_code, len(data.records) > 0) == (0, True), data
-        loop = self.network.loop("10.0.0.1")
-        assert sum(connection.is_open for connection in loop.connections) < 20
-
-    def play(self, data: bytes) -> None:
-        """One connection's life."""
-        self.sent.append(data)
-        port = simulated.INTERNAL_PORT if data[0] == 1 else simulated.TENANT_PORT
-        client = Client(self.network, port)
-        position, correlation_id = 1, 0
-        for _ in range(MAX_SEGMENTS):
-            if position + 3 > len(data) or client.is_closed:
-                break
-            control, size = data[position], int.from_bytes(data[position + 1 : position + 3])
-            payload = data[position + 3 : position + 3 + size]
-            position += 3 + size
-            correlation_id += not control & 8
-            self._send(client, control & 3, payload, correlation_id)
-            if control & 4:
-                self.network.run_for(PAUSE_S)
-        self.network.run_for(PAUSE_S)
-        if not client.is_closed:
-            client.connection.close()
-        self.network.run_for(PAUSE_S)
-
-    def _send(self, client: Client, kind: int, payload: bytes, correlation_id: int) -> None:
-        if kind == 3:
-            if len(payload) < 2:
-                return
-            key = KEYS[payload[0] % len(KEYS)]
-            version = payload[1] % (HANDLERS[key].high + 2)
-            header_version = HANDLERS[key].api.request_header_version(min(version, HANDLERS[key].high))
-            head = bytes((0, key, 0, version)) + correlation_id.to_bytes(4)
-            payload = (
-                head + (b"\0\4fuzz" if header_version else b"") + (b"\0" if header_version == 2 else b"") + payload[2:]
-            )
-        if kind == 1:
-            client.connection.send([payload])
-            return
-        frame = len(payload).to_bytes(4) + payload
-        if kind == 2:
-            client.connection.send([frame[: len(frame) // 2]])
-            self.network.run_for(PAUSE_S)
-            if client.is_closed:
-                return
-            frame = frame[len(frame) // 2 :]
-        client.connection.send([frame])
 
 
 errors = _Errors()
@@ -250,5 +121,6 @@ def write_seeds(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    planted.take(sys.argv)
     atheris.Setup(sys.argv, one_input, custom_mutator=mutate)
     atheris.Fuzz()

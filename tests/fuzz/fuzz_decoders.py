@@ -36,7 +36,7 @@ with atheris.instrument_imports(include=["dataplane"]):
     from quota.contracts.namespace import ClusterNames
 
 from tests.dataplane.protocol.strategies import all_messages
-from tests.fuzz import seeds
+from tests.fuzz import planted, seeds
 from tests.fuzz.bending import bent_batch, bent_message_set, repaired_batch, repaired_message_set
 from tests.fuzz.declared import bent_bytes
 
@@ -69,9 +69,11 @@ def fuzz_message(data: bytes) -> None:
 def decoded(decode: object, data: bytes) -> object:
     """The message, or None."""
     try:
-        return decode(memoryview(data), 0, NAMES)[0]
+        message, position = decode(memoryview(data), 0, NAMES)
     except DecodeError:
         return None
+    assert position <= len(data), (position, message)
+    return message
 
 
 def same(one: object, other: object) -> bool:
@@ -206,5 +208,6 @@ def write_seeds(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    planted.take(sys.argv)
     atheris.Setup(sys.argv, one_input, custom_mutator=mutate)
     atheris.Fuzz()

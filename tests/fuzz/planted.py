@@ -1,0 +1,70 @@
+"""Bugs that the fuzzers must find, put in on request: a fuzzer that has found nothing is believed when it finds these.
+
+    python -m tests.fuzz decoders --planted beyond --minutes 5      exit status 0: it was found
+
+`deltas` was ours until the fuzzer found it; the others take one check away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+from dataplane.groups import state
+from dataplane.handlers import metadata
+from dataplane.protocol import codec
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.discovery import MetadataRequest, MetadataResponse, MetadataResponseTopic
+from dataplane.records import down_conversion
+
+
+def _in_decoders(change: Callable[[str], str]) -> None:
+    emit = codec._Source.emit
+    codec._Source.emit = lambda source, line: emit(source, change(line))
+
+
+def text() -> None:
+    """A string that is not UTF-8 ends a decoder in another error than its own."""
+    _in_decoders(lambda line: line.replace("UnicodeDecodeError, ", ""))
+
+
+def beyond() -> None:
+    """A string may end after its message."""
+    _in_decoders(lambda line: "" if "a string ends after the message" in line else line)
+
+
+def deltas() -> None:
+    """Records whose timestamps lie beyond 64 bits are converted down."""
+    down_conversion.struct = SimpleNamespace(error=())
+
+
+def strangers() -> None:
+    """SyncGroup believes whoever speaks for a member."""
+    state._sync_problem = lambda *_: ErrorCode.NONE
+
+
+def nameless() -> None:
+    """An answer of Metadata has a topic without a name in a version that has no null for it."""
+
+    def refused(_: object, request: MetadataRequest) -> MetadataResponse:
+        return MetadataResponse(topics=tuple(MetadataResponseTopic(42, t.name, t.topic_id) for t in request.topics))
+
+    metadata._refused = refused
+
+
+PLANTED: dict[str, tuple[Callable[[], None], ...]] = {
+    "decoders": (text, beyond, deltas),
+    "connection": (nameless, strangers),
+}
+
+
+def names(target: str) -> list[str]:
+    """Of the bugs for a fuzzer."""
+    return [plant.__name__ for plant in PLANTED[target]]
+
+
+def take(arguments: list[str]) -> None:
+    """Put in the bug that `--planted=NAME` among the arguments names, and take that out, which libFuzzer does not know."""
+    for argument in [each for each in arguments if each.startswith("--planted=")]:
+        arguments.remove(argument)
+        globals()[argument.partition("=")[2]]()
