@@ -121,6 +121,16 @@ def test_a_partition_moves_while_its_tenant_writes_and_its_new_preferred_replica
     assert stores(cluster, third, physical)
 
 
+def test_a_partition_does_not_move_to_where_its_tenant_cannot_reach_it(cluster, new_tenant, operator):
+    tenant = new_tenant(brokers=(1, 2))
+    create_topic(tenant, "orders", 1, 2)
+    place = kafka.TopicPartition(f"{tenant.key}.orders", 0)
+    assert operator.alter_partition_reassignments({place: [3, 1]})[place].errno == 39  # INVALID_REPLICA_ASSIGNMENT
+    assert sorted(replicas(cluster, place.topic)) == [1, 2]
+    assert operator.alter_partition_reassignments({place: [2]}) == {place: None}
+    wait_for(lambda: replicas(cluster, place.topic) == [2], 20, "the smaller one")
+
+
 class Tools:
     """Kafka's own command lines, logged in to the internal listener."""
 
