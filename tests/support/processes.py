@@ -130,6 +130,7 @@ def master_process(folder: Path, master: int, *, zookeeper: str, secrets: Path, 
         "session_timeout_ms": 2000,
         "period_ms": 1000,
         "lease_ms": lease_ms,
+        "data_dir": str(folder / f"master-{master}"),
     }
     return ServerProcess(f"master {master}", "quota", _write(folder / f"master-{master}.toml", master=table), ports)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from controlplane.accounts.selectors import Caller
     from controlplane.instances.models import Instance
 
-INTERVALS = 20
+INTERVALS = 8
 
 
 @require_safe
