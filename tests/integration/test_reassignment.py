@@ -121,8 +121,8 @@ def test_a_partition_moves_while_its_tenant_writes_and_its_new_preferred_replica
     assert stores(cluster, third, physical)
 
 
-def test_a_partition_does_not_move_to_where_its_tenant_cannot_reach_it(cluster, new_tenant, operator):
-    tenant = new_tenant(brokers=(1, 2))
+def test_a_partition_does_not_move_to_where_its_tenant_cannot_reach_it(cluster, tenant, operator):
+    cluster.specs.change(tenant, brokers=(1, 2))
     create_topic(tenant, "orders", 1, 2)
     place = kafka.TopicPartition(f"{tenant.key}.orders", 0)
     assert operator.alter_partition_reassignments({place: [3, 1]})[place].errno == 39  # INVALID_REPLICA_ASSIGNMENT
