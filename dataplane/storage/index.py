@@ -8,8 +8,9 @@ every `index.interval.bytes`, so a look-up is a binary search and a walk over a 
 
 An index has two parts. What the files hold is *stored*: memory mapped from them, searched in place, so that opening the
 index of a segment costs the same whatever its size. What came since is in four *arrays* (12 to 20 bytes per entry),
-which the files take over when the segment is sealed, closed or left idle. (Rejected: the active segment's index mapped
-and preallocated, as Kafka does: see docs/subsystems/storage.md.)
+which the files take over when the segment is sealed, closed or left idle. They are packed for that block by block while
+they grow: a segment of 1 GiB has a quarter of a million entries, too many for one turn. (Rejected: the active segment's
+index mapped and preallocated, as Kafka does: see docs/subsystems/storage.md.)
 
 The log is the truth. Here is judged what the files alone show (`stored`); whoever uses an entry compares it with the
 header it points at, and has the index built again where they differ.
@@ -34,12 +35,22 @@ _int = struct.Struct(">i").unpack_from
 _time_entry = struct.Struct(">qi").unpack_from
 _long = struct.Struct(">q").unpack_from
 _NOTHING = memoryview(b"")
+_BLOCK = 1024  # entries packed at a time
 
 
 class SparseIndex:
     """Both indexes of a segment."""
 
-    __slots__ = ("_stored", "_stored_times", "offsets", "positions", "time_offsets", "timestamps")
+    __slots__ = (
+        "_packed",
+        "_packed_times",
+        "_stored",
+        "_stored_times",
+        "offsets",
+        "positions",
+        "time_offsets",
+        "timestamps",
+    )
 
     def __init__(self) -> None:
         self._stored = self._stored_times = _NOTHING
@@ -47,6 +58,7 @@ class SparseIndex:
         self.positions = array("i")
         self.timestamps = array("q")
         self.time_offsets = array("i")
+        self._packed, self._packed_times = bytearray(), bytearray()  # of the first entries in the arrays
 
     # --- growing ------------------------------------------------------------------------------------------------------
 
@@ -61,6 +73,14 @@ class SparseIndex:
                 self.time_offsets.append(time_offset)
         else:
             self.add_time(timestamp, time_offset)
+        if not len(self.offsets) % _BLOCK:
+            self._pack_ahead()
+
+    def _pack_ahead(self) -> None:
+        done = len(self._packed) // ENTRY_BYTES
+        self._packed += _interleave(self.offsets[done:], self.positions[done:])
+        done = len(self._packed_times) // TIME_ENTRY_BYTES
+        self._packed_times += _pack_times(self.timestamps[done:], self.time_offsets[done:])
 
     def add_time(self, timestamp: int, relative_offset: int) -> None:
         """Nothing up to here is younger. Ignored unless it is more than was said before."""
@@ -76,13 +96,13 @@ class SparseIndex:
     def cut(self, position: int) -> None:
         """Forget what lies at or behind the position."""
         keep = bisect_left(self.positions, position)
-        del self.offsets[keep:], self.positions[keep:]
+        del self.offsets[keep:], self.positions[keep:], self._packed[keep * ENTRY_BYTES :]
         if not keep:
             count = bisect_left(range(len(self._stored) // ENTRY_BYTES), position, key=self._stored_position)
             self._stored = self._stored[: count * ENTRY_BYTES]
         last = self.last_offset()
         keep = bisect_left(self.time_offsets, last)
-        del self.timestamps[keep:], self.time_offsets[keep:]
+        del self.timestamps[keep:], self.time_offsets[keep:], self._packed_times[keep * TIME_ENTRY_BYTES :]
         if not keep:
             count = bisect_left(range(len(self._stored_times) // TIME_ENTRY_BYTES), last, key=self._stored_time_offset)
             self._stored_times = self._stored_times[: count * TIME_ENTRY_BYTES]
@@ -168,10 +188,8 @@ class SparseIndex:
 
     def pack(self) -> tuple[bytes, bytes]:
         """The contents of `.index` and `.timeindex`."""
-        return (
-            bytes(self._stored) + _interleave(self.offsets, self.positions),
-            bytes(self._stored_times) + _pack_times(self.timestamps, self.time_offsets),
-        )
+        self._pack_ahead()
+        return b"".join((self._stored, self._packed)), b"".join((self._stored_times, self._packed_times))
 
     @classmethod
     def stored(cls, offsets: Buffer, times: Buffer, size: int) -> SparseIndex | None:

@@ -146,6 +146,19 @@ def test_what_is_stored_and_what_came_since_are_one_index(offsets, stored, cut):
         part.cut(cut)
 
 
+def test_an_index_that_is_packed_while_it_grows_forgets_what_is_cut():
+    index = SparseIndex()
+    for number in range(5_000):
+        index.add(number, 10 * number, 3 * number, number)
+    index.cut(27_500)
+    for number in range(2_750, 6_000):
+        index.add(number, 11 * number, 4 * number, number)
+    offsets, times = index.pack()
+    assert list(struct.iter_unpack(">ii", offsets)) == list(zip(index.offsets, index.positions, strict=True))
+    assert list(struct.iter_unpack(">qi", times)) == list(zip(index.timestamps, index.time_offsets, strict=True))
+    assert index.positions[2_749:2_751].tolist() == [27_490, 30_250]
+
+
 @pytest.mark.parametrize(
     ("offsets", "times"),
     [
