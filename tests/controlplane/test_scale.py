@@ -26,12 +26,15 @@ from controlplane.accounts import services as accounts
 from controlplane.accounts.models import ApiKey
 from controlplane.api import pagination
 from controlplane.billing.rating import Month
+from controlplane.clusters import zookeeper
 from controlplane.console import urls
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import Operation
 from controlplane.instances.models import Instance
+from controlplane.instances.reconcile import publish
 from controlplane.metering.models import UsageMaximum
 from controlplane.tenants.models import Organisation
+from controlplane.throttle_rules.services import throttle_rule_create
 
 from .console.test_cost_of_pages import populate
 from .test_foreign_ids import PREFIX, endpoints
@@ -96,6 +99,7 @@ def lists(alice, first):
         "<str:topic>": "topic-007",
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
         "<id:key_id>": ApiKey.objects.for_organisation(alice.organisation).first().id,
+        "<id:rule_id>": throttle_rule(alice, first),
     }
     for method, text in endpoints():
         if method != "get":
@@ -106,6 +110,13 @@ def lists(alice, first):
         yield alice.api, f"/{PREFIX}{text}"
         if b'"next"' in alice.api.get(f"/{PREFIX}{text}").content:
             yield alice.api, f"/{PREFIX}{text}?limit=200"
+
+
+def throttle_rule(alice, first):
+    """Its id. Brokers have to know the instance before."""
+    publish(zookeeper.tree(), first)
+    limit = {"kind": "topic", "topics": ["topic-007"], "produce_mib_per_s": 1.0}
+    return throttle_rule_create(organisation=alice.organisation, actor="alice", instance_id=first, **limit).id
 
 
 def usage_of_last_month(alice, at_alice, first):

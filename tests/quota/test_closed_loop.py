@@ -1,11 +1,13 @@
 """Agents and ledger together on a virtual clock: what an instance gets in the end, wherever its traffic goes."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from quota.agent.agent import Agent, InstanceFacts
 from quota.contracts.instance import MIB
+from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule, flow_key
 from quota.core.ledger import Ledger
 from quota.master.service import GATHER_S
 from tests.quota.samples import INSTANCE, spec
@@ -19,14 +21,15 @@ BROKERS = 3
 class Cluster:
     """Three brokers that tick at moments of their own, one master, producers that wait as they are told."""
 
-    def __init__(self, weights, request_bytes, seed):
+    def __init__(self, weights, request_bytes, seed, row=INSTANCE, wanted=None):
         self.random, self.weights, self.size = Random(seed), weights, request_bytes
         self.time, self.admitted, self.waiting, self.flush_at = 0.0, [], {}, None
         self.ledger = Ledger(epoch=1, now=-10.0, period_ms=1000, lease_ms=10_000)
-        self.ledger.set_specs({INSTANCE: spec(produce=LIMIT, consume=LIMIT, storage=None)}, 0.0)
+        self.row = row
+        self.ledger.set_specs({INSTANCE: wanted or spec(produce=LIMIT, consume=LIMIT, storage=None)}, 0.0)
         self.agents = [Agent(broker=each, boot="b", now=-self.random.random()) for each in range(BROKERS)]
         for agent in self.agents:
-            agent.configure(INSTANCE, LIMIT, LIMIT, 0.0)
+            agent.configure(row, LIMIT, LIMIT, 0.0)
         self.next_tick = [self.random.random() / 10 for _ in self.agents]
         self.free_at, self.backlog = [0.0] * BROKERS, [0.0] * BROKERS
 
@@ -43,7 +46,7 @@ class Cluster:
     def _produce(self, broker):
         arrived = OFFERED * self.weights[broker] * STEP_S * self.random.uniform(0.5, 1.5)
         self.backlog[broker] = min(self.backlog[broker] + arrived, 20 * self.size)
-        bucket = self.agents[broker].bucket(INSTANCE, "produce")
+        bucket = self.agents[broker].bucket(self.row, "produce")
         while self.time >= self.free_at[broker] and self.backlog[broker] >= self.size:
             self.backlog[broker] -= self.size
             self.admitted.append((self.time, self.size))
@@ -55,7 +58,7 @@ class Cluster:
         self.next_tick[broker] += 0.1 + self.random.random() / 500
         self.agents[broker].tick(self.time)
         if self.agents[broker].report_due(self.time):
-            facts = {INSTANCE: InstanceFacts(2, 2 * BROKERS, 0, 0)}
+            facts = {self.row: InstanceFacts(2, 2 * BROKERS, 0, 0)}
             self.ledger.report(self.agents[broker].report(facts, self.time), self.time)
             self.waiting[broker] = True
             self.flush_at = self.flush_at or self.time + GATHER_S
@@ -95,3 +98,15 @@ def test_traffic_that_moves_to_another_broker_has_the_whole_limit_there_within_a
     cluster.weights, cluster.backlog = (0, 0, 1), [0.0] * BROKERS
     cluster.run(13, load=True)
     assert cluster.rate(16, 26) == pytest.approx(1, abs=0.03)
+
+
+@pytest.mark.parametrize("names", [(), ("ann",)], ids=["shared", "each"])
+@pytest.mark.parametrize("weights", [(1, 0, 0), (0.6, 0.3, 0.1)])
+def test_a_throttle_rule_holds_over_all_brokers_as_the_instances_own_limit_does(weights, names):
+    users = (None,) if names else ("ann",)
+    rule = ThrottleRule("rule-1", RuleKind.CLIENT, LIMIT, LIMIT, users=users)
+    wanted = replace(spec(produce=None, consume=None, storage=None), rules=RuleSet(1, (rule,)))
+    cluster = Cluster(weights, 100_000, seed=3, row=flow_key(INSTANCE, rule.id, names), wanted=wanted)
+    cluster.run(3, load=False)
+    cluster.run(30, load=True)
+    assert cluster.rate(3, 33) == pytest.approx(1, abs=0.05)

@@ -1,0 +1,89 @@
+"""A throttle rule is a row of the ledger: the cases of ALLOCATION.md hold for it, and it stores nothing."""
+
+from dataclasses import replace
+
+import pytest
+
+from quota.contracts.report import FlowReport, InstanceReport
+from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule, flow_key
+from quota.core.ledger import Ledger
+from tests.quota.samples import INSTANCE, flow, spec
+
+RULE = ThrottleRule("rule-1", RuleKind.TOPIC, 100, 100, topics=("orders",))
+EACH = ThrottleRule("rule-2", RuleKind.CLIENT, 50, None, users=(None,))
+SHARED, ANN, BOB = (
+    flow_key(INSTANCE, "rule-1"),
+    flow_key(INSTANCE, "rule-2", ["ann"]),
+    flow_key(INSTANCE, "rule-2", ["b"]),
+)
+NOW = 10.0
+
+
+def ledger_with(*rules):
+    ledger = Ledger(epoch=1, now=0.0, period_ms=1000, lease_ms=10_000)
+    ledger.set_specs({INSTANCE: with_rules(*rules)}, 0.0)
+    ledger.tick(NOW)
+    return ledger
+
+
+def with_rules(*rules):
+    return replace(spec(produce=1000), rules=RuleSet(1, rules))
+
+
+def take(ledger, broker, rows, *, sequence=1, leaders=2):
+    flows = {
+        row: InstanceReport(flow(used, leaders=leaders), flow(leaders=leaders), 0, 0) for row, used in rows.items()
+    }
+    ledger.report(FlowReport(broker, "b", sequence, 1000, flows), NOW)
+
+
+def granted(ledger, row, brokers=(1, 2, 3)):
+    return [ledger.grants(broker, NOW).instances[row].produce.allocation for broker in brokers]
+
+
+@pytest.mark.parametrize(
+    ("used", "amounts"),
+    [((0, 0, 0), [33] * 3), ((26, 26, 26), [33] * 3), ((30, 25, 25), [37, 31, 31]), ((100, 0, 0), [100, 10, 10])],
+)
+def test_a_rules_limit_is_divided_by_the_documented_rule_whatever_the_instance_does(used, amounts):
+    ledger = ledger_with(RULE)
+    for broker, flowed in enumerate(used, 1):
+        take(ledger, broker, {INSTANCE: 900 if broker == 3 else 0, SHARED: flowed})
+    assert granted(ledger, SHARED) == amounts
+
+
+def test_every_client_of_a_rule_for_each_has_the_limit_for_himself():
+    ledger = ledger_with(EACH)
+    take(ledger, 1, {INSTANCE: 0, ANN: 50, BOB: 0})
+    take(ledger, 2, {INSTANCE: 0, ANN: 0, BOB: 50})
+    assert granted(ledger, ANN, (1, 2)) == [50, 5]
+    assert granted(ledger, BOB, (1, 2)) == [5, 50]
+
+
+def test_a_client_goes_on_when_the_specs_are_read_again():
+    ledger = ledger_with(EACH)
+    take(ledger, 1, {ANN: 50})
+    ledger.set_specs({INSTANCE: with_rules(EACH, RULE)}, NOW)
+    assert granted(ledger, ANN, (1,)) == [50]
+
+
+def test_rows_of_rules_that_are_gone_are_granted_nothing():
+    ledger = ledger_with(EACH, RULE)
+    take(ledger, 1, {INSTANCE: 0, ANN: 50, SHARED: 5})
+    ledger.set_specs({INSTANCE: with_rules()}, NOW)
+    assert ledger.grants(1, NOW).instances.keys() == {INSTANCE}
+
+
+def test_a_broker_that_leads_nothing_of_a_topic_has_no_part_of_its_rule():
+    ledger = ledger_with(RULE)
+    take(ledger, 1, {SHARED: 10})
+    take(ledger, 2, {SHARED: 0}, leaders=0)
+    assert granted(ledger, SHARED, (1,)) == [100]
+    assert ledger.grants(2, NOW).instances == {}
+
+
+def test_rules_store_nothing_and_are_no_instances():
+    ledger = ledger_with(RULE)
+    take(ledger, 1, {INSTANCE: 0, SHARED: 10})
+    assert ledger.specs.keys() == {INSTANCE}
+    assert not ledger.storage_full(SHARED)
