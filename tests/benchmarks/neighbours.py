@@ -1,0 +1,156 @@
+"""``python -m tests.benchmarks.neighbours``: what do nine tenants feel of a tenth that offers ten times what it bought?
+
+Three brokers, two masters, ten instances with the same bandwidth, three partitions each. Nine produce at half of their
+limit all the time (acks=all). In alternation, the tenth is quiet, and offers ten times its limit from many clients with a
+connection to every broker each. Nothing of the first seconds of a phase counts.
+
+    latency      from `produce()` to the acknowledgement, over all nine; and of the one that fares worst
+    throughput   acknowledged records of the nine a second
+    held         acknowledged bytes of the tenth, of its limit; requests add about 0.5 % to them
+
+Each round gives ratios of its two phases; the table shows their medians and spread; `var/reports/neighbours.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from quota.contracts.instance import MIB, Limits
+from tests.benchmarks.neighbour_clients import GREEDY_RECORD_BYTES, TOPIC, Client, Sent, greedy, steady
+from tests.benchmarks.server import create_topic
+from tests.support.cluster import Cluster
+from tests.support.waiting import wait_for
+
+REPORT = Path("var/reports/neighbours.json")
+NEIGHBOURS = 9
+PARTITIONS = 3
+RATIOS = ("p50", "p99", "worst_p99", "throughput")
+TARGETS = {"p99": "below 1.2", "throughput": "above 0.99", "held_percent": "98 to 102"}
+
+Say = Callable[[str], None]
+Phase = tuple[float, float]
+"""From and to, monotonic."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print a table, write the figures."""
+    options = _options(arguments)
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True)
+
+    with tempfile.TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster:
+        bootstraps = _tenants(cluster, options.limit_mib)
+        wait_for(lambda: not cluster.master_says("/health")["learning"], 60, "the master to have learnt")
+        say(f"{NEIGHBOURS + 1} instances of {options.limit_mib:g} MiB/s on three brokers")
+        rounds = _measure(bootstraps, options, say)
+    report = {"options": vars(options), "targets": TARGETS, "medians": _medians(rounds), "rounds": rounds}
+    REPORT.parent.mkdir(parents=True, exist_ok=True)
+    REPORT.write_text(json.dumps(report, indent=1) + "\n")
+    print(_table(rounds))
+    print(f"figures: {REPORT}")
+    return 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.neighbours", description="A noisy neighbour.")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of each phase that count")
+    parser.add_argument("--settle", type=float, default=10.0, help="seconds before them that do not")
+    parser.add_argument("--limit-mib", type=float, default=1.0, help="bandwidth of each instance, MiB/s")
+    parser.add_argument("--times", type=float, default=10.0, help="its limit that the tenth offers")
+    parser.add_argument("--clients", type=int, default=10, help="of the tenth, each with a connection to every broker")
+    return parser.parse_args(arguments)
+
+
+def _tenants(cluster: Cluster, limit_mib: float) -> list[str]:
+    """Bootstrap addresses: the neighbours', and the noisy one's behind them."""
+    limit = int(limit_mib * MIB)
+    tenants = [cluster.tenant(limits=Limits(limit, limit, None, None)) for _ in range(NEIGHBOURS + 1)]
+    for tenant in tenants:
+        create_topic(tenant.bootstrap, TOPIC, PARTITIONS, len(cluster.brokers))
+    return [tenant.bootstrap for tenant in tenants]
+
+
+def _measure(bootstraps: Sequence[str], options: argparse.Namespace, say: Say) -> list[dict[str, Any]]:
+    """The phases, and what was sent in each."""
+    limit = options.limit_mib * MIB
+    phases: list[tuple[Phase, Phase]] = []
+    with (
+        Client(steady, bootstraps[:-1], limit / 2) as nine,
+        Client(greedy, bootstraps[-1], options.clients, limit * options.times) as tenth,
+    ):
+        for number in range(options.rounds):
+            quiet = _phase(options)
+            say(f"round {number + 1} of {options.rounds}: the nine alone are measured")
+            tenth.offering.set()
+            noisy = _phase(options)
+            tenth.offering.clear()
+            say(f"round {number + 1} of {options.rounds}: with the noisy one, too")
+            phases.append((quiet, noisy))
+        calm, loud = nine.stop(), tenth.stop()
+    return [_round(calm, loud, quiet, noisy, limit) for quiet, noisy in phases]
+
+
+def _phase(options: argparse.Namespace) -> Phase:
+    time.sleep(options.settle)
+    began = time.monotonic()
+    time.sleep(options.seconds)
+    return began, time.monotonic()
+
+
+def _round(calm: list[Sent], loud: list[Sent], quiet: Phase, noisy: Phase, limit: float) -> dict[str, Any]:
+    alone, together = (_figures(calm, phase) for phase in (quiet, noisy))
+    held = GREEDY_RECORD_BYTES * sum(noisy[0] <= sent.made_s + sent.took_ms / 1000 < noisy[1] for sent in loud)
+    return {
+        "alone": alone,
+        "together": together,
+        **{name: round(together[name] / alone[name], 4) for name in RATIOS},
+        "held_percent": round(100 * held / (noisy[1] - noisy[0]) / limit, 2),
+    }
+
+
+def _figures(calm: list[Sent], phase: Phase) -> dict[str, float]:
+    """Of records that were made in the phase: milliseconds, and acknowledged records a second."""
+    those = [sent for sent in calm if phase[0] <= sent.made_s < phase[1]]
+    of_each = [[sent.took_ms for sent in those if sent.tenant == tenant] for tenant in range(NEIGHBOURS)]
+    took = [sent.took_ms for sent in those]
+    return {
+        "p50": _percentile(took, 0.5),
+        "p99": _percentile(took, 0.99),
+        "worst_p99": max(_percentile(each, 0.99) for each in of_each),
+        "throughput": len(those) / (phase[1] - phase[0]),
+    }
+
+
+def _percentile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+def _medians(rounds: list[dict[str, Any]]) -> dict[str, float]:
+    return {name: statistics.median(entry[name] for entry in rounds) for name in (*RATIOS, "held_percent")}
+
+
+def _table(rounds: list[dict[str, Any]]) -> str:
+    lines = [f"{'':<14}{'alone':>12}{'together':>12}{'ratio':>10}{'spread':>18}  {'aim':<12}"]
+    for name, ratio in _medians(rounds).items():
+        values = [entry[name] for entry in rounds]
+        sides = [statistics.median(entry[side].get(name, 0.0) for entry in rounds) for side in ("alone", "together")]
+        shown = "".join(f"{side:>12.2f}" if side else f"{'':>12}" for side in sides)
+        spread = f"{min(values):g} - {max(values):g}"
+        lines.append(f"{name:<14}{shown}{ratio:>10.3f}{spread:>18}  {TARGETS.get(name, ''):<12}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
