@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 from tests.fuzz import planted
+from tests.fuzz.bounded import HANGS_AFTER_S
 
 HERE = Path(__file__).parent
 REPORT = Path("var/reports/fuzz.json")
@@ -28,7 +29,6 @@ _PROGRESS = re.compile(
 )
 _TELL_EVERY_S = 10.0
 _LONGEST_INPUT = {"decoders": 4096, "connection": 8192}
-_UNIT_TIMEOUT_S = 20
 
 
 def main() -> int:
@@ -52,7 +52,8 @@ def main() -> int:
         str(seeds),
         f"-max_total_time={int(options.minutes * 60)}",
         f"-max_len={_LONGEST_INPUT[options.target]}",
-        f"-timeout={_UNIT_TIMEOUT_S}",
+        f"-timeout={HANGS_AFTER_S}",
+        f"-report_slow_units={HANGS_AFTER_S}",
         "-rss_limit_mb=3072",
         f"-artifact_prefix={folder}/",
         f"-seed={options.seed}",

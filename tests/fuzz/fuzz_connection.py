@@ -36,6 +36,7 @@ from dataplane.protocol.codec import encode
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.fuzz import planted, seeds
+from tests.fuzz.bounded import bounded
 from tests.fuzz.segments import bent_input
 
 ANEW_AFTER = 400
@@ -122,5 +123,5 @@ def write_seeds(folder: Path) -> None:
 
 if __name__ == "__main__":
     planted.take(sys.argv)
-    atheris.Setup(sys.argv, one_input, custom_mutator=mutate)
+    atheris.Setup(sys.argv, bounded(one_input), custom_mutator=mutate)
     atheris.Fuzz()

@@ -38,6 +38,7 @@ with atheris.instrument_imports(include=["dataplane"]):
 from tests.dataplane.protocol.strategies import all_messages
 from tests.fuzz import planted, seeds
 from tests.fuzz.bending import bent_batch, bent_message_set, repaired_batch, repaired_message_set
+from tests.fuzz.bounded import bounded
 from tests.fuzz.declared import bent_bytes
 
 MESSAGES = list(all_messages())
@@ -209,5 +210,5 @@ def write_seeds(folder: Path) -> None:
 
 if __name__ == "__main__":
     planted.take(sys.argv)
-    atheris.Setup(sys.argv, one_input, custom_mutator=mutate)
+    atheris.Setup(sys.argv, bounded(one_input), custom_mutator=mutate)
     atheris.Fuzz()
