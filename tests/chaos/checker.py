@@ -10,9 +10,11 @@ skipped         the assigning consumer passed over a record that is there
 offset-back     a new assignment found a smaller offset committed than had been acknowledged before it asked
 alone           acknowledged while one broker of three ran, whatever its ISR said: a single disk then had it
 unseen          acknowledged, and a group or the assigning consumer never got it, with the time to
+stalled         a partition acknowledged nothing for 5 s while nothing that it needs was missing
 producer        a producer ended with a fatal error, or with records neither acknowledged nor refused
 consumer        a consumer did not come to the end, or had its position reset
 replicas        replicas that differ, have holes or do not end together
+views           a broker tells clients of other leaders, epochs or ISRs than ZooKeeper holds, with nothing going on
 stuck           something did not recover within a minute, or a topic could not be made or deleted
 
 Not wrong, but told: `renumbered`, a record at two offsets that its producer sent again under a new epoch. librdkafka
@@ -28,6 +30,7 @@ the log or not.
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -36,20 +39,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 _EXAMPLES = 3
+_SERVED_EVERY_S = 5.0
 
 
 @dataclass(slots=True)
 class Findings:
     """Counts by kind, with a few examples each."""
 
-    counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    examples: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    counts: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, list[str]] = field(default_factory=dict)
     renumbered: int = 0
 
     def add(self, kind: str, what: str) -> None:
-        self.counts[kind] += 1
-        if len(self.examples[kind]) < _EXAMPLES:
-            self.examples[kind].append(what)
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        examples = self.examples.setdefault(kind, [])
+        if len(examples) < _EXAMPLES:
+            examples.append(what)
 
     def __bool__(self) -> bool:
         return bool(self.counts)
@@ -90,6 +95,22 @@ def check(
     if members:
         _check_seen("the group", together, acknowledged, findings)
         _check_commits(members.values(), findings)
+
+
+def check_served(
+    producers: Mapping[str, Mapping[str, Any]], served: Sequence[tuple[float, float]], findings: Findings
+) -> None:
+    """`served`: when every partition has to go on acknowledging, whatever was wrong."""
+    times: dict[int, list[float]] = defaultdict(list)
+    for report in producers.values():
+        for partition, _, _, when in report["acknowledged"]:
+            times[partition].append(when)
+    for begin, end in served:
+        for partition, found in sorted(times.items()):
+            marks = [begin, *sorted(when for when in found if begin < when < end), end]
+            longest = max(after - before for before, after in itertools.pairwise(marks))
+            if longest > _SERVED_EVERY_S:
+                findings.add("stalled", f"partition {partition} acknowledged nothing for {longest:.1f} s")
 
 
 def _check_log(

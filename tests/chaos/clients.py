@@ -96,7 +96,7 @@ class Writing:
         """Send what is due."""
         ahead = self._number / PER_S - (time.monotonic() - self._began)
         if ahead > 0:
-            self._producer.poll(min(ahead, 0.05))
+            self._poll(min(ahead, 0.05))
             return
         number = self._number
         padding = "x" * (3000 if number % _LARGE_EVERY == 0 else 60)
@@ -108,13 +108,21 @@ class Writing:
                 on_delivery=lambda error, message: self._done(number, error, message),
             )
         except BufferError:
-            self._producer.poll(0.05)
+            self._poll(0.05)
             return
         except KafkaException as error:  # fatal: the producer takes nothing any more
             self._refused.append((number % PARTITIONS, number, str(error)))
             time.sleep(0.1)
         self._number += 1
-        self._producer.poll(0)
+        self._poll(0)
+
+    def _poll(self, within_s: float) -> None:
+        """A fatal error comes out of here, whatever `error_cb` does; or its callbacks run into it, as a SystemError."""
+        try:
+            self._producer.poll(within_s)
+        except (KafkaException, SystemError) as error:
+            self._fatal.append(str(error))
+            time.sleep(0.1)
 
     def _done(self, number: int, error: KafkaError | None, message: Any) -> None:
         if error is not None:
@@ -126,7 +134,7 @@ class Writing:
         self._acknowledged.append((partition, number, message.offset(), now))
 
     def end(self, _order: dict[str, Any]) -> dict[str, Any]:
-        left = self._producer.flush(DRAINED_WITHIN_S)
+        left = self._flush()
         return {
             "acknowledged": self._acknowledged,
             "refused": self._refused,
@@ -135,6 +143,14 @@ class Writing:
             "sent": self._number,
             "longest_gap_s": max(self._gaps.values(), default=0.0),
         }
+
+    def _flush(self) -> int:
+        """How many records are left; what is fatal ends it sooner."""
+        try:
+            return int(self._producer.flush(DRAINED_WITHIN_S))
+        except (KafkaException, SystemError) as error:
+            self._fatal.append(str(error))
+            return len(self._producer)
 
 
 class Reading:
@@ -284,7 +300,8 @@ class Client:
             raise AssertionError(f"{self.role} {self.name} is gone: {self._last_words()}") from error
 
     def _last_words(self) -> str:
-        return " / ".join(self._log.read_text(errors="replace").splitlines()[-2:])
+        lines = self._log.read_text(errors="replace").splitlines()
+        return " / ".join([line for line in lines if not line.startswith("%7")][-2:])
 
     def await_ok(self, within_s: float) -> None:
         """AssertionError when it does not come."""

@@ -34,6 +34,8 @@ SETTINGS = {
     "log_segment_bytes": 2**20,  # so that segments roll under faults
     "replica_lag_time_max_ms": 4000,
 }
+SESSION_S = 2.0  # with ZooKeeper
+LAG_S = SETTINGS["replica_lag_time_max_ms"] / 1000
 HEALED_WITHIN_S = 60.0
 
 
@@ -121,8 +123,12 @@ class ChaosCluster(Cluster):
     def island(self, broker: int, others: Iterable[int]) -> None:
         """Cut both ways."""
         for other in others:
-            self.links.cut(str(broker), str(other))
-            self.links.cut(str(other), str(broker))
+            self.separate(str(broker), str(other))
+
+    def separate(self, one: str, other: str) -> None:
+        """The same of any two that the links know."""
+        self.links.cut(one, other)
+        self.links.cut(other, one)
 
     # --- healing ------------------------------------------------------------------------------------------------------
 

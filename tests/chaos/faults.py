@@ -11,6 +11,7 @@ pause            SIGSTOP for longer than the session, and SIGCONT
 expire           a broker's session with ZooKeeper is closed behind its back
 keeper-pause     SIGSTOP of ZooKeeper, mostly for longer than the sessions
 keeper-restart   SIGKILL of ZooKeeper, and a new start on its data
+outage           ZooKeeper is away for minutes: who leads goes on leading, and acknowledges
 keeper-cut       one broker does not reach ZooKeeper, but everybody else: a leader that does not know it is none
 cut              two brokers do not hear each other, or one of them does not hear the other
 island           one broker hears no other
@@ -19,6 +20,8 @@ disk             no space is left on one broker's disk; then there is, and it is
 clock            one broker's date jumps, by up to a day, to and fro
 rolling          each broker in turn is stopped by SIGTERM and started again
 creation         SIGKILL of the controller while topics are created
+
+Those that are aimed at one mechanism: `directed.py`.
 """
 
 from __future__ import annotations
@@ -26,19 +29,21 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.chaos import directed
 from tests.chaos.broker import set_clock
 from tests.chaos.clients import PARTITIONS
-from tests.chaos.cluster import SMALL_DISK_BROKER, ChaosCluster
+from tests.chaos.cluster import SESSION_S, SMALL_DISK_BROKER, ChaosCluster
+from tests.chaos.tearing import newest_segment, tear
 from tests.support.cluster import BROKERS
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 KINDS = (
     "leader",
@@ -52,6 +57,7 @@ KINDS = (
     "expire",
     "keeper-pause",
     "keeper-restart",
+    "outage",
     "keeper-cut",
     "cut",
     "island",
@@ -60,8 +66,8 @@ KINDS = (
     "clock",
     "rolling",
     "creation",
+    *directed.KINDS,
 )
-SESSION_S = 2.0
 ON_ITS_WAY_S = 1.0  # what was replicated before may still be acknowledged
 
 
@@ -82,17 +88,21 @@ def schedule(seed: int, rounds: int, kinds: tuple[str, ...]) -> list[tuple[str, 
 class Faults:
     """Makes one after the other on a cluster."""
 
-    def __init__(self, cluster: ChaosCluster, say: Callable[[str], None]) -> None:
-        self._cluster, self._say = cluster, say
+    def __init__(self, cluster: ChaosCluster, say: Callable[[str], None], outage_s: float) -> None:
+        self._cluster, self._say, self._outage_s = cluster, say, outage_s
         self._random = random.Random()
         self.topic = ""  # the round's, by its physical name
         self.bootstrap = ""
         self.alone: list[tuple[float, float]] = []  # when only one broker ran
+        self.served: list[tuple[float, float]] = []  # when every partition had to go on
 
     def make(self, kind: str, seed: int) -> None:
         """From beginning to end. Raises SkippedError."""
         self._random.seed(seed)
-        getattr(self, "_" + kind.replace("-", "_"))()
+        if kind in directed.KINDS:
+            directed.Directed(self._cluster, self.topic, self._random, self._say).make(kind)
+        else:
+            getattr(self, "_" + kind.replace("-", "_"))()
 
     def end(self) -> None:
         """Whatever is still cut, stopped or wrong, after an error in the middle of a fault."""
@@ -149,7 +159,7 @@ class Faults:
         self._sleep(0.0, 3.0)
         self._cluster.brokers[other].kill()
         began = time.monotonic()
-        self._sleep(2.0, 7.0)
+        self._sleep(2 * SESSION_S, 4 * SESSION_S)
         self.alone.append((began + ON_ITS_WAY_S, time.monotonic()))
         for broker in self._random.sample((one, other), 2):
             self._cluster.brokers[broker].start()
@@ -170,21 +180,12 @@ class Faults:
             wait_for(lambda: victim not in self._cluster.registered(), 15, "its session to end")
         cut = 0
         for partition in range(PARTITIONS):
-            segments = sorted((self._cluster.data(victim) / f"{self.topic}-{partition}").glob("[0-9]*.log"))
-            if segments and self._random.random() < 0.7:
-                cut += self._tear(segments[-1])
+            segment = newest_segment(self._cluster, victim, self.topic, partition)
+            if segment is not None and self._random.random() < 0.7:
+                most = self._random.choice((1, 7, 60, 500, 5_000, 50_000))
+                cut += tear(segment, min(segment.stat().st_size, most), zeros=self._random.random() < 0.3)
         self._say(f"tear {cut} bytes off the logs of {victim}")
         self._cluster.brokers[victim].start()
-
-    def _tear(self, segment: Path) -> int:
-        size = segment.stat().st_size
-        cut = min(size, self._random.choice((1, 7, 60, 500, 5_000, 50_000)))
-        with segment.open("r+b") as opened:
-            opened.truncate(size - cut)
-            if self._random.random() < 0.3:  # as when a block was given to the file and never written
-                opened.seek(size - cut)
-                opened.write(b"\0" * cut)
-        return cut
 
     def _rolling(self) -> None:
         for broker in self._random.sample(BROKERS, len(BROKERS)):
@@ -230,6 +231,14 @@ class Faults:
     def _keeper_restart(self) -> None:
         self._cluster.keeper.kill()
         self._sleep(0.0, SESSION_S * 2)
+        self._cluster.keeper.start()
+
+    def _outage(self) -> None:
+        self._say(f"no ZooKeeper for {self._outage_s:.0f} s")
+        self._cluster.keeper.kill()
+        began = time.monotonic()
+        time.sleep(self._outage_s)
+        self.served.append((began, time.monotonic()))
         self._cluster.keeper.start()
 
     def _keeper_cut(self) -> None:

@@ -3,7 +3,9 @@
 links = Links(); links.start()
 port = links.listen("2")                   # what broker 2 advertises; `links.target("2", address)` says where it really is
 links.cut("1", "2")                        # nothing from 1 arrives at 2 any more, whoever opened the connection
-links.heal(reset=True)                     # what was held arrives, or (reset) those connections end instead
+links.slow("1", "2", 0.5)                  # what 1 says arrives at 2 half a second later
+links.mend("1", "2")                       # what was held arrives; with `reset` those connections end instead
+links.heal(reset=True)                     # the same of all that is cut, and nothing is slow any more
 
 A cut is silent, as on a network that drops packets: connections stand, bytes are held, a new connection is accepted and
 hears nothing. One direction can be cut alone. Who opened a connection to a broker stands in its first request (the client
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 ZOOKEEPER = "zookeeper"
 _CHUNK = 2**16
+_ON_THE_WAY = 256  # chunks of a direction
 _CLIENT_ID = 12  # where it is in a frame: length, key, version, correlation id, its own length
 _PREFIX = b"broker-"
 _CLOSE_SESSION = struct.pack(">iii", 8, 1, -11)
@@ -61,6 +64,7 @@ class Links:
         self.sessions: dict[str, Session] = {}  # by broker, the latest
         self._targets: dict[str, tuple[str, int]] = {}
         self._cuts: set[tuple[str, str]] = set()
+        self._delays: dict[tuple[str, str], float] = {}  # seconds
         self._loop = asyncio.new_event_loop()
         self._changed = asyncio.Event()
         self._open: dict[asyncio.StreamWriter, tuple[str, str]] = {}
@@ -74,7 +78,7 @@ class Links:
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
-        for task in self._tasks:
+        for task in asyncio.all_tasks(self._loop):
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         for server in self._servers:
             server.close()
@@ -96,9 +100,18 @@ class Links:
         """From now on nothing gets from one to the other."""
         self._do(self._set({*self._cuts, (source, target)}))
 
+    def slow(self, source: str, target: str, delay_s: float) -> None:
+        """From now on what one says arrives so much later."""
+        self._delays[source, target] = delay_s
+
+    def mend(self, source: str, target: str, *, reset: bool = False) -> None:
+        """One direction gets through again."""
+        self._do(self._mend({(source, target)}, reset=reset))
+
     def heal(self, *, reset: bool = False) -> None:
-        """Everything gets through again."""
-        self._do(self._heal(reset=reset))
+        """Everything gets through again, and at once."""
+        self._delays.clear()
+        self._do(self._mend(set(self._cuts), reset=reset))
 
     def _do(self, work: Coroutine[None, None, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
@@ -108,13 +121,13 @@ class Links:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def _heal(self, *, reset: bool) -> None:
-        touched = {frozenset(pair) for pair in self._cuts}
+    async def _mend(self, cuts: set[tuple[str, str]], *, reset: bool) -> None:
+        touched = {frozenset(pair) for pair in cuts}
         if reset:
             for writer, pair in list(self._open.items()):
                 if frozenset(pair) in touched:
                     writer.transport.abort()
-        await self._set(set())
+        await self._set(self._cuts - cuts)
 
     async def _serve(self, listening: socket.socket, target: str, source: str | None) -> None:
         async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -158,16 +171,35 @@ class Links:
             far_writer.transport.abort()
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: str, target: str) -> None:
+        said: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_ON_THE_WAY)
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._hear(reader, said, source, target))
+            both.create_task(self._tell(writer, said, source, target))
+
+    async def _hear(
+        self, reader: asyncio.StreamReader, said: asyncio.Queue[tuple[float, bytes]], source: str, target: str
+    ) -> None:
         is_first = source == ZOOKEEPER
-        while data := await reader.read(_CHUNK):
+        data = b"anything"
+        while data:
+            data = await reader.read(_CHUNK)
             if is_first:
                 self._note_session(target, data)
                 is_first = False
+            await said.put((self._loop.time() + self._delays.get((source, target), 0.0), data))
+
+    async def _tell(
+        self, writer: asyncio.StreamWriter, said: asyncio.Queue[tuple[float, bytes]], source: str, target: str
+    ) -> None:
+        while True:
+            due, data = await said.get()
+            await asyncio.sleep(due - self._loop.time())
             await self._may_pass(source, target)
+            if not data:  # the end, heard no sooner than what was said before it
+                writer.write_eof()
+                return
             writer.write(data)
             await writer.drain()
-        await self._may_pass(source, target)  # an end is heard no sooner than what was said before it
-        writer.write_eof()
 
     async def _may_pass(self, source: str, target: str) -> None:
         while (source, target) in self._cuts:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from tests.chaos.checker import Findings, check
+from tests.chaos.checker import Findings, check, check_served
 from tests.chaos.clients import DRAINED_WITHIN_S, PARTITIONS
 from tests.chaos.replicas import Replica, differences, read_replica
+from tests.chaos.views import disagreements
 from tests.integration.clients import create_topic, delete_topic
 from tests.support.cluster import BROKERS
 from tests.support.waiting import wait_for
@@ -51,6 +52,11 @@ class Outcome:
     findings: Findings = field(default_factory=Findings)
 
 
+def outcome_of(kept: dict[str, Any]) -> Outcome:
+    """One that was written down."""
+    return Outcome(**{**kept, "findings": Findings(**kept["findings"])})
+
+
 class Round:
     """See the file's text. `whole` never raises but for what is wrong with the tests."""
 
@@ -81,8 +87,8 @@ class Round:
         time.sleep(_STEADY_S)
         while True:
             started = time.monotonic()
-            self._faults.make(outcome.kind, outcome.seed + outcome.faults)
             outcome.faults += 1
+            self._faults.make(outcome.kind, outcome.seed + outcome.faults - 1)
             self._cluster.heal()
             took = time.monotonic() - started
             if time.monotonic() + 1 + took > until:
@@ -106,12 +112,15 @@ class Round:
                 outcome.findings.add("replicas", difference)
         for difference in self._compare_others(physical):
             outcome.findings.add("replicas", difference)
+        for disagreement in disagreements(self._cluster, physical):
+            outcome.findings.add("views", disagreement)
         for broker in BROKERS:  # each broker's own copy has to hold everything
             log = {partition: _records(found, broker) for partition, found in replicas.items()}
             numbering = {p: next(r.numbering for r in found if r.broker == broker) for p, found in replicas.items()}
             outcome.findings.renumbered = 0  # it is said once, not of each copy
             readers = reports["member"], reports["assigned"]
             check(log, reports["producer"], *readers, outcome.findings, self._faults.alone, numbering)
+            check_served(reports["producer"], self._faults.served, outcome.findings)
             if outcome.findings:
                 break
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.checker import Findings, check
+from tests.chaos.checker import Findings, check, check_served
 
 LOG = {0: {0: ("p1", 0), 1: ("p2", 0), 2: ("p1", 8), 3: ("p1", 16)}}
 POLLS = [[0, 0, "p1", 0], [0, 1, "p2", 0], [0, 2, "p1", 8], [0, 3, "p1", 16]]
@@ -141,3 +141,11 @@ def test_a_producer_that_ended_badly_and_a_consumer_that_did_not_end_are_finding
     seen["producers"]["p1"]["unanswered"] = 3
     seen["assigned"]["a1"]["reached"] = False
     assert kinds(seen) == {"producer", "consumer"}
+
+
+def test_a_partition_that_must_go_on_and_does_not_is_found(seen):
+    findings = Findings()
+    check_served(seen["producers"], [(2.0, 8.0)], findings)  # all was acknowledged at 5.0
+    assert not findings
+    check_served(seen["producers"], [(2.0, 11.0)], findings)
+    assert set(findings.counts) == {"stalled"}

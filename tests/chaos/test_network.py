@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import time
 
 import pytest
 
@@ -69,3 +70,28 @@ def test_healing_may_end_the_connections_that_were_cut(links, pair):
     for end in (near, far):
         with contextlib.suppress(ConnectionResetError):
             assert end.recv(100) == b""
+
+
+def test_what_is_said_over_a_slow_link_comes_later_and_whole(links, pair):
+    near, far = pair
+    links.slow("1", "2", 0.3)
+    began = time.monotonic()
+    for word in (b"one", b"two", b"three"):
+        near.sendall(word)
+        time.sleep(0.01)
+    heard = b""
+    while len(heard) < 11:
+        heard += far.recv(100)
+    assert heard == b"onetwothree"
+    assert time.monotonic() - began >= 0.3
+
+
+def test_one_direction_is_mended_and_another_stays_cut(links, pair):
+    near, far = pair
+    links.cut("1", "2")
+    links.cut("2", "1")
+    near.sendall(b"there")
+    far.sendall(b"back")
+    links.mend("1", "2")
+    assert far.recv(100) == b"there"
+    assert hears_nothing(near)
