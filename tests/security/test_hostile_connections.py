@@ -3,6 +3,7 @@
 import resource
 import socket
 import struct
+import threading
 import time
 
 import pytest
@@ -88,9 +89,12 @@ def test_answers_to_a_pipeline_that_nobody_reads_are_bounded(server):
 
 def test_a_long_pipeline_does_not_hold_up_others(server):
     clock = SystemClock()
+    handled, asked = [], threading.Event()
 
     def slow(frame):
+        handled.append(frame)
         if frame == b"slow":
+            asked.wait(10)  # before the second one is begun, the other has asked
             until = clock.monotonic() + 0.002
             while clock.monotonic() < until:
                 pass
@@ -98,14 +102,12 @@ def test_a_long_pipeline_does_not_hold_up_others(server):
 
     target = server(slow)
     with target.connect() as hog, target.connect() as other:
-        other.sendall(framed(b"hello"))
-        read_exactly(other, 9)
         hog.sendall(framed(b"slow") * 1_000)  # two seconds of work
-        wait_until(lambda: any(b"slow" in protocol.frames for protocol in target.protocols))
-        began = clock.monotonic()
+        wait_until(lambda: handled)
         other.sendall(framed(b"hello"))
+        asked.set()
         assert read_exactly(other, 9) == framed(b"hello")
-        assert clock.monotonic() - began < 0.5
+        assert handled.index(b"hello") < 250
         assert read_exactly(hog, 8_000) == framed(b"slow") * 1_000
 
 
@@ -197,6 +199,7 @@ def test_without_descriptors_the_loop_rests_between_its_complaints(server, monke
     clients = [socket.socket() for _ in range(5)]
     for client in clients:
         client.setblocking(False)
+    began = time.monotonic()
     spare = socket.socket()
     lowest = spare.fileno()
     resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))
@@ -204,9 +207,8 @@ def test_without_descriptors_the_loop_rests_between_its_complaints(server, monke
         for client in clients:
             client.connect_ex(target.listener.address)
         wait_until(lambda: said)
-
         time.sleep(0.5)
-        assert len(said) <= 2
+        assert len(said) <= 1 + (time.monotonic() - began)  # one a second
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     spare.close()
@@ -225,8 +227,9 @@ def test_exceptions_that_a_peer_causes_at_will_do_not_fill_the_log(server):
     target = server(answer)
     said = []
     target.loop.report = said.append
+    began = time.monotonic()
     for _ in range(100):
         with target.connect() as client:
             client.sendall(framed(b"x"))
             assert is_closed(client)
-    assert 1 <= len(said) <= 40
+    assert 1 <= len(said) <= 5 * (2 + time.monotonic() - began)  # five a second

@@ -103,8 +103,9 @@ def test_a_topic_that_is_named_ten_thousand_times_is_described_once(cluster):
 
 
 @pytest.mark.parametrize("version", [10, 11])
-def test_a_topic_without_a_name_before_there_were_ids_ends_the_connection(cluster, version):
-    assert Raw(cluster).ask(MetadataRequest(topics=(MetadataRequestTopic(name=None),)), version) is None
+def test_a_topic_without_a_name_before_there_were_ids_is_refused_in_words(cluster, version):
+    answer = Raw(cluster).ask(MetadataRequest(topics=(MetadataRequestTopic(name=None),)), version)
+    assert [(topic.name, topic.error_code) for topic in answer.topics] == [("", ErrorCode.INVALID_REQUEST)]
 
 
 def test_more_elements_than_anybody_needs_end_the_connection(cluster):
