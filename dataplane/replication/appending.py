@@ -1,0 +1,156 @@
+"""Appending to the replicas that we lead: checked and staged at once, written and told at the end of the turn.
+
+At the end of the turn every partition that was appended to is written once, and only then anything is told: acks 0 and 1,
+followers that wait for bytes, and, as far as the high watermark moved, acks=all and consumers. Partitions that we follow
+go the same way.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from dataplane.protocol.errors import ErrorCode
+from dataplane.records.header import HEADER, BatchHeader, check_batch, too_short
+from dataplane.replication.reading import Reading
+from dataplane.replication.roles import Roles
+from dataplane.storage.errors import LogFailedError
+from dataplane.storage.producers import Duplicate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dataplane.replication.partition import Partition
+
+ALL_IN_SYNC = -1
+"""acks=all."""
+
+
+class Appended(NamedTuple):
+    """The outcome of an append: the offsets, which are promises until the turn's commit, or an error."""
+
+    error: ErrorCode
+    base_offset: int = -1
+    last_offset: int = -1
+    log_append_time: int = -1
+    log_start_offset: int = -1
+    duplicate: bool = False
+
+
+_new = tuple.__new__  # half the cost of the NamedTuple's own constructor, and an append is the hot path
+_unpack_header = HEADER.unpack_from
+_NONE = ErrorCode.NONE
+
+
+class Appending(Roles, Reading):
+    """The path of every produce: a call more for each batch would show, so it is a base class and no object beside."""
+
+    _dirty: list[Partition]
+
+    def append(self, partition: Partition, batch: memoryview, acks: int, *, is_checked: bool = False) -> Appended:
+        """Check a producer's batch and stage it. Its memory (writable) must last until the end of the turn.
+
+        `is_checked`: by who has made it of what a producer sent, on the way past `partition.rules`.
+        """
+        if not partition.is_leader:
+            return Appended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if (
+            acks == ALL_IN_SYNC
+            and len(partition.isr) < partition.min_insync_replicas  # nearly never: without a call
+            and not partition.has_enough_replicas()
+        ):
+            return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
+        log = partition.log
+        try:
+            header = _new(BatchHeader, _unpack_header(batch))
+            if not is_checked:
+                code = check_batch(batch, header, partition.max_message_bytes)
+                if code is not _NONE:
+                    return Appended(code)
+            if header.producer_id >= 0:
+                verdict = log.producers.check(header)
+                if verdict is not None:
+                    if isinstance(verdict, Duplicate):
+                        base = verdict.base_offset
+                        last = base + header.last_offset_delta
+                        time = header.max_timestamp  # as Kafka: with a duplicate it is said whatever the topic's clock
+                        return Appended(ErrorCode.NONE, base, last, time, log.start_offset, duplicate=True)
+                    return Appended(verdict)
+            base = log.stage(batch, header, partition.leader_epoch)
+        except struct.error:
+            return Appended(too_short(batch).code)
+        except LogFailedError:
+            self.failed(partition)
+            return Appended(ErrorCode.KAFKA_STORAGE_ERROR)
+        if not partition.dirty:
+            self.mark_dirty(partition)
+        return _new(Appended, (_NONE, base, base + header.last_offset_delta, -1, log.start_offset, False))
+
+    def after_commit(
+        self, partition: Partition, last_offset: int, acks: int, timeout_s: float, done: Callable[[ErrorCode], None]
+    ) -> None:
+        """Call `done` once, at the end of this turn or later. To be called in the turn of the append.
+
+        With acks 0 and 1 when the bytes are in the file, with acks=all when they are on all of a large enough ISR.
+        """
+        if not partition.dirty:  # a duplicate
+            self.mark_dirty(partition)
+        if acks == ALL_IN_SYNC:
+            partition.turn_end_acks.append((last_offset, timeout_s, done))
+        else:
+            partition.turn_end_calls.append(done)
+
+    def mark_dirty(self, partition: Partition) -> None:
+        """Commit this partition at the end of the turn."""
+        partition.dirty = True
+        if not self._dirty:
+            self.loop.at_turn_end(self._commit_turn)
+        self._dirty.append(partition)
+
+    def _commit_turn(self) -> None:
+        partitions, self._dirty = self._dirty, []
+        for partition in partitions:
+            self.commit(partition)
+
+    def commit(self, partition: Partition) -> None:
+        """Write what is staged, and tell whoever may know now."""
+        if not partition.dirty:
+            return
+        partition.dirty = False
+        log = partition.log
+        size, end = log.size_bytes, log.end_offset
+        try:
+            log.commit()
+        except OSError:
+            self.failed(partition)
+            return
+        if partition.turn_end_calls:
+            calls, partition.turn_end_calls = partition.turn_end_calls, []
+            if not (partition.is_durable and self.syncs.hold_back(partition, calls)):
+                for call in calls:
+                    call(ErrorCode.NONE)
+        if log.end_offset != end:
+            self.accounting.measure(partition)
+            if partition.flush_after is not None and log.end_offset - log.recovery_point >= partition.flush_after:
+                self.syncs.want(partition)
+            if partition.is_leader:
+                grown = log.size_bytes - size
+                if partition.replica_waiters:
+                    self.waiting.arrived(partition.replica_waiters, grown)
+                if partition.appended(grown, self._clock.monotonic()):
+                    self.high_watermark_moved(partition)
+            else:
+                self._copied(partition, end)
+        if partition.turn_end_acks:
+            acks, partition.turn_end_acks = partition.turn_end_acks, []
+            self.waiting.for_acks(partition, acks)
+
+    def _copied(self, partition: Partition, start: int) -> None:
+        before = partition.high_watermark
+        try:
+            moved = partition.copied(start)
+        except OSError:
+            self.failed(partition)
+            return
+        if moved:
+            self.followed(partition, before)
