@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.chaos.clients import Client
 from tests.chaos.cluster import ChaosCluster
-from tests.chaos.faults import Faults, SkippedError, schedule
+from tests.chaos.faults import OF_THREE_KEEPERS, Faults, SkippedError, schedule
 from tests.chaos.report import sentence, summary
 from tests.chaos.round import Outcome, Round, outcome_of
 
@@ -80,8 +80,9 @@ class Campaign:
             self._say("interrupted; the same command goes on from here")
 
     def _on_one_cluster(self, left: list[tuple[int, tuple[str, int]]], tell: Callable[[dict[str, Any]], None]) -> None:
-        with _running(self.plan) as (cluster, clients, tenant):
-            while left:
+        three_keepers = left[0][1][0] in OF_THREE_KEEPERS
+        with _running(self.plan, three_keepers=three_keepers) as (cluster, clients, tenant):
+            while left and (left[0][1][0] in OF_THREE_KEEPERS) == three_keepers:
                 number, (kind, seed) = left.pop(0)
                 if kind in self.skipped:
                     continue
@@ -135,11 +136,13 @@ class Campaign:
 
 
 @contextlib.contextmanager
-def _running(plan: Plan) -> Iterator[tuple[ChaosCluster, list[Client], Any]]:
+def _running(plan: Plan, *, three_keepers: bool) -> Iterator[tuple[ChaosCluster, list[Client], Any]]:
     folder = Path(tempfile.mkdtemp(prefix="sluice-chaos-"))
     clients: list[Client] = []
     try:
-        with ChaosCluster(folder, small_disk="disk" in plan.kinds, bug=plan.bug) as cluster:
+        with ChaosCluster(
+            folder, small_disk="disk" in plan.kinds, bug=plan.bug, three_keepers=three_keepers
+        ) as cluster:
             cluster.make_coordinators()
             tenant = cluster.tenant()
             clients += [Client(role, name, tenant.bootstrap, folder / f"{name}.log") for role, name in ROLES]

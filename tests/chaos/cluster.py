@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from kazoo.client import KazooClient
 
 from tests.chaos.broker import set_clock
+from tests.chaos.keepers import Keepers
 from tests.chaos.network import HOST, ZOOKEEPER, Links
 from tests.support.cluster import BROKERS, Cluster
 from tests.support.ports import free_port
@@ -42,19 +43,23 @@ HEALED_WITHIN_S = 60.0
 class ChaosCluster(Cluster):
     """A context manager, as its base."""
 
-    def __init__(self, folder: Path, *, small_disk: bool = False, bug: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, small_disk: bool = False, bug: str | None = None, three_keepers: bool = False
+    ) -> None:
         self.folder = folder
         self.links = Links()
         self.has_small_disk = small_disk and os.geteuid() == 0
         self.paused: set[int] = set()  # pids
-        self.keeper = self._zookeeper = ZooKeeperServer(folder / "zookeeper", free_port())
+        self.keepers = Keepers(folder / "zookeeper") if three_keepers else None
+        self.keeper = ZooKeeperServer(folder / "zookeeper", free_port())  # not started where there are three
+        self._zookeeper = self.keepers or self.keeper
         self.zookeeper = KazooClient(self._zookeeper.hosts, timeout=10, connection_retry={"max_tries": -1})
         self.specs = Specs(self.zookeeper)
         self.tenants = []
         self.masters = {}
         self.links.start()
         secrets = secrets_file(folder)
-        self.links.target(ZOOKEEPER, (HOST, self._zookeeper.port))
+        self.links.target(ZOOKEEPER, *(self.keepers.addresses if self.keepers else [(HOST, self.keeper.port)]))
         self.brokers = {n: self._broker(n, secrets, bug) for n in BROKERS}
 
     def _broker(self, number: int, secrets: Path, bug: str | None) -> Any:
@@ -111,6 +116,13 @@ class ChaosCluster(Cluster):
     def pause(self, pid: int) -> None:
         os.kill(pid, signal.SIGSTOP)
         self.paused.add(pid)
+
+    def revive_keeper(self) -> None:
+        """ZooKeeper runs again, if it does not; all three, where there are three."""
+        if self.keepers is not None:
+            self.keepers.start()
+        elif not self.keeper.answers():
+            self.keeper.start()
 
     def continue_all(self) -> None:
         for pid in sorted(self.paused):

@@ -10,7 +10,8 @@ shrink      a leader and the controller do not hear each other, so one follower 
 straggler   a follower that was cut off comes back over a slow link; as soon as it is in the ISR, the others are killed
 former      a follower has caught up and dies; the proposal to take it back arrives when it has returned without its tail
 stale       a broker hears the former controller's words after those of its successor
-handover    the leader is killed, and its successor before the other follower has fetched anything from it
+handover    the leader is killed, and its successor before the other follower has fetched anything from it, which knows
+            late of what is committed
 unseen      a leader dies with the controller, loses its tail, and is back before anybody else could be the controller
 last        the last in sync has written more than the others ever got; it is killed and loses its tail, and they return
 """
@@ -69,7 +70,7 @@ class Directed:
         other = next(follower for follower in followers if follower != controller)
         self._say(f"cut {leader} <-> {controller}, kill {leader} and {other}")
         self._cluster.island(leader, (controller,))
-        self._sleep(LAG_S + 1.0, LAG_S + 2.5)
+        self._sleep(1.5 * LAG_S + 1.0, 1.5 * LAG_S + 2.5)  # laggards are looked for twice in that time
         self._kill(leader, other)
         self._links.heal(reset=True)
         self._outlive(leader, other)
@@ -140,7 +141,9 @@ class Directed:
         third = next(broker for broker in BROKERS if broker not in (leader, successor))
         self._say(f"{third} does not reach {successor}, kill {leader} and then {successor}")
         self._links.cut(str(third), str(successor))
-        self._sleep(0.1, 0.4)
+        self._links.slow(str(leader), str(third), 0.3)  # so long it does not know what is committed
+        self._sleep(1.0, 1.5)
+        self._links.cut(str(leader), str(third))
         self._kill(leader)
         if partition is not None:
             wait_for(lambda: self._leader(partition) == successor, _SESSION_ENDS_WITHIN_S, f"{successor} to lead")

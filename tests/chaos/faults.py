@@ -13,6 +13,8 @@ keeper-pause     SIGSTOP of ZooKeeper, mostly for longer than the sessions
 keeper-restart   SIGKILL of ZooKeeper, and a new start on its data
 outage           ZooKeeper is away for minutes: who leads goes on leading, and acknowledges
 keeper-cut       one broker does not reach ZooKeeper, but everybody else: a leader that does not know it is none
+minority         two of three ZooKeepers are killed: the third reads only, and who leads goes on leading
+keeper-leader    the leader of three ZooKeepers is killed
 cut              two brokers do not hear each other, or one of them does not hear the other
 island           one broker hears no other
 torn             SIGKILL of a broker, bytes off the ends of its newest segments, and a new start as a follower
@@ -37,6 +39,7 @@ from tests.chaos import directed
 from tests.chaos.broker import set_clock
 from tests.chaos.clients import PARTITIONS
 from tests.chaos.cluster import SESSION_S, SMALL_DISK_BROKER, ChaosCluster
+from tests.chaos.keepers import NUMBERS
 from tests.chaos.tearing import newest_segment, tear
 from tests.support.cluster import BROKERS
 from tests.support.waiting import wait_for
@@ -67,7 +70,11 @@ KINDS = (
     "rolling",
     "creation",
     *directed.KINDS,
+    "minority",
+    "keeper-leader",
 )
+OF_THREE_KEEPERS = ("minority", "keeper-leader")
+"""These need another cluster than the others, so they stand together at the end."""
 ON_ITS_WAY_S = 1.0  # what was replicated before may still be acknowledged
 
 
@@ -112,7 +119,7 @@ class Faults:
         for broker in BROKERS:
             set_clock(self._cluster.clock_file(broker), 0)
         with contextlib.suppress(AssertionError):
-            self._cluster.keeper.start()
+            self._cluster.revive_keeper()
 
     # --- kills --------------------------------------------------------------------------------------------------------
 
@@ -240,6 +247,27 @@ class Faults:
         time.sleep(self._outage_s)
         self.served.append((began, time.monotonic()))
         self._cluster.keeper.start()
+
+    def _minority(self) -> None:
+        keepers = self._cluster.keepers
+        assert keepers is not None
+        killed = self._random.sample(NUMBERS, 2)
+        self._say(f"kill ZooKeepers {killed}")
+        keepers.kill_some(*killed)
+        began = time.monotonic()
+        self._sleep(2 * SESSION_S, 6 * SESSION_S)
+        self.served.append((began, time.monotonic()))
+        keepers.start()
+
+    def _keeper_leader(self) -> None:
+        keepers = self._cluster.keepers
+        assert keepers is not None
+        leader = keepers.leader()
+        self._say(f"kill ZooKeeper {leader}, which leads")
+        if leader is not None:
+            keepers.kill_some(leader)
+        self._sleep(2.0, 8.0)
+        keepers.start()
 
     def _keeper_cut(self) -> None:
         victim = str(self._random.choice([*BROKERS, self._cluster.controller() or 1]))

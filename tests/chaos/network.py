@@ -18,6 +18,7 @@ ZooKeeper's first answer carries the session's id and password, which are kept: 
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 import struct
 import threading
@@ -62,7 +63,7 @@ class Links:
 
     def __init__(self) -> None:
         self.sessions: dict[str, Session] = {}  # by broker, the latest
-        self._targets: dict[str, tuple[str, int]] = {}
+        self._targets: dict[str, tuple[tuple[str, int], ...]] = {}
         self._cuts: set[tuple[str, str]] = set()
         self._delays: dict[tuple[str, str], float] = {}  # seconds
         self._loop = asyncio.new_event_loop()
@@ -93,8 +94,9 @@ class Links:
         self._do(self._serve(listening, target, source))
         return int(listening.getsockname()[1])
 
-    def target(self, name: str, address: tuple[str, int]) -> None:
-        self._targets[name] = address
+    def target(self, name: str, *addresses: tuple[str, int]) -> None:
+        """Where it really is; of several, a connection goes to any that accepts it."""
+        self._targets[name] = addresses
 
     def cut(self, source: str, target: str) -> None:
         """From now on nothing gets from one to the other."""
@@ -154,7 +156,7 @@ class Links:
             first += await reader.readexactly(length)
             source = first[_CLIENT_ID + 2 :].removeprefix(_PREFIX).decode()
         await self._may_pass(source, target)
-        far_reader, far_writer = await asyncio.open_connection(*self._targets[target])
+        far_reader, far_writer = await self._reach(target)
         self._open[writer] = (source, target)
         self._open[far_writer] = (source, target)
         try:
@@ -169,6 +171,14 @@ class Links:
         finally:
             del self._open[writer], self._open[far_writer]
             far_writer.transport.abort()
+
+    async def _reach(self, target: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        addresses = self._targets[target]
+        *others, last = random.sample(addresses, len(addresses))
+        for address in others:
+            with suppress(OSError):
+                return await asyncio.open_connection(*address)
+        return await asyncio.open_connection(*last)
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, source: str, target: str) -> None:
         said: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_ON_THE_WAY)

@@ -35,7 +35,7 @@ def made(monkeypatch):
                 outcome.findings.add("lost", "p1:5 is not there")
 
     @contextlib.contextmanager
-    def no_cluster(_plan):
+    def no_cluster(_plan, **_kind_of_cluster):
         yield SimpleNamespace(folder=noted.folder), [], None
 
     monkeypatch.setattr(campaign, "Round", NoRound)
