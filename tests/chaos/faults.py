@@ -40,7 +40,7 @@ from tests.chaos.broker import set_clock
 from tests.chaos.clients import PARTITIONS
 from tests.chaos.cluster import SESSION_S, SMALL_DISK_BROKER, ChaosCluster
 from tests.chaos.keepers import NUMBERS
-from tests.chaos.tearing import newest_segment, tear
+from tests.chaos.tearing import newest_segment, tear, vouch_for_nothing
 from tests.support.cluster import BROKERS
 from tests.support.waiting import wait_for
 
@@ -185,6 +185,7 @@ class Faults:
         self._cluster.brokers[victim].kill()
         if self._random.random() < 0.5:
             wait_for(lambda: victim not in self._cluster.registered(), 15, "its session to end")
+        vouch_for_nothing(self._cluster, victim)
         cut = 0
         for partition in range(PARTITIONS):
             segment = newest_segment(self._cluster, victim, self.topic, partition)

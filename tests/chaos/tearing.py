@@ -1,9 +1,14 @@
-"""What a power cut takes off the ends of logs that nobody has synced: done to the files of a broker that is dead."""
+"""What a power cut takes off the ends of logs that nobody has synced: done to the files of a broker that is dead.
+
+A broker tells a power cut from SIGKILL by the boot of the kernel, which is the same here. So what it has noted of that is
+taken away, too: else it would vouch for logs that we have torn.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dataplane.storage.wholeness import FILE_NAME as WHOLE_SINCE
 from tests.chaos.clients import PARTITIONS
 
 if TYPE_CHECKING:
@@ -14,6 +19,7 @@ if TYPE_CHECKING:
 
 def tear_tails(cluster: ChaosCluster, broker: int, topic: str, most: int) -> int:
     """Up to `most` bytes, and not more than half, off the newest segment of every partition; how many it were."""
+    vouch_for_nothing(cluster, broker)
     torn = 0
     for partition in range(PARTITIONS):
         segment = newest_segment(cluster, broker, topic, partition)
@@ -21,6 +27,11 @@ def tear_tails(cluster: ChaosCluster, broker: int, topic: str, most: int) -> int
             size = segment.stat().st_size
             torn += tear(segment, min(most, size // 2))
     return torn
+
+
+def vouch_for_nothing(cluster: ChaosCluster, broker: int) -> None:
+    """At its next start the broker does not know since when its logs are whole."""
+    (cluster.data(broker) / WHOLE_SINCE).unlink(missing_ok=True)
 
 
 def newest_segment(cluster: ChaosCluster, broker: int, topic: str, partition: int) -> Path | None:
