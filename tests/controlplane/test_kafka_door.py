@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 REAL_ADMIN, REAL_ALLOCATION = client.admin, master.allocation
 REAL_SHORT, REAL_BROKERS = master.short, master.brokers
+REAL_ALLOCATIONS, REAL_THROTTLED = master.allocations, master.throttled
 
 
 @pytest.mark.parametrize(
@@ -135,6 +136,25 @@ def test_several_instances_and_all_brokers_are_one_question_each(server):
     for ask in (lambda: REAL_SHORT(["ins-1"]), REAL_BROKERS):
         with pytest.raises(MasterUnavailable, match="not legible"):
             ask()
+
+
+def test_allocations_of_several_are_one_question(server):
+    server.body = b'{"instances": [{"instance": "ins-1"}]}'
+    assert REAL_ALLOCATIONS(["ins-1", "ins-2"]) == [{"instance": "ins-1"}]
+    assert REAL_ALLOCATIONS([]) == []
+    assert server.asked == ["/v1/instances/ins-1,ins-2/allocations"]
+
+
+def test_a_journal_is_read_from_a_position_at_the_address_of_its_master(server, tree):
+    tree.away = True
+    http = f"http://127.0.0.1:{server.server_port}"
+    server.body = b'{"intervals": [{"version": 1}], "next": 99}'
+    assert REAL_THROTTLED(http, 42) == ([{"version": 1}], 99)
+    assert server.asked == ["/v1/throttled/42"]
+    for body in (b'{"intervals": []}', b'{"intervals": 5, "next": 1}'):
+        server.body = body
+        with pytest.raises(MasterUnavailable, match="not legible"):
+            REAL_THROTTLED(http, 42)
 
 
 @pytest.mark.parametrize(
