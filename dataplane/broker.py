@@ -113,7 +113,7 @@ class Broker:
         )
         self.gate = Gate(self.agent, clock, config.settings.group_bytes_per_s_per_instance)
         self.registry = Registry(doors, config.id, boot, self._accept, self._instance_changed)
-        self.facts = Facts(self.registry, self.replicas, self.metadata)
+        self.facts = Facts(self.registry, self.replicas, self.metadata, self.groups)
         self.master = MasterFollower(doors, self.agent, config.id, config.cluster_secret, self.facts, log)
         self.producer_ids = ProducerIds(doors.zookeeper, config.id)
         self._listener: Listener | None = None

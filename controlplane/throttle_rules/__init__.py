@@ -1,1 +1,1 @@
-"""Throttle rules: limits that a tenant sets for topics and clients of an instance. The truth is in the cluster."""
+"""Throttle rules: limits that a tenant sets for topics, clients and groups of an instance. The truth is in the cluster."""

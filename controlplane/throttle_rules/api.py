@@ -35,7 +35,7 @@ class ThrottleRulesApi(APIView):
 
     @extend_schema(request=ThrottleRuleCreateSerializer, responses={201: ThrottleRuleSerializer}, tags=TAGS)
     def post(self, request: Request, instance_id: str) -> Response:
-        """A limit for topics, or for clients, inside the instance; in force within 2 s."""
+        """A limit for topics, clients or consumer groups inside the instance; in force within 2 s."""
         body = ThrottleRuleCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         rule = services.throttle_rule_create(

@@ -40,6 +40,7 @@ class ThrottleRuleChangeSerializer(StrictSerializer):
     topics = _NamesField(help_text="of a topic rule")
     users = _NamesField(nullable=True, help_text=f"of a client rule; {EACH}")
     clients = _NamesField(nullable=True, help_text=f"of a client rule: client ids; {EACH}")
+    groups = _NamesField(help_text="of a group rule, which limits consuming: consumer groups")
 
 
 class ThrottleRuleCreateSerializer(ThrottleRuleChangeSerializer):
@@ -60,6 +61,7 @@ class ThrottleRuleSerializer(serializers.Serializer[Any]):
     topics = serializers.ListField(child=serializers.CharField())
     users = serializers.ListField(child=serializers.CharField(allow_null=True))
     clients = serializers.ListField(child=serializers.CharField(allow_null=True))
+    groups = serializers.ListField(child=serializers.CharField())
 
     @extend_schema_field(RateField)
     def get_produce_mib_per_s(self, rule: Any) -> float | None:

@@ -125,7 +125,7 @@ class _Fetch:
         limit = limit if allowed is None else min(limit, max(allowed, 1))
         if instance is None or instance.rules is None:
             return limit
-        allowed = instance.rules.fetch_bytes(self._ctx.session.principal, self._ctx.client_id, WINDOW_S)
+        allowed = instance.rules.fetch_bytes(self._ctx.session, self._ctx.client_id, WINDOW_S)
         return limit if allowed is None else min(limit, max(allowed, 1))
 
     def _look(self, max_bytes: int) -> Found:
@@ -163,7 +163,7 @@ class _Fetch:
         delay_s = ctx.broker.gate.charge_consume(instance, size)
         if instance is not None and instance.rules is not None:
             topics = self._sizes(response)
-            client_s = instance.rules.charge_consume(ctx.session.principal, ctx.client_id, size, topics)
+            client_s = instance.rules.charge_consume(ctx.session, ctx.client_id, size, topics)
             delay_s = max(delay_s, client_s)
         if delay_s and ctx.version >= _FIRST_WITH_THROTTLE_TIME:
             # The size of the answer decides the delay that it reports: the field is the first of the body.

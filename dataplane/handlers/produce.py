@@ -53,9 +53,7 @@ def handle_produce(ctx: RequestContext, request: ProduceRequest) -> Reply:
     delay_s = ctx.broker.gate.charge_produce(ctx.session.instance, ctx.size)
     instance = ctx.session.instance
     if instance is not None and instance.rules is not None:
-        delay_s = max(
-            delay_s, instance.rules.charge_produce(ctx.session.principal, ctx.client_id, ctx.size, _sizes(request))
-        )
+        delay_s = max(delay_s, instance.rules.charge_produce(ctx.session, ctx.client_id, ctx.size, _sizes(request)))
     if request.acks not in (-1, 0, 1):
         pending = _refuse_all(ctx, request, ErrorCode.INVALID_REQUIRED_ACKS)
     elif request.transactional_id is not None:

@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from dataplane.groups.shard import Entry
 from quota.agent.agent import InstanceFacts
 from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
     from dataplane.cluster.metadata import Metadata
+    from dataplane.groups.coordinator import GroupCoordinator
     from dataplane.replication.manager import Replicas
     from dataplane.tenancy.registry import Registry
     from dataplane.throttle.rules import InstanceRules
 
 
+MOST_MEMBERS = 1_000
+"""Of one rule for groups, that a report names."""
+
+
 class Facts:
     """Called once a report. The cluster's leaders are counted again only when metadata have changed."""
 
-    def __init__(self, registry: Registry, replicas: Replicas, metadata: Metadata) -> None:
-        self._registry, self._replicas, self._metadata = registry, replicas, metadata
+    def __init__(self, registry: Registry, replicas: Replicas, metadata: Metadata, groups: GroupCoordinator) -> None:
+        self._registry, self._replicas, self._metadata, self._groups = registry, replicas, metadata, groups
         self._counted_version = -1
         self._all_leaders: dict[str, int] = {}
 
@@ -44,9 +50,20 @@ class Facts:
     def _of_rules(self, rules: InstanceRules, whole: InstanceFacts) -> Iterator[tuple[str, InstanceFacts]]:
         """A rule's limit is divided by who leads what it is about."""
         rules.leaders = (whole.leaders, whole.all_leaders)
-        for key, topics in rules.rows():
-            here, everywhere = self._leaders_of(topics) if topics else rules.leaders
-            yield key, InstanceFacts(here, everywhere, storage_bytes=0, connections=0)
+        for row in rules.rows():
+            here, everywhere = self._leaders_of(row.topics) if row.topics else rules.leaders
+            members = self._members_of(row.groups)
+            yield row.key, InstanceFacts(here, everywhere, storage_bytes=0, connections=0, members=members)
+
+    def _members_of(self, groups: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+        """Of those of the groups that this broker coordinates."""
+        members: dict[tuple[str, str], None] = {}
+        for group in groups:
+            entry = self._groups.find(group)
+            if isinstance(entry, Entry):
+                for member in entry.group.members.values():
+                    members[member.client_id, member.client_host.removeprefix("/")] = None
+        return tuple(members)[:MOST_MEMBERS]
 
     def _leaders_of(self, topics: tuple[str, ...]) -> tuple[int, int]:
         here = everywhere = 0

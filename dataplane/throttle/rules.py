@@ -6,7 +6,8 @@ produce   the request is taken in and charged; the next one that a rule concerns
           debt is paid. A client's rule is told in the answer (`throttle_time_ms`), as the instance's limit is. A topic's
           is not: clients that obey would hold what they have for all other topics of this broker as well
 consume   a client's fetch is parked likewise, and brings what the rate gives in about a second. While a topic owes, its
-          partitions bring nothing and the others of the fetch all they have
+          partitions bring nothing and the others of the fetch all they have. A fetch does not say its group: it is of
+          the group that a client of this id and address has joined, as coordinators tell all brokers through the master
 
 A rule for each has a flow per client, made when the client is first seen and dropped when it has been quiet. They are
 bounded: further clients share one flow, or whoever makes up a new client id for every connection would have no limit
@@ -18,7 +19,7 @@ Instances without rules have none of this: `Instance.rules` is None, and that is
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.doors import Clock
 from quota.agent.agent import Agent
@@ -26,6 +27,9 @@ from quota.contracts.namespace import InstanceNames
 from quota.contracts.rules import RuleSet, ThrottleRule, flow_key
 from quota.core.bucket import TokenBucket
 from quota.core.matching import Match, RuleBook
+
+if TYPE_CHECKING:
+    from dataplane.handlers.context import Session
 
 MOST_CLIENTS = 1_000
 """Of rules for each, on one broker and in one instance, that have a flow of their own."""
@@ -42,6 +46,14 @@ class RuleFlow(NamedTuple):
     consume: TokenBucket
 
 
+class RuleRow(NamedTuple):
+    """What a row of a report is about: physical topics and groups; no topics: all of the instance."""
+
+    key: str
+    topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
 class InstanceRules:
     """See the file's text. `leaders` is what this broker leads of the instance, and what all brokers lead."""
 
@@ -53,7 +65,8 @@ class InstanceRules:
         self._book = RuleBook(())
         self._flows: dict[str, RuleFlow] = {}  # by key
         self._topics: dict[str, RuleFlow] = {}  # by physical name
-        self._topics_of: dict[str, tuple[str, ...]] = {}  # physical, by key of a rule
+        self._groups: dict[str, RuleFlow] = {}  # by key
+        self._rows: dict[str, RuleRow] = {}  # by key of a rule
         self._clients: dict[str, float] = {}  # keys of single clients: when last seen
 
     # --- what the spec says -------------------------------------------------------------------------------------------
@@ -66,8 +79,9 @@ class InstanceRules:
             self._remove(key)
         for key, rule in wanted.items():
             self._add(key, rule)
-        self._topics_of = {key: tuple(map(self._names.topic_in, rule.topics)) for key, rule in wanted.items()}
-        self._topics = {topic: self._flows[key] for key, topics in self._topics_of.items() for topic in topics}
+        self._rows = {key: self._row(key, rule) for key, rule in wanted.items()}
+        self._topics = {topic: self._flows[key] for key, row in self._rows.items() for topic in row.topics}
+        self._groups = {key: self._flows[key] for key, row in self._rows.items() if row.groups}
 
     def close(self) -> None:
         """There are none any more."""
@@ -88,30 +102,34 @@ class InstanceRules:
 
     # --- what the master is told --------------------------------------------------------------------------------------
 
-    def rows(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """(key, the physical topics that it is about; none: all of the instance) of every flow."""
+    def _row(self, key: str, rule: ThrottleRule) -> RuleRow:
+        topics, groups = map(self._names.topic_in, rule.topics), map(self._names.group_in, rule.groups)
+        return RuleRow(key, tuple(topics), tuple(groups))
+
+    def rows(self) -> Iterator[RuleRow]:
+        """Of every flow."""
         now = self._clock.monotonic()
         for key, seen in list(self._clients.items()):
             if now - seen > QUIET_S and not any(_delay(bucket, now) for bucket in self._flows[key]):
                 self._remove(key)
         for key in self._flows:
-            yield key, self._topics_of.get(key, ())
+            yield self._rows.get(key) or RuleRow(key)
 
     # --- what a request meets -----------------------------------------------------------------------------------------
 
     def concerns(self, topic: str) -> bool:
         """Whether a request for this one topic could be subject to a rule."""
-        return self._book.has_clients or topic in self._topics
+        return self._book.has_clients or bool(self._groups) or topic in self._topics
 
     @property
     def has_topics(self) -> bool:
         """Whether there are rules for topics."""
         return bool(self._topics)
 
-    def produce_delay(self, principal: str, client_id: str | None, topics: Iterable[str]) -> float:
+    def produce_delay(self, session: Session, client_id: str | None, topics: Iterable[str]) -> float:
         """The seconds until a request to these topics may be taken in."""
         now = self._clock.monotonic()
-        client = self._client(principal, client_id, now)
+        client = self._client(session, client_id, now)
         delay_s = _delay(client.produce, now) if client is not None else 0.0
         for topic in topics:
             flow = self._topics.get(topic)
@@ -120,7 +138,7 @@ class InstanceRules:
         return delay_s
 
     def charge_produce(
-        self, principal: str, client_id: str | None, size: int, topics: Iterable[tuple[str, int]]
+        self, session: Session, client_id: str | None, size: int, topics: Iterable[tuple[str, int]]
     ) -> float:
         """Charge a request, and to topics what is theirs of it; the seconds that the client is told to wait."""
         now = self._clock.monotonic()
@@ -128,19 +146,19 @@ class InstanceRules:
             flow = self._topics.get(topic)
             if flow is not None:
                 flow.produce.charge(part, now)
-        client = self._client(principal, client_id, now)
+        client = self._client(session, client_id, now)
         return client.produce.charge(size, now) if client is not None else 0.0
 
-    def fetch_delay(self, principal: str, client_id: str | None) -> float:
+    def fetch_delay(self, session: Session, client_id: str | None) -> float:
         """The seconds until a client may fetch."""
         now = self._clock.monotonic()
-        client = self._client(principal, client_id, now)
-        return _delay(client.consume, now) if client is not None else 0.0
+        return max((_delay(flow.consume, now) for flow in self._fetch_flows(session, client_id, now)), default=0.0)
 
-    def fetch_bytes(self, principal: str, client_id: str | None, window_s: float) -> int | None:
+    def fetch_bytes(self, session: Session, client_id: str | None, window_s: float) -> int | None:
         """The most that a client's fetch should bring; None: no limit."""
-        client = self._client(principal, client_id, self._clock.monotonic())
-        return client.consume.fetch_bytes(window_s) if client is not None else None
+        flows = self._fetch_flows(session, client_id, self._clock.monotonic())
+        allowed = [flow.consume.fetch_bytes(window_s) for flow in flows]
+        return min((each for each in allowed if each is not None), default=None)
 
     def topic_fetch_bytes(self, topic: str, window_s: float) -> int | None:
         """The most that a fetch should bring of a topic; 0 while it owes. None: no limit."""
@@ -155,7 +173,7 @@ class InstanceRules:
         return _delay(self._topics[topic].consume, self._clock.monotonic())
 
     def charge_consume(
-        self, principal: str, client_id: str | None, size: int, topics: Iterable[tuple[str, int]]
+        self, session: Session, client_id: str | None, size: int, topics: Iterable[tuple[str, int]]
     ) -> float:
         """Charge an answer, and to topics what is theirs of it; the seconds that the client is told to wait."""
         now = self._clock.monotonic()
@@ -163,15 +181,25 @@ class InstanceRules:
             flow = self._topics.get(topic)
             if flow is not None:
                 flow.consume.charge(part, now)
-        client = self._client(principal, client_id, now)
-        return client.consume.charge(size, now) if client is not None else 0.0
+        flows = self._fetch_flows(session, client_id, now)
+        return max((flow.consume.charge(size, now) for flow in flows), default=0.0)
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
-    def _client(self, principal: str, client_id: str | None, now: float) -> RuleFlow | None:
+    def _fetch_flows(self, session: Session, client_id: str | None, now: float) -> list[RuleFlow]:
+        """Those of the client, and of the group that it is a member of."""
+        client = self._client(session, client_id, now)
+        flows = [] if client is None else [client]
+        for key, flow in self._groups.items():
+            if self._agent.is_member(key, client_id or "", session.peer):
+                flows.append(flow)
+                break
+        return flows
+
+    def _client(self, session: Session, client_id: str | None, now: float) -> RuleFlow | None:
         if not self._book.has_clients:
             return None
-        match = self._book.of_client(principal.removeprefix(_USER_PREFIX), client_id or "")
+        match = self._book.of_client(session.principal.removeprefix(_USER_PREFIX), client_id or "")
         if match is None:
             return None
         return self._own_flow(match, now) if match.names else self._flows[flow_key(self._instance, match.rule.id)]

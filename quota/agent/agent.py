@@ -59,6 +59,7 @@ class InstanceFacts:
     connections: int
     produce_queued_bytes: int = 0  # in requests that are parked
     consume_queued_bytes: int = 0
+    members: tuple[tuple[str, str], ...] = ()  # (client id, address), of a rule's groups that this broker coordinates
 
 
 class _Direction:
@@ -144,6 +145,7 @@ class Agent:
         self._early = False
         self._epoch = 0
         self._next_expiry = NEVER
+        self._members: dict[str, frozenset[tuple[str, str]]] = {}  # by the row of a rule for groups
 
     # --- what the broker tells ----------------------------------------------------------------------------------------
 
@@ -198,6 +200,11 @@ class Agent:
         entry = self._instances.get(instance)
         return entry.storage_used_bytes if entry else 0
 
+    def is_member(self, row: str, client_id: str, address: str) -> bool:
+        """Whether a client is known to belong to a group of this rule, on whatever broker it has joined."""
+        members = self._members.get(row)
+        return members is not None and (client_id, address) in members
+
     # --- what the transport does --------------------------------------------------------------------------------------
 
     def tick(self, now: float) -> None:
@@ -229,19 +236,23 @@ class Agent:
         since = self._ticks[0]
         self._sequence += 1
         self._reported_at, self._early = now, False
-        instances = {}
+        instances: dict[str, InstanceReport] = {}
+        members: dict[str, tuple[tuple[str, str], ...]] = {}
         for instance, fact in facts.items():
             if instance in self._instances:
+                if fact.members:
+                    members[instance] = fact.members
                 self.set_leaders(instance, fact.leaders, fact.all_leaders, now)
                 instances[instance] = _instance_report(self._instances[instance], fact, since, now)
         period_ms = max(1, round((now - since) * 1000))
-        return FlowReport(self._broker, self._boot, self._sequence, period_ms, instances)
+        return FlowReport(self._broker, self._boot, self._sequence, period_ms, instances, members)
 
     def apply(self, grants: Grants, now: float) -> bool:
         """Obey. False: the grants are of a master that was replaced, nothing has changed."""
         if grants.epoch < self._epoch:
             return False
         self._epoch = grants.epoch
+        self._members = {row: frozenset(members) for row, members in grants.members.items()}
         expires = now + grants.lease_ms / 1000
         for instance, grant in grants.instances.items():
             entry = self._instances.get(instance)

@@ -7,6 +7,8 @@ Sent as length-prefixed JSON (a 4-byte big-endian length, then the document). Ve
                                     [1747626, "initial", null],            and consume
                                     987654321]}}                           storage used by the instance, bytes
 
+`members` are those that brokers reported, of rules for consumer groups within these instances; absent where there are none.
+
 `epoch` is the master's election epoch: a broker refuses grants of a lower one than it has seen. `allocation` is in
 bytes/s, null for unlimited. `blocked` is null or "storage": it outlives the lease until a later grant lifts it.
 """
@@ -15,10 +17,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from quota.contracts.instance import ContractError
+from quota.contracts.report import Members, parse_members
 
 VERSION = 2
 BLOCKED_STORAGE = "storage"
@@ -48,10 +51,11 @@ class Grants:
     sequence: int  # of the report that this answers
     lease_ms: int
     instances: Mapping[str, InstanceGrant]
+    members: Members = field(default_factory=dict)
 
     def to_json(self) -> bytes:
         """The document, without the length prefix."""
-        document = {
+        document: dict[str, Any] = {
             "version": VERSION,
             "type": "grants",
             "epoch": self.epoch,
@@ -59,6 +63,8 @@ class Grants:
             "lease_ms": self.lease_ms,
             "instances": self.instances,
         }
+        if self.members:
+            document["members"] = self.members
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
     @classmethod
@@ -77,6 +83,7 @@ class Grants:
                     instance: InstanceGrant(Grant(*produce), Grant(*consume), used)
                     for instance, (produce, consume, used) in document["instances"].items()
                 },
+                members=parse_members(document),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ContractError(f"grants: {type(error).__name__}: {error}") from error

@@ -10,6 +10,10 @@ broker has thousands of instances, a master a hundred brokers, and names would b
 
 `bytes` are request or response bytes on the wire in the `period_ms` before the report, between client and leader; what
 a throttled sender still has to wait for counts when the wait is over. Periods of reports in a row may overlap.
+A throttle rule within an instance has a row of its own (`quota.contracts.rules.flow_key`), with nothing stored. Rules for
+consumer groups need to know whose fetches they are about: `members`, present where there are some, are those of groups
+that this broker coordinates, ``{row: [[client id, address], …]}``; grants bring them to all brokers.
+
 `leaders` is n_b of ALLOCATION.md. `allocation` is what the broker holds at the moment in bytes/s (null: it has no grant
 and stands on its initial share), so that a new master can learn; `blocked` is the reason a grant gave, for the same
 purpose. `queued_bytes` is what was let through and is not paid for yet, and what is parked. `storage_bytes` counts every
@@ -19,14 +23,28 @@ replica on the broker.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from quota.contracts.instance import ContractError
 
 VERSION = 2
 DIRECTIONS = ("produce", "consume")
+
+
+Members = Mapping[str, Sequence[tuple[str, str]]]
+"""Client id and address of the members of consumer groups, by the row of their rule."""
+
+
+def parse_members(document: dict[str, Any]) -> Members:
+    """Of a report or of grants. Raises ValueError, TypeError, AttributeError."""
+    rows = document.get("members")
+    if not rows:
+        return {}
+    return {
+        row: tuple((str(client_id), str(address)) for client_id, address in members) for row, members in rows.items()
+    }
 
 
 class Flow(NamedTuple):
@@ -55,17 +73,18 @@ class InstanceReport(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FlowReport:
-    """All of one broker's instances over one period."""
+    """All of one broker's instances and throttle rules over one period."""
 
     broker: int
     boot: str  # random per start of the broker
     sequence: int
     period_ms: int
     instances: Mapping[str, InstanceReport]
+    members: Members = field(default_factory=dict)
 
     def to_json(self) -> bytes:
         """The document, without the length prefix."""
-        document = {
+        document: dict[str, Any] = {
             "version": VERSION,
             "type": "report",
             "broker": self.broker,
@@ -74,6 +93,8 @@ class FlowReport:
             "period_ms": self.period_ms,
             "instances": self.instances,
         }
+        if self.members:
+            document["members"] = self.members
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
     @classmethod
@@ -90,6 +111,7 @@ class FlowReport:
                 sequence=_whole(document, "sequence"),
                 period_ms=_whole(document, "period_ms"),
                 instances={instance: _instance(report) for instance, report in document["instances"].items()},
+                members=parse_members(document),
             )
         except ContractError:
             raise

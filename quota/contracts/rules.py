@@ -1,4 +1,4 @@
-"""Throttle rules: limits inside an instance, for topics and for clients. They stand in the instance's spec.
+"""Throttle rules: limits inside an instance, for topics, clients and consumer groups. They stand in the instance's spec.
 
 ::
 
@@ -15,6 +15,7 @@ these writes apart from the generation of the spec, which is the control plane's
 topic     what is produced to, or consumed from, these topics
 client    what these clients move. Of users and client ids, one may be left out: then it does not matter. Where several
           rules fit a client, only the nearest holds, in Kafka's order (`quota.core.matching`)
+group     what the members of these consumer groups consume, beside what holds for them as clients
 ========  ==============================================================================================================
 
 A limit holds for the whole cluster and for all that a rule names *together*. A name of null is "each that no nearer rule
@@ -47,6 +48,7 @@ class RuleKind(StrEnum):
 
     TOPIC = "topic"
     CLIENT = "client"
+    GROUP = "group"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class ThrottleRule:
     topics: tuple[str, ...] = ()
     users: tuple[str | None, ...] = ()
     clients: tuple[str | None, ...] = ()
+    groups: tuple[str, ...] = ()
 
     @property
     def is_each(self) -> bool:
@@ -75,7 +78,7 @@ class ThrottleRule:
 
     def document(self) -> dict[str, Any]:
         """For JSON; without the lists that are not of its kind."""
-        lists = {"topics": self.topics, "users": self.users, "clients": self.clients}
+        lists = {"topics": self.topics, "users": self.users, "clients": self.clients, "groups": self.groups}
         return {
             "id": self.id,
             "kind": self.kind.value,
@@ -111,19 +114,20 @@ def rules_problem(rules: Sequence[ThrottleRule]) -> str | None:
     """Why these cannot stand together, in a sentence; None: they can."""
     if len(rules) > MOST_RULES:
         return f"an instance may have {MOST_RULES} throttle rules"
-    names = [name for rule in rules for name in (*rule.topics, *rule.users, *rule.clients)]
+    names = [name for rule in rules for name in (*rule.topics, *rule.users, *rule.clients, *rule.groups)]
     if len(names) > MOST_NAMES:
-        return f"the throttle rules of an instance may name {MOST_NAMES} topics, users and clients, not {len(names)}"
+        return f"the throttle rules of an instance may name {MOST_NAMES} topics, clients and groups, not {len(names)}"
     if any(name is not None and not 0 < len(name) <= LONGEST_NAME for name in names):
         return f"a name has 1 to {LONGEST_NAME} characters"
-    taken: set[object] = set()
+    taken: set[Entity] = set()
     for rule in rules:
         problem = _rule_problem(rule)
         if problem:
             return problem
-        for named in (*rule.topics, *(rule.entities() if rule.kind is RuleKind.CLIENT else ())):
+        for named in _named(rule):
             if named in taken:
-                return f"{_text(named)} has a throttle rule already"
+                text = " and ".join(f"{kind} {'(default)' if name is None else name}" for kind, name in named)
+                return f"{text} has a throttle rule already"
             taken.add(named)
     return None
 
@@ -144,20 +148,25 @@ def _rule_problem(rule: ThrottleRule) -> str | None:
         return "a throttle rule limits producing, consuming or both"
     if any(limit is not None and limit < 1 for limit in limits):
         return "a limit is at least 1 byte/s"
-    if rule.kind is RuleKind.TOPIC and (not rule.topics or rule.users or rule.clients):
+    clients = rule.users or rule.clients
+    if rule.kind is RuleKind.TOPIC and (not rule.topics or clients or rule.groups):
         return "a topic rule names topics, and nothing else"
-    if rule.kind is RuleKind.CLIENT and (rule.topics or not (rule.users or rule.clients)):
+    if rule.kind is RuleKind.CLIENT and (not clients or rule.topics or rule.groups):
         return "a client rule names users, clients or both, and nothing else"
+    if rule.kind is RuleKind.GROUP and (not rule.groups or rule.topics or clients):
+        return "a group rule names consumer groups, and nothing else"
+    if rule.kind is RuleKind.GROUP and rule.produce_bytes_per_s is not None:
+        return "a group rule limits consuming: groups do not produce"
     if any(None in names and len(names) > 1 for names in (rule.users, rule.clients)):
         return "a rule for each user or client names no others"
     return None
 
 
-def _text(named: object) -> str:
-    if isinstance(named, str):
-        return f"topic {named}"
-    assert isinstance(named, tuple)
-    return " and ".join(f"{kind} {'(default)' if name is None else name}" for kind, name in named)
+def _named(rule: ThrottleRule) -> Iterator[Entity]:
+    if rule.kind is RuleKind.CLIENT:
+        yield from rule.entities()
+    for name in (*rule.topics, *rule.groups):
+        yield ((rule.kind.value, name),)
 
 
 def _rule(item: dict[str, Any]) -> ThrottleRule:
@@ -169,6 +178,7 @@ def _rule(item: dict[str, Any]) -> ThrottleRule:
         topics=tuple(_name(name) for name in item.get("topics", ())),
         users=tuple(None if name is None else _name(name) for name in item.get("users", ())),
         clients=tuple(None if name is None else _name(name) for name in item.get("clients", ())),
+        groups=tuple(_name(name) for name in item.get("groups", ())),
     )
 
 

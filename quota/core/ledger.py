@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 
 from quota.contracts.grant import BLOCKED_STORAGE, Grant, Grants, InstanceGrant
 from quota.contracts.instance import InstanceSpec, InstanceState
-from quota.contracts.report import DIRECTIONS, FlowReport, InstanceReport
+from quota.contracts.report import DIRECTIONS, FlowReport, InstanceReport, Members
 from quota.core.allocate import allocate, divide
 from quota.core.limited import Limited, learn_row, limited_rows
 from quota.core.model import Allocation, Branch, BrokerFlow
@@ -66,6 +66,7 @@ class Ledger:
         self._heard: dict[int, Heard] = {}
         self._rows: dict[str, dict[int, Row]] = {}  # of the brokers that are heard
         self._flowing: dict[str, None] = {}  # of which something flowed when last looked at
+        self._members: dict[int, Members] = {}  # of groups with a rule, by the broker that coordinates them
         self._left: dict[int, Heard] = {}  # the last of brokers that are not waited for any more: they still store
         self._stored: dict[str, dict[int, int]] = {}  # bytes, also of those that have left
         self._stored_sum: dict[str, int] = {}
@@ -97,6 +98,8 @@ class Ledger:
         if last and last.report.boot == report.boot and last.report.sequence >= report.sequence:
             return False
         self._heard[broker] = Heard(report, now)
+        if report.members or self._members:
+            self._members[broker] = report.members
         if broker not in self._fresh:
             self._fresh_until = now  # look again who is silent
         before = last or self._left.pop(broker, None)
@@ -123,6 +126,7 @@ class Ledger:
         for broker, heard in list(self._heard.items()):
             if not self._is_good(heard, now) and self._registered is not None and broker not in self._registered:
                 self._left[broker] = self._heard.pop(broker)
+                self._members.pop(broker, None)
                 for instance in heard.report.instances:
                     self._rows.get(instance, {}).pop(broker, None)
                     self._granted.pop(instance, None)
@@ -151,7 +155,16 @@ class Ledger:
                 if self._full.get(instance):
                     produce = Grant(produce.allocation, produce.branch, BLOCKED_STORAGE)
                 instances[instance] = InstanceGrant(produce, consume, self._stored_sum[instance])
-        return Grants(self.epoch, report.sequence, self.lease_ms, instances)
+        return Grants(self.epoch, report.sequence, self.lease_ms, instances, self._members_of(report))
+
+    def _members_of(self, report: FlowReport) -> Members:
+        """Of the rules for groups that the broker reports on; a member that moved may be known to two coordinators."""
+        found: dict[str, dict[tuple[str, str], None]] = {}
+        for _, rows in sorted(self._members.items()):
+            for row, members in rows.items():
+                if row in report.instances:
+                    found.setdefault(row, {}).update(dict.fromkeys(members))
+        return {row: tuple(members) for row, members in found.items()}
 
     def allocation(self, instance: str, direction: str, now: float) -> Allocation:
         """What is granted of one limit now, to every leader. KeyError: no such instance, or rule within one.

@@ -43,10 +43,17 @@ def test_a_new_rule_is_what_brokers_read(tree, alice, instance, url, rule):
         "topics": ["orders", "clicks"],
         "users": [],
         "clients": [],
+        "groups": [],
     }
     [written] = in_force(tree, instance)
     assert written == ThrottleRule(rule["id"], RuleKind.TOPIC, round(2.5 * MIB), None, topics=("orders", "clicks"))
     assert alice.api.get(f"{url}/{rule['id']}").json() == rule
+
+
+def test_a_rule_for_groups_limits_what_they_consume(tree, alice, instance, url):
+    made = alice.api.post(url, {"kind": "group", "groups": ["readers"], "consume_mib_per_s": 1}).json()
+    assert (made["groups"], made["consume_mib_per_s"]) == (["readers"], 1)
+    assert in_force(tree, instance)[0].groups == ("readers",)
 
 
 def test_a_list_shows_also_what_kafka_clients_have_set(tree, alice, instance, url, rule):
@@ -100,6 +107,7 @@ def test_every_change_is_in_the_audit_trail(alice, instance, url, rule):
         {"kind": "client", "produce_mib_per_s": 1},
         {"kind": "client", "users": ["ann", None], "produce_mib_per_s": 1},
         {"kind": "client", "users": [7], "produce_mib_per_s": 1},
+        {"kind": "group", "groups": ["readers"], "produce_mib_per_s": 1},
         {"kind": "weather", "topics": ["orders"], "produce_mib_per_s": 1},
         {"kind": "topic", "topics": ["orders"], "produce_mib_per_s": 1, "speed": 1},
     ],

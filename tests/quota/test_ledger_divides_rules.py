@@ -1,9 +1,12 @@
 """A throttle rule is a row of the ledger: the cases of ALLOCATION.md hold for it, and it stores nothing."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
+from quota.contracts.grant import Grants
+from quota.contracts.instance import ContractError
 from quota.contracts.report import FlowReport, InstanceReport
 from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule, flow_key
 from quota.core.ledger import Ledger
@@ -87,3 +90,49 @@ def test_rules_store_nothing_and_are_no_instances():
     take(ledger, 1, {INSTANCE: 0, SHARED: 10})
     assert ledger.specs.keys() == {INSTANCE}
     assert not ledger.storage_full(SHARED)
+
+
+# --- whose fetches a rule for groups is about ---------------------------------------------------------------------------
+
+GROUP = ThrottleRule("rule-3", RuleKind.GROUP, None, 70, groups=("readers",))
+ROW = flow_key(INSTANCE, GROUP.id)
+
+
+def tell(ledger, broker, members, *, sequence=1):
+    rows = {ROW: InstanceReport(flow(), flow(), 0, 0)}
+    ledger.report(FlowReport(broker, "b", sequence, 1000, rows, {ROW: members} if members else {}), NOW)
+
+
+def members(ledger, broker):
+    return ledger.grants(broker, NOW).members
+
+
+def test_every_broker_hears_who_is_in_a_group_whichever_coordinates_it():
+    ledger = ledger_with(GROUP)
+    tell(ledger, 1, [("app", "10.0.0.1")])
+    tell(ledger, 2, [("app", "10.0.0.2"), ("app", "10.0.0.1")])
+    tell(ledger, 3, [])
+    assert members(ledger, 3) == {ROW: (("app", "10.0.0.1"), ("app", "10.0.0.2"))}
+
+
+def test_members_that_left_are_not_told_any_more():
+    ledger = ledger_with(GROUP)
+    tell(ledger, 1, [("app", "10.0.0.1")])
+    tell(ledger, 1, [], sequence=2)
+    assert members(ledger, 1) == {}
+
+
+def test_members_cross_the_line_as_they_are():
+    ledger = ledger_with(GROUP)
+    tell(ledger, 1, [("app", "10.0.0.1")])
+    grants = ledger.grants(1, NOW)
+    assert Grants.from_document(json.loads(grants.to_json())) == grants
+    report = FlowReport(1, "b", 1, 1000, {}, grants.members)
+    assert FlowReport.from_document(json.loads(report.to_json())) == report
+
+
+@pytest.mark.parametrize("members", [7, {ROW: 7}, {ROW: [7]}, {ROW: [["app"]]}])
+def test_members_that_are_none_are_refused(members):
+    document = json.loads(FlowReport(1, "b", 1, 1000, {}).to_json())
+    with pytest.raises(ContractError):
+        FlowReport.from_document({**document, "members": members})

@@ -18,6 +18,10 @@ def topic(*topics, rule_id="t", produce=1000, consume=None):
     return ThrottleRule(rule_id, RuleKind.TOPIC, produce, consume, topics=topics)
 
 
+def group(*groups, rule_id="g", produce=None):
+    return ThrottleRule(rule_id, RuleKind.GROUP, produce, 1000, groups=groups)
+
+
 NEAREST_FIRST = [
     client(["ann"], ["app"], "1"),
     client(["ann"], [None], "2"),
@@ -47,7 +51,9 @@ def test_whoever_is_named_by_no_rule_has_none():
 
 
 def test_rules_come_back_from_the_spec_as_they_went_in():
-    rules = RuleSet(7, (client(["ann", "bob"], [None], consume=5), topic("orders", "é", produce=None, consume=9)))
+    rules = RuleSet(
+        7, (client(["ann", "bob"], [None], consume=5), topic("orders", "é", produce=None, consume=9), group("a"))
+    )
     document = InstanceSpec.from_json(_with_rules(rules).to_json())
     assert document.rules == rules
     assert document == _with_rules(rules)
@@ -84,6 +90,9 @@ def test_a_rule_that_is_not_one_is_refused(old, new):
         ([client()], "names users, clients or both"),
         ([client(["ann", None])], "names no others"),
         ([topic("")], "1 to 255 characters"),
+        ([group()], "names consumer groups"),
+        ([group("readers", produce=5)], "groups do not produce"),
+        ([group("readers"), group("readers", rule_id="h")], "group readers has a throttle rule already"),
         ([topic("a"), topic("b", "a", rule_id="u")], "topic a has a throttle rule already"),
         ([client(["ann"], ["x", "y"]), client(["ann"], ["y"], "s")], "user ann and client-id y has a throttle rule"),
         ([client([None]), client([None], rule_id="s")], "user (default) has a throttle rule already"),
@@ -96,7 +105,7 @@ def test_what_cannot_stand_together_is_said(rules, said):
 
 
 def test_rules_that_name_different_things_stand_together():
-    assert rules_problem([topic("a"), topic("b", rule_id="u"), *NEAREST_FIRST]) is None
+    assert rules_problem([topic("a"), topic("b", rule_id="u"), group("a"), *NEAREST_FIRST]) is None
 
 
 def test_the_row_of_one_client_belongs_to_the_row_of_its_rule_whatever_its_name():

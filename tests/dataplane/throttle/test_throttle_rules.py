@@ -1,13 +1,17 @@
 """Throttle rules hold on every broker, for whom they are, and for nobody else."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from dataplane.doors import Create
+from dataplane.protocol.messages.discovery import FindCoordinatorRequest
+from dataplane.protocol.messages.groups import JoinGroupRequest, JoinGroupRequestProtocol
 from dataplane.records.batch import Record, build_batch
 from dataplane.throttle.rules import MOST_CLIENTS, QUIET_S, InstanceRules
 from quota.agent.agent import Agent
+from quota.contracts.grant import Grants
 from quota.contracts.instance import InstanceSpec
 from quota.contracts.namespace import InstanceNames
 from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule, flow_key
@@ -15,6 +19,7 @@ from tests.dataplane.handlers.asking import Tenant, Wire, records_of
 from tests.simulation.cluster import INSTANCE, SetData, SimulatedCluster
 
 KIB = 1024
+ANN = SimpleNamespace(principal="User:ann", peer="10.0.0.9")
 SPEC = f"/sluice/instances/{INSTANCE}"
 
 
@@ -24,6 +29,10 @@ def topic_rule(*topics, produce=None, consume=None):
 
 def client_rule(users=(), clients=(), produce=None, consume=None):
     return ThrottleRule("c", RuleKind.CLIENT, produce, consume, users=tuple(users), clients=tuple(clients))
+
+
+def group_rule(*groups, consume):
+    return ThrottleRule("g", RuleKind.GROUP, None, consume, groups=groups)
 
 
 class RuledCluster(SimulatedCluster):
@@ -216,7 +225,7 @@ def rules(clock):
 
 
 def charge(rules, client, size):
-    return rules.charge_produce("User:ann", client, size, ())
+    return rules.charge_produce(ANN, client, size, ())
 
 
 def test_a_rule_for_each_gives_every_client_the_limit(rules):
@@ -235,14 +244,72 @@ def test_made_up_client_ids_share_a_limit_when_they_are_too_many(rules):
 def test_a_quiet_client_gives_up_its_flow_when_it_owes_nothing(rules, clock):
     charge(rules, "a", 100)
     charge(rules, "owes", int(1000 * (QUIET_S + 10)))
-    keys = [key for key, _ in rules.rows()]
+    keys = [row.key for row in rules.rows()]
     assert keys == [flow_key(INSTANCE, "c"), flow_key(INSTANCE, "c", ["a"]), flow_key(INSTANCE, "c", ["owes"])]
     clock.time = QUIET_S + 1
-    assert [key for key, _ in rules.rows()] == [keys[0], keys[2]]
+    assert [row.key for row in rules.rows()] == [keys[0], keys[2]]
 
 
 def test_a_flow_keeps_its_debt_when_rules_change(rules):
     rules.configure(RuleSet(2, (client_rule(clients=["a"], produce=1000),)))
     charge(rules, "a", 3100)
     rules.configure(RuleSet(3, (client_rule(clients=["a"], produce=1000), topic_rule("orders", produce=5))))
-    assert rules.produce_delay("User:ann", "a", ()) == pytest.approx(3)
+    assert rules.produce_delay(ANN, "a", ()) == pytest.approx(3)
+
+
+# --- consumer groups --------------------------------------------------------------------------------------------------
+
+GROUP_ROW = flow_key(INSTANCE, "g")
+
+
+def join(cluster, group):
+    """Become a member, on whatever broker is the coordinator."""
+    protocols = (JoinGroupRequestProtocol("range", b""),)
+    request = JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=30_000,
+        protocol_type="consumer",
+        protocols=protocols,
+    )
+
+    async def ask():
+        while True:
+            found = await cluster.client.call(1, FindCoordinatorRequest(key=group, key_type=0), 2)
+            if not found.error_code:
+                answer = await cluster.client.call(found.node_id, request, 3)
+                if not answer.error_code:
+                    return found.node_id
+            await cluster.client.sleep(0.2)
+
+    return cluster.run(ask())
+
+
+def tell(cluster, members):
+    """What the master says to every broker."""
+    for broker in cluster.brokers.values():
+        broker.agent.apply(Grants(1, 1, 10_000, {}, {GROUP_ROW: members}), cluster.now)
+
+
+def test_the_coordinator_reports_who_is_in_a_group_with_a_rule():
+    cluster = RuledCluster(group_rule("readers", consume=KIB))
+    coordinator = join(cluster, "readers")
+    join(cluster, "others")
+    told = {broker: room.facts()[GROUP_ROW].members for broker, room in cluster.brokers.items()}
+    assert told == {broker: (("client", "10.0.1.1"),) if broker == coordinator else () for broker in cluster.ids}
+
+
+def test_a_member_of_a_group_with_a_rule_is_held_on_every_broker():
+    cluster = RuledCluster(group_rule("readers", consume=50 * KIB))
+    produces(cluster, "orders", 20 * KIB, count=10)()
+    tell(cluster, [("client", "10.0.1.1")])
+    tenant = Tenant(cluster)
+    assert cluster.seconds(lambda: read_all(tenant, "orders", 10)) == pytest.approx(4, abs=1)
+
+
+@pytest.mark.parametrize("member", [("client", "10.0.1.2"), ("another", "10.0.1.1")])
+def test_whoever_is_in_no_group_with_a_rule_reads_on(member):
+    cluster = RuledCluster(group_rule("readers", consume=KIB))
+    produces(cluster, "orders", 20 * KIB, count=10)()
+    tell(cluster, [member])
+    assert cluster.seconds(lambda: read_all(Tenant(cluster), "orders", 10)) < 1
