@@ -70,7 +70,7 @@ class Directed:
         other = next(follower for follower in followers if follower != controller)
         self._say(f"cut {leader} <-> {controller}, kill {leader} and {other}")
         self._cluster.island(leader, (controller,))
-        self._sleep(1.5 * LAG_S + 1.0, 1.5 * LAG_S + 2.5)  # laggards are looked for twice in that time
+        self._sleep(2.5 * LAG_S, 2.5 * LAG_S + 1.5)  # it lags, that is noticed, and what waited is looked at again
         self._kill(leader, other)
         self._links.heal(reset=True)
         self._outlive(leader, other)
