@@ -6,19 +6,17 @@ A client that reads one partition repeats its request; correlation id and fetch 
                                  `------------- the shape: compared, not decoded -------------------'
 
 As with Produce (`produce_shapes`) the slow path has found out what the bytes mean, and what may have changed since is
-checked every time. A fetch that would wait, an error, anything but plain records goes the slow way. In a session the
-number of the request changes, too: `session_shapes`.
-
-Shapes are learned only from requests that our own encoder would write in just this way: so the places are known, and
-nothing is hidden in them.
+checked every time. One that has read all waits, as it came, and is looked at again when there are bytes. An error, too few
+bytes, anything but plain records goes the slow way. In a session the number of the request changes, too:
+`session_shapes`.
 """
 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dataplane.handlers.fetch_learning import ANSWERED, DECLINED, NOTHING_YET, Shape, shape_of
 from dataplane.handlers.session_shapes import SessionShapes
 from dataplane.network.slots import Slot
 from dataplane.protocol.api import APIS, ApiKey
@@ -32,8 +30,6 @@ from dataplane.throttle.fetching import WINDOW_S
 from dataplane.throttle.gate import throttle_ms
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from dataplane.handlers.context import RequestContext
     from dataplane.network.dispatch import ClientConnection
     from dataplane.protocol.messages.fetch import FetchRequest
@@ -45,33 +41,12 @@ FREE_LESSONS, HITS_PER_LESSON = 64, 16
 """Learning costs as much as serving: further shapes have to be worth it."""
 _API = APIS[ApiKey.FETCH]
 _FIRST_VERSION = 10  # older ones may not read every topic, or not as it is
-_FIRST_WITH_RACK = 11
-_FIRST_FLEXIBLE = 12
-_FIRST_WITH_IDS = 13
 _KEY_AND_VERSION = struct.Struct(">I").unpack_from
 _OFFSET = struct.Struct(">q").unpack_from
 _pack_state = struct.Struct(">qqq").pack
 _pack_length = struct.Struct(">i").pack
 _STATE_BYTES = 24
 _NO_TAGS = b"\0\0\0"  # of the partition, the topic, the answer
-
-
-@dataclass(slots=True)
-class Shape:
-    """What a request means; `partition` is where it went last."""
-
-    key_and_version: int
-    rest: bytes  # of the request, behind the offset
-    physical: str
-    topic_id: UUID | None
-    index: int
-    leader_epoch: int
-    max_bytes: int
-    min_bytes: int  # 0 where it does not wait
-    prefix: bytes  # of the answer, between the correlation id and the high watermark
-    middle: bytes  # between the log start offset and the length of the records
-    flexible: bool
-    partition: Partition | None = None
 
 
 class FetchShapes:
@@ -91,46 +66,72 @@ class FetchShapes:
         for place in self._places:
             shape = self._shapes.get(bytes(frame[8:place]))
             if shape is not None and frame[place + 8 :] == shape.rest:
-                return _KEY_AND_VERSION(frame)[0] == shape.key_and_version and self.answer(frame, shape, place)
+                if _KEY_AND_VERSION(frame)[0] != shape.key_and_version:
+                    return False
+                outcome = self.answer(frame, shape, place)
+                if outcome == NOTHING_YET:
+                    self._wait(bytes(frame), shape, place)
+                return outcome != DECLINED
         return self._sessions is not None and self._sessions.serve(frame)
 
-    def answer(self, frame: memoryview, shape: Shape, place: int) -> bool:
-        """Answer a request of this shape, with its offset at `place`. False: nothing has been done."""
+    def answer(self, frame: memoryview | bytes, shape: Shape, place: int, slot: Slot | None = None) -> int:
+        """Answer a request of this shape, with its offset at `place`; unless it is ANSWERED, nothing has been done.
+
+        With a `slot` it has waited, and is answered with what there is.
+        """
         client = self._client
         broker, instance = client.broker, client.session.instance
         partition = shape.partition
         if partition is None or not partition.is_leader:
             found = broker.replicas.leader(shape.physical, shape.index)
             if isinstance(found, ErrorCode) or (shape.topic_id is not None and found.topic_id != shape.topic_id):
-                return False
+                return DECLINED
             partition = shape.partition = found
         if shape.leader_epoch >= 0 and shape.leader_epoch != partition.leader_epoch:
-            return False
+            return DECLINED
         max_bytes = shape.max_bytes
         if instance is not None:
             if instance.has_topic_whitelists and instance.topic_denied(shape.physical, client.session.peer):
-                return False
+                return DECLINED
             if instance.rules is not None and instance.rules.concerns(shape.physical):
-                return False
+                return DECLINED
             allowed = broker.gate.fetch_bytes(instance, WINDOW_S)
             if allowed is not None and allowed < max_bytes:
                 max_bytes = max(allowed, 1)
         offset, high_watermark = _OFFSET(frame, place)[0], partition.high_watermark
-        log = partition.log
-        if offset > high_watermark or (offset == high_watermark and shape.min_bytes):
-            return False
+        log, min_bytes = partition.log, shape.min_bytes if slot is None else 0
+        if offset >= high_watermark and (min_bytes or offset > high_watermark):
+            return NOTHING_YET if offset == high_watermark and min_bytes <= max_bytes else DECLINED
         try:
             records = log.read(offset, max_bytes, high_watermark, at_least_one=True)
         except (OffsetOutOfRangeError, OSError):
-            return False  # the slow path finds the same and words the answer
+            return DECLINED  # the slow path finds the same and words the answer
         size = 0 if records is None else records.size
-        if size < shape.min_bytes:
-            return False
-        self._send(bytes(frame[4:8]), shape, partition, records, size)
+        if size < min_bytes:
+            return DECLINED
+        if slot is None:
+            slot = Slot()
+            client.append_slot(slot)
+        self._send(bytes(frame[4:8]), shape, partition, records, size, slot)
         self._hits += 1
-        return True
+        return ANSWERED
 
-    def _send(self, correlation_id: bytes, shape: Shape, partition: Partition, records: object, size: int) -> None:
+    def _wait(self, frame: bytes, shape: Shape, place: int) -> None:
+        """Until there are bytes, or its time is up: then it is answered as it would be now, or the slow way."""
+        client, partition, slot = self._client, shape.partition, Slot()
+        assert partition is not None
+        client.append_slot(slot)
+
+        def woken() -> None:
+            client.go_on(slot, frame, lambda: self.answer(frame, shape, place, slot) == ANSWERED)
+
+        waiting = client.broker.replicas.waiting
+        give_up = waiting.for_bytes([partition.read_waiters], shape.min_bytes, shape.wait_s, woken)
+        client.wait_at(slot, len(frame) + 4, give_up)
+
+    def _send(
+        self, correlation_id: bytes, shape: Shape, partition: Partition, records: object, size: int, slot: Slot
+    ) -> None:
         client = self._client
         instance = client.session.instance
         high_watermark = partition.high_watermark
@@ -149,8 +150,6 @@ class FetchShapes:
                 at = 1 if shape.flexible else 0
                 body = body[:at] + throttle_ms(delay_s).to_bytes(4) + body[at + 4 :]
         head = _pack_length(whole) + correlation_id + body
-        slot = Slot()
-        client.append_slot(slot)
         if not size:
             client.fill_soon(slot, (head + tail,))
             return
@@ -178,7 +177,7 @@ class FetchShapes:
         names, again = ctx.session.names, (ctx.version, ctx.correlation_id, ctx.client_id, request)
         if encode_request(_API, *again, names=names)[4:] != frame:
             return
-        found = _shape_of(ctx, request, frame)
+        found = shape_of(ctx, request, frame)
         if found is None:
             return
         place, shape = found
@@ -195,68 +194,3 @@ class FetchShapes:
         self._shapes[key] = shape
         if place not in self._places:
             self._places.append(place)
-
-
-def _shape_of(ctx: RequestContext, request: FetchRequest, frame: memoryview) -> tuple[int, Shape] | None:
-    """(where the offset stands, the shape)."""
-    version = ctx.version
-    topic = request.topics[0]
-    wanted = topic.partitions[0]
-    physical, topic_id = topic.topic, None
-    if version >= _FIRST_WITH_IDS:
-        topic_id = topic.topic_id
-        found = ctx.broker.replicas.topic_of_id(topic_id)
-        if found is None or not ctx.owns(found):
-            return None
-        physical = found
-    waits = request.max_wait_ms > 0 and request.min_bytes > 0
-    limit = min(wanted.partition_max_bytes, request.max_bytes, ctx.broker.config.settings.fetch_max_bytes)
-    place = _place_of_offset(version, len(frame), len(request.rack_id.encode()))
-    return place, Shape(
-        _KEY_AND_VERSION(frame)[0],
-        bytes(frame[place + 8 :]),
-        physical,
-        topic_id,
-        wanted.partition,
-        wanted.current_leader_epoch,
-        max(limit, 0),
-        min(request.min_bytes, request.max_bytes) if waits else 0,
-        _prefix(ctx, physical, topic_id, wanted.partition, request.session_id),
-        _middle(version, request.isolation_level),
-        version >= _FIRST_FLEXIBLE,
-    )
-
-
-def _place_of_offset(version: int, end: int, rack_bytes: int) -> int:
-    """From the end, where what stands behind the offset has a known size."""
-    if version >= _FIRST_FLEXIBLE:  # epoch, start, limit, two tags, forgotten, rack with its length, tags
-        rack_length = 1 if rack_bytes < 127 else 2
-        return end - (4 + 8 + 4 + 2 + 1 + rack_length + rack_bytes + 1) - 8
-    rack = 2 + rack_bytes if version >= _FIRST_WITH_RACK else 0
-    return end - (8 + 4 + 4 + rack) - 8  # start, limit, forgotten, rack
-
-
-def _prefix(ctx: RequestContext, physical: str, topic_id: UUID | None, index: int, session_id: int) -> bytes:
-    """Tags, throttle time, error, session; one topic, its name or id, one partition, its index, no error."""
-    name = ctx.session.names.topic_out(physical).encode()
-    if ctx.version < _FIRST_FLEXIBLE:
-        topic = len(name).to_bytes(2) + name
-        return (
-            bytes(6) + session_id.to_bytes(4) + (1).to_bytes(4) + topic + (1).to_bytes(4) + index.to_bytes(4) + bytes(2)
-        )
-    out = bytearray(7) + session_id.to_bytes(4)
-    out.append(2)
-    if topic_id is None:
-        write_uvarint(out, len(name) + 1)
-        out += name
-    else:
-        out += topic_id.bytes
-    return bytes(out) + b"\2" + index.to_bytes(4) + bytes(2)
-
-
-def _middle(version: int, isolation_level: int) -> bytes:
-    """Aborted transactions: null for who reads what is uncommitted; and no preferred replica."""
-    if version >= _FIRST_FLEXIBLE:
-        return (b"\1" if isolation_level else b"\0") + b"\xff" * 4
-    aborted = bytes(4) if isolation_level else b"\xff" * 4
-    return aborted + (b"\xff" * 4 if version >= _FIRST_WITH_RACK else b"")

@@ -16,6 +16,7 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.handlers.fetch import pool_of, principal_of
+from dataplane.handlers.fetch_learning import ANSWERED
 from dataplane.protocol.messages.fetch import FetchPartition
 from dataplane.replication.session_cache import FIRST_VERSION_WITH_IDS
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from dataplane.handlers.context import RequestContext
-    from dataplane.handlers.fetch_shapes import FetchShapes, Shape
+    from dataplane.handlers.fetch_learning import Shape
+    from dataplane.handlers.fetch_shapes import FetchShapes
     from dataplane.protocol.messages.fetch import FetchRequest
     from dataplane.replication.fetch_sessions import FetchSession
     from dataplane.replication.session_cache import SessionPool
@@ -75,7 +77,7 @@ class SessionShapes:
         row = session.partition(topic, shape.index)
         if row is None or not session.expects_only(row, _EPOCH(frame, self._epoch_at)[0]):
             return False
-        if not self._fetch.answer(frame, shape, place):
+        if self._fetch.answer(frame, shape, place) != ANSWERED:
             return False
         partition = shape.partition
         assert partition is not None

@@ -132,7 +132,8 @@ class ClientConnection:
         if not self.session.authenticated:
             self._connection.close()
 
-    def _serve(self, frame: memoryview) -> None:
+    def _serve(self, frame: memoryview, slot: Slot | None = None) -> None:
+        """By the table of handlers; with a `slot`, what has its place already and was let in."""
         header = parse_request_header(frame)
         row = self._row(header)
         if row is None:
@@ -143,7 +144,7 @@ class ClientConnection:
             raise CloseConnectionError("a large request that is not Produce")
         decode = (decoder if trusted else limited_decoder)(row.api.request, header.api_version)
         request = decode(frame, header.position, session.names)[0]
-        if session.instance is not None and session.instance.rules is not None:
+        if slot is None and session.instance is not None and session.instance.rules is not None:
             delay_s = self._delay_of_rules(session.instance.rules, header, request)
             if delay_s > _NOTHING_S:
                 self._park(frame, delay_s)
@@ -163,7 +164,7 @@ class ClientConnection:
             self._fetch.remember(ctx, request, frame)
         elif header.api_key in _STORED_BY_GROUPS:
             self._charge_groups(header, request, len(frame))
-        self._take(row, ctx, row.handle(ctx, request))
+        self._take(row, ctx, row.handle(ctx, request), slot)
         if row.api.key == ApiKey.SASL_AUTHENTICATE:
             self._authenticated_or_gone()
 
@@ -196,12 +197,12 @@ class ClientConnection:
         self.fill(self.reserve(), answer)  # type: ignore[arg-type]
         return None
 
-    def _take(self, row: Handler, ctx: RequestContext, reply: Any) -> None:
+    def _take(self, row: Handler, ctx: RequestContext, reply: Any, slot: Slot | None) -> None:
         """Send a handler's reply, now or when it is there."""
         if type(reply) is CoroutineType:
             reply = Task(reply, row.api.key.name)
         if isinstance(reply, Future):
-            slot = self.reserve()
+            slot = slot or self.reserve()
             if not reply.done:
                 self._wait_for(slot, ctx, reply)
                 held_until = getattr(reply, "held_until", None)
@@ -209,21 +210,35 @@ class ClientConnection:
                     self._hold_until(held_until)
             reply.then(lambda future: self._settle(row, ctx, slot, future))
         elif reply is not None:
-            self.fill(self.reserve(), self._encode(row, ctx, reply))
+            self.fill(slot or self.reserve(), self._encode(row, ctx, reply))
 
     def _wait_for(self, slot: Slot, ctx: RequestContext, reply: Future[Any]) -> None:
-        size = 0 if ctx.api_key == ApiKey.PRODUCE or self.session.is_internal else ctx.size
-        self._bytes_in_flight += size
+        size = 0 if ctx.api_key == ApiKey.PRODUCE else ctx.size
+        self.wait_at(slot, size, getattr(reply, "give_up", None))
+        reply.then(lambda _: self._waited(slot, size))
+
+    def wait_at(self, slot: Slot, size: int, give_up: Callable[[], None] | None) -> None:
+        """A request of `size` bytes has its place and no answer yet."""
+        self._bytes_in_flight += 0 if self.session.is_internal else size
         self._hold_if_full()
-        give_up = getattr(reply, "give_up", None)
         if give_up is not None:
             self._give_ups[slot] = give_up
 
-        def settled(_: Future[Any]) -> None:
-            self._bytes_in_flight -= size
-            self._give_ups.pop(slot, None)
+    def _waited(self, slot: Slot, size: int) -> None:
+        self._bytes_in_flight -= 0 if self.session.is_internal else size
+        self._give_ups.pop(slot, None)
 
-        reply.then(settled)
+    def go_on(self, slot: Slot, frame: bytes, answer: Callable[[], bool]) -> None:
+        """The wait of a frame is over: it is answered, or served the slow way if `answer` says no. Never raises."""
+        self._waited(slot, len(frame) + 4)
+        try:
+            if not answer():
+                self._serve(memoryview(bytearray(frame)), slot)
+        except CloseConnectionError:
+            self._connection.close()
+        except Exception:  # noqa: BLE001 - as in `_settle`
+            self._connection.close()
+            _log.exception("a fetch was not answered")
 
     def _hold_until(self, future: Future[Any]) -> None:
         """No more requests before this is done: what they ask must come after it."""
@@ -362,10 +377,10 @@ class ClientConnection:
 
     def _delay_of_rules(self, rules: InstanceRules, header: RequestHeader, request: Any) -> float:
         """What the throttle rules that concern this request owe, in seconds."""
-        principal, client_id = self.session.principal, header.client_id
+        session, client_id = self.session, header.client_id
         if header.api_key == _PRODUCE:
-            return rules.produce_delay(principal, client_id, (topic.name for topic in request.topic_data))
-        return rules.fetch_delay(principal, client_id) if header.api_key == _FETCH else 0.0
+            return rules.produce_delay(session, client_id, (topic.name for topic in request.topic_data))
+        return rules.fetch_delay(session, client_id) if header.api_key == _FETCH else 0.0
 
     def _park(self, frame: memoryview, delay_s: float) -> None:
         """Serve this request later, and read nothing until then."""

@@ -146,7 +146,6 @@ PLAIN = {"max_wait_ms": 500}
 @pytest.mark.parametrize(
     "other",
     [
-        {"offset": BATCHES},  # it waits
         {"offset": BATCHES + 1},  # out of range
         {"min_bytes": 10**6},
         {"index": 1},
