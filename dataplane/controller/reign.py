@@ -347,6 +347,10 @@ class Reign:
                 raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic does not exist")
             if wanted.name in self._deletions:
                 raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, "the topic is being deleted")
+            if any(partition.assignment.is_moving for partition in topic.partitions.values()):
+                raise ApiError(
+                    ErrorCode.REASSIGNMENT_IN_PROGRESS, "replicas of the topic are being moved: try again later"
+                )
             present = {index: partition.replicas for index, partition in topic.partitions.items()}
             added = grow(wanted, present, self.context.racks, self._replicas_of_owner(wanted.name), self._doors.random)
             if not validate_only and not await self._store.grow_topic(wanted.name, added):

@@ -287,6 +287,16 @@ def test_a_topic_that_is_deleted_on_the_way_goes_from_all_its_brokers(cluster: C
     assert not cluster.exists(REASSIGN_PARTITIONS)
 
 
+def test_a_topic_does_not_grow_while_it_moves(cluster: Cluster) -> None:
+    """How many replicas it has cannot be told from a partition that has the old and the new."""
+    cluster.create_on("t", 1, 2)
+    reassign(cluster, {("t", 0): (3, 4)})
+    assert cluster.grow("t", 2).error is ErrorCode.REASSIGNMENT_IN_PROGRESS
+    join(cluster, "t", 1, 2, 3, 4)
+    assert cluster.grow("t", 2).error is ErrorCode.NONE
+    assert len(topic(cluster, "t")["partitions"]["1"]) == 2
+
+
 def test_preferred_replicas_get_the_lead_back_only_when_the_move_is_over() -> None:
     cluster = Cluster(4, rebalance_s=0.5)
     controller = cluster.controller().id
