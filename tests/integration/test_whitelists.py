@@ -15,7 +15,7 @@ from quota.contracts.instance import Limits
 from tests.integration import asks
 from tests.integration.asks import ASKS, SILENT, Ask, error_codes
 from tests.integration.clients import create_topic
-from tests.support.waiting import wait_for
+from tests.support.waiting import promised, wait_for
 from tests.support.wire import Wire, answers
 
 pytestmark = pytest.mark.integration
@@ -52,14 +52,14 @@ def test_a_wider_whitelist_lets_in_and_a_narrower_one_cuts_off_open_connections(
     tenant = new_tenant(whitelist=ONLY_US)
     began = time.monotonic()
     cluster.specs.change(tenant, whitelist=EVERYBODY_HERE)
-    wait_for(lambda: answers(tenant.addresses[1], OUTSIDE), WITHIN_S, "the wider whitelist")
-    assert time.monotonic() - began < WITHIN_S
+    wait_for(lambda: answers(tenant.addresses[1], OUTSIDE), promised(WITHIN_S), "the wider whitelist")
+    assert time.monotonic() - began < promised(WITHIN_S)
     with Wire(tenant.addresses[1], source=OUTSIDE) as cut_off, Wire(tenant.addresses[1], source=INSIDE) as kept:
         assert cut_off.call(ApiVersionsRequest(), 0).error_code == 0
         began = time.monotonic()
         cluster.specs.change(tenant, whitelist=ONLY_US)
         assert cut_off.is_closed()
-        assert time.monotonic() - began < WITHIN_S
+        assert time.monotonic() - began < promised(WITHIN_S)
         assert kept.call(ApiVersionsRequest(), 0).error_code == 0
     assert not answers(tenant.addresses[1], OUTSIDE)
 
@@ -154,6 +154,6 @@ def test_a_change_is_in_force_on_open_connections(one_topic, cluster):
         assert error_codes(writer.call(asks.produce("orders"), 9)) == DENIED
         reader.frame()
         assert error_codes(reader.call(asks.fetch("orders"), 12)) == DENIED
-        assert time.monotonic() - began < WITHIN_S
+        assert time.monotonic() - began < promised(WITHIN_S)
         cluster.specs.change(one_topic, topic_whitelists={})
         assert error_codes(writer.call(asks.produce("orders"), 9)) == set()
