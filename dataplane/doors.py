@@ -213,6 +213,14 @@ class Files(Protocol):
         """Replace a small file atomically and durably (new file, fsync, rename, fsync of the directory)."""
         ...
 
+    def put_file(self, path: str, data: bytes) -> None:
+        """The same without syncing: after a power cut it may be the old one, the new one, or damaged."""
+        ...
+
+    def sync_below(self, path: str) -> None:
+        """Force to disk what was written, created, renamed and removed anywhere below a directory. Blocks. Raises OSError."""
+        ...
+
     def map(self, path: str, size: int) -> memoryview:
         """A file of `size` bytes as memory: what is written there survives the process, not a power cut.
 

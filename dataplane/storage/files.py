@@ -8,6 +8,7 @@ as soon as the number is reused.)
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import mmap
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from dataplane.doors import Buffer, File
 
 _IOV_MAX = 1024  # what one writev takes, on Linux
+_syncfs = ctypes.CDLL(None, use_errno=True).syncfs  # which Python's os does not have
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -174,6 +176,24 @@ class SystemFiles:
             os.fsync(file.fileno())
         Path(beside).replace(path)
         _sync_directory(path)
+
+    def put_file(self, path: str, data: bytes) -> None:
+        """Replace a small file; on disk some time."""
+        beside = path + ".tmp"
+        Path(beside).write_bytes(data)
+        Path(beside).replace(path)
+
+    def sync_below(self, path: str) -> None:
+        """Force everything below to disk: the whole file system, in one call instead of some for each file."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            if _syncfs(fd):
+                number = ctypes.get_errno()
+                raise OSError(number, os.strerror(number), path)
+        finally:
+            os.close(fd)
+        below = f"{path}/"
+        self._unlisted -= {name for name in self._unlisted.copy() if name.startswith(below)}
 
     def map(self, path: str, size: int) -> memoryview:
         """A file as memory that outlives this process. Raises OSError."""

@@ -185,9 +185,21 @@ class LogManager:
             logs = [self._logs[key] for key in self._keys_in(home)]
             for log in logs:
                 log.on_failure = None  # what can still be saved of the others is
+            self._sync_together(home, logs)
             if all([_closes(log) for log in logs]):  # noqa: C419 - every log is closed, also after a failure
                 self._or_offline(home, self._mark_clean)
         self._directories.unlock_all()
+
+    def _sync_together(self, home: str, logs: list[Log]) -> None:
+        """With one call. Each of ten thousand logs that were written to would sync eight times, one after the other."""
+        unsynced = [log for log in logs if _needs_sync(log)]
+        try:
+            if unsynced:
+                self._files.sync_below(home)
+        except OSError:
+            return  # each syncs what it can when it is closed
+        for log in unsynced:
+            log.synced(log.end_offset, log.truncations)
 
     def _mark_clean(self, home: str) -> None:
         self._write_positions(home)
@@ -400,6 +412,13 @@ class LogManager:
             return log.apply_retention(now_ms, high_watermark)
         except OSError:
             return 0  # it is marked; the partition's owner sees it at the next append
+
+
+def _needs_sync(log: Log) -> bool:
+    try:
+        return not log.failed and log.prepare_close()
+    except LogFailedError:
+        return False  # it is marked, and not closed in order
 
 
 def _closes(log: Log) -> bool:

@@ -232,6 +232,31 @@ class FaultyFiles:
         return memoryview(self._file(path).data)
 
     def write_file(self, path: str, data: bytes) -> None:
+        self._write_beside(path, data)
+        beside = self._file(path + ".tmp")
+        beside.synced = beside.data
+        self.done(f"sync {path}.tmp")
+        self._rename_over(path)
+        self.sync_directory(_parent(path))
+
+    def put_file(self, path: str, data: bytes) -> None:
+        self._write_beside(path, data)
+        self._rename_over(path)
+
+    def _rename_over(self, path: str) -> None:
+        directory, name = self._place(path)
+        directory.rename(f"{name}.tmp", name)
+        self.done(f"rename {path}.tmp")
+
+    def sync_below(self, path: str) -> None:
+        self.enter("sync_below", path)
+        node = self._find(path)
+        if not isinstance(node, _Directory):
+            raise FileNotFoundError(errno.ENOENT, "no such directory", path)
+        _sync_tree(node)
+        self.done(f"sync below {path}")
+
+    def _write_beside(self, path: str, data: bytes) -> None:
         self.enter("write_file", path)
         beside = path + ".tmp"
         directory, name = self._place(beside)
@@ -250,11 +275,6 @@ class FaultyFiles:
             self.done(f"part of write {beside}")
         node.data = bytes(data)
         self.done(f"write {beside}")
-        node.synced = node.data
-        self.done(f"sync {beside}")
-        directory.rename(name, _name(path))
-        self.done(f"rename {beside}")
-        self.sync_directory(_parent(path))
 
     def map(self, path: str, size: int) -> memoryview:
         self.enter("map", path)
@@ -407,6 +427,15 @@ def _surviving_content(inode: _Inode, random: Random) -> bytes:
 
 def _size(node: _Node) -> int:
     return len(node.data) if isinstance(node, _Inode) else sum(map(_size, node.entries.values()))
+
+
+def _sync_tree(node: _Node) -> None:
+    if isinstance(node, _Inode):
+        node.synced, node.unlisted = node.data, False
+    else:
+        node.sync()
+        for below in node.entries.values():
+            _sync_tree(below)
 
 
 def _paths(node: _Node, at: str) -> Iterable[str]:

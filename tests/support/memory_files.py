@@ -157,6 +157,15 @@ class MemoryFiles:
         content.data += data
         content.synced = bytes(data)
 
+    def put_file(self, path: str, data: bytes) -> None:
+        self.write_file(path, data)
+
+    def sync_below(self, path: str) -> None:
+        self.enter("sync_below", path)
+        for name, content in self._contents.items():
+            if name.startswith(path + "/"):
+                content.synced = bytes(content.data)
+
     def map(self, path: str, size: int) -> memoryview:
         self.enter("map", path)
         if _parent(path) not in self._directories:

@@ -42,27 +42,44 @@ class Flushing(Producing):
         if truncations == self.truncations and not self.failed:
             self.recovery_point = max(self.recovery_point, end)
 
+    def prepare_close(self) -> bool:
+        """Write what `close` would, and sync nothing of it; False where nothing is to be synced. Raises LogFailedError.
+
+        For who closes thousands of logs: syncs all that is below their directory at once, tells `synced`, and closes.
+        """
+        try:
+            # What a power cut may damage must be behind the recovery point: there the next start believes no index.
+            for path, content in self._unsaved_indexes(below=self.recovery_point):
+                self._files.write_file(path, content)
+            rest = [*self._unsaved_indexes(below=self.end_offset), *self._unsaved_snapshot()]
+            for path, content in rest:
+                self._files.put_file(path, content)
+        except OSError as error:
+            raise self._fail(error) from error
+        return bool(rest) or self.recovery_point < self.end_offset
+
     def close(self) -> None:
         """Flush, write the active segment's indexes, close (also when it raises LogFailedError)."""
         try:
             if not self.failed:
                 if self.recovery_point < self.end_offset:
                     self.flush()
-                for path, content in self._unsaved():
+                for path, content in [*self._unsaved_indexes(below=self.end_offset), *self._unsaved_snapshot()]:
                     self._files.write_file(path, content)
-            elif not self.failed and self._active.size == 0:
-                self._files.sync_directory(self.directory)  # nobody has synced the file, which would list its name
         except OSError as error:
             raise self._fail(error) from error
         finally:
             self.abandon()
 
-    def _unsaved(self) -> Iterator[tuple[str, bytes]]:
-        for segment in self._segments:
-            if segment.has_unsaved_index():
+    def _unsaved_indexes(self, *, below: int) -> Iterator[tuple[str, bytes]]:
+        for segment, end in self._with_ends():
+            if end <= below and segment.has_unsaved_index():
                 yield from segment.packed_indexes()
+
+    def _unsaved_snapshot(self) -> Iterator[tuple[str, bytes]]:
         if self.end_offset not in self._snapshots and self.end_offset > self._segments[0].base_offset:
             yield self._snapshot()
+            self._snapshots.append(self.end_offset)
 
     def abandon(self) -> None:
         """Close the files and leave them as they are: the log is about to be deleted, or has failed."""

@@ -95,6 +95,21 @@ def test_a_clean_stop_of_long_ago_is_not_taken_for_one_of_now():
     assert not torn.exists(f"{HOME}/.kafka_cleanshutdown")
 
 
+def test_an_orderly_stop_syncs_all_logs_at_once():
+    files, manager, jobs = begin()
+    for partition in range(20):
+        append(manager.create("t", partition, TOPIC_ID), "a")
+    jobs.all()
+    calls: list[str] = []
+    files.observer = calls.append
+    manager.close()
+    assert sum(call.startswith("sync below") for call in calls) == 1
+    synced = {call.split("/data/")[1] for call in calls if call.startswith("sync /data/")}
+    assert not {path for path in synced if path.startswith("t-")}
+    opened = open_manager(files.after_power_cut(STRICT), Jobs(Random(2)))
+    assert all(values(opened.get("t", partition)) == [b"a"] for partition in range(20))
+
+
 def test_segments_that_were_cut_off_do_not_come_back():
     files, manager, jobs = begin()
     log = manager.create("t", 0, TOPIC_ID)

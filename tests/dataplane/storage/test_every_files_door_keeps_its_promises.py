@@ -67,6 +67,18 @@ def test_small_files(door):
         files.write_file(f"{root}/none/a", b"")
 
 
+def test_small_files_that_are_synced_later_together(door):
+    files, root = door
+    files.make_directory(f"{root}/b")
+    files.put_file(f"{root}/b/a", b"1")
+    files.put_file(f"{root}/b/a", b"22")
+    files.sync_below(root)
+    assert files.read_file(f"{root}/b/a") == b"22"
+    assert files.list(f"{root}/b") == ["a"]
+    with pytest.raises(FileNotFoundError):
+        files.put_file(f"{root}/none/a", b"")
+
+
 def test_directories(door):
     files, root = door
     assert files.list(f"{root}/none") == []
