@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NUMBERS = (1, 2, 3)
-_QUORUM_WITHIN_S = 30.0
+_QUORUM_WITHIN_S = 60.0
 _RULES = "initLimit=20\nsyncLimit=10\n"  # ticks
 
 
@@ -65,7 +65,7 @@ class Keepers:
     def start(self) -> None:
         """All that do not run; returns when one of them leads."""
         while self.down:
-            self.members[self.down.pop()].start()
+            self.members[self.down.pop()].start(timeout_s=60.0)
         wait_for(self.leader, _QUORUM_WITHIN_S, "a leader among the ZooKeepers")
 
     def leader(self) -> int | None:
