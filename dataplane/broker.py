@@ -259,7 +259,7 @@ class Broker:
         return client
 
     def _accept(self, instance: Instance, route: str, connection: Connection) -> FrameProtocol | None:
-        if not instance.admits(connection.peer[0]) or self._is_full():
+        if not instance.admits(connection.peer[0]) or self._is_full() or not self.gate.admits_connection(instance):
             return None
         connection.max_frame_bytes = self.config.settings.socket_request_max_bytes
         connection.account = instance.spec.id

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 DEFAULT_ROUTE = "default"
 CONNECTIONS_PER_BROKER = 1000
+CONNECTIONS_PER_ADDRESS = 500  # a broker's, too: half of them are left when one machine runs wild
+CONNECTIONS_PER_S = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ def limits_of(bought: Bought) -> Limits:
         storage_bytes=max(1, round(bought.storage_gib * GIB)),
         partitions=bought.partitions,
         connections=CONNECTIONS_PER_BROKER,
+        connections_per_address=CONNECTIONS_PER_ADDRESS,
+        connections_per_s=CONNECTIONS_PER_S,
     )
 
 

@@ -34,6 +34,8 @@ class Instance:
         self.consume_bucket: TokenBucket | None = None
         self.group_bucket: TokenBucket | None = None
         self.rules: InstanceRules | None = None  # None: there are no throttle rules
+        self.connection_bucket: TokenBucket | None = None
+        self._by_address: dict[str, int] = {}  # how many of the connections
         self._set(spec)
 
     def _set(self, spec: InstanceSpec) -> None:
@@ -52,16 +54,31 @@ class Instance:
 
     def admits(self, peer: str) -> bool:
         """Whether a new connection from this address may be accepted."""
-        limit = self.spec.limits.connections
-        return self._whitelist.allows(peer) and (limit is None or len(self.connections) < limit)
+        limits = self.spec.limits
+        return (
+            self._whitelist.allows(peer)
+            and (limits.connections is None or len(self.connections) < limits.connections)
+            and (limits.connections_per_address is None or self._from(peer) < limits.connections_per_address)
+        )
+
+    def _from(self, peer: str) -> int:
+        return self._by_address.get(peer, 0)
 
     def connected(self, connection: OpenConnection) -> None:
         """A connection was accepted."""
+        peer = connection.session.peer
         self.connections[connection] = None
+        self._by_address[peer] = self._from(peer) + 1
 
     def disconnected(self, connection: OpenConnection) -> None:
         """A connection is gone."""
-        self.connections.pop(connection, None)
+        if connection not in self.connections:
+            return
+        del self.connections[connection]
+        peer = connection.session.peer
+        self._by_address[peer] -= 1
+        if not self._by_address[peer]:
+            del self._by_address[peer]
 
     def close_connections(self) -> None:
         """The instance is stopped or deleted."""

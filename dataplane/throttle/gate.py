@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from dataplane.tenancy.instance import Instance
 
 
+CONNECTIONS_AT_ONCE_S = 1.0
+"""So many seconds' worth of connections may begin at once: clients connect to all brokers when they start."""
+
+
 def throttle_ms(delay_s: float) -> int:
     """A delay as answers report it, rounded up: a client that waits as told is not early."""
     return math.ceil(delay_s * 1000)
@@ -49,6 +53,9 @@ class Gate:
         instance.consume_bucket = self._agent.bucket(name, "consume")
         if instance.group_bucket is None:
             instance.group_bucket = TokenBucket(self._group_bytes_per_s, now)
+        if instance.connection_bucket is None:
+            instance.connection_bucket = TokenBucket(limits.connections_per_s, now)
+        instance.connection_bucket.set_rate(limits.connections_per_s, now)
         self._configure_rules(instance)
 
     def _configure_rules(self, instance: Instance) -> None:
@@ -67,6 +74,16 @@ class Gate:
         self._agent.remove(instance.spec.id)
         if instance.rules is not None:
             instance.rules.close()
+
+    def admits_connection(self, instance: Instance) -> bool:
+        """Whether one more connection may begin now. One that is refused costs nothing: who waits a little gets in."""
+        bucket, now = instance.connection_bucket, self._clock.monotonic()
+        if bucket is None:
+            return True
+        if bucket.delay(now) >= CONNECTIONS_AT_ONCE_S:
+            return False
+        bucket.charge(1, now)
+        return True
 
     def charge_produce(self, instance: Instance | None, size: int) -> float:
         """Charge the bytes of a produce request; the seconds that its connection has to wait before the next."""

@@ -1,0 +1,90 @@
+"""How many connections an instance may have on a broker: in all, from one address, and how fast they begin."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from dataplane.tenancy.instance import Instance
+from dataplane.throttle.gate import Gate
+from quota.agent.agent import Agent
+from quota.contracts.instance import InstanceSpec, InstanceState, Limits
+
+ANYWHERE = ("0.0.0.0/0",)
+A, B = "10.0.0.1", "10.0.0.2"
+
+
+class Clock:
+    time = 0.0
+
+    def monotonic(self):
+        return self.time
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def gate(clock):
+    return Gate(Agent(broker=1, boot="b", now=0.0), clock, group_bytes_per_s=1)
+
+
+def instance_with(**limits):
+    limits = Limits(None, None, None, None, **limits)
+    return Instance(InstanceSpec("ins-aaaabbbb", 1, InstanceState.RUNNING, limits, ANYWHERE, ()))
+
+
+class Connection:
+    def __init__(self, peer):
+        self.session = SimpleNamespace(peer=peer)
+
+
+def connect(instance, peer):
+    connection = Connection(peer)
+    instance.connected(connection)
+    return connection
+
+
+def test_one_address_leaves_room_for_the_others():
+    instance = instance_with(connections=3, connections_per_address=2)
+    first = [connect(instance, A), connect(instance, A)]
+    assert not instance.admits(A)
+    assert instance.admits(B)
+    connect(instance, B)
+    assert not instance.admits("10.0.0.3")
+    instance.disconnected(first[0])
+    instance.disconnected(first[0])  # told twice, gone once
+    assert instance.admits(A)
+    connect(instance, A)
+    assert not instance.admits(A)
+
+
+def test_without_limits_everybody_may_connect():
+    instance = instance_with()
+    for _ in range(10):
+        connect(instance, A)
+    assert instance.admits(A)
+
+
+def test_a_seconds_worth_of_connections_begins_at_once_and_then_as_many_a_second(gate, clock):
+    instance = instance_with(connections_per_s=10)
+    gate.configure(instance)
+    at_once = sum(gate.admits_connection(instance) for _ in range(100))
+    assert at_once == 11  # and a slice of 100 ms
+    clock.time = 2.0
+    assert sum(gate.admits_connection(instance) for _ in range(100)) == at_once
+    later = 0
+    for tick in range(1, 101):
+        clock.time = 2.0 + tick / 10
+        later += sum(gate.admits_connection(instance) for _ in range(5))
+    assert later == pytest.approx(100, abs=1)
+
+
+def test_a_rate_of_nothing_lets_nobody_in_and_none_everybody(gate):
+    instance = instance_with(connections_per_s=0)
+    gate.configure(instance)
+    assert not gate.admits_connection(instance)
+    instance = instance_with()
+    gate.configure(instance)
+    assert all(gate.admits_connection(instance) for _ in range(1000))
