@@ -102,8 +102,9 @@ class Directed:
         self._reunite(leader, straggler)
         with contextlib.suppress(AssertionError):
             self._await_isr(partition, lambda isr: straggler in isr, 10)
+        self._links.cut(str(leader), str(straggler))  # what is on its way would arrive after its sender's death
         self._kill(leader, other)
-        self._links.heal()
+        self._links.heal(reset=True)
         self._outlive(leader, other)
 
     def _former(self) -> None:
