@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dataplane.cluster.paths import (
@@ -31,19 +32,19 @@ from dataplane.controller import alter_partition
 from dataplane.controller.admin_nodes import AdminNodes
 from dataplane.controller.asked_elections import AskedElections, ElectionType
 from dataplane.controller.channel import Call, Channels, Key
-from dataplane.controller.context import Context, Partition, Topic
-from dataplane.controller.creation import MorePartitions, NewTopic, TopicOutcome, assign, grow
+from dataplane.controller.context import Context, Partition
+from dataplane.controller.creation import MorePartitions, NewTopic, TopicOutcome
 from dataplane.controller.deletion import Deletions
 from dataplane.controller.events import EventQueue, TermEndedError
 from dataplane.controller.leaders import Leaders
 from dataplane.controller.proposals import Proposals
 from dataplane.controller.reassignments import Outcomes, Reassignments
-from dataplane.controller.store import DeposedError, Store, new_partitions
-from dataplane.doors import Doors, NodeExistsError, Timer
-from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.controller.store import DeposedError, Store
+from dataplane.controller.topics import Topics
+from dataplane.doors import Doors, Timer
+from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages import control
 from dataplane.tasks import Future, Task, failed
-from quota.contracts.namespace import split_physical
 
 logger = logging.getLogger(__name__)
 _RETRY_REMOVAL_S = 1.0
@@ -78,6 +79,7 @@ class Reign:
         self._leaders.unclean_by_default = rules.unclean_election
         self.context.min_insync_replicas = rules.min_insync_replicas
         self._deletions = Deletions(self.context, self._channels)
+        self._topics = Topics(self.context, store, self._leaders, self._deletions, doors.random)
         nodes = AdminNodes(store)
         self._reassignments = Reassignments(self.context, nodes, self._channels, self._deletions)
         self._elections = AskedElections(self.context, self._leaders, self._deletions, nodes)
@@ -303,77 +305,19 @@ class Reign:
             self._channels.forget(self.context.topics[gone].partitions.values())
             self.context.remove_topic(gone)
         for topic in await self._store.topics([name for name in names if name not in self.context.topics]):
-            await self._start_topic(topic)
+            await self._topics.start(topic)
 
     async def _create_topics(self, wanted: Sequence[NewTopic], *, validate_only: bool) -> list[TopicOutcome]:
+        defaults = (self._rules.partitions, self._rules.replication_factor)
         return [
-            await self._events.submit(lambda topic=topic: self._create_topic(topic, validate_only=validate_only))  # type: ignore[misc]
+            await self._events.submit(partial(self._topics.create, topic, defaults, validate_only=validate_only))
             for topic in wanted
         ]
 
-    async def _create_topic(self, wanted: NewTopic, *, validate_only: bool) -> TopicOutcome:
-        try:
-            if wanted.name in self.context.topics:
-                raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, self._exists_sentence(wanted.name))
-            used = self._replicas_of_owner(wanted.name)
-            defaults = (self._rules.partitions, self._rules.replication_factor)
-            assignment = assign(wanted, self.context.racks, used, defaults, self._doors.random)
-            if not validate_only:
-                await self._store.create_topic(wanted.name, assignment, dict(wanted.config))
-                for topic in await self._store.topics([wanted.name]):
-                    await self._start_topic(topic)
-        except NodeExistsError:
-            return TopicOutcome(wanted.name, ErrorCode.TOPIC_ALREADY_EXISTS, "the topic exists already")
-        except ApiError as refusal:
-            return TopicOutcome(wanted.name, refusal.code, refusal.message)
-        return TopicOutcome(
-            wanted.name,
-            topic_id=assignment.topic_id,
-            partitions=len(assignment.partitions),
-            replication_factor=len(assignment.partitions[0]),
-        )
-
     async def _create_partitions(self, wanted: Sequence[MorePartitions], *, validate_only: bool) -> list[TopicOutcome]:
         return [
-            await self._events.submit(lambda more=more: self._grow(more, validate_only=validate_only))  # type: ignore[misc]
-            for more in wanted
+            await self._events.submit(partial(self._topics.grow, more, validate_only=validate_only)) for more in wanted
         ]
-
-    async def _grow(self, wanted: MorePartitions, *, validate_only: bool) -> TopicOutcome:
-        """Once the assignment is written it is done, whoever is the controller then: no partition is left without a start."""
-        topic = self.context.topics.get(wanted.name)
-        try:
-            if topic is None:
-                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic does not exist")
-            if wanted.name in self._deletions:
-                raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, "the topic is being deleted")
-            if any(partition.assignment.is_moving for partition in topic.partitions.values()):
-                raise ApiError(
-                    ErrorCode.REASSIGNMENT_IN_PROGRESS, "replicas of the topic are being moved: try again later"
-                )
-            present = {index: partition.replicas for index, partition in topic.partitions.items()}
-            added = grow(wanted, present, self.context.racks, self._replicas_of_owner(wanted.name), self._doors.random)
-            if not validate_only and not await self._store.grow_topic(wanted.name, added):
-                raise ApiError(ErrorCode.INVALID_REQUEST, "the topic was changed at the same time")
-        except ApiError as refusal:
-            return TopicOutcome(wanted.name, refusal.code, refusal.message)
-        if not validate_only:
-            self.context.add_partitions(topic, new_partitions(topic, added))
-            await self._leaders.start(topic)
-        return TopicOutcome(wanted.name, topic_id=topic.topic_id, partitions=wanted.count)
-
-    def _replicas_of_owner(self, name: str) -> int:
-        """What the instance that a topic belongs to has already."""
-        key = split_physical(name)
-        return self.context.replicas_of_key(key[0]) if key is not None else 0
-
-    def _exists_sentence(self, name: str) -> str:
-        return "the topic is being deleted" if name in self._deletions else "the topic exists already"
-
-    async def _start_topic(self, topic: Topic) -> None:
-        self.context.add_topic(topic)
-        await self._leaders.elect(topic.partitions.values())  # a topic brought back by hand may have states
-        await self._leaders.start(topic)
 
     def _deletions_changed(self, names: list[str]) -> None:
         if any(name not in self._deletions for name in names):
