@@ -17,12 +17,13 @@ ISOLATED = env -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
 MINUTES ?= 30
 TARGET ?= decoders
 
-.PHONY: help up demo bench partitions crash conformance differential simulate fuzz test chaos lint pins venv venv-develop clean
+.PHONY: help up demo bench cold partitions crash conformance differential simulate fuzz test chaos lint pins venv venv-develop clean
 
 help:  ## this list
 	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes"
 	@echo "make demo [PORT=…]     shows tenants, quota and fail-over on the running stack"
 	@echo "make bench             our brokers and Apache Kafka in alternation   (ARGS=\"--sections throughput --alone\")"
+	@echo "make cold              what a tenant that reads 10 GB of old data costs its neighbours   (ARGS=\"--gigabytes 1\")"
 	@echo "make partitions        what 10,000 idle partitions cost: start, memory, descriptors, ticks"
 	@echo "make fuzz              fuzzes TARGET=decoders|connection for MINUTES=30; var/reports/fuzz.json"
 	@echo "make simulate          whole clusters on a virtual clock under faults   (SEEDS=1000)"
@@ -52,6 +53,9 @@ crash: venv-develop
 
 bench: venv-develop
 	@exec $(RUN) -m tests.benchmarks $(ARGS)
+
+cold: venv-develop
+	@exec $(RUN) -m tests.benchmarks.cold $(ARGS)
 
 partitions: venv-develop
 	@exec $(RUN) -m tests.benchmarks.partitions $(ARGS)
