@@ -90,6 +90,8 @@ class Log(Appending, Cutting, Flushing, Reading):
         self.start_offset = min(max(start_offset, self._segments[0].base_offset), self.end_offset)
         self.compacted_to = loaded.compacted_to
         self.cleaned_to = cleaned_to if cleaned_to <= self.end_offset else 0
+        if recovery_point > self.end_offset:  # it is of another log, or damaged: it says nothing of what is on disk
+            recovery_point = 0
         known = max(recovery_point, loaded.compacted_to, self._segments[0].base_offset)
         self.recovery_point = self.end_offset if clean else min(known, self.end_offset)
         self.size_bytes = sum(segment.size for segment in self._segments)

@@ -110,6 +110,21 @@ def test_an_orderly_stop_syncs_all_logs_at_once():
     assert all(values(opened.get("t", partition)) == [b"a"] for partition in range(20))
 
 
+def test_a_checkpoint_that_knows_more_than_there_is_keeps_nothing_from_being_synced():
+    files, manager, _ = begin()
+    log = manager.create("t", 0, TOPIC_ID)
+    for n in range(12):
+        append(log, "x" * 100 + str(n))
+    files.write_file(f"{HOME}/recovery-point-offset-checkpoint", b"0\n1\nt 0 500\n")
+    disk = files.after_kill()
+    log = open_manager(disk, Jobs(Random(2))).get("t", 0)
+    append(log, "more")
+    log.flush()
+    recovered = after(disk)
+    assert values(recovered)[-1] == b"more"
+    assert len(values(recovered)) == 13
+
+
 def test_segments_that_were_cut_off_do_not_come_back():
     files, manager, jobs = begin()
     log = manager.create("t", 0, TOPIC_ID)
