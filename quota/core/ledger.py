@@ -193,9 +193,9 @@ class Ledger:
         """Produce and consume over all brokers in bytes/s, of instances of which anything flows."""
         for instance in list(self._flowing):
             produce = consume = 0
-            for entry, period_ms in self._rows.get(instance, {}).values():
-                produce += entry.produce.bytes * 1000 // (period_ms or 1)
-                consume += entry.consume.bytes * 1000 // (period_ms or 1)
+            for (flow, back, *_), period_ms in self._rows.get(instance, {}).values():
+                produce += flow[0] * 1000 // (period_ms or 1)
+                consume += back[0] * 1000 // (period_ms or 1)
             if produce or consume:
                 yield instance, produce, consume
             else:

@@ -102,7 +102,7 @@ def test_the_inputs_are_those_of_the_period_in_which_most_was_waited():
     assert interval.waits_ms == {1: 1300}
 
 
-def test_an_interval_ends_with_the_minute_of_the_clock():
+def test_an_interval_lasts_a_minute_at_most_and_is_written_every_ten_seconds():
     watched = Watched()
     written = watched.seconds(61, waits(100), flow(0))
     ends = [interval.ended_at_ms - NINE for interval in written]
