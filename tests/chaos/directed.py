@@ -176,8 +176,11 @@ class Directed:
         hearer, other = self._random.sample([broker for broker in BROKERS if broker != controller], 2)
         partition = next((p for p in self._shuffled() if self._leader(p) == other), 0)
         self._say(f"{hearer} hears {controller} late, who is the controller no more by then")
-        self._links.cut(str(controller), str(hearer))
         self._links.cut(str(other), str(hearer))
+        time.sleep(
+            0.75 * LAG_S
+        )  # so that this lag is noticed first: a broker is sent one word until it has answered it
+        self._links.cut(str(controller), str(hearer))
         self._await_isr(partition, lambda isr: hearer not in isr, _ISR_CHANGES_WITHIN_S)
         self._cluster.separate(str(controller), ZOOKEEPER)
         self._links.mend(str(other), str(hearer), reset=True)
