@@ -40,6 +40,11 @@ class Assignment:
         """What it was, as far as it is known: the order may be another, as in Kafka."""
         return tuple(replica for replica in self.replicas if replica not in self.adding)
 
+    @property
+    def oldest_first(self) -> tuple[int, ...]:
+        """All of them, those last that may have nothing yet."""
+        return (*self.origin, *self.adding)
+
     def toward(self, target: Sequence[int]) -> Assignment:
         """The first step to a target, also from the middle of the way to another one, and back (to `origin`)."""
         origin = self.origin
@@ -80,7 +85,10 @@ def restricted(
 def finished(
     state: PartitionState, assignment: Assignment, alive: Container[int], controller_epoch: int
 ) -> PartitionState | None:
-    """The state at the end of a reassignment; None: not all of the target is in sync yet."""
-    if not all(replica in state.isr for replica in assignment.target):
+    """The state at the end of a reassignment; None: not all of the target is in sync yet, or nobody leads.
+
+    Without a leader nothing is given up: whichever of all the replicas returns first may be the one that is needed.
+    """
+    if state.leader == NO_LEADER or not all(replica in state.isr for replica in assignment.target):
         return None
     return restricted(state, assignment.target, alive, controller_epoch)

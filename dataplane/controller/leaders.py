@@ -84,7 +84,7 @@ class Leaders:
             return None
         return elections.after_change(
             partition.state,
-            partition.replicas,
+            partition.assignment.oldest_first,
             alive,
             self._epoch,
             lost=self._context.lost(partition),

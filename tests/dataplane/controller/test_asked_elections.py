@@ -109,6 +109,17 @@ def test_an_unclean_election_takes_who_is_alive_and_nobody_where_nobody_is() -> 
     assert (cluster.state("t", 0).leader, cluster.state("t", 0).isr) == (b, (b,))
 
 
+def test_an_unclean_election_takes_no_replica_that_has_just_been_added_while_an_old_one_lives() -> None:
+    cluster, (a, b, c) = four()
+    cluster.create_on("t", a, b)
+    cluster.wait(Task(cluster.controller().controller.reassign({("t", 0): (c, b)})))
+    cluster.propose(a, "t", [a])
+    cluster.kill(a)
+    cluster.run(3)
+    assert elect(cluster, [("t", 0)], UNCLEAN) == {("t", 0): 0}
+    assert cluster.state("t", 0).leader == b
+
+
 def test_who_is_not_the_controller_says_so() -> None:
     cluster, _ = four()
     other = cluster.others(cluster.controller().id)[0].controller
