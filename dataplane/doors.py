@@ -201,6 +201,10 @@ class Files(Protocol):
         """Bytes in a file. Raises FileNotFoundError."""
         ...
 
+    def modified_ms(self, path: str) -> int:
+        """When a file's content was last changed, by the wall's clock. Raises FileNotFoundError."""
+        ...
+
     def view(self, path: str) -> memoryview:
         """A whole file as memory that is only read, brought in as it is looked at.
 

@@ -158,6 +158,10 @@ class SystemFiles:
         """Bytes in a file. Raises FileNotFoundError."""
         return os.stat(path).st_size  # noqa: PTH116 - ten thousand of them at every start
 
+    def modified_ms(self, path: str) -> int:
+        """When a file's content was last changed, by the wall's clock. Raises FileNotFoundError."""
+        return Path(path).stat().st_mtime_ns // 1_000_000
+
     def view(self, path: str) -> memoryview:
         """A whole file as memory that is only read. Raises FileNotFoundError."""
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

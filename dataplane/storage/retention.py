@@ -1,7 +1,8 @@
 """Which segments are old enough, or too many: whole segments, oldest first, never above the high watermark.
 
 by time   the youngest record of the segment is older than retention.ms. The newest segment goes too (an empty one
-          takes its place), so that a topic nobody writes to becomes empty. Segments without timestamps stay.
+          takes its place), so that a topic nobody writes to becomes empty. Where no record has a timestamp, as in
+          messages of format 0, the time when the segment was last written counts instead, as in Kafka.
 by size   without the segment the log still has retention.bytes. The newest segment stays.
 
 What compaction has emptied goes with either: it would keep what is behind it.
@@ -32,11 +33,10 @@ def segments_to_delete(
             break
         if following is not None and following.base_offset > high_watermark:
             break
-        expired = 0 <= config.retention_ms < now_ms - segment.max_timestamp and segment.max_timestamp >= 0
         surplus = following is not None and 0 <= config.retention_bytes <= size_bytes - segment.size
         empty = segment.size == 0 or (config.is_compacted and segment.max_timestamp < 0)
         emptied = following is not None and empty and max(config.retention_ms, config.retention_bytes) >= 0
-        if not (expired or surplus or emptied):
+        if not (surplus or emptied or 0 <= config.retention_ms < now_ms - segment.youngest_ms()):
             break
         count += 1
         size_bytes -= segment.size

@@ -232,6 +232,11 @@ class Segment:
             assert self._max_timestamp is not None
         return self._max_timestamp
 
+    def youngest_ms(self) -> int:
+        """What retention counts from: where no record has a time, when the file was last written. Raises OSError."""
+        youngest = self.max_timestamp
+        return youngest if youngest != NO_TIMESTAMP else self._files.modified_ms(self.path + LOG)
+
     def _youngest_at_end(self) -> tuple[int, int] | None:
         """Without mapping the index: retention asks every segment that is the oldest of its log. None: look there."""
         last = last_time(*self._ends_of(TIME_INDEX, TIME_ENTRY_BYTES))

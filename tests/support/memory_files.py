@@ -32,6 +32,7 @@ class _Content:
     def __init__(self) -> None:
         self.data = bytearray()
         self.synced = b""
+        self.modified_ms = 0
 
 
 class MemoryFile:
@@ -58,6 +59,7 @@ class MemoryFile:
             self._content.data += data[:room]
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
         self._content.data += data
+        self._content.modified_ms = self._files.now_ms()
         return len(data)
 
     def read(self, position: int, size: int) -> bytes:
@@ -85,6 +87,7 @@ class MemoryFiles:
         self._directories: dict[str, None] = {"/": None}
         self.generation = 0
         self.capacity: int | None = None
+        self.now_ms: Callable[[], int] = lambda: 0  # the clock of the files' dates
         self.fault: Callable[[str, str], None] | None = None
 
     # --- failing ------------------------------------------------------------------------------------------------------
@@ -141,6 +144,12 @@ class MemoryFiles:
         if path not in self._contents:
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
         return len(self._contents[path].data)
+
+    def modified_ms(self, path: str) -> int:
+        self.enter("modified_ms", path)
+        if path not in self._contents:
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
+        return self._contents[path].modified_ms
 
     def view(self, path: str) -> memoryview:
         self.enter("view", path)

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import time
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,15 @@ def test_small_files(door):
     assert files.list(root) == ["a"]
     with pytest.raises(FileNotFoundError):
         files.write_file(f"{root}/none/a", b"")
+
+
+def test_files_have_dates(tmp_path):
+    files, now_ms = SystemFiles(), time.time_ns() // 1_000_000
+    file = files.open(f"{tmp_path}/a", create=True)
+    file.append([b"x"])
+    assert now_ms - 10_000 < files.modified_ms(f"{tmp_path}/a") < now_ms + 60_000
+    with pytest.raises(FileNotFoundError):
+        files.modified_ms(f"{tmp_path}/none")
 
 
 def test_small_files_that_are_synced_later_together(door):

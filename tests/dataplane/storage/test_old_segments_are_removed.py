@@ -34,6 +34,21 @@ def test_by_time():
     assert log.apply_retention(now_ms=9_000, high_watermark=10) == 0
 
 
+def test_without_timestamps_by_when_the_segment_was_written():
+    files = new_files()
+    log = open_log(files, config=LogConfig(segment_bytes=200, retention_ms=5_000))
+    for n in range(10):
+        files.now_ms = lambda at=1_000 * n: at
+        append(log, "x" * 30, now_ms=-1)
+    assert [segment.max_timestamp for segment in log.segments] == [-1] * 5
+    log.apply_retention(now_ms=6_000, high_watermark=10)
+    assert log.start_offset == 0, "record 1 was written five seconds ago"
+    log.apply_retention(now_ms=9_000, high_watermark=10)
+    assert log_files(files) == [4, 6, 8]
+    log.apply_retention(now_ms=10**9, high_watermark=10)
+    assert (log.start_offset, log.size_bytes) == (10, 0)
+
+
 def test_by_size():
     files, log = filled(retention_ms=-1, retention_bytes=1)
     one = log.size_bytes // 5
