@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from django.db import models
 
+LONGEST_RULE = 600
 KEY = ("instance", "rule", "direction", "started_at", "epoch")
 
 
@@ -17,7 +18,7 @@ class RecordedInterval(models.Model):
     """A `quota.contracts.throttled.ThrottledInterval`: the whole of it, and what is searched and added up."""
 
     instance = models.CharField(max_length=32)
-    rule = models.CharField(max_length=600)  # empty: the limit is the instance's own
+    rule = models.CharField(max_length=LONGEST_RULE)  # as in the document; empty: the limit is the instance's own
     direction = models.CharField(max_length=8)
     epoch = models.BigIntegerField()
     started_at = models.CharField(max_length=24)  # "2026-11-21T09:00:03.123Z": sorts as time does

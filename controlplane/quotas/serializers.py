@@ -42,7 +42,9 @@ class ThrottledIntervalSerializer(serializers.Serializer[Any]):
     """A time in which somebody had to wait, or more than was bought flowed."""
 
     direction = serializers.ChoiceField(choices=["produce", "consume"])
-    rule = serializers.CharField(allow_null=True, help_text="the throttle rule; null: the instance's own limit")
+    rule = serializers.CharField(
+        allow_null=True, help_text="the throttle rule, and of one for each client whose; null: the instance's own limit"
+    )
     started_at = serializers.CharField()
     ended_at = serializers.CharField()
     limit = serializers.IntegerField(help_text="bytes/s")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -16,7 +17,7 @@ from controlplane.clusters import coordination, zookeeper
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
 from controlplane.quotas import master
-from controlplane.quotas.models import KEY, MasterJournal, RecordedInterval
+from controlplane.quotas.models import KEY, LONGEST_RULE, MasterJournal, RecordedInterval
 from controlplane.quotas.moments import text_of, text_of_ms
 from quota.contracts.instance import ContractError
 from quota.contracts.throttled import ThrottledInterval
@@ -90,11 +91,19 @@ def _rows(documents: Iterable[dict[str, Any]]) -> list[RecordedInterval]:
     return list(rows.values())
 
 
+def _rule(row: str) -> str:
+    """The row of one client of a rule has its names in it, which may be longer than what a database can index."""
+    if len(row) <= LONGEST_RULE:
+        return row
+    digest = sha256(row.encode()).hexdigest()
+    return row[: LONGEST_RULE - len(digest)] + digest
+
+
 def _row(interval: ThrottledInterval, document: dict[str, Any]) -> RecordedInterval:
     over_1_s, over_10_s, over_60_s = interval.over_percent
     return RecordedInterval(
         instance=interval.instance,
-        rule=interval.rule or "",
+        rule=_rule(interval.rule or ""),
         direction=interval.direction,
         epoch=interval.epoch,
         started_at=text_of_ms(interval.started_at_ms),

@@ -87,6 +87,22 @@ def used(api: Api, bought) -> int:
     return api.call("GET", f"/instances/{bought.id}")["storage_used_bytes"] or 0
 
 
+def test_whoever_had_to_wait_is_told_why_by_rest(stack):
+    api = stack.api()
+    bought = api.running("narrow", bandwidth_mib_per_s=1)
+    api.topic(bought, "orders")
+    produce(bought, "orders", [os.urandom(64 * 1024) for _ in range(64)])  # 4 MiB
+    throttling = f"/instances/{bought.id}/throttling"
+    wait_for(lambda: api.call("GET", throttling)["items"], 60, "the interval to come from the master")
+    interval = api.call("GET", throttling)["items"][0]
+    assert (interval["direction"], interval["limit"]) == ("produce", 2**20)
+    assert interval["throttled_ms"] > 0
+    assert interval["explanation"].startswith("Producing waited ")
+    assert {broker["broker"] for broker in interval["inputs"]["brokers"]} <= {1, 2, 3}
+    days = api.call("GET", f"/instances/{bought.id}/guarantee")["items"]
+    assert sum(day["throttled_ms"] for day in days) >= interval["throttled_ms"]
+
+
 def test_whitelists_by_rest_are_in_force_within_two_seconds(stack):
     api = stack.api()
     bought = api.running("guarded")

@@ -66,6 +66,16 @@ def test_rules_directions_and_masterships_have_rows_of_their_own(active, journal
     assert RecordedInterval.objects.count() == 4
 
 
+def test_clients_with_the_longest_names_have_rows_of_their_own_that_a_database_can_index(active, journals):
+    active(1)
+    names = [f"rule-1/{'%F0%9F%8C%8A' * 255}/{number}" for number in range(2)]
+    journals["http://master-1"] += [document(interval(rule=name)) for name in names]
+    services.throttling_pull()
+    rows = RecordedInterval.objects.all()
+    assert {row.document["rule"] for row in rows} == set(names)
+    assert {len(row.rule) for row in rows} == {600}
+
+
 def test_a_master_that_was_replaced_is_asked_for_what_it_wrote_last(active, journals):
     active(1)
     services.throttling_pull()
