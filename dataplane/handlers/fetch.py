@@ -28,7 +28,7 @@ from dataplane.replication.fetch_sessions import INITIAL_EPOCH, NO_SESSION, Fetc
 from dataplane.replication.serving import follower_of
 from dataplane.replication.session_cache import FIRST_VERSION_WITH_IDS
 from dataplane.tasks import Future
-from dataplane.throttle.fetching import WINDOW_S
+from dataplane.throttle.fetching import WINDOW_S, TopicBudget
 from dataplane.throttle.gate import throttle_ms
 
 if TYPE_CHECKING:
@@ -94,13 +94,16 @@ class _Fetch:
     def __init__(self, ctx: RequestContext, request: FetchRequest) -> None:
         self._ctx, self._request = ctx, request
         self._reader = ConsumerReader(ctx, request)
+        instance = ctx.session.instance
+        self._rules = None if instance is None else instance.rules
         self.answer = _Answer(ctx.version)
 
     def start(self) -> None:
         """Answer at once if there is enough, else wait."""
         request = self._request
         max_bytes = self._max_bytes()
-        self._reader.begin()
+        if self._rules is not None:
+            self._reader.budget = TopicBudget(self._rules)
         found = self._look(max_bytes)
         missing = min(request.min_bytes, max_bytes) - found.size
         if found.must_answer or missing <= 0 or request.max_wait_ms <= 0 or not self._may_wait(found):
@@ -114,18 +117,18 @@ class _Fetch:
         return timeout_s if budget is None or budget.delay_s is None else min(timeout_s, budget.delay_s)
 
     def _woken(self) -> None:
-        self._reader.begin()
+        if self._rules is not None:
+            self._reader.budget = TopicBudget(self._rules)
         self._finish(self._look(self._max_bytes()))
 
     def _max_bytes(self) -> int:
         """What an answer may hold: also the broker's limit, and for a limited instance about a second of its allocation."""
         limit = min(self._request.max_bytes, self._ctx.broker.config.settings.fetch_max_bytes)
-        instance = self._ctx.session.instance
-        allowed = self._ctx.broker.gate.fetch_bytes(instance, WINDOW_S)
+        allowed = self._ctx.broker.gate.fetch_bytes(self._ctx.session.instance, WINDOW_S)
         limit = limit if allowed is None else min(limit, max(allowed, 1))
-        if instance is None or instance.rules is None:
+        if self._rules is None:
             return limit
-        allowed = instance.rules.fetch_bytes(self._ctx.session, self._ctx.client_id, WINDOW_S)
+        allowed = self._rules.fetch_bytes(self._ctx.session, self._ctx.client_id, WINDOW_S)
         return limit if allowed is None else min(limit, max(allowed, 1))
 
     def _look(self, max_bytes: int) -> Found:
@@ -159,12 +162,10 @@ class _Fetch:
         ctx = self._ctx
         parts = encode_frame(_API, ctx.version, ctx.correlation_id, response, ctx.session.names)
         size = sum(len(part) if isinstance(part, bytes) else part.size for part in parts)
-        instance = ctx.session.instance
-        delay_s = ctx.broker.gate.charge_consume(instance, size)
-        if instance is not None and instance.rules is not None:
+        delay_s = ctx.broker.gate.charge_consume(ctx.session.instance, size)
+        if self._rules is not None:
             topics = self._sizes(response)
-            client_s = instance.rules.charge_consume(ctx.session, ctx.client_id, size, topics)
-            delay_s = max(delay_s, client_s)
+            delay_s = max(delay_s, self._rules.charge_consume(ctx.session, ctx.client_id, size, topics))
         if delay_s and ctx.version >= _FIRST_WITH_THROTTLE_TIME:
             # The size of the answer decides the delay that it reports: the field is the first of the body.
             at = 9 if ctx.version in _API.flexible else 8

@@ -56,12 +56,6 @@ class ConsumerReader:
         self.hinted: dict[int, None] = {}
         self.budget: TopicBudget | None = None
 
-    def begin(self) -> None:
-        """A look at the partitions begins."""
-        instance = self._ctx.session.instance
-        if instance is not None and instance.rules is not None and instance.rules.has_topics:
-            self.budget = TopicBudget(instance.rules)
-
     def read(self, topic: str | UUID, wanted: FetchPartition, left: int, at_least_one: bool) -> Reading:
         """A `fetch_sessions.Read`."""
         name = self._name(topic) if isinstance(topic, UUID) else topic

@@ -121,11 +121,6 @@ class InstanceRules:
         """Whether a request for this one topic could be subject to a rule."""
         return self._book.has_clients or bool(self._groups) or topic in self._topics
 
-    @property
-    def has_topics(self) -> bool:
-        """Whether there are rules for topics."""
-        return bool(self._topics)
-
     def produce_delay(self, session: Session, client_id: str | None, topics: Iterable[str]) -> float:
         """The seconds until a request to these topics may be taken in."""
         now = self._clock.monotonic()
