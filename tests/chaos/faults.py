@@ -74,7 +74,7 @@ KINDS = (
     "keeper-leader",
 )
 OF_THREE_KEEPERS = ("minority", "keeper-leader")
-"""These need another cluster than the others, so they stand together at the end."""
+"""These need another cluster than the others, so they come together at the end of each turn."""
 ON_ITS_WAY_S = 1.0  # what was replicated before may still be acknowledged
 
 
@@ -88,6 +88,7 @@ def schedule(seed: int, rounds: int, kinds: tuple[str, ...]) -> list[tuple[str, 
     while len(found) < rounds:
         turn = list(kinds)
         drawn.shuffle(turn)
+        turn.sort(key=lambda kind: kind in OF_THREE_KEEPERS)
         found += [(kind, drawn.getrandbits(32)) for kind in turn]
     return found[:rounds]
 
