@@ -13,15 +13,17 @@ from unittest import mock
 
 from dataplane.cluster.metadata import Metadata
 from dataplane.controller import alter_partition
+from dataplane.controller.context import Context
 from dataplane.controller.leaders import Leaders
 from dataplane.protocol.errors import ErrorCode
 from dataplane.replication import leadership, serving
 from dataplane.replication.manager import Replicas
 from dataplane.replication.partition import Partition
 from dataplane.replication.waiting import Waiting
-from dataplane.storage.log import Log
+from dataplane.storage.epochs import Epochs
 from dataplane.storage.producers import Producers
 from tests.simulation.campaign import Outcome, run
+from tests.support.memory_files import MemoryFiles
 
 Plant = Callable[[ExitStack], Any]
 
@@ -41,6 +43,14 @@ _append = Replicas.append
 def _append_whatever_the_isr(self: Replicas, partition: Partition, *rest: Any, **more: Any) -> Any:
     partition.min_insync_replicas = 1
     return _append(self, partition, *rest, **more)
+
+
+_for_acks = Waiting.for_acks
+
+
+def _acknowledge_alone(self: Waiting, partition: Partition, produces: list[Any]) -> None:
+    act = _acknowledge_at_once if len(partition.isr) == 1 else _for_acks
+    act(self, partition, produces)
 
 
 def _own_end_counts(self: Partition, _now: float) -> bool:
@@ -88,6 +98,17 @@ def _eligible_in_any_life(member: Any, brokers: Any, _leaving: Any, _partition: 
     return member.broker_id in brokers
 
 
+_make_leader = Partition.make_leader
+
+
+def _lead_without_an_epoch(self: Partition, state: Any, now: float) -> bool:
+    """The new leader does not know where its epoch begins, and its batches do not tell it either."""
+    with mock.patch.object(Epochs, "begin"):
+        moved = _make_leader(self, state, now)
+    self.log.epochs.written = state.leader_epoch
+    return moved
+
+
 async def _trust_who_restarted(*_: Any) -> None:
     return None
 
@@ -96,25 +117,57 @@ _advance = Partition.advance
 
 
 def _commit_with_too_few(self: Partition, now: float) -> bool:
-    asked, self.min_insync_replicas = self.min_insync_replicas, 1
+    asked = self.min_insync_replicas, self.others_eligible
+    self.min_insync_replicas, self.others_eligible = 1, False
     try:
         return _advance(self, now)
     finally:
-        self.min_insync_replicas = asked
+        self.min_insync_replicas, self.others_eligible = asked
+
+
+def _ignore_eligible(self: Partition, now: float) -> bool:
+    self.others_eligible = False
+    return _advance(self, now)
+
+
+def _proposed_is_enough(self: Partition) -> bool:
+    return len(self._maximal_isr) >= self._enough()
+
+
+def _nobody(*_: Any) -> list[int]:
+    return []
+
+
+def _never_enough(*_: Any) -> int:
+    return 9
+
+
+def _always_the_same(_self: MemoryFiles) -> str:
+    return "memory"
 
 
 BUGS: dict[str, tuple[Plant, ...]] = {
     "acknowledge before replication": (_patch(Waiting, "for_acks", _acknowledge_at_once),),
-    "acknowledge with an ISR of one": (_patch(Replicas, "append", _append_whatever_the_isr),),
+    "acknowledge with an ISR of one": (
+        _patch(Replicas, "append", _append_whatever_the_isr),
+        _patch(Waiting, "for_acks", _acknowledge_alone),
+    ),
     "commit what only the leader has": (_patch(Partition, "advance", _own_end_counts),),
     "a proposed ISR counts at once": (_patch(Partition, "propose", _smaller_isr_counts),),
     "truncate to the high watermark": (_patch(Partition, "make_follower", _follow_from_the_high_watermark),),
     "never truncate": (_patch(serving, "divergence", _always_a_prefix),),
-    "lead without writing the epoch": (_patch(Log, "_begin_epoch", _forget),),
+    "lead without writing the epoch": (_patch(Partition, "make_leader", _lead_without_an_epoch),),
     "ignore the controller's epoch": (_patch(Metadata, "saw_controller", _any_controller),),
     "join the ISR while behind": (_patch(Partition, "isr_with", _join_at_once),),
     "trust who restarted unseen": (_patch(Leaders, "depose_who_restarted", _trust_who_restarted),),
     "commit with too few in sync": (_patch(Partition, "advance", _commit_with_too_few),),
+    "commit on what is only proposed": (_patch(Partition, "has_enough_replicas", _proposed_is_enough),),
+    "elect who has lost its tail": (_patch(Context, "lost", _nobody),),
+    "a power cut loses nothing": (_patch(MemoryFiles, "memory", _always_the_same),),
+    "eligible whatever the ISR": (
+        _patch(Context, "enough", _never_enough),
+        _patch(Partition, "advance", _ignore_eligible),
+    ),
     "forget producers": (_patch(Producers, "update", _forget),),
     "any life of a broker will do": (
         _patch(leadership, "_refusal", _any_life),

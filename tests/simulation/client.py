@@ -40,6 +40,7 @@ class Client:
         self.loop = loop
         self._address_of = address_of
         self._wires: dict[int, _Wire] = {}
+        self._leaders: dict[tuple[str, int], int] = {}  # believed until one does not answer as a leader does
 
     def call(self, broker: int, request: Any, version: int) -> Future[Any]:
         """Ask a broker."""
@@ -57,13 +58,17 @@ class Client:
         return sleep(self.loop, seconds)
 
     async def leader(self, topic: str, partition: int, brokers: list[int]) -> int:
-        """Who leads a partition, as the first broker that answers knows; -1: nobody."""
+        """Who leads a partition, as the first broker that answers knew; -1: nobody."""
+        known = self._leaders.get((topic, partition))
+        if known is not None:
+            return known
         request = MetadataRequest(topics=(MetadataRequestTopic(name=topic),))
         for broker in brokers:
             answer = await self.call(broker, request, 9)
             if answer is not None and answer.topics and not answer.topics[0].error_code:
                 for row in answer.topics[0].partitions:
-                    if row.partition_index == partition:
+                    if row.partition_index == partition and row.leader_id >= 0:
+                        self._leaders[topic, partition] = row.leader_id
                         return int(row.leader_id)
         return -1
 
@@ -98,12 +103,14 @@ class Client:
                 row = answer.responses[0].partition_responses[0]
                 if not row.error_code:
                     return int(row.base_offset)
+            self._leaders.pop((topic, partition), None)
             await self.sleep(PAUSE_S)
 
-    async def read_all(self, topic: str, partition: int, brokers: list[int]) -> list[tuple[int, bytes]]:
-        """(offset, value) of everything up to the high watermark."""
+    async def read_all(
+        self, topic: str, partition: int, brokers: list[int], offset: int = 0
+    ) -> list[tuple[int, bytes]]:
+        """(offset, value) of everything from `offset` up to the high watermark."""
         found: list[tuple[int, bytes]] = []
-        offset = 0
         while True:
             leader = await self.leader(topic, partition, brokers)
             wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=2**20)
@@ -118,6 +125,7 @@ class Client:
             answer = await self.call(leader, request, 10)  # later versions may read from a deposed leader
             row = answer.responses[0].partitions[0] if answer is not None and answer.responses else None
             if row is None or row.error_code:
+                self._leaders.pop((topic, partition), None)
                 await self.sleep(PAUSE_S)
                 continue
             for header, batch in split_batches(memoryview(bytearray(row.records))):

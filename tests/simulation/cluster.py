@@ -36,8 +36,10 @@ SETTINGS = Settings(replica_lag_time_max_ms=3_000, replica_fetch_wait_max_ms=200
 class SimulatedCluster:
     """Brokers 1, 2, 3 on hosts 10.0.0.1 to 10.0.0.3; a client's host beside them."""
 
-    def __init__(self, seed: int, brokers: int = 3, *, data_dirs: tuple[str, ...] = ("/data",)) -> None:
-        self._data_dirs = data_dirs
+    def __init__(
+        self, seed: int, brokers: int = 3, *, data_dirs: tuple[str, ...] = ("/data",), settings: Settings = SETTINGS
+    ) -> None:
+        self._data_dirs, self._settings = data_dirs, settings
         self.random = Random(seed)
         self.network = VirtualNetwork(self.random.getrandbits(64))
         latency = Random(self.random.getrandbits(64))
@@ -67,7 +69,7 @@ class SimulatedCluster:
             internal=(self.host(broker), INTERNAL_PORT),
             cluster_secret="secret",
             session_timeout_ms=int(SESSION_TIMEOUT_S * 1000),
-            settings=SETTINGS,
+            settings=self._settings,
         )
         self.brokers[broker] = Broker(config, doors, lambda text: self.note(f"b{broker}: {text}"))
         self.brokers[broker].start()

@@ -1,53 +1,96 @@
 """What goes wrong in a campaign: each fault begins, lasts, and ends. Drawn from the run's own randomness.
 
+Most rounds begin two or three faults within moments of each other, for it is in each other's company that they do harm;
+and some lie in wait for a change of leader or ISR, and come within milliseconds of it.
+
 kill           SIGKILL of a broker, and a new start
 power          the same, and what its disk had not synced is gone, or any part of it
-pause          SIGSTOP, often for longer than its session lasts; then it goes on
-cut            two brokers do not hear each other, or one of them does not hear the other
+pause          SIGSTOP, often for longer than its session lasts; when it goes on, it may not hear of its session at once
+cut            two brokers do not hear each other, or one of them does not hear the other; then all of it arrives
 island         one broker hears no other broker
+zombie         a leader hears neither brokers nor ZooKeeper, only clients
 zookeeper      a broker does not reach ZooKeeper, often for longer than its session lasts
 expire         ZooKeeper ends a broker's session
 outage         nobody reaches ZooKeeper
+slow           ZooKeeper takes up to a second for everything
 controller     SIGKILL of the controller
 bounce         SIGKILL and a new start within the session: nobody may notice
+ambush         at the next change of leader or ISR its leader is killed, paused, or loses power
+last           all but one die, and the last one loses power
+all            SIGKILL of all at once
+deposed        what a controller sends to somebody arrives when there is another controller
+blind          while nobody decides, a leader that does not hear one of its followers, and then dies
+
+Kills lose nothing that was written. Power cuts come one at a time: until who suffered one is in sync again, nobody else
+does. That is what is promised with min.insync.replicas=2.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dataplane.cluster.paths import parse_state, state_path
+from dataplane.tasks import Future, Task, gather
+
 if TYPE_CHECKING:
     from tests.simulation.cluster import SimulatedCluster
 
-KINDS = ("kill", "power", "pause", "cut", "island", "zookeeper", "expire", "outage", "controller", "bounce")
+KINDS = (
+    "kill",
+    "power",
+    "pause",
+    "cut",
+    "island",
+    "zombie",
+    "zookeeper",
+    "expire",
+    "outage",
+    "slow",
+    "controller",
+    "bounce",
+    "ambush",
+    "last",
+    "all",
+    "deposed",
+    "blind",
+)
+AT_ONCE = (1, 1, 2, 2, 3)
+PATIENCE_S = 3.0  # of who lies in wait
 
 
 class Faults:
-    """Makes them, one or two at a time, so that a majority of brokers is untouched by kills and power cuts."""
+    """Makes them."""
 
-    def __init__(self, cluster: SimulatedCluster, topic: str) -> None:
-        self._cluster, self._topic = cluster, topic
+    def __init__(self, cluster: SimulatedCluster, topic: str, partitions: int) -> None:
+        self._cluster, self._topic, self._partitions = cluster, topic, partitions
         self._random = cluster.random
+        self._suffering: int | None = None  # the broker whose power was cut, until it is in sync again
+        self._witness = cluster.zookeeper.connect(3600.0)  # hears of changes as a broker would
         self.counts = dict.fromkeys(KINDS, 0)
 
     async def campaign(self, rounds: int) -> None:
         """So many, with pauses; healed at the end."""
         for _ in range(rounds):
             await self._sleep(0.2, 2.0)
-            kind = self._random.choice(KINDS)
-            self.counts[kind] += 1
-            await getattr(self, f"_{kind}")()
+            kinds = [self._random.choice(KINDS) for _ in range(self._random.choice(AT_ONCE))]
+            await gather([Task(self._begin(kind)) for kind in kinds])
         self.heal()
+
+    async def _begin(self, kind: str) -> None:
+        self.counts[kind] += 1
+        await self._sleep(0.0, 0.3)
+        await getattr(self, f"_{kind}")()
 
     def heal(self) -> None:
         """Everything works again, and every broker is started."""
         cluster = self._cluster
         cluster.network.heal_all()
         for broker in cluster.ids:
-            if broker not in cluster.brokers:
-                cluster.start(broker)
+            self._start(broker)
             cluster.network.resume(cluster.host(broker))
             cluster.session(broker).resume()
+
+    # --- deaths -------------------------------------------------------------------------------------------------------
 
     async def _kill(self) -> None:
         await self._killed(self._any(), 0.5, 6.0)
@@ -56,77 +99,198 @@ class Faults:
         await self._killed(self._any(), 0.0, 0.2)
 
     async def _controller(self) -> None:
-        active = [number for number, broker in self._cluster.brokers.items() if broker.controller.is_active]
-        await self._killed(active[0] if active else self._any(), 0.5, 5.0)
+        await self._killed(self._active(), 0.5, 5.0)
+
+    async def _all(self) -> None:
+        for broker in self._cluster.ids:
+            self._die(broker)
+        await self._started_again(self._cluster.ids)
 
     async def _power(self) -> None:
-        await self._all_in_sync()
         victim = self._any()
-        self._cluster.kill(victim)
-        self._cluster.files[victim].crash(self._random)
+        self._lose_power(victim)
         await self._sleep(0.0, 5.0)
-        self._cluster.start(victim)
-        await self._all_in_sync()
+        self._start(victim)
 
-    async def _all_in_sync(self) -> None:
-        while not (self._cluster.up() and self._cluster.in_sync(self._topic)):
-            await self._cluster.client.sleep(0.1)
+    async def _last(self) -> None:
+        first, second, last = self._random.sample(self._cluster.ids, 3)
+        self._die(first)
+        await self._sleep(0.0, 3.0)
+        self._die(second)
+        await self._sleep(0.0, 4.0)
+        self._lose_power(last)
+        await self._started_again([first, second, last])
+
+    async def _started_again(self, brokers: list[int]) -> None:
+        for broker in self._random.sample(brokers, len(brokers)):
+            await self._sleep(0.0, 2.0)
+            self._start(broker)
 
     async def _killed(self, victim: int, shortest: float, longest: float) -> None:
-        self._cluster.kill(victim)
+        self._die(victim)
         await self._sleep(shortest, longest)
-        self._cluster.start(victim)
+        self._start(victim)
+
+    def _die(self, victim: int) -> None:
+        if victim in self._cluster.brokers:
+            self._cluster.kill(victim)
+
+    def _lose_power(self, victim: int) -> None:
+        """Or only die, while somebody else has not recovered."""
+        self._die(victim)
+        if self._suffering in (None, victim):
+            self._cluster.note(f"power of b{victim}")
+            self._cluster.files[victim].crash(self._random)
+            if self._suffering is None:
+                self._suffering = victim
+                Task(self._recovered(), "recovery from a power cut")
+
+    async def _recovered(self) -> None:
+        cluster = self._cluster
+        while not (len(cluster.brokers) == len(cluster.ids) and cluster.up() and cluster.in_sync(self._topic)):
+            await cluster.client.sleep(0.1)
+        self._suffering = None
+
+    def _start(self, broker: int) -> None:
+        if broker not in self._cluster.brokers:
+            self._cluster.start(broker)
+
+    # --- silence ------------------------------------------------------------------------------------------------------
 
     async def _pause(self) -> None:
-        victim = self._any()
-        cluster = self._cluster
+        await self._paused(self._any())
+
+    async def _paused(self, victim: int) -> None:
+        cluster, host, session = self._cluster, self._cluster.host(victim), self._cluster.session(victim)
         cluster.note(f"pause b{victim}")
-        cluster.network.pause(cluster.host(victim))
-        session = cluster.session(victim)
+        cluster.network.pause(host)
         session.cut()
         await self._sleep(0.3, 7.0)
         cluster.note(f"resume b{victim}")
-        cluster.network.resume(cluster.host(victim))
+        cluster.network.resume(host)
+        if self._random.random() < 0.5:
+            await self._sleep(0.0, 0.5)
         session.resume()
 
     async def _cut(self) -> None:
         one, other = self._random.sample(self._cluster.ids, 2)
-        hosts = self._cluster.host(one), self._cluster.host(other)
         both = self._random.random() < 0.6
-        self._cluster.note(f"cut b{one} {'<->' if both else '->'} b{other}")
-        self._cluster.network.cut(*hosts, both_ways=both)
-        await self._sleep(0.5, 8.0)
-        self._cluster.network.heal(*hosts)
+        await self._apart(one, [other], both=both)
 
     async def _island(self) -> None:
         victim = self._any()
-        self._cluster.note(f"island b{victim}")
-        pairs = [(self._cluster.host(victim), self._cluster.host(n)) for n in self._cluster.ids if n != victim]
-        for pair in pairs:
-            self._cluster.network.cut(*pair)
-        await self._sleep(0.5, 8.0)
-        for pair in pairs:
-            self._cluster.network.heal(*pair)
+        await self._apart(victim, self._others(victim))
 
-    async def _zookeeper(self) -> None:
-        session = self._cluster.session(self._any())
+    async def _zombie(self) -> None:
+        victim = self._leader()
+        session = self._cluster.session(victim)
         session.cut()
-        await self._sleep(0.3, 6.0)
+        await self._apart(victim, self._others(victim))
         session.resume()
 
-    async def _expire(self) -> None:
-        self._cluster.session(self._any()).expire()
+    async def _apart(self, one: int, others: list[int], *, both: bool = True) -> None:
+        cluster = self._cluster
+        cluster.note(f"cut b{one} {'<->' if both else '->'} {others}")
+        for other in others:
+            cluster.network.cut(cluster.host(one), cluster.host(other), both_ways=both)
+        await self._sleep(0.5, 8.0)
+        for other in others:
+            cluster.network.heal(cluster.host(one), cluster.host(other))
+
+    # --- ZooKeeper ----------------------------------------------------------------------------------------------------
+
+    async def _zookeeper(self) -> None:
+        await self._cut_off([self._any()])
 
     async def _outage(self) -> None:
-        sessions = [self._cluster.session(broker) for broker in self._cluster.brokers]
+        await self._cut_off(self._cluster.ids)
+
+    async def _cut_off(self, brokers: list[int]) -> None:
+        sessions = [self._cluster.session(broker) for broker in brokers]
         for session in sessions:
             session.cut()
         await self._sleep(0.3, 6.0)
         for session in sessions:
             session.resume()
 
+    async def _expire(self) -> None:
+        self._cluster.session(self._any()).expire()
+
+    async def _slow(self) -> None:
+        server, random = self._cluster.zookeeper, self._random
+        before, server.latency = server.latency, lambda: random.uniform(0.05, 0.5)
+        await self._sleep(1.0, 6.0)
+        server.latency = before
+
+    # --- at the worst moment ------------------------------------------------------------------------------------------
+
+    async def _ambush(self) -> None:
+        """Something makes the leader or the ISR change, once or twice: who leads then is hit at once."""
+        index = self._random.randrange(self._partitions)
+        cause = Task(self._killed(self._any(), 0.0, 3.0) if self._random.random() < 0.7 else self._expire())
+        for _ in range(self._random.choice((1, 2))):
+            await self._next_change(index)
+        await self._sleep(0.0, 0.01)
+        victim = self._leader(index)
+        hit = self._paused(victim) if self._random.random() < 0.3 else self._killed(victim, 0.0, 5.0)
+        await gather([cause, Task(hit)])
+
+    async def _deposed(self) -> None:
+        cluster, controller = self._cluster, self._active()
+        one, other = self._random.sample(self._others(controller), 2)
+        cluster.network.cut(cluster.host(controller), cluster.host(one), both_ways=False)
+        cluster.session(other).expire()  # something to tell
+        await self._sleep(0.05, 1.0)
+        cluster.session(controller).expire()
+        await self._sleep(0.1, 3.0)
+        cluster.network.heal(cluster.host(controller), cluster.host(one))
+
+    async def _blind(self) -> None:
+        index = self._random.randrange(self._partitions)
+        leader = self._leader(index)
+        deaf = self._random.choice(self._others(leader))
+        sessions = [self._cluster.session(broker) for broker in self._cluster.ids]
+        self._cluster.network.cut(self._cluster.host(leader), self._cluster.host(deaf))
+        for session in sessions:
+            session.cut()
+        await self._sleep(3.0, 6.5)
+        self._die(leader)
+        self._cluster.network.heal(self._cluster.host(leader), self._cluster.host(deaf))
+        for session in sessions:
+            session.resume()
+        await self._sleep(3.0, 6.0)
+        self._start(leader)
+
+    def _next_change(self, index: int) -> Future[None]:
+        """Of a partition's state; resolved after some seconds in any case."""
+        changed: Future[None] = Future()
+
+        def tell() -> None:
+            if not changed.done:
+                changed.resolve(None)
+
+        self._witness.exists(state_path(f"simulate.{self._topic}", index), tell)
+        self._cluster.client.sleep(PATIENCE_S).then(lambda _: tell())
+        return changed
+
+    # --- whom ---------------------------------------------------------------------------------------------------------
+
     def _any(self) -> int:
         return self._random.choice(self._cluster.ids)
+
+    def _others(self, broker: int) -> list[int]:
+        return [other for other in self._cluster.ids if other != broker]
+
+    def _active(self) -> int:
+        """The controller, where there is one."""
+        active = [number for number, broker in self._cluster.brokers.items() if broker.controller.is_active]
+        return active[0] if active else self._any()
+
+    def _leader(self, index: int = 0) -> int:
+        """As ZooKeeper knows it."""
+        node = self._cluster.zookeeper.tree.node(state_path(f"simulate.{self._topic}", index))
+        leader = parse_state(node.data, node.version).leader
+        return leader if leader in self._cluster.ids else self._any()
 
     async def _sleep(self, shortest: float, longest: float) -> None:
         await self._cluster.client.sleep(self._random.uniform(shortest, longest))

@@ -1,6 +1,7 @@
 """What must hold at every moment of a run, whoever dies: looked at after each event.
 
 one leader         at most one broker leads a partition in an epoch
+newest controller  who has heard of a controller never goes back to an earlier one
 no way back        a leader's high watermark never moves back; no leader of a newer epoch lacks what was ever committed
 equal logs         what two replicas hold below the smaller of their high watermarks is the same, batch for batch
 enough copies      what is acknowledged is in the logs of min.insync.replicas brokers at that moment (who is down may have it)
@@ -13,6 +14,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dataplane.broker import Broker
     from dataplane.replication.partition import Partition
     from tests.simulation.cluster import SimulatedCluster
 
@@ -35,18 +37,26 @@ class Invariants:
         self._committed: dict[int, int] = {}  # partition -> the highest high watermark ever
         self._read: dict[tuple[int, int], bytes] = {}
         self._next_look = 0.0
+        self._turns = -1  # how many there were when we looked
+        self._turns_of: dict[int, tuple[object, int]] = {}  # the same of a broker, and which life of it
+        self._controllers: dict[Broker, int] = {}  # the epoch of the last one that each life of a broker heard of
+        self._newest: dict[int, int] = {}  # partition -> the highest epoch that was led
+        self._compared: dict[int, int] = {}  # partition -> logs were equal up to there
 
     def check(self) -> None:
-        """After an event. Raises ViolationError."""
-        for name, index in self._places:
-            replicas = [
-                (broker, partition)
-                for broker, running in self._cluster.brokers.items()
-                if (partition := running.replicas.get(name, index)) is not None
-            ]
-            for broker, partition in replicas:
-                if partition.is_leader:
-                    self._leads(broker, index, partition)
+        """After an event, of which most do nothing to a broker. Raises ViolationError."""
+        if self._turns == self._cluster.network.turns:
+            return
+        self._turns = self._cluster.network.turns
+        for broker, running in self._cluster.brokers.items():
+            at = (running, running.doors.loop.turns)
+            if self._turns_of.get(broker) != at:
+                self._turns_of[broker] = at
+                self._obeys(broker, running)
+                for name, index in self._places:
+                    partition = running.replicas.get(name, index)
+                    if partition is not None and partition.is_leader:
+                        self._leads(broker, index, partition)
         now = self._cluster.network.clock.monotonic()
         if now >= self._next_look:
             self._next_look = now + LOOK_EVERY_S
@@ -69,19 +79,28 @@ class Invariants:
         if len(self._cluster.ids) - without < MIN_INSYNC_REPLICAS:
             self._violated(f"partition {index} offset {offset} is acknowledged, and {without} brokers do not have it")
 
-    def compare_logs(self) -> None:
-        """All replicas of all partitions. Raises ViolationError."""
+    def compare_logs(self, *, all_of_them: bool = False) -> None:
+        """All replicas of all partitions: what came since the last time, or everything. Raises ViolationError."""
         for name, index in self._places:
             found = []
             for broker, running in self._cluster.brokers.items():
                 partition = running.replicas.get(name, index)
                 if partition is not None and not partition.is_offline:
                     found.append((broker, partition))
+            known = 0 if all_of_them else self._compared.get(index, 0)
             for (a, first), (b, second) in itertools.pairwise(found):
                 end = min(first.high_watermark, second.high_watermark)
-                start = max(first.log.start_offset, second.log.start_offset)
+                start = max(first.log.start_offset, second.log.start_offset, known)
                 if _content(first, start, end) != _content(second, start, end):
                     self._violated(f"partition {index}: brokers {a} and {b} differ between {start} and {end}")
+            if len(found) == len(self._cluster.ids):
+                self._compared[index] = max(known, min(partition.high_watermark for _, partition in found))
+
+    def _obeys(self, broker: int, running: Broker) -> None:
+        epoch, before = running.metadata.controller_epoch, self._controllers.get(running, -1)
+        if epoch < before:
+            self._violated(f"broker {broker} obeyed the controller of epoch {before}, and then that of epoch {epoch}")
+        self._controllers[running] = epoch
 
     def _leads(self, broker: int, index: int, partition: Partition) -> None:
         key = (index, partition.leader_epoch)
@@ -93,7 +112,8 @@ class Invariants:
                 f"partition {index} epoch {key[1]}: the high watermark went from {self._marks[key]} to {mark}"
             )
         self._marks[key] = mark
-        if key[1] == max(epoch for place, epoch in self._leaders if place == index):
+        newest = self._newest[index] = max(key[1], self._newest.get(index, 0))
+        if key[1] == newest:
             if partition.log.end_offset < self._committed.get(index, 0):
                 self._violated(
                     f"partition {index}: broker {broker} leads epoch {key[1]} and ends at {partition.log.end_offset}, "

@@ -81,6 +81,7 @@ class VirtualNetwork:
         self.turn_s = turn_s
         self.listeners: dict[tuple[str, int], VirtualListener] = {}
         self.digest = 0
+        self.turns = 0  # of all hosts together
         self.deliveries = 0
         self._events: list[tuple[float, int, Callback]] = []
         self._serial = 0
@@ -254,6 +255,7 @@ class VirtualLoop:
             self._awake = False
             return
         self.turns += 1
+        self.network.turns += 1
         for _ in range(len(self._inbox)):
             self._inbox.popleft()()
         while self._turn_end or self._unsent:
