@@ -225,4 +225,5 @@ class LongLogMachine(LogMachine):
 LogMachine.TestCase.settings = settings(max_examples=120, stateful_step_count=30, deadline=None)
 TestLog = LogMachine.TestCase
 LongLogMachine.TestCase.settings = settings(max_examples=5000, stateful_step_count=50, deadline=None)
-TestLogForLong = pytest.mark.long(pytest.mark.timeout(900)(LongLogMachine.TestCase))
+# Three minutes on a quiet machine; Hypothesis calls it flaky, and says nothing of time, where the limit interrupts it.
+TestLogForLong = pytest.mark.long(pytest.mark.timeout(3600)(LongLogMachine.TestCase))
