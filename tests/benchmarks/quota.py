@@ -1,0 +1,87 @@
+"""``python -m tests.benchmarks.quota``: the simulator's scenarios on three real brokers, its own figures beside them.
+
+Both sides get the same demand (the same seed), limit and strategy, and are judged by the same code
+(`quota.simulator.figures`). Real brokers hear of it from clients that do what the simulator's do (`quota_clients`): four
+connections per broker that wait as they are told. What is counted is requests when they are answered.
+`var/reports/quota.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from quota.contracts.instance import MIB, Limits
+from quota.core.model import Strategy
+from quota.simulator.demand import SCENARIOS, Scenario
+from quota.simulator.figures import figures
+from quota.simulator.report import HEAD, line, row
+from quota.simulator.run import LEADERS, Trace, run
+from tests.benchmarks.quota_clients import TOPIC, drive
+from tests.benchmarks.server import create_topic
+from tests.support.cluster import BROKERS, Cluster
+from tests.support.waiting import wait_for
+
+REPORT = Path("var/reports/quota.json")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run each scenario on both, print, write the figures."""
+    options = _options(arguments)
+    limit, rows = int(options.limit * MIB), []
+    with tempfile.TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster:
+        wait_for(lambda: not cluster.master_says("/health")["learning"], 60, "the master to have learnt")
+        print(HEAD)
+        for name in options.scenarios:
+            scenario = SCENARIOS[name](len(BROKERS), limit, options.seconds, Random(options.seed))
+            for strategy in options.strategies:
+                simulated = run(scenario, limit, strategy, Random(options.seed))
+                real = _on_brokers(cluster, scenario, strategy, limit)
+                rows += [_judged(scenario, simulated, "simulated"), _judged(scenario, real, "real")]
+    REPORT.parent.mkdir(parents=True, exist_ok=True)
+    REPORT.write_text(json.dumps({"options": vars(options), "rows": rows}, indent=1) + "\n")
+    print(f"figures: {REPORT}")
+    return 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.quota", description="Quota on real brokers.")
+    parser.add_argument("--scenarios", nargs="+", choices=list(SCENARIOS), default=["step", "skew", "bursts", "random"])
+    parser.add_argument(
+        "--strategies", nargs="+", choices=[each.value for each in Strategy], default=["ckafka", "bounded"]
+    )
+    parser.add_argument("--seconds", type=float, default=60.0, help="of each scenario")
+    parser.add_argument("--limit", type=float, default=8.0, help="what the instance bought, MiB/s")
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args(arguments)
+
+
+def _on_brokers(cluster: Cluster, scenario: Scenario, strategy: str, limit: int) -> Trace:
+    """An instance of its own, so that no scenario begins in the state that another left."""
+    tenant = cluster.tenant(limits=Limits(limit, None, None, None), strategy=strategy)
+    create_topic(tenant.bootstrap, TOPIC, LEADERS * len(BROKERS))
+    partitions = range(LEADERS * len(BROKERS))
+    led: dict[int, list[int]] = {broker: [] for broker in BROKERS}
+    for partition in partitions:
+        led[cluster.leader(tenant, TOPIC, partition)].append(partition)
+    time.sleep(2.0)  # the leaders are in a report
+    trace = drive(scenario, strategy, limit, tenant.addresses, led)
+    cluster.forget(tenant)
+    return trace
+
+
+def _judged(scenario: Scenario, trace: Trace, side: str) -> dict[str, Any]:
+    found = row(scenario.name, scenario.brokers, trace.strategy, [figures(trace, scenario.changes)])
+    print(f"{line(found)}  {side}", flush=True)
+    return {"side": side, **found}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
