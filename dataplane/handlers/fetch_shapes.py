@@ -171,7 +171,7 @@ class FetchShapes:
         selects = request.rack_id and ctx.broker.config.settings.replica_selector_class
         if not plain or wanted.last_fetched_epoch >= 0 or selects or follower_of(request) >= 0:
             return
-        if self._lessons > FREE_LESSONS + self._hits // HITS_PER_LESSON:
+        if self._lessons > FREE_LESSONS + self._hits // HITS_PER_LESSON or self._knows(frame):
             return
         self._lessons += 1
         names, again = ctx.session.names, (ctx.version, ctx.correlation_id, ctx.client_id, request)
@@ -186,6 +186,14 @@ class FetchShapes:
             self._sessions.remember(ctx, request, frame, place, shape)
         else:
             self._learn(bytes(frame[8:place]), place, shape)
+
+    def _knows(self, frame: memoryview) -> bool:
+        """Whether there is nothing to learn from a request, though it had to go the slow way."""
+        for place in self._places:
+            shape = self._shapes.get(bytes(frame[8:place]))
+            if shape is not None and frame[place + 8 :] == shape.rest:
+                return bool(_KEY_AND_VERSION(frame)[0] == shape.key_and_version)
+        return self._sessions is not None and self._sessions.knows(frame)
 
     def _learn(self, key: bytes, place: int, shape: Shape) -> None:
         if len(self._shapes) >= MAX_SHAPES:  # most are of leader epochs that are over

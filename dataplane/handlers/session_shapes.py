@@ -62,15 +62,23 @@ class SessionShapes:
 
     def serve(self, frame: memoryview) -> bool:
         """Serve the frame if it has a known shape and nothing stands against it. False: nothing has been done."""
+        found = self._find(frame)
+        return found is not None and self._answer(frame, *found)
+
+    def knows(self, frame: memoryview) -> bool:
+        """Whether there is nothing to learn from it."""
+        found = self._find(frame)
+        return found is not None and not found[0].session.is_closed
+
+    def _find(self, frame: memoryview) -> tuple[_SessionShape, int] | None:
+        """What the frame means, and where its offset stands."""
         at = self._epoch_at
         head = bytes(frame[8:at])
         for place in self._places:
             known = self._shapes.get(head + frame[at + _EPOCH_BYTES : place])
             if known is not None and frame[place + 8 :] == known.shape.rest:
-                if _KEY_AND_VERSION(frame)[0] != known.shape.key_and_version:
-                    return False
-                return self._answer(frame, known, place)
-        return False
+                return (known, place) if _KEY_AND_VERSION(frame)[0] == known.shape.key_and_version else None
+        return None
 
     def _answer(self, frame: memoryview, known: _SessionShape, place: int) -> bool:
         shape, session, pool, topic, wanted = known

@@ -2,8 +2,9 @@
 
     python -m tests.benchmarks.fetch_path
 
-One partition without a session (as librdkafka asks), one in a session (as the Java client asks), 1,000 partitions named
-in each request, and sessions of 1,000 and 10,000 partitions of which one has something new. Medians of rounds.
+One partition without a session (as librdkafka asks), also one that is read to its end, one in a session (as the Java
+client asks), 1,000 partitions named in each request, and sessions of 1,000 and 10,000 partitions of which one has
+something new. Medians of rounds.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataplane.network.dispatch import ClientConnection
 from dataplane.protocol.headers import encode_request
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.dataplane.fetching.support import FETCH, NAME, Door, single
+from tests.dataplane.replication.cluster import TOPIC
 
 ROUNDS, PER_ROUND = 15, 2_000
 
@@ -47,11 +49,16 @@ def client(door):
     return connection
 
 
-def frame(version, offsets, session_id=0, epoch=-1):
+def frame(version, offsets, session_id=0, epoch=-1, max_wait_ms=0):
     rows = tuple(FetchPartition(partition=i, fetch_offset=o, partition_max_bytes=2**20) for i, o in offsets.items())
     topics = (FetchTopic(topic=NAME, partitions=rows),) if rows else ()
     request = FetchRequest(
-        max_wait_ms=0, min_bytes=1, max_bytes=2**20, session_id=session_id, session_epoch=epoch, topics=topics
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        max_bytes=2**20,
+        session_id=session_id,
+        session_epoch=epoch,
+        topics=topics,
     )
     return memoryview(bytearray(encode_request(FETCH, version, 7, "rdkafka", request)[4:]))
 
@@ -86,6 +93,15 @@ def main():
         measure(f"one partition, a batch of it, version {version}", serve, lambda n, f=frames: f[n % 20])
     empty = frame(12, {0: 20})
     measure("one partition, nothing new, version 12", serve, lambda _: empty)
+    at_end = frame(12, {0: 20}, max_wait_ms=500)
+    place = cluster[1].replicas.get(TOPIC, 0).read_waiters
+
+    def wait_and_wake(made):
+        serve(made)
+        for watcher in list(place):
+            watcher.lost()
+
+    measure("one partition, waits and is woken, version 12", wait_and_wake, lambda _: at_end)
 
     epochs = iter(range(1, 10**9))
     session = session_of(door, {0: 0})

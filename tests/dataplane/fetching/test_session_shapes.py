@@ -33,6 +33,10 @@ class Reader:
         return self._client.hits
 
     @property
+    def lessons(self):
+        return self._client.shapes._lessons
+
+    @property
     def session(self):
         return next(iter(self.pool))
 
@@ -147,3 +151,14 @@ def test_a_session_that_is_used_is_not_the_stalest():
     reader.ask({0: 1})
     assert reader.hits == 1
     assert reader.session.used_at >= before + 60
+
+
+def test_a_reader_at_the_end_is_not_learned_from_again_and_again():
+    cluster = filled()
+    reader = Reader(cluster, 12, at_the_end())
+    for _ in range(10):
+        reader.ask({0: BATCHES})  # nothing there: the slow way
+    assert (reader.hits, reader.lessons) == (0, 1)
+    produce(cluster, 0)
+    reader.ask({0: BATCHES})
+    assert reader.hits == 1
