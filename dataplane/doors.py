@@ -270,8 +270,10 @@ class Files(Protocol):
         ...
 
     def memory(self) -> str:
-        """Names the memory that holds what was written and not synced: while the name is the same, nothing of that is
-        lost, whichever processes died. Empty where nobody can tell."""
+        """Names the memory that holds what was written and not synced; empty where nobody can tell.
+
+        While the name is the same, nothing of that is lost, whichever processes died.
+        """
         ...
 
 
