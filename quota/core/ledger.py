@@ -111,7 +111,8 @@ class Ledger:
             if row is None or row[0] != entry or (row[1] != report.period_ms and _flows(entry)):
                 self._rows.setdefault(instance, {})[broker] = (entry, report.period_ms)
                 self._granted.pop(instance, None)
-                learn_row(self._limited, instance)
+                if instance not in self._limited:
+                    learn_row(self._limited, instance)
                 if _flows(entry):
                     self._flowing[instance] = None
                 self._store(instance, broker, entry.storage_bytes)

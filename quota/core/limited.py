@@ -30,13 +30,13 @@ def limited_rows(specs: Iterable[InstanceSpec], reported: Collection[str]) -> di
             limited = Limited(rule.produce_bytes_per_s, rule.consume_bytes_per_s, spec.strategy)
             rows[flow_key(spec.id, rule.id)] = limited
     for name in reported:
-        learn_row(rows, name)
+        if name not in rows:
+            learn_row(rows, name)
     return rows
 
 
 def learn_row(rows: dict[str, Limited], name: str) -> None:
     """The row of one client, of a rule for each, has no place in a spec: it has the limit of its rule."""
-    if name not in rows:
-        rule = rows.get(rule_key(name))
-        if rule is not None:
-            rows[name] = rule
+    rule = rows.get(rule_key(name))
+    if rule is not None:
+        rows[name] = rule
