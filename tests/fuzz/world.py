@@ -163,7 +163,7 @@ class World:
                 request = decode(row.api.request, version, body)
                 if getattr(request, "member_id", None) == MEMBER:
                     body = encode(replace(request, member_id=client.member_id), version)
-        if row.api.key == ApiKey.JOIN_GROUP:
+        if row.api.key == ApiKey.JOIN_GROUP and version <= row.high:
             client.joins[correlation_id] = version
         header = row.api.request_header_version(min(version, row.high))
         head = bytes((0, row.api.key, 0, version)) + correlation_id.to_bytes(4)
