@@ -25,7 +25,7 @@ help:  ## this list
 	@echo "make bench             our brokers and Apache Kafka in alternation   (ARGS=\"--sections throughput --alone\")"
 	@echo "make cold              what a tenant that reads 10 GB of old data costs its neighbours   (ARGS=\"--gigabytes 1\")"
 	@echo "make partitions        what 10,000 idle partitions cost: start, memory, descriptors, ticks"
-	@echo "make fuzz              fuzzes TARGET=decoders|connection for MINUTES=30; var/reports/fuzz.json"
+	@echo "make fuzz              fuzzes TARGET=decoders|connection for MINUTES=30; var/reports/fuzz.json   (ARGS=\"--planted beyond\")"
 	@echo "make simulate          whole clusters on a virtual clock under faults   (SEEDS=1000)"
 	@echo "make conformance       other people's test suites against our brokers   (ARGS=\"kafkajs --door tenant\" for some)"
 	@echo "make differential      the same requests to our broker and to Apache Kafka, answers compared"
@@ -61,7 +61,7 @@ partitions: venv-develop
 	@exec $(RUN) -m tests.benchmarks.partitions $(ARGS)
 
 fuzz: venv-develop
-	@exec $(RUN) -m tests.fuzz $(TARGET) --minutes $(MINUTES)
+	@exec $(RUN) -m tests.fuzz $(TARGET) --minutes $(MINUTES) $(ARGS)
 
 simulate: venv-develop
 	@exec $(RUN) -m tests.simulation --seeds $(or $(SEEDS),200) $(ARGS)
