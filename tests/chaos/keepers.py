@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 NUMBERS = (1, 2, 3)
 _QUORUM_WITHIN_S = 60.0
+_STARTS_WITHIN_S = 120.0  # a JVM on a machine under load
 _RULES = "initLimit=20\nsyncLimit=10\n"  # ticks
 
 
@@ -65,7 +66,7 @@ class Keepers:
     def start(self) -> None:
         """All that do not run; returns when one of them leads."""
         while self.down:
-            self.members[self.down.pop()].start(timeout_s=60.0)
+            self.members[self.down.pop()].start(timeout_s=_STARTS_WITHIN_S)
         wait_for(self.leader, _QUORUM_WITHIN_S, "a leader among the ZooKeepers")
 
     def leader(self) -> int | None:
