@@ -13,7 +13,7 @@ import math
 from typing import TYPE_CHECKING
 
 from dataplane.doors import Clock
-from dataplane.throttle.rules import InstanceRules
+from dataplane.throttle.rules import InstanceRules, owed_s
 from quota.agent.agent import Agent
 from quota.contracts.instance import GIB, MIB
 from quota.core.bucket import TokenBucket
@@ -109,8 +109,7 @@ class Gate:
 
     @staticmethod
     def _delay(bucket: TokenBucket | None, now: float) -> float:
-        # Blocked (0) is not a debt: a request that waited for ever would never show the master that there is demand.
-        return bucket.delay(now) if bucket is not None and bucket.rate else 0.0
+        return owed_s(bucket, now) if bucket is not None else 0.0
 
     def produce_delay(self, instance: Instance | None) -> float:
         """The seconds until what was produced so far is paid for."""

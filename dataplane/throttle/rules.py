@@ -110,7 +110,7 @@ class InstanceRules:
         """Of every flow."""
         now = self._clock.monotonic()
         for key, seen in list(self._clients.items()):
-            if now - seen > QUIET_S and not any(_delay(bucket, now) for bucket in self._flows[key]):
+            if now - seen > QUIET_S and not any(owed_s(bucket, now) for bucket in self._flows[key]):
                 self._remove(key)
         for key in self._flows:
             yield self._rows.get(key) or RuleRow(key)
@@ -125,11 +125,11 @@ class InstanceRules:
         """The seconds until a request to these topics may be taken in."""
         now = self._clock.monotonic()
         client = self._client(session, client_id, now)
-        delay_s = _delay(client.produce, now) if client is not None else 0.0
+        delay_s = owed_s(client.produce, now) if client is not None else 0.0
         for topic in topics:
             flow = self._topics.get(topic)
             if flow is not None:
-                delay_s = max(delay_s, _delay(flow.produce, now))
+                delay_s = max(delay_s, owed_s(flow.produce, now))
         return delay_s
 
     def charge_produce(
@@ -147,7 +147,7 @@ class InstanceRules:
     def fetch_delay(self, session: Session, client_id: str | None) -> float:
         """The seconds until a client may fetch."""
         now = self._clock.monotonic()
-        return max((_delay(flow.consume, now) for flow in self._fetch_flows(session, client_id, now)), default=0.0)
+        return max((owed_s(flow.consume, now) for flow in self._fetch_flows(session, client_id, now)), default=0.0)
 
     def fetch_bytes(self, session: Session, client_id: str | None, window_s: float) -> int | None:
         """The most that a client's fetch should bring; None: no limit."""
@@ -165,7 +165,7 @@ class InstanceRules:
 
     def topic_fetch_delay(self, topic: str) -> float:
         """The seconds until a topic owes nothing."""
-        return _delay(self._topics[topic].consume, self._clock.monotonic())
+        return owed_s(self._topics[topic].consume, self._clock.monotonic())
 
     def charge_consume(
         self, session: Session, client_id: str | None, size: int, topics: Iterable[tuple[str, int]]
@@ -211,6 +211,7 @@ class InstanceRules:
         return flow
 
 
-def _delay(bucket: TokenBucket, now: float) -> float:
+def owed_s(bucket: TokenBucket, now: float) -> float:
+    """The seconds until what has passed is paid for."""
     # An allocation of 0 is not a debt: a request that waited for ever would never show the master that there is demand.
     return bucket.delay(now) if bucket.rate else 0.0
