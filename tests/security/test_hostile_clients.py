@@ -126,8 +126,8 @@ class Target:
         try:
             self.client.start(timeout=20)
             self.broker.start()
-            wait_for(self.broker.accepts, 20, "the broker")
-            wait_for(lambda: self.client.exists("/brokers/ids/1"), 20, "the registration")
+            wait_for(self.broker.accepts, PATIENCE_S, "the broker")
+            wait_for(lambda: self.client.exists("/brokers/ids/1"), PATIENCE_S, "the registration")
             specs = Specs(self.client)
             self.attacked = specs.create([1], limits=Limits(None, None, None, partitions=20)).addresses[1]
             self.minding = specs.create([1]).addresses[1]
@@ -172,8 +172,8 @@ def create(address, topic):
         def has_coordinator():
             return wire.call(FindCoordinatorRequest("g"), 2).error_code == 0
 
-        wait_for(exists, 20, topic)
-        wait_for(has_coordinator, 20, "a coordinator")
+        wait_for(exists, PATIENCE_S, topic)
+        wait_for(has_coordinator, PATIENCE_S, "a coordinator")
 
 
 @pytest.fixture(scope="module")
