@@ -11,7 +11,7 @@ is committed although they are not in sync.
 
 Who may lead, the first line that finds somebody:
 
-    1  who leads, if alive, in sync and not lost
+    1  who leads or led last, if alive, in sync and not lost
     2  of those in sync and not lost, the first in the assignment that is alive
     3  of the eligible and not lost, the same
     4  who led last, if alive: only when everybody of the ISR and the eligible has come back, and all have lost something
@@ -53,7 +53,7 @@ def after_change(
     in_sync = tuple(member for member in state.isr if member not in lost)
     eligible = tuple(member for member in state.eligible if member not in lost and member in replicas)
     isr = tuple(member for member in in_sync if member in alive)
-    leader = _first((state.leader, *replicas), alive, isr or eligible)
+    leader = _first((state.leader, state.last_leader, *replicas), alive, isr or eligible)
     if leader == NO_LEADER and not (in_sync or eligible):
         leader = _last_resort(state, replicas, alive)
     if leader == NO_LEADER and unclean:
