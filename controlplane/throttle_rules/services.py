@@ -74,7 +74,7 @@ def _write(organisation: Organisation, instance_id: str, decide: Decide) -> Sequ
         after = decide(rules)
         problem = rules_problem(after)
         if problem:
-            raise Invalid(problem)
+            raise Invalid(problem, code="invalid_throttle_rule")
         return after
 
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)

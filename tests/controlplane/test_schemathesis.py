@@ -39,11 +39,16 @@ RULED = {
     "whitelist": "the same",
     "config": "the brokers know their settings",
     "name": "printable; a topic's has letters that Kafka takes",
+    "topics": "names of topics",
     "from": "a moment, and not later than `to`",
     "to": "a moment",
     "month": "a month of the calendar",
 }
-RULED_BY_THE_CLUSTER = {"invalid_replication_factor"}  # it has fewer brokers
+RULED_AS_A_WHOLE = {
+    "invalid_replication_factor",  # the cluster has fewer brokers
+    "invalid_throttle_rule",  # what it limits and whom it names do not go together
+}
+RULE = {"kind": "topic", "topics": ["orders"], "produce_mib_per_s": 1}
 QUICK, LONG = 6, 250
 
 
@@ -51,11 +56,13 @@ QUICK, LONG = 6, 250
 def world(alice, instance, tree, admin, flow_master):
     """What there is to be asked for, and the way back to it."""
     alice.api.post(f"/api/v1/instances/{instance.id}/topics", {"name": "orders", "partitions": 1})
+    rule = alice.api.post(f"/api/v1/instances/{instance.id}/throttle-rules", RULE).json()
     flow_master.answers[instance.id] = flowing()
     real = {
         "instance_id": instance.id,
         "topic": "orders",
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
+        "rule_id": rule["id"],
         "key_id": ApiKey.objects.for_organisation(alice.organisation).first().id,
     }
     world = World(alice.key, real, tree, admin)
@@ -95,7 +102,7 @@ def is_taken(case, response):
     """Data that keeps to the schema is not refused as malformed, unless one of the rules above says so."""
     if case.meta.generation.mode.is_negative or response.status_code not in (400, 413, 415, 422):
         return True
-    if response.json()["code"] in RULED_BY_THE_CLUSTER:
+    if response.json()["code"] in RULED_AS_A_WHOLE:
         return True
     return {problem["field"].partition(".")[0] for problem in response.json().get("errors", [{"field": ""}])} <= set(
         RULED
