@@ -30,12 +30,12 @@ from .stream import StreamJob, hours_shown, hours_told, spark_home, status, usag
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.timeout(300),  # once, when Spark's Kafka source must be fetched first; a minute without
+    pytest.mark.timeout(600),  # once, when Spark's Kafka source must be fetched first; a minute without
     pytest.mark.skipif(bool(absence()), reason=absence() or "-"),
 ]
 
 PARTITIONS = 3
-METERED_WITHIN_S = 90
+METERED_WITHIN_S = 180
 SETTINGS = {
     "default_replication_factor": 1,
     "offsets_topic_replication_factor": 1,

@@ -88,7 +88,7 @@ class Cluster:
         for server in (*self.brokers.values(), *self.masters.values()):
             if not server.is_running:
                 server.start()
-        wait_for(lambda: all(server.accepts() for server in self.brokers.values()), 30, "the brokers")
+        wait_for(lambda: all(server.accepts() for server in self.brokers.values()), 60, "the brokers")
         wait_for(lambda: self.registered() == list(BROKERS), 20, "the registrations")
         wait_for(self._is_governed, 20, "a controller that has decided over who died before it")
         wait_for(lambda: not self.behind(), 60, "all replicas to be in sync")
