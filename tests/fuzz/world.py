@@ -23,7 +23,7 @@ from dataplane.records.batch import Record, build_batch
 from tests.fuzz.declared import MEMBER
 from tests.simulation import cluster as simulated
 
-simulated.SETTINGS = replace(simulated.SETTINGS, default_replication_factor=1, offsets_topic_replication_factor=1)
+SETTINGS = replace(simulated.SETTINGS, default_replication_factor=1, offsets_topic_replication_factor=1)
 PAUSE_S = 0.05
 KEYS = [row.api.key for row in served(tenant=True)]
 MAX_SEGMENTS = 12
@@ -66,7 +66,7 @@ class World:
     """One broker, one tenant with a topic, and what was sent to it so far."""
 
     def __init__(self) -> None:
-        self.cluster = simulated.SimulatedCluster(seed=1, brokers=1)
+        self.cluster = simulated.SimulatedCluster(seed=1, brokers=1, settings=SETTINGS)
         self.network = self.cluster.network
         self.cluster.until(self.cluster.up)
         self.sent: list[bytes] = []
