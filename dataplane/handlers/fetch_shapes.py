@@ -167,7 +167,9 @@ class FetchShapes:
         if wanted.partition < 0:
             return
         in_session = request.session_epoch > INITIAL_EPOCH
-        plain = in_session or (request.session_epoch == FINAL_EPOCH and not request.session_id)
+        plain = (
+            request.session_id > 0 if in_session else request.session_epoch == FINAL_EPOCH and not request.session_id
+        )
         selects = request.rack_id and ctx.broker.config.settings.replica_selector_class
         if not plain or wanted.last_fetched_epoch >= 0 or selects or follower_of(request) >= 0:
             return

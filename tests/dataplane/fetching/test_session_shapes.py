@@ -162,3 +162,11 @@ def test_a_reader_at_the_end_is_not_learned_from_again_and_again():
     produce(cluster, 0)
     reader.ask({0: BATCHES})
     assert reader.hits == 1
+
+
+@pytest.mark.parametrize("session_id", [0, -1, -(2**31), 2**31 - 1])
+def test_a_session_that_cannot_be_is_not_found_and_nothing_is_learnt(session_id):
+    reader = Reader(filled(), 12, [(0, 0)])
+    reader._id = session_id
+    answer = decode_response(FETCH, 12, reader.ask([(0, 0)])[4:])[1]
+    assert (answer.error_code, reader.hits) == (70, 0)  # FETCH_SESSION_ID_NOT_FOUND
