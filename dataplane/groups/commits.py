@@ -39,6 +39,10 @@ class Commit:
     retention_ms: int = -1
 
 
+_END_OF_TIME_MS = 2**63 - 1
+"""The latest time that a record can say: a client may ask for more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What to append, for which keys; the errors known already; whose session begins anew."""
@@ -71,7 +75,7 @@ def _value(offset: Offset, retention_ms: int, now_ms: int) -> OffsetCommitValue:
         leader_epoch=offset.leader_epoch,
         metadata=offset.metadata,
         commit_timestamp=now_ms if offset.timestamp_ms < 0 else offset.timestamp_ms,
-        expire_timestamp=-1 if retention_ms < 0 else now_ms + retention_ms,
+        expire_timestamp=-1 if retention_ms < 0 else min(now_ms + retention_ms, _END_OF_TIME_MS),
     )
 
 

@@ -303,6 +303,15 @@ def test_a_commit_may_say_how_long_it_shall_live():
     w.coordinator.stop()
 
 
+def test_a_commit_may_ask_for_longer_than_time_can_say():
+    w = World()
+    w.coordinator.start()
+    committed(w, retention_ms=2**63 - 1)
+    w.run(3_000)
+    assert offset_of(w) == 5
+    w.coordinator.stop()
+
+
 @pytest.mark.parametrize(
     ("topic", "lives"), [("aaaaaaaa.read", True), ("aaaaaaaa.left", False), ("bbbbbbbb.read", False)]
 )
