@@ -19,6 +19,7 @@ def test_the_standby_takes_over_and_traffic_never_stops(new_tenant, cluster):
     create_topic(tenant, "orders", 3)
     sender = Sender(tenant, linger_ms=5)
     active, path = cluster.master(), f"/v1/instances/{tenant.id}/allocation"
+    wait_for(lambda: cluster.master_says(path), 20, "the master to know the instance")
     epoch = cluster.master_says(path)["epoch"]
     gap_s, last, acknowledged = 0.0, time.monotonic(), 0
 

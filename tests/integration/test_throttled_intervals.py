@@ -33,10 +33,16 @@ def kept(cluster, tenant):
         position = page["next"]
 
 
+def decides_for(cluster, tenant):
+    """A master that has just taken over renews what brokers hold, and has nothing to tell of it."""
+    return not cluster.master_says(f"/v1/instances/{tenant.id}/allocation")["learning"]
+
+
 def test_a_producer_that_had_to_wait_is_in_the_journal_with_every_input(new_tenant, cluster):
     tenant = new_tenant(limits=Limits(LIMIT, None, None, None))
     create_topic(tenant, "orders")
     leader = cluster.leader(tenant, "orders")
+    wait_for(lambda: decides_for(cluster, tenant), 30, "a master that decides for the instance")
     with Wire(tenant.addresses[leader], timeout_s=30) as wire:
         answers = [wire.call(asks.produce("orders", asks.batch(os.urandom(LARGE))), 9) for _ in range(2)]
     assert answers[0].throttle_time_ms > 1000
