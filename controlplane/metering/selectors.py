@@ -134,11 +134,6 @@ def hour_text(moment: datetime) -> str:
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="hours") + ":00:00Z"
 
 
-def hour_moment(text: str) -> datetime:
-    """The other way."""
-    return datetime.fromisoformat(text)
-
-
 def _sums(instance: Instance, start: datetime, end: datetime) -> list[tuple[Any, ...]]:
     """(hour, produced, consumed, stored) of each hour in the range that saw a record, in order."""
     statement = (

@@ -65,11 +65,6 @@ class TopicSetting:
     problem: Problem | None = None  # None: fixed
 
     @property
-    def broker_name(self) -> str | None:
-        """The broker's configuration that is its default, as Kafka calls it."""
-        return None if self.setting is None else self.setting.replace("_", ".")
-
-    @property
     def is_fixed(self) -> bool:
         """Whether no other value than the default is taken."""
         return self.problem is None

@@ -52,7 +52,6 @@ from dataplane.doors import (
     Operation,
     SetData,
     ZooKeeper,
-    ZooKeeperError,
 )
 from dataplane.tasks import Task, gather
 
@@ -283,11 +282,6 @@ def new_partitions(topic: Topic, assignment: Mapping[int, tuple[int, ...]]) -> l
     return [
         Partition(topic.name, topic.topic_id, index, Assignment(replicas)) for index, replicas in assignment.items()
     ]
-
-
-def is_connection_loss(error: BaseException) -> bool:
-    """Whether the outcome of a call is unknown."""
-    return type(error) is ZooKeeperError
 
 
 def _path(partition: Partition) -> str:

@@ -169,11 +169,6 @@ def _invalid(text: str) -> CorruptBatchError:
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def message_size(magic: int, key: Buffer | None, value: Buffer | None) -> int:
-    """Bytes of a message that is not compressed."""
-    return OVERHEAD[magic] + (0 if key is None else len(key)) + (0 if value is None else len(value))
-
-
 def write_message(
     magic: int, offset: int, timestamp: int, key: Buffer | None, value: Buffer | None, attributes: int = 0
 ) -> bytes:

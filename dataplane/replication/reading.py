@@ -8,9 +8,7 @@ from dataplane.replication.hosted import Hosted
 from dataplane.storage.errors import OffsetOutOfRangeError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dataplane.doors import Callback, Clock
+    from dataplane.doors import Clock
     from dataplane.replication.fetchers import Fetchers
     from dataplane.replication.isr import IsrChanges
     from dataplane.replication.partition import Partition
@@ -39,22 +37,6 @@ class Reading(Hosted):
                 raise OffsetOutOfRangeError(offset, log.start_offset, log.end_offset)
             return None
         return log.read(offset, max_bytes, limit, at_least_one=at_least_one)
-
-    def when_readable(
-        self,
-        places: Sequence[tuple[Partition, int]],
-        min_bytes: int,
-        timeout_s: float,
-        wake: Callback,
-        *,
-        as_replica: bool = False,
-    ) -> Callback:
-        """Call `wake` once, when `min_bytes` more can be read from the (partition, offset) pairs, or at the deadline.
-
-        Also when we lose one of the partitions. Returns how to give up. To be called in the turn that read too little.
-        """
-        found = [p.replica_waiters if as_replica else p.read_waiters for p, _ in places]
-        return self.waiting.for_bytes(found, min_bytes, timeout_s, wake)
 
     def fetched_by_replica(
         self,

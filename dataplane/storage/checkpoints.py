@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from dataplane.doors import Files
 
@@ -58,11 +58,6 @@ def read_offsets(files: Files, path: str) -> dict[tuple[str, int], int]:
         return {(topic, int(partition)): int(offset) for topic, partition, offset in read_rows(files, path, 3)}
     except ValueError:
         return {}
-
-
-def write_offsets(files: Files, path: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    """Replace a checkpoint of offsets, durably."""
-    write_rows(files, path, ((topic, partition, offset) for (topic, partition), offset in sorted(offsets.items())))
 
 
 def write_topic_id(files: Files, path: str, topic_id: UUID) -> None:

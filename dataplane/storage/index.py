@@ -178,10 +178,6 @@ class SparseIndex:
 
     # --- files --------------------------------------------------------------------------------------------------------
 
-    def has_grown(self) -> bool:
-        """Whether it holds more than its files."""
-        return bool(self.offsets or self.timestamps)
-
     def let_go(self) -> None:
         """Keep no mapping: what is stored is copied. For an index that cannot be dropped yet."""
         self._stored, self._stored_times = memoryview(bytes(self._stored)), memoryview(bytes(self._stored_times))

@@ -137,10 +137,8 @@ class InstanceRules:
     ) -> float:
         """Charge a request, and to topics what is theirs of it; the seconds that the client is told to wait."""
         now = self._clock.monotonic()
-        for topic, part in topics:
-            flow = self._topics.get(topic)
-            if flow is not None:
-                flow.produce.charge(part, now)
+        for flow, part in self._parts(topics):
+            flow.produce.charge(part, now)
         client = self._client(session, client_id, now)
         return client.produce.charge(size, now) if client is not None else 0.0
 
@@ -172,14 +170,19 @@ class InstanceRules:
     ) -> float:
         """Charge an answer, and to topics what is theirs of it; the seconds that the client is told to wait."""
         now = self._clock.monotonic()
-        for topic, part in topics:
-            flow = self._topics.get(topic)
-            if flow is not None:
-                flow.consume.charge(part, now)
+        for flow, part in self._parts(topics):
+            flow.consume.charge(part, now)
         flows = self._fetch_flows(session, client_id, now)
         return max((flow.consume.charge(size, now) for flow in flows), default=0.0)
 
     # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _parts(self, topics: Iterable[tuple[str, int]]) -> Iterator[tuple[RuleFlow, int]]:
+        """Of the topics that have a rule, with the bytes that are theirs."""
+        for topic, part in topics:
+            flow = self._topics.get(topic)
+            if flow is not None:
+                yield flow, part
 
     def _fetch_flows(self, session: Session, client_id: str | None, now: float) -> list[RuleFlow]:
         """Those of the client, and of the group that it is a member of."""

@@ -294,11 +294,6 @@ class Ledger:
             self._full[instance] = False
 
 
-def limit_of(spec: InstanceSpec, direction: str) -> int | None:
-    """What was bought in one direction, bytes/s."""
-    return spec.limits.produce_bytes_per_s if direction == "produce" else spec.limits.consume_bytes_per_s
-
-
 def _renewed(allocation: Allocation, limit: int, held: Mapping[int, int | None]) -> Allocation:
     """The same leaders with what they hold already, as far as the limit allows."""
     shares = []

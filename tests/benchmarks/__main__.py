@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import platform
 import sys
 import sysconfig
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.benchmarks import floor, idle, latency, small, throughput
 from tests.benchmarks.apache import ApacheRig
-from tests.benchmarks.report import Figures, table
+from tests.benchmarks.report import Figures, Say, keep, progress, table
 from tests.benchmarks.rig import FullRig, Rig
 from tests.benchmarks.server import Server
 from tests.support.apache_kafka import NotAvailableError
@@ -37,17 +35,11 @@ LATENCY_S = 8.0
 SMALL_S = 4.0
 _CONGESTION = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 
-Say = Callable[[str], None]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print a table, write the figures."""
     options = _options(arguments)
-    began = time.monotonic()
-
-    def say(text: str) -> None:
-        print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True)
-
+    say = progress()
     figures = Figures()
     report: dict[str, Any] = {"machine": _machine(), "record_bytes": throughput.RECORD_BYTES, "rounds": options.rounds}
     report["validation"] = options.validation
@@ -67,10 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report["rows"] = figures.rows()
     print(table(report["rows"]))
     print("floor (receive and write only):", report.get("floor"))
-    file = Path("var/reports/bench.json")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(report, indent=1))
-    print(f"figures: {file}")
+    keep(Path("var/reports/bench.json"), report)
     return 0
 
 

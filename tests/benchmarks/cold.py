@@ -17,13 +17,12 @@ of the rounds and spread; `var/reports/cold.json`.
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.benchmarks import cold_reader
 from tests.benchmarks.latency import Sample, SteadyTraffic, percentile
 from tests.benchmarks.librdkafka import BulkProducer
+from tests.benchmarks.report import Say, keep, progress
 from tests.benchmarks.rig import Rig
 from tests.benchmarks.server import create_topic
 from tests.benchmarks.throughput import RECORD_BYTES
@@ -45,27 +45,19 @@ SETTLE_S = 2.0
 _IN_MEMORY = ("tmpfs", "ramfs")
 _FIGURES = ("p50_ms", "p99_ms", "max_ms", "reader_mb_per_s", "from_disk_mb", "page_waits", "records")
 
-Say = Callable[[str], None]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print a table, write the figures."""
     options = _options(arguments)
-    began = time.monotonic()
-
-    def say(text: str) -> None:
-        print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True)
-
+    say = progress()
     with Rig({"default_replication_factor": 1}, parent=options.directory) as rig:
         bench = _Bench(rig, options, say)
         bench.fill()
         rounds = [bench.round(f"round {number + 1} of {options.rounds}, ") for number in range(options.rounds)]
     phases = {phase: _summary([entry[phase] for entry in rounds]) for phase in rounds[0]}
     report = {"options": vars(options) | {"directory": str(options.directory)}, "phases": phases, "rounds": rounds}
-    REPORT.parent.mkdir(parents=True, exist_ok=True)
-    REPORT.write_text(json.dumps(report, indent=1) + "\n")
     print(_table(phases))
-    print(f"figures: {REPORT}")
+    keep(REPORT, report)
     return 0
 
 

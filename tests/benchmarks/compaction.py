@@ -29,6 +29,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from tests.benchmarks.report import keep
 from tests.benchmarks.rig import Rig
 
 REPORT = Path("var/reports/compaction.json")
@@ -171,9 +172,8 @@ def main() -> int:
             print(json.dumps(rounds[-1]), flush=True)
     medians = {name: statistics.median(entry[name] for entry in rounds) for name in rounds[0]}
     report = {"options": vars(options), "medians": medians, "rounds": rounds}
-    REPORT.parent.mkdir(parents=True, exist_ok=True)
-    REPORT.write_text(json.dumps(report, indent=2) + "\n")
     print(json.dumps(medians, indent=2))
+    keep(REPORT, report)
     return 0
 
 

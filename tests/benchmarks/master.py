@@ -21,6 +21,7 @@ from quota.contracts.report import Flow, FlowReport, InstanceReport
 from quota.core.allocate import divide
 from quota.core.ledger import Ledger
 from quota.core.recorder import Recorder
+from tests.benchmarks.report import keep
 
 _LIMIT = 10_000_000
 
@@ -42,10 +43,7 @@ def main(arguments: list[str]) -> int:
         print(f"period {sequence}, {'busy' if busy else 'idle'}: {taken}", flush=True)
     figures["divide_100k_cells_s"] = _divide()
     print(f"the rule on 100,000 cells: {figures['divide_100k_cells_s']} s")
-    file = Path("var/reports/master.json")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(figures, indent=1))
-    print(f"figures: {file}")
+    keep(Path("var/reports/master.json"), figures)
     return 0
 
 

@@ -14,17 +14,17 @@ Each round gives ratios of its two phases; the table shows their medians and spr
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from quota.contracts.instance import MIB, Limits
 from tests.benchmarks.neighbour_clients import GREEDY_RECORD_BYTES, TOPIC, Client, Sent, greedy, steady
+from tests.benchmarks.report import Say, keep, progress
 from tests.benchmarks.server import create_topic
 from tests.support.cluster import Cluster
 from tests.support.waiting import wait_for
@@ -35,7 +35,6 @@ PARTITIONS = 3
 RATIOS = ("p50", "p99", "worst_p99", "throughput")
 TARGETS = {"p99": "below 1.2", "throughput": "above 0.99", "held_percent": "98 to 102"}
 
-Say = Callable[[str], None]
 Phase = tuple[float, float]
 """From and to, monotonic."""
 
@@ -43,21 +42,15 @@ Phase = tuple[float, float]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print a table, write the figures."""
     options = _options(arguments)
-    began = time.monotonic()
-
-    def say(text: str) -> None:
-        print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True)
-
+    say = progress()
     with tempfile.TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster:
         bootstraps = _tenants(cluster, options.limit_mib)
         wait_for(lambda: not cluster.master_says("/health")["learning"], 60, "the master to have learnt")
         say(f"{NEIGHBOURS + 1} instances of {options.limit_mib:g} MiB/s on three brokers")
         rounds = _measure(bootstraps, options, say)
     report = {"options": vars(options), "targets": TARGETS, "medians": _medians(rounds), "rounds": rounds}
-    REPORT.parent.mkdir(parents=True, exist_ok=True)
-    REPORT.write_text(json.dumps(report, indent=1) + "\n")
     print(_table(rounds))
-    print(f"figures: {REPORT}")
+    keep(REPORT, report)
     return 0
 
 

@@ -36,6 +36,7 @@ from dataplane.storage.files import SystemFiles
 from dataplane.storage.log import Log
 from dataplane.storage.manager import CLEAN_SHUTDOWN, LogManager
 from dataplane.tasks import Future
+from tests.benchmarks.report import keep
 
 PARTITIONS = 10_000
 PER_TOPIC = 100
@@ -117,11 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         killed = json.loads(_run("open", home, options.partitions))
     figures["after_a_kill_without_syncs"] = {name: killed[name] for name in ("start_s", "start_cpu_s")}
     figures["aims"] = {"start_s": START_AIM_S, "kib_per_partition": MEMORY_AIM_KIB}
-    file = Path("var/reports/partitions.json")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(figures, indent=1))
     print(json.dumps(figures, indent=1))
-    print(f"figures: {file}")
+    keep(Path("var/reports/partitions.json"), figures)
     return 0 if figures["start_s"] < START_AIM_S and figures["kib_per_partition"] < MEMORY_AIM_KIB else 1
 
 

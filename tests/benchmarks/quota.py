@@ -9,7 +9,6 @@ connections per broker that wait as they are told. What is counted is requests w
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 import time
@@ -25,6 +24,7 @@ from quota.simulator.figures import figures
 from quota.simulator.report import HEAD, line, row
 from quota.simulator.run import LEADERS, Trace, run
 from tests.benchmarks.quota_clients import TOPIC, drive
+from tests.benchmarks.report import keep
 from tests.benchmarks.server import create_topic
 from tests.support.cluster import BROKERS, Cluster
 from tests.support.waiting import wait_for
@@ -45,9 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 simulated = run(scenario, limit, strategy, Random(options.seed))
                 real = _on_brokers(cluster, scenario, strategy, limit)
                 rows += [_judged(scenario, simulated, "simulated"), _judged(scenario, real, "real")]
-    REPORT.parent.mkdir(parents=True, exist_ok=True)
-    REPORT.write_text(json.dumps({"options": vars(options), "rows": rows}, indent=1) + "\n")
-    print(f"figures: {REPORT}")
+    keep(REPORT, {"options": vars(options), "rows": rows})
     return 0
 
 

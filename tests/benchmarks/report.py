@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import statistics
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.targets import PROTOTYPE, TARGETS
 
 OURS, FULL, APACHE = "sluice", "sluice-full", "apache"
 _VERDICTS = {True: "met", False: "MISSED", None: "not judged without Apache Kafka"}
+
+
+Say = Callable[[str], None]
+
+
+def progress() -> Say:
+    """Prints lines with the seconds since now."""
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True)
+
+    return say
+
+
+def keep(path: Path, figures: Mapping[str, Any]) -> None:
+    """Write a report, and say where."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(figures, indent=1) + "\n")
+    print(f"figures: {path}")
 
 
 class Figures:

@@ -20,6 +20,8 @@ from controlplane.quotas import master
 from controlplane.quotas.selectors import allocations_get, brokers_get, flows_get
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from django.http import HttpRequest, HttpResponse
 
 
@@ -29,10 +31,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     """Brokers above, all instances below."""
     shown = _instances(request)
     instances = list(shown.page.object_list)
-    try:
-        flows, away = flows_get(instances), None
-    except Unavailable as error:
-        flows, away = {}, error
+    flows, away = _heard(flows_get, instances)
     context = {
         "listing": shown,
         "rows": [(instance, flows.get(instance.id)) for instance in instances],
@@ -49,10 +48,7 @@ def allocation(request: HttpRequest) -> HttpResponse:
     """How every limit is shared out between brokers; the rows come again every 2 s."""
     shown = _instances(request)
     instances = list(shown.page.object_list)
-    try:
-        documents, away = allocations_get(instances), None
-    except Unavailable as error:
-        documents, away = {}, error
+    documents, away = _heard(allocations_get, instances)
     rows = [(instance, shares_of(documents.get(instance.id, {}))) for instance in instances]
     part = request.htmx  # type: ignore[attr-defined]
     template = "console/parts/fleet_allocation_rows.html" if part else "console/fleet_allocation.html"
@@ -84,6 +80,16 @@ def instance(request: HttpRequest, instance_id: str) -> HttpResponse:
         "bootstrap": bootstrap_of(ports_of(found.id)),
     }
     return render(request, "console/fleet_instance.html", context)
+
+
+def _heard(
+    ask: Callable[[Sequence[Instance]], dict[str, Any]], instances: Sequence[Instance]
+) -> tuple[dict[str, Any], Unavailable | None]:
+    """What the master says by instance id; nothing, and why, where it is away."""
+    try:
+        return ask(instances), None
+    except Unavailable as error:
+        return {}, error
 
 
 def _instances(request: HttpRequest) -> Listing:

@@ -22,8 +22,9 @@ class Wakes:
 def _wait(cluster: Cluster, min_bytes: int = 1, timeout_s: float = 5.0, *indexes: int, as_replica: bool = False):
     replicas = cluster[1].replicas
     wakes = Wakes(cluster)
-    places = [(cluster[1].partition(index), 0) for index in indexes or (0,)]
-    cancel = replicas.when_readable(places, min_bytes, timeout_s, wakes, as_replica=as_replica)
+    partitions = [cluster[1].partition(index) for index in indexes or (0,)]
+    found = [partition.replica_waiters if as_replica else partition.read_waiters for partition in partitions]
+    cancel = replicas.waiting.for_bytes(found, min_bytes, timeout_s, wakes)
     return wakes, cancel
 
 
