@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.records.header import HEADER_SIZE, BatchHeader, CorruptBatchError, check_stored, read_header
 from dataplane.storage import snapshots
+from dataplane.storage.batch_file import INDEX, LOG, TIME_INDEX, note_of
 from dataplane.storage.cleaner import swap
-from dataplane.storage.segment import INDEX, LOG, TIME_INDEX, Segment, note_of
+from dataplane.storage.segment import Segment
 from dataplane.storage.snapshots import SnapshotError
 
 if TYPE_CHECKING:

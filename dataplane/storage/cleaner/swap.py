@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.storage.segment import INDEX, LOG, TIME_INDEX, segment_name
+from dataplane.storage.batch_file import INDEX, LOG, TIME_INDEX, segment_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

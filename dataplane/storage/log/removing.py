@@ -7,8 +7,9 @@ still sending a range of it keeps it until then.
 from __future__ import annotations
 
 from dataplane.storage import recovery, retention
+from dataplane.storage.batch_file import LOG
 from dataplane.storage.log.rolling import Rolling
-from dataplane.storage.segment import LOG, Segment
+from dataplane.storage.segment import Segment
 
 
 class Removing(Rolling):

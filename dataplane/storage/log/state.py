@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from dataplane.doors import Background, Files
+    from dataplane.storage.batch_file import Note
     from dataplane.storage.config import LogConfig
     from dataplane.storage.descriptors import Descriptors
     from dataplane.storage.epochs import Epochs
     from dataplane.storage.producers import Producers
-    from dataplane.storage.segment import Note, Segment
+    from dataplane.storage.segment import Segment
 
 
 class LogState:
