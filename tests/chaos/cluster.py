@@ -38,6 +38,8 @@ SETTINGS = {
 SESSION_S = 2.0  # with ZooKeeper
 LAG_S = SETTINGS["replica_lag_time_max_ms"] / 1000
 HEALED_WITHIN_S = 60.0
+_RECONNECT = {"max_tries": -1, "max_delay": 0.5}
+"""Of our own client. kazoo's longest pause is a minute: after an outage of two, whoever waits a minute hears nothing."""
 
 
 class ChaosCluster(Cluster):
@@ -53,7 +55,7 @@ class ChaosCluster(Cluster):
         self.keepers = Keepers(folder / "zookeeper") if three_keepers else None
         self.keeper = ZooKeeperServer(folder / "zookeeper", free_port())  # not started where there are three
         self._zookeeper = self.keepers or self.keeper
-        self.zookeeper = KazooClient(self._zookeeper.hosts, timeout=10, connection_retry={"max_tries": -1})
+        self.zookeeper = KazooClient(self._zookeeper.hosts, timeout=10, connection_retry=_RECONNECT)
         self.specs = Specs(self.zookeeper)
         self.tenants = []
         self.masters = {}

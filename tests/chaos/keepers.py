@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NUMBERS = (1, 2, 3)
 _QUORUM_WITHIN_S = 60.0
 _STARTS_WITHIN_S = 120.0  # a JVM on a machine under load
-_RULES = "initLimit=20\nsyncLimit=10\n"  # ticks
+_RULES = "initLimit=60\nsyncLimit=10\n"  # ticks; what a follower of a cold JVM may take until it is in sync
 
 
 class Keeper(ZooKeeperServer):
