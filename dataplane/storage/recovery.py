@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from dataplane.records.header import HEADER_SIZE, BatchHeader, CorruptBatchError, check_stored, read_header
 from dataplane.storage import snapshots
 from dataplane.storage.batch_file import INDEX, LOG, TIME_INDEX, note_of
-from dataplane.storage.cleaner import swap
+from dataplane.storage.cleaner import marker, swap
 from dataplane.storage.segment import Segment
 from dataplane.storage.snapshots import SnapshotError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from uuid import UUID
 
     from dataplane.doors import File, Files
     from dataplane.storage.config import LogConfig
@@ -56,6 +57,7 @@ def load(
     epochs: Epochs,
     config: LogConfig,
     *,
+    topic_id: UUID,
     clean: bool,
     recovery_point: int,
     start_offset: int,
@@ -63,7 +65,7 @@ def load(
 ) -> Loaded:
     """Open all segments of a log, and cut it where it must be. Raises OSError."""
     names = _clean_names(files, directory)
-    compacted_to = swap.read_compacted_to(files, directory) if swap.COMPACTED_TO in names else 0
+    compacted_to = marker.read(files, directory, topic_id) if marker.COMPACTED_TO in names else 0
     recovery_point = max(recovery_point, compacted_to)
     bases = _segment_bases(names) or [start_offset]
     segments: list[Segment] = []

@@ -15,8 +15,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dataplane.records.header import CorruptBatchError
+from dataplane.storage.cleaner import marker
 from dataplane.storage.cleaner.batches import Rules
-from dataplane.storage.cleaner.swap import drop_cleaned, write_compacted_to
+from dataplane.storage.cleaner.swap import drop_cleaned
 from dataplane.storage.cleaner.work import KEY_BYTES, Outcome, Plan, clean
 from dataplane.tasks import Future, Task
 
@@ -130,11 +131,11 @@ class Cleaner:
         await self._drop(log)
 
     async def _promise(self, log: Log, outcome: Outcome, truncations: int) -> bool:
-        """Have recovery know that what comes next is no damage (see `swap`). False: the log was cut meanwhile."""
+        """Have recovery know that what comes next is no damage (see `marker`). False: the log was cut meanwhile."""
         to = max((part.end_offset for new in outcome.segments for part in new.replaced), default=0)
         if to > log.compacted_to:
-            files, directory = self._doors.files, log.directory
-            await self._doors.background.run(lambda: write_compacted_to(files, directory, to))
+            files, directory, topic_id = self._doors.files, log.directory, log.topic_id
+            await self._doors.background.run(lambda: marker.write(files, directory, topic_id, to))
             known, log.compacted_to = log.compacted_to, to
             if log.truncations != truncations:
                 log.lower_compacted_to(known)

@@ -11,9 +11,7 @@ one ends early. At open whatever is `.cleaned` is dropped, and a `.swap` is carr
 are built again. A power cut may lose the newest of these steps: what is replaced is therefore given back only when the
 directory is synced. Groups are swapped oldest first: a tombstone may go only when what it deletes has gone.
 
-A new segment may end before the next one begins. Recovery after an unclean stop would take that for a torn log, were it
-to look there. `compacted-to` keeps it away: everything below that offset is on disk (only what was flushed is compacted,
-and what is new is synced), so the recovery point is never below it.
+A new segment may end before the next one begins: `marker` keeps recovery from taking that for damage.
 """
 
 from __future__ import annotations
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 
 CLEANED = ".cleaned"
 SWAP = ".swap"
-COMPACTED_TO = "compacted-to"
 _NAME_DIGITS = 20
 
 
@@ -78,16 +75,3 @@ def drop_cleaned(files: Files, directory: str, names: Sequence[str]) -> None:
     for name in names:
         if name.endswith(CLEANED):
             files.remove(f"{directory}/{name}")
-
-
-def read_compacted_to(files: Files, directory: str) -> int:
-    """0 where nothing was compacted, or where the file does not say."""
-    try:
-        return int(files.read_file(f"{directory}/{COMPACTED_TO}"))
-    except (FileNotFoundError, ValueError):
-        return 0
-
-
-def write_compacted_to(files: Files, directory: str, offset: int) -> None:
-    """Durably."""
-    files.write_file(f"{directory}/{COMPACTED_TO}", f"{offset}\n".encode())

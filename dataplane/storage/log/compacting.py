@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.storage import recovery
+from dataplane.storage.cleaner import marker
 from dataplane.storage.cleaner.choice import Dirt, dirt_of
-from dataplane.storage.cleaner.swap import swap_in, write_compacted_to
+from dataplane.storage.cleaner.swap import swap_in
 from dataplane.storage.log.state import LogState
 from dataplane.storage.segment import Segment
 
@@ -70,5 +71,5 @@ class Compacting(LogState):
     def lower_compacted_to(self, offset: int) -> None:
         """What lies behind `offset` is not what was compacted: do not trust it to be on disk. Raises OSError."""
         if self.compacted_to > offset:
-            write_compacted_to(self._files, self.directory, offset)
+            marker.write(self._files, self.directory, self.topic_id, offset)
             self.compacted_to = offset

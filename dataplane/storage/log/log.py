@@ -79,6 +79,7 @@ class Log(Appending, Cutting, Flushing, Reading):
             self.directory,
             self.epochs,
             self._config,
+            topic_id=self.topic_id,
             clean=clean,
             recovery_point=recovery_point,
             start_offset=start_offset,

@@ -9,12 +9,12 @@ import pytest
 
 from dataplane.config import Settings
 from dataplane.records.batch import Record, build_batch
+from dataplane.storage.cleaner import marker
 from dataplane.storage.cleaner.batches import Rules
-from dataplane.storage.cleaner.swap import COMPACTED_TO
 from dataplane.storage.cleaner.work import OldSegment, Plan, clean
 from dataplane.storage.config import LogConfig
 from tests.dataplane.storage.cleaning import COMPACT, Cleaning, Clock, cleaning, table
-from tests.dataplane.storage.support import DIRECTORY, new_files, stage
+from tests.dataplane.storage.support import DIRECTORY, TOPIC_ID, new_files, stage
 
 
 def put(of: Cleaning, *keys: str, value: bytes | None = b"v" * 50, at: int | None = None, epoch: int = 0) -> None:
@@ -169,7 +169,7 @@ def test_a_cut_while_the_job_runs_throws_its_work_away():
     assert of.cleaner.rounds == 0
     assert [key for offset, key, _ in table(of.log) if offset >= end] == [f"other{n}".encode() for n in range(40)]
     assert of.log.compacted_to == 0
-    assert COMPACTED_TO not in of.files.list(DIRECTORY)
+    assert marker.COMPACTED_TO not in of.files.list(DIRECTORY)
     assert not [name for name in of.files.list(DIRECTORY) if name.endswith(".cleaned")]
 
 
@@ -180,7 +180,7 @@ def test_a_cut_while_recovery_is_told_of_the_round_is_told_to_it_too():
 
     def cut_meanwhile(work):
         answer = run(work)
-        if of.files.exists(f"{DIRECTORY}/{COMPACTED_TO}") and of.log.end_offset > end:
+        if of.files.exists(f"{DIRECTORY}/{marker.COMPACTED_TO}") and of.log.end_offset > end:
             of.log.truncate(end)
             of.cleaner.stop()
         return answer
@@ -191,7 +191,7 @@ def test_a_cut_while_recovery_is_told_of_the_round_is_told_to_it_too():
     of.loop.run()
     assert of.cleaner.rounds == 0
     assert of.log.end_offset == end
-    assert int(of.files.read_file(f"{DIRECTORY}/{COMPACTED_TO}")) == of.log.compacted_to == 0
+    assert marker.read(of.files, DIRECTORY, TOPIC_ID) == of.log.compacted_to == 0
 
 
 def test_a_full_disk_costs_a_pause_and_nothing_else():
