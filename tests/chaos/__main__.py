@@ -2,11 +2,13 @@
 
     python -m tests.chaos --rounds 200 [--seconds 30] [--seed 7] [--faults leader,pause] [--bug "never truncate"]
     python -m tests.chaos --rounds 200 --seed 7 --background     returns at once; the log is var/reports/chaos.log
+    python -m tests.chaos --rounds 200 --seed 7 --shard 1/2      every second pair of rounds, beside another with 2/2
     python -m tests.chaos --calibrate [--bug …] [--rounds 20]    whether planted bugs are caught, and by what
     python -m tests.chaos --failover 50       how long a partition takes nothing after its leader was killed, or stopped
 
 Progress while it runs, a table by kinds of faults at the end, figures in var/reports/chaos.json (failover.json), written
-after every round. The same seed and plan again: what was done before is not done again. Exit code 1 when anything was
+after every round; of parts side by side it has the rounds of all. The same seed and plan again, in as many parts as you
+like: what was done before is not done again. Exit code 1 when anything was
 wrong; then logs, data and clients' reports of that round are under var/chaos/<seed>/. A seed repeats the schedule, not the
 moments at which processes are hit.
 """
@@ -16,20 +18,25 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tests.chaos import failover
 from tests.chaos.calibration import AIMED, Caught, calibrate
-from tests.chaos.campaign import Campaign, Plan
+from tests.chaos.campaign import Campaign
 from tests.chaos.faults import KINDS
+from tests.chaos.record import Plan
 from tests.chaos.report import sentence, summary, table
+from tests.support.shard import WHOLE, Shard, shard, suffix
 
 REPORTS = Path("var/reports")
 KEPT = Path("var/chaos")
@@ -39,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what was asked for."""
     options, plan = _parse(arguments)
     if options.background:
-        return _leave_running(plan.seed, list(sys.argv[1:] if arguments is None else arguments))
+        return _leave_running(plan.seed, options.shard, list(sys.argv[1:] if arguments is None else arguments))
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # everything is stopped and unmounted then too
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # that connections break is what is tested
     say = _clock()
@@ -48,14 +55,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if options.calibrate:
         return _calibrate(options, plan, say)
-    campaign = Campaign(plan, say, KEPT)
+    campaign = Campaign(plan, say, plan.folder(KEPT), options.shard)
     about = {"seed": plan.seed, "seconds": plan.seconds, "bug": plan.bug}
     campaign.run(options.rounds, lambda figures: _write("chaos", about | figures))
-    print(table(summary(campaign.outcomes)))
+    outcomes = campaign.outcomes(options.rounds)
+    print(table(summary(outcomes)))
     for kind, why in campaign.skipped.items():
         print(f"{kind} was skipped: {why}")
     print(f"seed {plan.seed}; figures: {REPORTS / 'chaos.json'}")
-    return int(any(outcome.findings for outcome in campaign.outcomes))
+    return int(any(outcome.findings for outcome in outcomes))
 
 
 def _parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Plan]:
@@ -68,6 +76,7 @@ def _parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Plan]:
         "--outage", type=float, default=300.0, metavar="S", help="how long ZooKeeper is away in `outage`"
     )
     parser.add_argument("--bug", help="one of tests.simulation.bugs, planted into every broker")
+    parser.add_argument("--shard", type=shard, default=WHOLE, help="which part of how many: 1/2, beside 2/2")
     parser.add_argument("--background", action="store_true", help="go on without this terminal")
     parser.add_argument("--calibrate", action="store_true", help="each of them, until a round aimed at it catches it")
     parser.add_argument("--failover", type=int, metavar="TRIALS")
@@ -78,12 +87,12 @@ def _parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Plan]:
     return options, Plan(options.seed, options.seconds, kinds, options.bug, options.outage)
 
 
-def _leave_running(seed: int, arguments: list[str]) -> int:
+def _leave_running(seed: int, part: Shard, arguments: list[str]) -> int:
     """The same once more, as a process that outlives this one."""
     again = [argument for argument in arguments if argument != "--background"]
     if "--seed" not in again:
         again += ["--seed", str(seed)]
-    log = REPORTS / "chaos.log"
+    log = REPORTS / f"chaos{suffix(part)}.log"
     REPORTS.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as opened:
         command = [sys.executable, "-m", "tests.chaos", *again]
@@ -96,10 +105,12 @@ def _leave_running(seed: int, arguments: list[str]) -> int:
 
 def _calibrate(options: argparse.Namespace, plan: Plan, say: Callable[[str], None]) -> int:
     def hunt(bug: str, kinds: tuple[str, ...]) -> Caught:
-        campaign = Campaign(Plan(plan.seed, plan.seconds, kinds, bug, plan.outage_s), say, None)
-        campaign.run(options.rounds, lambda _: None, until_wrong=True)
-        caught = next((outcome for outcome in campaign.outcomes if outcome.findings), None)
-        return len(campaign.outcomes), caught and caught.kind, sentence(caught) if caught else ""
+        with tempfile.TemporaryDirectory(prefix="sluice-chaos-") as folder:
+            campaign = Campaign(replace(plan, kinds=kinds, bug=bug), say, Path(folder))
+            campaign.run(options.rounds, lambda _: None, until_wrong=True)
+            outcomes = campaign.outcomes(options.rounds)
+        caught = next((outcome for outcome in outcomes if outcome.findings), None)
+        return len(outcomes), caught and caught.kind, sentence(caught) if caught else ""
 
     bugs = [options.bug] if options.bug else list(AIMED)
     rows = calibrate(bugs, hunt, plan.kinds if options.faults else None)
@@ -115,7 +126,9 @@ def _clock() -> Callable[[str], None]:
 def _write(name: str, figures: dict[str, Any]) -> None:
     file = REPORTS / f"{name}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(figures, indent=1))
+    new = file.with_suffix(f".{os.getpid()}")
+    new.write_text(json.dumps(figures, indent=1))
+    new.replace(file)  # whole, whenever it is read and whatever ends us
 
 
 if __name__ == "__main__":

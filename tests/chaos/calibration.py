@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 AIMED: dict[str, tuple[str, ...]] = {
     "acknowledge before replication": ("stall",),
-    "acknowledge with an ISR of one": ("alone",),
+    "acknowledge with an ISR of one": ("last",),
     "commit what only the leader has": ("stall",),
     "a proposed ISR counts at once": ("shrink",),
     "truncate to the high watermark": ("handover",),

@@ -1,8 +1,8 @@
-"""Many rounds, one after the other, and what has become of them: kept after each, so that a campaign can be resumed.
+"""Many rounds, one after the other, on one cluster: a new one after a round in which something was wrong, and where a
+kind needs another. What has become of each is in the campaign's record.
 
-Rounds run on one cluster; on a new one after a round in which something was wrong, and where a kind needs another. Each
-outcome is a line of `rounds.jsonl` in the campaign's folder. A campaign of the same seed and plan begins where that ends;
-with more rounds than before it is continued, since a longer schedule begins with the shorter one.
+A campaign of the same seed and plan begins where the record ends; with more rounds than before it is continued, since a
+longer schedule begins with the shorter one. Parts of a campaign run side by side: each takes its share of the schedule.
 """
 
 from __future__ import annotations
@@ -11,18 +11,23 @@ import contextlib
 import json
 import shutil
 import tempfile
-from dataclasses import asdict, dataclass
+import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from kazoo.handlers.threading import KazooTimeoutError
 
 from tests.chaos.clients import Client
 from tests.chaos.cluster import ChaosCluster
 from tests.chaos.faults import OF_THREE_KEEPERS, Faults, SkippedError, schedule
+from tests.chaos.record import Plan, Record
 from tests.chaos.report import sentence, summary
-from tests.chaos.round import Outcome, Round, outcome_of
+from tests.chaos.round import Outcome, Round
+from tests.support.shard import WHOLE, Shard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 ROLES = (
     ("producer", "p1"),
@@ -31,108 +36,91 @@ ROLES = (
     ("member", "g2"),
     ("assigned", "a1"),
 )
+_ATTEMPTS = 5
+"""To bring a cluster up, on a machine under load; a campaign of hours does not end with one that did not."""
 
-
-ROUNDS = "rounds.jsonl"
-PLAN = "plan.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What makes two runs the same campaign."""
-
-    seed: int
-    seconds: float
-    kinds: tuple[str, ...]
-    bug: str | None = None
-    outage_s: float = 300.0
-
-    def folder(self, kept: Path) -> Path:
-        """Where its rounds and findings are kept."""
-        return kept / (f"{self.seed}-{self.bug.replace(' ', '-')}" if self.bug else str(self.seed))
+Planned = tuple[int, tuple[str, int]]
+"""A round's number, its kind and its seed."""
 
 
 class Campaign:
-    """Runs a plan's rounds; `kept` is the folder of all campaigns, None for one that leaves nothing behind."""
+    """Runs a plan's rounds, or its part of them, and keeps what they show in `folder`."""
 
-    def __init__(self, plan: Plan, say: Callable[[str], None], kept: Path | None) -> None:
-        self.plan, self._say = plan, say
-        self._folder = None if kept is None else plan.folder(kept)
-        self.outcomes: list[Outcome] = []
+    def __init__(self, plan: Plan, say: Callable[[str], None], folder: Path, part: Shard = WHOLE) -> None:
+        self._plan, self._say, self._folder, self._part = plan, say, folder, part
+        self._record = Record(plan, folder)
         self.skipped: dict[str, str] = {}
 
     def run(self, rounds: int, tell: Callable[[dict[str, Any]], None], *, until_wrong: bool = False) -> None:
-        """Those rounds that are not done yet. `tell` gets the summary after each."""
-        self._resume(rounds)
+        """Those rounds of our part that are not done yet. `tell` gets the summary of all parts after each."""
+        done = {outcome.number for outcome in self.outcomes(rounds)}
+        planned = enumerate(schedule(self._plan.seed, rounds, self._plan.kinds), 1)
+        left = [each for each in _share(list(planned), self._part) if each[0] not in done]
         self._say(
-            f"seed {self.plan.seed}, {rounds} rounds of {self.plan.seconds:.0f} s and more, {len(self.outcomes)} done"
+            f"seed {self._plan.seed}, {rounds} rounds of {self._plan.seconds:.0f} s and more: {len(done)} done,"
+            f" {len(left)} to do here"
         )
-        done = {outcome.number for outcome in self.outcomes}
-        left = [
-            planned
-            for planned in enumerate(schedule(self.plan.seed, rounds, self.plan.kinds), 1)
-            if planned[0] not in done
-        ]
+        attempts = _ATTEMPTS
         try:
-            while left and not (until_wrong and any(outcome.findings for outcome in self.outcomes)):
-                self._on_one_cluster(left, tell)
+            while left and not (until_wrong and any(outcome.findings for outcome in self.outcomes(rounds))):
+                try:
+                    self._on_one_cluster(left, tell)
+                    attempts = _ATTEMPTS
+                except (AssertionError, KazooTimeoutError) as error:
+                    attempts -= 1
+                    self._say(f"no cluster: {error}")
+                    if not attempts:
+                        raise
         except KeyboardInterrupt:
             self._say("interrupted; the same command goes on from here")
 
-    def _on_one_cluster(self, left: list[tuple[int, tuple[str, int]]], tell: Callable[[dict[str, Any]], None]) -> None:
+    def outcomes(self, rounds: int) -> list[Outcome]:
+        """What is known of so many rounds, whoever has run them."""
+        return [outcome for outcome in self._record.outcomes() if outcome.number <= rounds]
+
+    def _on_one_cluster(self, left: list[Planned], tell: Callable[[dict[str, Any]], None]) -> None:
         three_keepers = left[0][1][0] in OF_THREE_KEEPERS
-        with _running(self.plan, three_keepers=three_keepers) as (cluster, clients, tenant):
+        began = time.monotonic()
+        with _running(self._plan, three_keepers=three_keepers) as (cluster, clients, tenant):
+            self._say(f"a cluster is up after {time.monotonic() - began:.0f} s")
             while left and (left[0][1][0] in OF_THREE_KEEPERS) == three_keepers:
                 number, (kind, seed) = left.pop(0)
                 if kind in self.skipped:
                     continue
-                faults = Faults(cluster, lambda text: self._say(f"  {text}"), self.plan.outage_s)
+                faults = Faults(cluster, lambda text: self._say(f"  {text}"), self._plan.outage_s)
                 outcome = Outcome(number, kind, seed)
                 try:
-                    Round(cluster, tenant, clients, faults, cluster.folder).whole(outcome, self.plan.seconds)
+                    Round(cluster, tenant, clients, faults, cluster.folder).whole(outcome, self._plan.seconds)
                 except SkippedError as error:
                     self.skipped[kind] = str(error)
                     self._say(f"round {number}: {kind} is skipped: {error}")
                     return  # the clients are in the middle of it: begin anew
-                self._note(outcome)
-                tell(summary(self.outcomes) | {"skipped": self.skipped})
+                self._note(outcome, tell)
                 if outcome.findings:
                     faults.end()
                     self._keep(cluster, outcome)
                     return
 
-    def _note(self, outcome: Outcome) -> None:
-        self.outcomes.append(outcome)
+    def _note(self, outcome: Outcome, tell: Callable[[dict[str, Any]], None]) -> None:
+        took = ", ".join(f"{step} {seconds:.1f}" for step, seconds in outcome.steps.items())
         self._say(
             f"round {outcome.number}, {outcome.kind} x {outcome.faults}: {outcome.acknowledged} acknowledged, longest gap"
-            f" {outcome.longest_gap_s:.1f} s, {outcome.seconds:.0f} s: " + (sentence(outcome) or "all is well")
+            f" {outcome.longest_gap_s:.1f} s, {outcome.seconds:.0f} s ({took}): " + (sentence(outcome) or "all is well")
         )
-        if self._folder is not None:
-            with (self._folder / ROUNDS).open("a") as opened:
-                opened.write(json.dumps(asdict(outcome)) + "\n")
-
-    def _resume(self, rounds: int) -> None:
-        """Take over what an earlier run of this plan has done; what a run of another plan has done is put aside."""
-        if self._folder is None:
-            return
-        self._folder.mkdir(parents=True, exist_ok=True)
-        plan, lines = self._folder / PLAN, self._folder / ROUNDS
-        said = json.dumps(asdict(self.plan))
-        if plan.exists() and plan.read_text() == said and lines.exists():
-            found = [outcome_of(json.loads(line)) for line in lines.read_text().splitlines()]
-            self.outcomes += [outcome for outcome in found if outcome.number <= rounds]
-        else:
-            plan.write_text(said)
-            lines.unlink(missing_ok=True)
+        self._record.add(outcome, lambda outcomes: tell(summary(outcomes) | {"skipped": self.skipped}))
 
     def _keep(self, cluster: ChaosCluster, outcome: Outcome) -> None:
-        if self._folder is None:
-            return
         place = self._folder / f"round-{outcome.number}-{outcome.kind}"
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(cluster.folder, place, ignore=shutil.ignore_patterns("*.index", "*.timeindex", "filler"))
         (place / "findings.json").write_text(json.dumps(asdict(outcome.findings), indent=1))
         self._say(f"  kept: {place}")
+
+
+def _share(planned: Sequence[Planned], part: Shard) -> list[Planned]:
+    """A part's rounds: pairs in turn, as the two kinds that need three ZooKeepers come one after the other."""
+    number, count = part
+    return [each for place, each in enumerate(planned) if place // 2 % count == number - 1]
 
 
 @contextlib.contextmanager

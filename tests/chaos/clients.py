@@ -35,6 +35,7 @@ from controlplane.stack.process import dies_with_parent
 PARTITIONS = 8
 PER_S = 300
 DRAINED_WITHIN_S = 60.0
+REQUEST_S = 10.0  # so long a client waits for an answer, and sends no more to that broker when five are due
 _COMMIT_EVERY_S = 0.5
 _LARGE_EVERY = 97  # records
 
@@ -78,7 +79,7 @@ class Writing:
                 "acks": "all",
                 "linger.ms": 5,
                 "message.timeout.ms": 120_000,
-                "socket.timeout.ms": 10_000,
+                "socket.timeout.ms": int(1000 * REQUEST_S),
                 "retry.backoff.ms": 50,
                 "reconnect.backoff.max.ms": 500,
                 "queue.buffering.max.messages": 1_000_000,
@@ -173,7 +174,7 @@ class Reading:
                 "enable.auto.commit": False,
                 "session.timeout.ms": 6000,
                 "heartbeat.interval.ms": 1000,
-                "socket.timeout.ms": 10_000,
+                "socket.timeout.ms": int(1000 * REQUEST_S),
                 "reconnect.backoff.max.ms": 500,
                 "topic.metadata.refresh.interval.ms": 2000,
                 "log_level": 0,

@@ -13,7 +13,8 @@ stale       a broker hears the former controller's words after those of its succ
 handover    the leader is killed, and its successor before the other follower has fetched anything from it, which knows
             late of what is committed
 unseen      a leader dies with the controller, loses its tail, and is back before anybody else could be the controller
-last        the last in sync has written more than the others ever got; it is killed and loses its tail, and they return
+last        the last in sync is alone for so long that clients ask it anew; it is killed and loses its tail, and the others,
+            who never got what it has written since, return
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
-from tests.chaos.clients import PARTITIONS
+from tests.chaos.clients import PARTITIONS, REQUEST_S
 from tests.chaos.cluster import LAG_S, SESSION_S
 from tests.chaos.network import ZOOKEEPER
 from tests.chaos.tearing import tear_tails
@@ -81,7 +82,7 @@ class Directed:
         for follower in followers:
             self._cluster.pause(self._cluster.brokers[follower].pid)
         self._await_isr(partition, lambda isr: isr == {leader}, _SESSION_ENDS_WITHIN_S)
-        self._sleep(0.5, 1.5)
+        self._sleep(REQUEST_S, REQUEST_S + 2.0)  # what was asked of it before may never be answered, and is in the way
         self._kill(leader)
         tear_tails(self._cluster, leader, self._topic, self._random.choice((500, 5_000, 50_000)))
         self._cluster.continue_all()

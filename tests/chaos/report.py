@@ -1,7 +1,11 @@
-"""What rounds have shown, in numbers by kind of fault: "0 in N trials", and what that says (at most 3/N, at 95 %)."""
+"""What rounds have shown, in numbers by kind of fault: "0 in N trials", and what that says (at most 3/N, at 95 %).
+
+`round_s` is the mean of what rounds took, `load_s` of that the part with load and faults: the rest is reading and comparing.
+"""
 
 from __future__ import annotations
 
+import statistics
 from typing import TYPE_CHECKING, Any
 
 from tests.chaos.faults import KINDS
@@ -12,7 +16,19 @@ if TYPE_CHECKING:
     from tests.chaos.round import Outcome
 
 _BROKEN = ("lost", "duplicate", "reordered")
-HEADS = ("rounds", "faults", "acknowledged", "lost", "doubled", "reordered", "other", "renumbered", "longest_gap_s")
+HEADS = (
+    "rounds",
+    "faults",
+    "acknowledged",
+    "lost",
+    "doubled",
+    "reordered",
+    "other",
+    "renumbered",
+    "longest_gap_s",
+    "round_s",
+    "load_s",
+)
 
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -31,9 +47,9 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 def table(figures: dict[str, Any]) -> str:
     """The same for people."""
-    lines = [f"{'':<16}" + "".join(f"{head:>15}" for head in HEADS)]
+    lines = [f"{'':<16}" + "".join(f"{head:>14}" for head in HEADS)]
     for kind, row in [*figures["kinds"].items(), ("together", figures["together"])]:
-        lines.append(f"{kind:<16}" + "".join(f"{row[head]:>15}" for head in HEADS))
+        lines.append(f"{kind:<16}" + "".join(f"{row[head]:>14}" for head in HEADS))
     return "\n".join([*lines, f"{figures['together']['promise']}; {len(figures['wrong'])} rounds with findings"])
 
 
@@ -52,8 +68,14 @@ def _row(outcomes: list[Outcome]) -> dict[str, Any]:
         "other": everything - sum(named),
         "renumbered": sum(outcome.findings.renumbered for outcome in outcomes),
         "longest_gap_s": round(max((outcome.longest_gap_s for outcome in outcomes), default=0.0), 1),
+        "round_s": _mean([outcome.seconds for outcome in outcomes]),
+        "load_s": _mean([outcome.steps.get("load", 0.0) for outcome in outcomes]),
         "promise": _promise(outcomes),
     }
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(statistics.fmean(values), 1) if values else 0.0
 
 
 def _promise(outcomes: Sequence[Outcome]) -> str:

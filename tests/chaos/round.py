@@ -3,6 +3,8 @@
 0 s          topic created, clients begin
 2 s          the fault, again and again after recoveries while there is time
 SECONDS      the producers end; everything is healed; all replicas are read, the consumers read to the end
+
+An outcome says how long each step took: what is not `load` is what a round costs beyond its seconds.
 """
 
 from __future__ import annotations
@@ -49,12 +51,25 @@ class Outcome:
     refused: int = 0
     longest_gap_s: float = 0.0
     seconds: float = 0.0
+    steps: dict[str, float] = field(default_factory=dict)  # seconds of each
     findings: Findings = field(default_factory=Findings)
 
 
 def outcome_of(kept: dict[str, Any]) -> Outcome:
     """One that was written down."""
     return Outcome(**{**kept, "findings": Findings(**kept["findings"])})
+
+
+class _Steps:
+    """A watch with laps."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self._seconds, self._since = seconds, time.monotonic()
+
+    def end(self, step: str) -> None:
+        """What was done since the last one ended was this."""
+        now = time.monotonic()
+        self._seconds[step], self._since = round(now - self._since, 2), now
 
 
 class Round:
@@ -65,20 +80,25 @@ class Round:
     ) -> None:
         self._cluster, self._tenant, self._clients = cluster, tenant, clients
         self._faults, self._folder = faults, folder
+        self._steps = _Steps({})
 
     def whole(self, outcome: Outcome, seconds: float) -> None:
         """Raises SkippedError."""
         began = time.monotonic()
+        self._steps = _Steps(outcome.steps)
         topic = f"round-{outcome.number}"
         physical = f"{self._tenant.key}.{topic}"
         self._faults.topic, self._faults.bootstrap = physical, self._tenant.bootstrap
         try:
             _patiently(lambda: create_topic(self._tenant, topic, PARTITIONS, min_insync_replicas="2"))
             self._order(self._clients, do="begin", topic=topic, group=f"readers-{outcome.number}")
-            self._make_faults(outcome, began + seconds)
+            self._steps.end("begin")
+            self._make_faults(outcome, time.monotonic() + seconds)
+            self._steps.end("load")
             self._finish(outcome, physical)
             if not outcome.findings:
                 _patiently(lambda: delete_topic(self._tenant, topic))
+                self._steps.end("delete")
         except (AssertionError, KafkaException) as error:
             outcome.findings.add("stuck", str(error))
         outcome.seconds = time.monotonic() - began
@@ -103,10 +123,14 @@ class Round:
         outcome.acknowledged = sum(len(report["acknowledged"]) for report in reports["producer"].values())
         outcome.refused = sum(len(report["refused"]) for report in reports["producer"].values())
         outcome.longest_gap_s = max(report["longest_gap_s"] for report in reports["producer"].values())
+        self._steps.end("drain")
         self._cluster.heal()
+        self._steps.end("heal")
         replicas = self._at_rest(physical)
+        self._steps.end("copies")
         ends = {partition: min(replica.end for replica in found) for partition, found in replicas.items()}
         reports |= self._end(others, ends)
+        self._steps.end("read")
         for partition, found in replicas.items():
             for difference in differences(f"{physical}-{partition}", found, at_rest=True):
                 outcome.findings.add("replicas", difference)
@@ -123,6 +147,7 @@ class Round:
             check_served(reports["producer"], self._faults.served, outcome.findings)
             if outcome.findings:
                 break
+        self._steps.end("compare")
 
     def _order(self, clients: list[Client], **order: Any) -> None:
         for client in clients:

@@ -9,10 +9,12 @@ import pytest
 
 from tests.chaos import campaign
 from tests.chaos.calibration import AIMED
-from tests.chaos.campaign import Campaign, Plan
-from tests.chaos.faults import KINDS, SkippedError
+from tests.chaos.campaign import Campaign
+from tests.chaos.faults import KINDS, OF_THREE_KEEPERS, SkippedError
+from tests.chaos.record import Plan
 from tests.chaos.report import summary, table
 from tests.simulation.bugs import BUGS
+from tests.support.shard import WHOLE
 
 PLAN = Plan(seed=7, seconds=1.0, kinds=("leader", "pause"))
 
@@ -20,7 +22,7 @@ PLAN = Plan(seed=7, seconds=1.0, kinds=("leader", "pause"))
 @pytest.fixture
 def made(monkeypatch):
     """Rounds that only note that they were made; `made.wrong` are those that find something."""
-    noted = SimpleNamespace(numbers=[], wrong=set(), skipped=set())
+    noted = SimpleNamespace(numbers=[], wrong=set(), skipped=set(), clusters=[], not_up=0)
 
     class NoRound:
         def __init__(self, *_: object) -> None:
@@ -35,7 +37,11 @@ def made(monkeypatch):
                 outcome.findings.add("lost", "p1:5 is not there")
 
     @contextlib.contextmanager
-    def no_cluster(_plan, **_kind_of_cluster):
+    def no_cluster(_plan, *, three_keepers):
+        if noted.not_up:
+            noted.not_up -= 1
+            raise AssertionError("a busy machine")
+        noted.clusters.append(three_keepers)
         yield SimpleNamespace(folder=noted.folder), [], None
 
     monkeypatch.setattr(campaign, "Round", NoRound)
@@ -49,11 +55,11 @@ def run(made, tmp_path):
     made.folder = tmp_path / "cluster"
     made.folder.mkdir()
 
-    def run(rounds, plan=PLAN, told=None):
+    def run(rounds, plan=PLAN, told=None, part=WHOLE):
         made.numbers.clear()
-        campaign = Campaign(plan, lambda _: None, tmp_path / "kept")
+        campaign = Campaign(plan, lambda _: None, plan.folder(tmp_path / "kept"), part)
         campaign.run(rounds, lambda figures: None if told is None else told.append(figures))
-        return campaign.outcomes
+        return campaign.outcomes(rounds)
 
     return run
 
@@ -62,6 +68,38 @@ def test_what_was_done_is_not_done_again_and_more_rounds_continue_it(run, made):
     assert len(run(3)) == 3
     assert [outcome.number for outcome in run(5)] == [1, 2, 3, 4, 5]
     assert made.numbers == [4, 5]
+
+
+def test_parts_do_every_round_once_and_each_tells_of_all(run, made):
+    told = []
+    run(6, part=(1, 2))
+    first = list(made.numbers)
+    assert first
+    run(6, part=(2, 2), told=told)
+    assert sorted(first + made.numbers) == [1, 2, 3, 4, 5, 6]
+    assert told[-1]["together"]["rounds"] == 6
+
+
+def test_what_parts_have_left_is_done_in_one(run, made):
+    done = len(run(8, part=(1, 2)))
+    assert len(run(8)) == 8
+    assert len(made.numbers) == 8 - done
+
+
+def test_one_part_has_both_rounds_of_a_turn_on_three_zookeepers(run, made):
+    plan = Plan(seed=7, seconds=1.0, kinds=KINDS)
+    run(2 * len(KINDS), plan, part=(1, 2))
+    run(2 * len(KINDS), plan, part=(2, 2))
+    assert made.clusters.count(True) == 2  # one a turn
+    assert len(OF_THREE_KEEPERS) == 2
+
+
+def test_a_cluster_that_does_not_come_up_is_tried_again(run, made):
+    made.not_up = 2
+    assert len(run(3)) == 3
+    made.not_up = 100
+    with pytest.raises(AssertionError, match="a busy machine"):
+        run(4)
 
 
 def test_another_plan_begins_anew(run, made):

@@ -17,11 +17,12 @@ import time
 
 from tests.crashpoints.points import Outcome, Run
 from tests.crashpoints.report import IncompleteError, merged, path_of, report_of, show, write
+from tests.support.shard import WHOLE, Shard, shard
 
 
 def main() -> int:
     options = _parsed()
-    shard, merge = options.pop("shard"), options.pop("merge")
+    part, merge = options.pop("shard"), options.pop("merge")
     if merge:
         try:
             report = merged()
@@ -29,8 +30,8 @@ def main() -> int:
             print(f"not merged: {error}", file=sys.stderr)
             return 2
     else:
-        report = _run(options, shard)
-        write(report, path_of(shard))
+        report = _run(options, part)
+        write(report, path_of(part))
     show(report)
     return 1 if report["failures"] else 0
 
@@ -43,22 +44,15 @@ def _parsed() -> dict:
     parser.add_argument("--every", type=int, default=1, help="look at every n-th point only")
     parser.add_argument("--chances", type=int, default=2, help="random power cuts at each point")
     parser.add_argument("--point", type=int, action="append", default=[], help="look at this point only")
-    parser.add_argument("--shard", type=_shard, default=(1, 1), help="which part of how many: 1/2")
+    parser.add_argument("--shard", type=shard, default=WHOLE, help="which part of how many: 1/2")
     parser.add_argument("--merge", action="store_true", help="add up the parts that were run")
     return vars(parser.parse_args())
 
 
-def _shard(text: str) -> tuple[int, int]:
-    number, _, count = text.partition("/")
-    if not 1 <= int(number) <= int(count):
-        raise argparse.ArgumentTypeError(f"{text} is no part")
-    return int(number), int(count)
-
-
-def _run(options: dict, shard: tuple[int, int]) -> dict:
+def _run(options: dict, part: Shard) -> dict:
     outcome, began = Outcome(), time.monotonic()
     first = options["first_seed"]
-    seeds = range(first, first + options["seeds"])[shard[0] - 1 :: shard[1]]
+    seeds = range(first, first + options["seeds"])[part[0] - 1 :: part[1]]
     for done, seed in enumerate(seeds, start=1):
         how = {name: options[name] for name in ("steps", "chances", "every")}
         Run(seed, outcome, **how, only=options["point"]).run()

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.crashpoints.points import ENDS
+from tests.support.shard import suffix
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tests.crashpoints.points import Outcome
+    from tests.support.shard import Shard
 
 DIRECTORY = Path("var/reports")
 _SHOWN = 20
@@ -60,10 +62,9 @@ def added_up(parts: Sequence[Report]) -> Report:
     return whole
 
 
-def path_of(shard: tuple[int, int], directory: Path = DIRECTORY) -> Path:
+def path_of(part: Shard, directory: Path = DIRECTORY) -> Path:
     """Where a part is written, or the whole where that is the only part."""
-    number, count = shard
-    return directory / ("crash.json" if count == 1 else f"crash.{number}-of-{count}.json")
+    return directory / f"crash{suffix(part)}.json"
 
 
 def merged(directory: Path = DIRECTORY) -> Report:
