@@ -1,9 +1,9 @@
-"""The real door to ZooKeeper, over kazoo. The only module of the broker that imports it.
+"""The real door to ZooKeeper, over kazoo. With `zookeeper_reads` the only module of the broker that imports it.
 
 kazoo runs threads of its own; every answer, watch and state change is handed to the loop with `call_threadsafe` and
-nothing else of ours runs on them. kazoo's retries of calls are not used: a call whose connection breaks has failed,
-applied or not, and the caller decides. kazoo forgets its watches and fires them when the connection is lost, which is
-the door's contract.
+nothing else of ours runs on them. Reads of one turn of the loop share a request (`zookeeper_reads`). kazoo's retries of
+calls are not used: a call whose connection breaks has failed, applied or not, and the caller decides. kazoo forgets its
+watches and fires them when the connection is lost, which is the door's contract.
 
 Reconnecting is kazoo's: the same session while it lives ("resumed"), a new one after it expired ("expired",
 "connected"). Paths are prefixed here and not by kazoo, whose chroot must exist beforehand.
@@ -19,6 +19,7 @@ from kazoo.client import KazooClient
 from kazoo.protocol.states import KazooState, ZnodeStat
 from kazoo.retry import KazooRetry
 
+from dataplane.cluster.zookeeper_reads import Answer, MultiRead, ReadsOfATurn
 from dataplane.doors import (
     BadVersionError,
     Callback,
@@ -58,6 +59,7 @@ class KazooZooKeeper:
         self._closed = False
         self._listeners: list[Callable[[str], None]] = []
         retry = KazooRetry(max_tries=-1, delay=_RECONNECT_FIRST_S, max_delay=_RECONNECT_LONGEST_S)
+        self._reads = ReadsOfATurn(loop, self._read_together)
         self._kazoo = KazooClient(hosts=hosts, timeout=session_timeout_s, connection_retry=retry)
         self._kazoo.add_listener(self._on_kazoo_state)
 
@@ -80,6 +82,8 @@ class KazooZooKeeper:
 
     def get(self, path: str, watch: Callback | None = None) -> Future[tuple[bytes, Stat]]:
         """See the door."""
+        if watch is None:
+            return _converted(self._reads.read(self._full(path)), _found)
         return self._call(
             lambda: self._kazoo.get_async(self._full(path), self._watcher(watch)),
             lambda found: (found[0], _stat(found[1])),
@@ -87,6 +91,8 @@ class KazooZooKeeper:
 
     def exists(self, path: str, watch: Callback | None = None) -> Future[Stat | None]:
         """See the door."""
+        if watch is None:
+            return _converted(self._reads.read(self._full(path)), _stat_found)
         return self._call(
             lambda: self._kazoo.exists_async(self._full(path), self._watcher(watch)),
             lambda found: None if found is None else _stat(found),
@@ -163,10 +169,19 @@ class KazooZooKeeper:
         if self._closed:
             future.fail(ZooKeeperError("the door is closed"))
             return future
+        self._reads.flush()  # what was asked before
         result = start()
         # rawlink calls on kazoo's thread
         result.rawlink(lambda done: self._loop.call_threadsafe(lambda: _finish(future, done, convert)))
         return future
+
+    def _read_together(self, paths: Sequence[str]) -> Future[list[Answer]]:
+        def start() -> Any:
+            result = self._kazoo.handler.async_result()
+            self._kazoo._call(MultiRead(paths), result)  # noqa: SLF001 - kazoo has no public way for requests of others
+            return result
+
+        return self._call(start, lambda answers: answers)
 
     def _watcher(self, watch: Callback | None) -> Callable[[Any], None] | None:
         if watch is None:
@@ -206,6 +221,29 @@ class KazooZooKeeper:
 
 def _stat(found: ZnodeStat) -> Stat:
     return Stat(found.version, found.czxid, found.mzxid, found.ephemeralOwner)
+
+
+def _converted(read: Future[Answer], convert: Callable[[Answer], T]) -> Future[T]:
+    future: Future[T] = Future()
+
+    def answered(read: Future[Answer]) -> None:
+        try:
+            future.resolve(convert(read.result()))
+        except ZooKeeperError as refused:
+            future.fail(refused)
+
+    read.then(answered)
+    return future
+
+
+def _found(answer: Answer) -> tuple[bytes, Stat]:
+    if isinstance(answer, Exception):
+        raise _error(answer)
+    return answer[0], _stat(answer[1])
+
+
+def _stat_found(answer: Answer) -> Stat | None:
+    return None if isinstance(answer, exceptions.NoNodeError) else _found(answer)[1]
 
 
 def _finish(future: Future[T], done: Any, convert: Callable[[Any], T]) -> None:

@@ -24,13 +24,15 @@ SESSION_S = 8.0
 
 
 class ThreadLoop:
-    """The one method of the loop that the door uses, and a way to run what it queued."""
+    """What the door uses of the loop, and a way to run what it queued."""
 
     def __init__(self) -> None:
         self._queue: queue.Queue[Callable[[], None]] = queue.Queue()
 
     def call_threadsafe(self, callback: Callable[[], None]) -> None:
         self._queue.put(callback)
+
+    call_soon = call_threadsafe
 
     def until(self, condition: Callable[[], bool], within_s: float = 60.0) -> None:
         deadline = time.monotonic() + within_s

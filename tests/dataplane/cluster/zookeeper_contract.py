@@ -64,6 +64,30 @@ class ZooKeeperContract:
                 ensemble.wait(future)
         assert ensemble.wait(zookeeper.exists("/none")) is None
 
+    def test_reads_begun_together_find_each_its_own(self, ensemble: Ensemble) -> None:
+        zookeeper = ensemble.connect()
+        paths = [f"/n{number}" for number in range(1_100)]
+        ensemble.wait(zookeeper.multi([Create(path, path.encode()) for path in paths]))
+        found = [(path, zookeeper.get(path), zookeeper.get(path + "-none"), zookeeper.exists(path)) for path in paths]
+        for path, data, missing, stat in found:
+            assert ensemble.wait(data)[0] == path.encode()
+            assert ensemble.wait(stat) == ensemble.wait(data)[1]
+            with pytest.raises(NoNodeError):
+                ensemble.wait(missing)
+
+    def test_reads_see_what_was_written_before_them_and_nothing_after(self, ensemble: Ensemble) -> None:
+        zookeeper = ensemble.connect()
+        reads = [zookeeper.exists("/a")]
+        for value in (b"one", b"two"):
+            zookeeper.create("/a", value)
+            reads += [zookeeper.get("/a"), zookeeper.exists("/a")]
+            zookeeper.delete("/a")
+            reads.append(zookeeper.exists("/a"))
+        before, one, one_is, between, two, two_is, after = [ensemble.wait(read) for read in reads]
+        assert before is between is after is None
+        assert (one[0], two[0]) == (b"one", b"two")
+        assert (one_is, two_is) == (one[1], two[1])
+
     def test_parents_are_made_on_request_only(self, ensemble: Ensemble) -> None:
         zookeeper = ensemble.connect()
         assert ensemble.wait(zookeeper.create("/x/y/z", b"d", parents=True)) == "/x/y/z"
