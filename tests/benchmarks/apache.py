@@ -13,10 +13,12 @@ class ApacheRig(Server):
 
     name = "apache"
 
-    def __init__(self, *, brokers: int = 1) -> None:
+    def __init__(self, settings: dict[str, object] | None = None, *, brokers: int = 1) -> None:
         super().__init__(brokers)
-        settings = {"log.segment.delete.delay.ms": 0, "file.delete.delay.ms": 0}
-        self._kafka = ApacheKafka(self.directory, brokers=brokers, first_id=1, settings=settings)
+        defaults = {"log.segment.delete.delay.ms": 0, "file.delete.delay.ms": 0}
+        self._kafka = ApacheKafka(
+            self.directory, brokers=brokers, first_id=1, settings={**defaults, **(settings or {})}
+        )
         self.accepts_after_s = 0.0
 
     def start(self) -> None:
@@ -30,6 +32,16 @@ class ApacheRig(Server):
 
     def pid(self, broker: int = 1) -> int:
         return self._kafka.pid(broker)
+
+    @property
+    def zookeeper(self) -> str:
+        return self._kafka.zookeeper
+
+    def kill(self, broker: int) -> None:
+        self._kafka.kill(broker)
+
+    def restart(self, broker: int) -> None:
+        self._kafka.restart(broker)
 
     def address(self, broker: int = 1) -> tuple[str, int]:
         return HOST, self._kafka.ports[broker]

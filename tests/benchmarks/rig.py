@@ -63,7 +63,7 @@ class Rig(Server):
         client = KazooClient(self._zookeeper.hosts)
         client.start(timeout=20)
         wait_for(lambda: len(client.get_children("/brokers/ids")) == len(self.brokers), 20, "the brokers to register")
-        tenant = Specs(client).create(list(self.brokers), limits=Limits(_PLENTY, _PLENTY, _PLENTY, 1000, 100_000))
+        tenant = Specs(client).create(list(self.brokers), limits=Limits(_PLENTY, _PLENTY, _PLENTY, 100_000, 100_000))
         client.stop()
         client.close()
         return tenant
@@ -79,6 +79,17 @@ class Rig(Server):
 
     def pid(self, broker: int = 1) -> int:
         return self._processes[broker].pid
+
+    @property
+    def zookeeper(self) -> str:
+        return self._zookeeper.hosts
+
+    def kill(self, broker: int) -> None:
+        self._processes[broker].kill()
+
+    def restart(self, broker: int) -> None:
+        self._processes[broker].start()
+        wait_for(self._processes[broker].accepts, 30, f"broker {broker}")
 
     def address(self, broker: int = 1) -> tuple[str, int]:
         return self._addresses[broker]

@@ -40,6 +40,19 @@ class Server(ABC):
     def pid(self, broker: int = 1) -> int:
         """Of a broker's process."""
 
+    @property
+    @abstractmethod
+    def zookeeper(self) -> str:
+        """Where the cluster's ZooKeeper is."""
+
+    @abstractmethod
+    def kill(self, broker: int) -> None:
+        """SIGKILL; the data stays."""
+
+    @abstractmethod
+    def restart(self, broker: int) -> None:
+        """Start one that was killed, on the data that it has; returns when clients can connect."""
+
     @abstractmethod
     def address(self, broker: int = 1) -> tuple[str, int]:
         """Where clients reach a broker."""

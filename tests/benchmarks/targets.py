@@ -60,6 +60,7 @@ TARGETS = {
         Target("three brokers, acks=all, 16 KiB, MB/s", None, 4, more=True),
         Target("three brokers, acks=all, 128 KiB, MB/s", None, 2, more=True),
         Target("three brokers, acks=all, 1000/s, p99 ms", 3, None),
+        Target("controller killed: all led, s", 5, None),
         Target("resident idle, MiB", 60, None),
         Target("resident after load, MiB", 120, None),
         Target("accepts after, s", 1, None),

@@ -89,22 +89,22 @@ class ApacheKafka:
         """Addresses of all brokers."""
         return ",".join(f"{HOST}:{port}" for port in self.ports.values())
 
+    @property
+    def zookeeper(self) -> str:
+        """Address of its ZooKeeper."""
+        return self._zookeeper.hosts
+
     def pid(self, broker: int = 0) -> int:
         """Of a broker's process."""
         return self._processes[broker].pid
 
     def __enter__(self) -> Self:
-        folder = jars()
         self._zookeeper.start()
-        for broker, port in self.ports.items():
-            self._start(folder, broker, port)
+        for broker in self.ports:
+            self._start(broker)
         deadline = time.monotonic() + _START_WITHIN_S
-        for broker, port in self.ports.items():
-            while not _accepts(port):
-                if self._processes[broker].poll() is not None or time.monotonic() > deadline:
-                    self.__exit__()
-                    raise AssertionError(f"broker {broker} did not start:\n{self._log(broker).read_text()[-2000:]}")
-                time.sleep(0.1)
+        for broker in self.ports:
+            self._until_it_accepts(broker, deadline)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -115,13 +115,30 @@ class ApacheKafka:
         self._processes.clear()
         self._zookeeper.stop()
 
-    def _start(self, folder: Path, broker: int, port: int) -> None:
+    def kill(self, broker: int) -> None:
+        """SIGKILL; the data stays."""
+        self._processes[broker].kill()
+        self._processes[broker].wait()
+
+    def restart(self, broker: int) -> None:
+        """Start one that was killed; returns when it accepts."""
+        self._start(broker)
+        self._until_it_accepts(broker, time.monotonic() + _START_WITHIN_S)
+
+    def _until_it_accepts(self, broker: int, deadline: float) -> None:
+        while not _accepts(self.ports[broker]):
+            if self._processes[broker].poll() is not None or time.monotonic() > deadline:
+                self.__exit__()
+                raise AssertionError(f"broker {broker} did not start:\n{self._log(broker).read_text()[-2000:]}")
+            time.sleep(0.1)
+
+    def _start(self, broker: int) -> None:
         data = self.directory / f"data-{broker}"
         data.mkdir(parents=True, exist_ok=True)
         factor = min(3, len(self.ports))
         settings = {
             "broker.id": broker,
-            "listeners": f"PLAINTEXT://{HOST}:{port}",
+            "listeners": f"PLAINTEXT://{HOST}:{self.ports[broker]}",
             "log.dirs": data,
             "zookeeper.connect": self._zookeeper.hosts,
             "default.replication.factor": factor,
@@ -137,7 +154,7 @@ class ApacheKafka:
         quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         with self._log(broker).open("ab") as log:
             self._processes[broker] = subprocess.Popen(
-                ["java", *heap, quiet, "-cp", f"{folder}/*", "kafka.Kafka", str(config)],
+                ["java", *heap, quiet, "-cp", f"{jars()}/*", "kafka.Kafka", str(config)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
