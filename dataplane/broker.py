@@ -42,6 +42,7 @@ from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.registry import Registry
 from dataplane.throttle.facts import Facts
 from dataplane.throttle.gate import Gate
+from dataplane.throttle.lines import Lines
 from dataplane.throttle.master import MasterFollower
 from dataplane.transactions.producer_ids import ProducerIds
 from quota.agent.agent import Agent
@@ -112,6 +113,7 @@ class Broker:
             broker=config.id, boot=boot, now=clock.monotonic(), period_ms=config.settings.quota_report_period_ms
         )
         self.gate = Gate(self.agent, clock, config.settings.group_bytes_per_s_per_instance)
+        self.lines = Lines(loop)
         self.registry = Registry(doors, config.id, boot, self._accept, self._instance_changed)
         self.facts = Facts(self.registry, self.replicas, self.metadata, self.groups)
         self.master = MasterFollower(doors, self.agent, config.id, config.cluster_secret, self.facts, log)

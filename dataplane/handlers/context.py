@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dataplane.tenancy.instance import Instance
     from dataplane.tenancy.registry import Registry
     from dataplane.throttle.gate import Gate
+    from dataplane.throttle.lines import Lines
     from dataplane.transactions.producer_ids import ProducerIds
 
 
@@ -52,6 +53,7 @@ class BrokerRooms(Protocol):
     controller: Controller
     registry: Registry
     gate: Gate
+    lines: Lines
     producer_ids: ProducerIds
     slices: Slices
 

@@ -4,9 +4,9 @@ It finds the row of the handler table, decodes, calls, and keeps answers in the 
 answer at once (a message) or later (a future or a coroutine); what is ready behind an answer that is not waits.
 
 Throttling (KIP-219): the answer goes out at once and says how long; this side goes on reading. The first further request
-of the throttled kind is parked until the time is up, and from then on nothing is read; so heartbeats and commits that
-were sent before it are never held. What the instance owes then because of other connections is waited for as well, and
-a new connection begins with it: or whoever connects anew for every request would have no limit.
+of the throttled kind is parked until the debt is paid (`throttle.lines`), and from then on nothing is read; so heartbeats
+and commits that were sent before it are never held. What the instance owes then because of other connections is waited
+for as well, and a new connection begins with it: or whoever connects anew for every request would have no limit.
 
 What a client may hold is bounded: frames of other requests than Produce, elements of a request, requests that wait for
 an answer, and the time without any (`look`).
@@ -34,7 +34,9 @@ from dataplane.protocol.codec import decoder, limited_decoder
 from dataplane.protocol.headers import RequestHeader, encode_frame, parse_request_header
 from dataplane.protocol.primitives import DecodeError
 from dataplane.tasks import Future, Task
+from dataplane.throttle.lines import NOTHING_S, owed_s, waits_s
 from dataplane.throttle.rules import InstanceRules
+from quota.core.bucket import TokenBucket
 
 MAX_REQUESTS_IN_FLIGHT = 1_000
 """Requests of one connection that wait for an answer; more than that is a client that will not stop."""
@@ -44,7 +46,6 @@ MAX_OTHER_FRAME_BYTES = 2 * 2**20
 """Of a tenant's request that is not Produce."""
 UNAUTHENTICATED_FRAME_BYTES = 64 * 2**10
 AUTHENTICATION_WITHIN_S = 10.0
-_NOTHING_S = 0.001
 
 _log = logging.getLogger(__name__)
 
@@ -145,9 +146,9 @@ class ClientConnection:
         decode = (decoder if trusted else limited_decoder)(row.api.request, header.api_version)
         request = decode(frame, header.position, session.names)[0]
         if slot is None and session.instance is not None and session.instance.rules is not None:
-            delay_s = self._delay_of_rules(session.instance.rules, header, request)
-            if delay_s > _NOTHING_S:
-                self._park(frame, delay_s)
+            debt = self._debt_of_rules(session.instance.rules, header, request)
+            if debt is not None:
+                self._park(frame, debt)
                 return
         ctx = RequestContext(
             self.broker,
@@ -349,41 +350,40 @@ class ClientConnection:
 
     def begin_in_debt(self) -> None:
         """A new connection of an instance waits for what the instance owes already."""
+        now = self.broker.doors.clock.monotonic()
         for key in (_PRODUCE, _FETCH, *_STORED_BY_GROUPS):
-            owed_s = self._owed_s(key)
-            if owed_s > _NOTHING_S:
-                self._mute(key, owed_s)
+            bucket = self._bucket(key)
+            if bucket is not None and (left_s := owed_s(bucket, now)) > NOTHING_S:
+                self._mute(key, left_s)
 
-    def _owed_s(self, key: int) -> float:
-        gate, instance = self.broker.gate, self.session.instance
+    def _bucket(self, key: int) -> TokenBucket | None:
+        """What requests of this kind are charged to."""
+        instance = self.session.instance
+        if instance is None:
+            return None
         if key == _PRODUCE:
-            return gate.produce_delay(instance)
-        return gate.consume_delay(instance) if key == _FETCH else gate.groups_delay(instance)
+            return instance.produce_bucket
+        return instance.consume_bucket if key == _FETCH else instance.group_bucket
 
     def _parks(self, frame: memoryview) -> bool:
         """Whether this request is of a kind that has to wait; then it will be served at its time."""
         key = frame[0] << 8 | frame[1]
-        until = self._muted_until.get(key)
-        if until is None:
+        told = self._muted_until.pop(key, None)
+        bucket = None if told is None else self._bucket(key)
+        if told is None or bucket is None or waits_s(bucket, told, self.broker.doors.clock.monotonic()) <= NOTHING_S:
             return False
-        left = until - self.broker.doors.clock.monotonic()
-        if left <= 0:
-            left = self._owed_s(key)
-        if left <= _NOTHING_S:
-            del self._muted_until[key]
-            return False
-        self._park(frame, left)
+        self._park(frame, bucket, told)
         return True
 
-    def _delay_of_rules(self, rules: InstanceRules, header: RequestHeader, request: Any) -> float:
-        """What the throttle rules that concern this request owe, in seconds."""
+    def _debt_of_rules(self, rules: InstanceRules, header: RequestHeader, request: Any) -> TokenBucket | None:
+        """What this request has to wait for by the throttle rules that concern it."""
         session, client_id = self.session, header.client_id
         if header.api_key == _PRODUCE:
-            return rules.produce_delay(session, client_id, (topic.name for topic in request.topic_data))
-        return rules.fetch_delay(session, client_id) if header.api_key == _FETCH else 0.0
+            return rules.produce_debt(session, client_id, (topic.name for topic in request.topic_data))
+        return rules.fetch_debt(session, client_id) if header.api_key == _FETCH else None
 
-    def _park(self, frame: memoryview, delay_s: float) -> None:
-        """Serve this request later, and read nothing until then."""
+    def _park(self, frame: memoryview, bucket: TokenBucket, told: float = 0.0) -> None:
+        """Serve this request when the bucket owes nothing, and read nothing until then."""
         self._is_parked = True
         self._connection.pause_reading()
         kept = memoryview(bytearray(frame))  # the frame's own memory ends with this turn; a batch is changed in place
@@ -394,4 +394,4 @@ class ClientConnection:
                 self.frame(kept)
                 self._read_on()
 
-        self.broker.doors.loop.call_later(delay_s, resume)
+        self.broker.lines.join(bucket, told, resume)

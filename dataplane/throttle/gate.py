@@ -13,7 +13,7 @@ import math
 from typing import TYPE_CHECKING
 
 from dataplane.doors import Clock
-from dataplane.throttle.rules import InstanceRules, owed_s
+from dataplane.throttle.rules import InstanceRules
 from quota.agent.agent import Agent
 from quota.contracts.instance import GIB, MIB
 from quota.core.bucket import TokenBucket
@@ -102,22 +102,6 @@ class Gate:
         if instance is None or instance.group_bucket is None:
             return 0.0
         return instance.group_bucket.charge(size, self._clock.monotonic())
-
-    def groups_delay(self, instance: Instance | None) -> float:
-        """The seconds until what groups stored so far is paid for."""
-        return 0.0 if instance is None else self._delay(instance.group_bucket, self._clock.monotonic())
-
-    @staticmethod
-    def _delay(bucket: TokenBucket | None, now: float) -> float:
-        return owed_s(bucket, now) if bucket is not None else 0.0
-
-    def produce_delay(self, instance: Instance | None) -> float:
-        """The seconds until what was produced so far is paid for."""
-        return 0.0 if instance is None else self._delay(instance.produce_bucket, self._clock.monotonic())
-
-    def consume_delay(self, instance: Instance | None) -> float:
-        """The seconds until what was consumed so far is paid for."""
-        return 0.0 if instance is None else self._delay(instance.consume_bucket, self._clock.monotonic())
 
     def fetch_bytes(self, instance: Instance | None, window_s: float) -> int | None:
         """The most that one fetch answer should hold; None: no limit. Never nothing: a consumer must not stall."""

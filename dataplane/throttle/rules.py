@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.doors import Clock
+from dataplane.throttle.lines import most_owing, owed_s
 from quota.agent.agent import Agent
 from quota.contracts.namespace import InstanceNames
 from quota.contracts.rules import RuleSet, ThrottleRule, flow_key
@@ -121,16 +122,13 @@ class InstanceRules:
         """Whether a request for this one topic could be subject to a rule."""
         return self._book.has_clients or bool(self._groups) or topic in self._topics
 
-    def produce_delay(self, session: Session, client_id: str | None, topics: Iterable[str]) -> float:
-        """The seconds until a request to these topics may be taken in."""
+    def produce_debt(self, session: Session, client_id: str | None, topics: Iterable[str]) -> TokenBucket | None:
+        """What a request to these topics has to wait for."""
         now = self._clock.monotonic()
         client = self._client(session, client_id, now)
-        delay_s = owed_s(client.produce, now) if client is not None else 0.0
-        for topic in topics:
-            flow = self._topics.get(topic)
-            if flow is not None:
-                delay_s = max(delay_s, owed_s(flow.produce, now))
-        return delay_s
+        flows = [] if client is None else [client]
+        flows += [self._topics[topic] for topic in topics if topic in self._topics]
+        return most_owing((flow.produce for flow in flows), now)
 
     def charge_produce(
         self, session: Session, client_id: str | None, size: int, topics: Iterable[tuple[str, int]]
@@ -142,10 +140,10 @@ class InstanceRules:
         client = self._client(session, client_id, now)
         return client.produce.charge(size, now) if client is not None else 0.0
 
-    def fetch_delay(self, session: Session, client_id: str | None) -> float:
-        """The seconds until a client may fetch."""
+    def fetch_debt(self, session: Session, client_id: str | None) -> TokenBucket | None:
+        """What a client's fetch has to wait for."""
         now = self._clock.monotonic()
-        return max((owed_s(flow.consume, now) for flow in self._fetch_flows(session, client_id, now)), default=0.0)
+        return most_owing((flow.consume for flow in self._fetch_flows(session, client_id, now)), now)
 
     def fetch_bytes(self, session: Session, client_id: str | None, window_s: float) -> int | None:
         """The most that a client's fetch should bring; None: no limit."""
@@ -212,9 +210,3 @@ class InstanceRules:
             self._agent.set_leaders(key, *self.leaders, now)
         self._clients[key] = now
         return flow
-
-
-def owed_s(bucket: TokenBucket, now: float) -> float:
-    """The seconds until what has passed is paid for."""
-    # An allocation of 0 is not a debt: a request that waited for ever would never show the master that there is demand.
-    return bucket.delay(now) if bucket.rate else 0.0

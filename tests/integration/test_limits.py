@@ -38,7 +38,7 @@ def test_full_storage_blocks_producing_not_consuming_and_a_deleted_topic_makes_r
     stored = produce(tenant, "filler", [os.urandom(64 * KIB) for _ in range(17)])  # three replicas of 1.06 MiB
     address = tenant.addresses[cluster.leader(tenant, "orders")]
     with Wire(address) as wire:
-        wait_for(lambda: error_codes(wire.call(asks.produce("orders"), 9)) == {POLICY_VIOLATION}, 15, "the fence")
+        wait_for(lambda: error_codes(wire.call(asks.produce("orders"), 9)) == {POLICY_VIOLATION}, 60, "the fence")
         for version in (8, 9):
             row = wire.call(asks.produce("orders"), version).responses[0].partition_responses[0]
             assert row.error_code == POLICY_VIOLATION

@@ -254,7 +254,7 @@ def test_a_flow_keeps_its_debt_when_rules_change(rules):
     rules.configure(RuleSet(2, (client_rule(clients=["a"], produce=1000),)))
     charge(rules, "a", 3100)
     rules.configure(RuleSet(3, (client_rule(clients=["a"], produce=1000), topic_rule("orders", produce=5))))
-    assert rules.produce_delay(ANN, "a", ()) == pytest.approx(3)
+    assert rules.produce_debt(ANN, "a", ()).delay(0.0) == pytest.approx(3)
 
 
 # --- consumer groups --------------------------------------------------------------------------------------------------
