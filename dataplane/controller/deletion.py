@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dataplane.controller.channel import Channels, Key
-from dataplane.controller.context import Context, Topic
+from dataplane.controller.context import Context, Partition, Topic
 from dataplane.controller.state import DELETION, DeletionEvent, DoomedReplica
 from dataplane.tasks import Future
 
@@ -27,6 +27,10 @@ class Deletions:
 
     def __contains__(self, topic: str) -> bool:
         return topic in self._topics
+
+    def standing(self, partitions: Iterable[Partition]) -> list[Partition]:
+        """Those that are not being deleted."""
+        return [partition for partition in partitions if partition.topic not in self._topics]
 
     def begin(self, topic: Topic) -> None:
         """Withdraw a topic and tell its brokers. Harmless when it has begun."""

@@ -28,9 +28,9 @@ from dataplane.cluster.paths import (
     TOPICS,
 )
 from dataplane.cluster.watching import ChildrenWatch
-from dataplane.controller import alter_partition
 from dataplane.controller.admin_nodes import AdminNodes
 from dataplane.controller.asked_elections import AskedElections, ElectionType
+from dataplane.controller.brokers import Brokers
 from dataplane.controller.channel import Call, Channels, Key
 from dataplane.controller.context import Context, Partition
 from dataplane.controller.creation import MorePartitions, NewTopic, TopicOutcome
@@ -39,6 +39,7 @@ from dataplane.controller.events import EventQueue, TermEndedError
 from dataplane.controller.leaders import Leaders
 from dataplane.controller.proposals import Proposals
 from dataplane.controller.reassignments import Outcomes, Reassignments
+from dataplane.controller.removal import Removal
 from dataplane.controller.store import DeposedError, Store
 from dataplane.controller.topics import Topics
 from dataplane.doors import Doors, Timer
@@ -82,6 +83,8 @@ class Reign:
         self._topics = Topics(self.context, store, self._leaders, self._deletions, doors.random)
         nodes = AdminNodes(store)
         self._reassignments = Reassignments(self.context, nodes, self._channels, self._deletions)
+        self._brokers = Brokers(self.context, store, self._channels, self._leaders, self._deletions)
+        self._removal = Removal(self.context, store, self._deletions, self._reassignments)
         self._elections = AskedElections(self.context, self._leaders, self._deletions, nodes)
         self._events = EventQueue(doors.loop, self._event_failed)
         self._timers: dict[str, Timer] = {}
@@ -124,7 +127,7 @@ class Reign:
 
     def delete_topics(self, names: Sequence[str]) -> Future[list[TopicOutcome]]:
         """Noted, and begun."""
-        return self._events.submit(lambda: self._delete_topics(names))
+        return self._events.submit(lambda: self._removal.delete(names))
 
     def settled(self) -> Future[Any]:
         """Resolved when all live brokers know what was decided before now."""
@@ -152,7 +155,7 @@ class Reign:
 
     def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> Future[list[Partition] | ErrorCode]:
         """The partitions that the broker still leads, because no other replica is in sync."""
-        return self._events.submit(lambda: self._controlled_shutdown(broker_id, broker_epoch))
+        return self._events.submit(lambda: self._brokers.controlled_shutdown(broker_id, broker_epoch))
 
     def reassign(self, wanted: Mapping[Key, Sequence[int] | None]) -> Future[Outcomes]:
         """Replicas shall move, or (None) go back to where they were."""
@@ -191,7 +194,7 @@ class Reign:
 
     def replicas_failed(self, broker_id: int, partitions: list[Key]) -> None:
         """A broker cannot host these: somebody else must lead them."""
-        self._events.submit(lambda: self._replicas_failed(broker_id, partitions))
+        self._events.submit(lambda: self._brokers.replicas_failed(broker_id, partitions))
 
     def replicas_stopped(self, broker_id: int, removed: list[Key], refused: list[Key]) -> None:
         """An answer to StopReplica."""
@@ -217,7 +220,7 @@ class Reign:
             hosted = [partition for partition in self.context.on_broker(broker_id) if partition.topic not in doomed]
             self._channels.all_leaderships(broker_id, hosted)
         self._channels.metadata(partitions)
-        await self._resume_deletions(doomed)
+        await self._removal.begin(doomed)
         await self._reassignments.advance(self._reassignments.ongoing())
         await self._store.trim_config_changes()
         for watch in self._watches:
@@ -227,70 +230,11 @@ class Reign:
         logger.info("controller of epoch %d: %d brokers, %d topics", self.epoch, len(self.context.brokers), len(topics))
 
     def _brokers_changed(self) -> None:
-        self._events.submit(self._update_brokers)
-
-    async def _update_brokers(self) -> None:
-        """Compare what is registered now with what we knew: a new epoch is a death and a birth."""
-        registered = await self._store.brokers()
-        known = self.context.brokers
-        lost = [broker_id for broker_id, broker in known.items() if registered.get(broker_id) != broker]
-        fresh = [broker_id for broker_id, broker in registered.items() if known.get(broker_id) != broker]
-        if not lost and not fresh:
-            return
-        for broker_id in lost:
-            self._channels.close(broker_id)
-            del known[broker_id]
-            self.context.shutting_down.pop(broker_id, None)
-            self._deletions.broker_lost(broker_id)
-        if lost:  # also where it is back already: its log may have lost its tail
-            await self._leaders.elect(
-                self._standing(partition for b in lost for partition in self.context.on_broker(b))
-            )
-        for broker_id in fresh:
-            known[broker_id] = registered[broker_id]
-        self.context.sort_brokers()
-        for broker_id in fresh:
-            await self._welcome(broker_id)
-        self._channels.metadata(())
-        self._deletions.broker_back()
-
-    async def _welcome(self, broker_id: int) -> None:
-        hosted = self._standing(self.context.on_broker(broker_id))
-        for partition in hosted:
-            partition.failed.pop(broker_id, None)
-        self._channels.open(broker_id, self._standing(self.context.partitions()))
-        await self._leaders.elect(hosted)
-        for name in dict.fromkeys(partition.topic for partition in hosted):
-            await self._leaders.start(self.context.topics[name])
-        self._channels.all_leaderships(broker_id, hosted)
+        self._events.submit(self._brokers.update)
 
     def _log_dirs_changed(self, names: list[str]) -> None:
         if names:
-            self._events.submit(lambda: self._ask_about_replicas(names))
-
-    async def _ask_about_replicas(self, names: list[str]) -> None:
-        """A broker has lost a data directory. Told again what it hosts, it answers which of it is lost."""
-        for broker_id in await self._store.take_log_dir_events(names):
-            if broker_id in self.context.brokers:
-                self._channels.leaderships(self._standing(self.context.on_broker(broker_id)), only=broker_id)
-
-    async def _replicas_failed(self, broker_id: int, keys: list[Key]) -> None:
-        partitions = [p for p in (self.context.partition(*key) for key in keys) if p is not None]
-        for partition in partitions:
-            partition.failed[broker_id] = None
-        await self._leaders.elect(self._standing(partitions))
-        self._channels.metadata(partitions)
-
-    async def _controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[Partition] | ErrorCode:
-        broker = self.context.brokers.get(broker_id)
-        if broker is None:
-            return ErrorCode.BROKER_NOT_AVAILABLE
-        if broker_epoch not in (alter_partition.UNKNOWN_BROKER_EPOCH, broker.epoch):
-            return ErrorCode.STALE_BROKER_EPOCH
-        self.context.shutting_down[broker_id] = None
-        shared = [p for p in self._standing(self.context.on_broker(broker_id)) if len(p.replicas) > 1]
-        await self._leaders.leave(broker_id, shared)
-        return [p for p in shared if p.state is not None and p.state.leader == broker_id]
+            self._events.submit(lambda: self._brokers.ask_about_replicas(names))
 
     # --- events: topics -----------------------------------------------------------------------------------------------
 
@@ -321,45 +265,12 @@ class Reign:
 
     def _deletions_changed(self, names: list[str]) -> None:
         if any(name not in self._deletions for name in names):
-            self._events.submit(self._take_up_notes)
-
-    async def _take_up_notes(self) -> None:
-        """Read anew: a name of the watch's list may be that of a topic that has gone since, and been made again."""
-        await self._resume_deletions(await self._store.doomed())
-
-    async def _resume_deletions(self, names: Sequence[str]) -> None:
-        """Begin, or begin again, what the notes say."""
-        for name in names:
-            topic = self.context.topics.get(name)
-            if topic is None:
-                await self._store.forget_topic(name)  # nothing is left but the note, or configurations
-            else:
-                self._deletions.begin(topic)
-                await self._finish_deletion_if_removed(name)
-
-    async def _delete_topics(self, names: Sequence[str]) -> list[TopicOutcome]:
-        known = [name for name in dict.fromkeys(names) if name in self.context.topics]
-        await self._store.doom(known)
-        await self._resume_deletions(known)
-        return [
-            TopicOutcome(name)
-            if name in known
-            else TopicOutcome(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic does not exist")
-            for name in names
-        ]
+            self._events.submit(self._removal.take_up_notes)
 
     async def _replicas_stopped(self, broker_id: int, removed: list[Key], refused: list[Key]) -> None:
-        for name in self._deletions.stopped(broker_id, removed, refused):
-            await self._finish_deletion_if_removed(name)
+        await self._removal.stopped(broker_id, removed, refused)
         if refused:
             self._schedule("removal", _RETRY_REMOVAL_S, self._deletions.broker_back)
-
-    async def _finish_deletion_if_removed(self, name: str) -> None:
-        if self._deletions.removed(name):
-            await self._store.forget_topic(name)
-            self.context.remove_topic(name)
-            self._deletions.end(name)
-            await self._reassignments.forget(name)
 
     # --- events: leaders and replicas ---------------------------------------------------------------------------------
 
@@ -372,7 +283,7 @@ class Reign:
         """Where there is no leader; and where too few are in sync, or were before `min.insync.replicas` was lowered."""
         await self._leaders.elect(
             p
-            for p in self._standing(partitions)
+            for p in self._deletions.standing(partitions)
             if p.state is not None and (p.state.leader == NO_LEADER or p.state.eligible)
         )
 
@@ -388,7 +299,7 @@ class Reign:
 
     def _rebalance_due(self) -> None:
         if self._events.idle:
-            self._events.submit(lambda: self._leaders.rebalance(self._standing(self.context.partitions())))
+            self._events.submit(lambda: self._leaders.rebalance(self._deletions.standing(self.context.partitions())))
         self._schedule("rebalance", self._rules.rebalance_interval_s, self._rebalance_due)
 
     def _trim_due(self) -> None:
@@ -396,10 +307,6 @@ class Reign:
         self._schedule("trim", _TRIM_S, self._trim_due)
 
     # --- plumbing -----------------------------------------------------------------------------------------------------
-
-    def _standing(self, partitions: Iterable[Partition]) -> list[Partition]:
-        """Those that are not being deleted."""
-        return [partition for partition in partitions if partition.topic not in self._deletions]
 
     def _watch(self, path: str, changed: Callable[[list[str]], None]) -> ChildrenWatch:
         return ChildrenWatch(self._doors.loop, self._doors.zookeeper, path, changed)

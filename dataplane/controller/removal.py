@@ -1,0 +1,61 @@
+"""Topics that go: noted, begun (`deletion` knows how far each replica is), and forgotten when nothing is left of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dataplane.controller.channel import Key
+from dataplane.controller.context import Context
+from dataplane.controller.creation import TopicOutcome
+from dataplane.controller.deletion import Deletions
+from dataplane.controller.reassignments import Reassignments
+from dataplane.controller.store import Store
+from dataplane.protocol.errors import ErrorCode
+
+
+class Removal:
+    """Of one term of office. Its coroutines are events of the controller, or parts of one."""
+
+    def __init__(self, context: Context, store: Store, deletions: Deletions, reassignments: Reassignments) -> None:
+        self._context = context
+        self._store = store
+        self._deletions = deletions
+        self._reassignments = reassignments
+
+    async def delete(self, names: Sequence[str]) -> list[TopicOutcome]:
+        """Somebody asks for it."""
+        known = [name for name in dict.fromkeys(names) if name in self._context.topics]
+        await self._store.doom(known)
+        await self.begin(known)
+        return [
+            TopicOutcome(name)
+            if name in known
+            else TopicOutcome(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic does not exist")
+            for name in names
+        ]
+
+    async def take_up_notes(self) -> None:
+        """Read anew: a name of the watch's list may be that of a topic that has gone since, and been made again."""
+        await self.begin(await self._store.doomed())
+
+    async def begin(self, names: Iterable[str]) -> None:
+        """Begin, or begin again, what the notes say."""
+        for name in names:
+            topic = self._context.topics.get(name)
+            if topic is None:
+                await self._store.forget_topic(name)  # nothing is left but the note, or configurations
+            else:
+                self._deletions.begin(topic)
+                await self._finish_if_removed(name)
+
+    async def stopped(self, broker_id: int, removed: Iterable[Key], refused: Iterable[Key]) -> None:
+        """A broker's answer to StopReplica."""
+        for name in self._deletions.stopped(broker_id, removed, refused):
+            await self._finish_if_removed(name)
+
+    async def _finish_if_removed(self, name: str) -> None:
+        if self._deletions.removed(name):
+            await self._store.forget_topic(name)
+            self._context.remove_topic(name)
+            self._deletions.end(name)
+            await self._reassignments.forget(name)
