@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic
 from tests.benchmarks.apache import ApacheRig
@@ -122,9 +123,10 @@ def _round(server: Server, zookeeper: KazooClient, number: int, partitions: int)
 
 
 def _controller(zookeeper: KazooClient) -> int | None:
-    if zookeeper.exists("/controller") is None:
+    try:
+        return int(json.loads(zookeeper.get("/controller")[0])["brokerid"])
+    except NoNodeError:
         return None
-    return int(json.loads(zookeeper.get("/controller")[0])["brokerid"])
 
 
 def _bootstrap(server: Server, brokers: Sequence[int]) -> str:

@@ -1,0 +1,174 @@
+"""What the quota costs a request on the broker: microseconds of one core, in alternation, without sockets.
+
+    python -m tests.benchmarks.charging [--rounds 40] [--requests 1000]
+
+The way of a frame to its answer's parts, with the real gate, agent and buckets, as repeated requests go it:
+
+    not charged      as the cluster's own traffic: no instance, nothing is asked
+    unlimited        an instance without limits: its bytes are counted
+    below its limit  charged, and never throttled: what nearly every request of a tenant is
+    a rule elsewhere the same, and the instance has a throttle rule for another topic
+    a rule for it    the rule is for this topic (never reached): such requests take the long way and are decoded each time
+
+Every round measures all of them; the figure is the median over the rounds of the difference to "not charged" in the same
+round. var/reports/charging.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from dataplane.clock import SystemClock
+from dataplane.handlers.context import Session
+from dataplane.network.dispatch import ClientConnection
+from dataplane.protocol.api import APIS, ApiKey
+from dataplane.protocol.headers import encode_request
+from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from dataplane.records.batch import Record, build_batch
+from dataplane.tenancy.instance import Instance
+from dataplane.throttle.gate import Gate
+from quota.agent.agent import Agent
+from quota.contracts.instance import InstanceSpec, InstanceState, Limits
+from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule
+from tests.benchmarks.fetch_path import Connection
+from tests.benchmarks.fetch_path import frame as fetch_frame
+from tests.benchmarks.report import Say, keep, progress
+from tests.dataplane.fetching.support import KEY, NAME, Door, single
+
+REPORT = Path("var/reports/charging.json")
+BASE = "not charged"
+PLENTY = 10**15  # bytes a second
+VALUE = b"x" * 100
+WRITTEN_BYTES = 16  # of a batch, at its beginning: base offset, length, leader epoch
+
+Serve = Callable[[memoryview], None]
+Frames = Callable[[], memoryview]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print a table, write the figures."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.charging", description="What the quota costs.")
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--requests", type=int, default=1_000, help="of each kind in a round")
+    options = parser.parse_args(arguments)
+    door = _door()
+    ways = {name: _way(door, spec) for name, spec in _instances().items()}
+    figures = {}
+    for request, frames in (("fetch", _fetch_frames()), ("produce", _produce_frames())):
+        figures[request] = _measure(request, frames, ways, options, progress())
+    print(_table(figures))
+    keep(REPORT, {"options": vars(options), "microseconds": figures})
+    return 0
+
+
+def _instances() -> dict[str, InstanceSpec | None]:
+    """By the names of the file's text."""
+    limited = Limits(PLENTY, PLENTY, PLENTY, None)
+    return {
+        BASE: None,
+        "unlimited": _spec(Limits(None, None, None, None)),
+        "below its limit": _spec(limited),
+        "a rule elsewhere": _spec(limited, "another"),
+        "a rule for it": _spec(limited, NAME),
+    }
+
+
+def _spec(limits: Limits, ruled: str | None = None) -> InstanceSpec:
+    rule = ThrottleRule("rule-1", RuleKind.TOPIC, PLENTY, PLENTY, topics=(ruled,) if ruled else ())
+    rules = RuleSet(1, (rule,) if ruled else ())
+    return InstanceSpec(f"ins-{KEY}", 1, InstanceState.RUNNING, limits, (), (), rules=rules)
+
+
+def _door() -> Door:
+    """A broker with one partition that has a batch to fetch."""
+    cluster = single(1)
+    cluster.produce(1, VALUE.decode())
+    cluster.run(0.01)
+    door = Door(cluster)
+    loop = door.broker.replicas.loop
+    loop.at_turn_end = lambda callback: callback()  # every request in a turn of its own
+    door.broker.doors = SimpleNamespace(loop=loop, clock=loop.clock, files=cluster[1].files)
+    return door
+
+
+def _way(door: Door, spec: InstanceSpec | None) -> Serve:
+    """Into a connection of such an instance to the door's broker."""
+    clock = SystemClock()
+    gate = Gate(Agent(broker=1, boot="b", now=clock.monotonic()), clock, group_bytes_per_s=PLENTY)
+    instance = None
+    if spec is not None:
+        instance = Instance(spec)
+        gate.configure(instance)
+    broker = SimpleNamespace(**{**vars(door.broker), "gate": gate})
+    session = Session(instance, "default", door.instance.names, "127.0.0.1")
+    serve: Serve = ClientConnection(broker, Connection(), session).frame
+    return serve
+
+
+def _fetch_frames() -> Frames:
+    made = fetch_frame(12, {0: 0})
+    return lambda: made
+
+
+def _produce_frames() -> Frames:
+    """The same frame again and again; what the broker has written into its batch is taken back."""
+    batch = bytes(build_batch([Record(None, VALUE, (), 1)], now_ms=1))
+    data = (TopicProduceData(NAME, (PartitionProduceData(0, batch),)),)
+    request = ProduceRequest(transactional_id=None, acks=-1, timeout_ms=1000, topic_data=data)
+    made = memoryview(bytearray(encode_request(APIS[ApiKey.PRODUCE], 7, 7, "rdkafka", request)[4:]))
+    head, at = batch[:WRITTEN_BYTES], len(made) - len(batch)
+
+    def again() -> memoryview:
+        made[at : at + len(head)] = head
+        return made
+
+    return again
+
+
+def _measure(
+    request: str, frames: Frames, ways: dict[str, Serve], options: argparse.Namespace, say: Say
+) -> dict[str, dict[str, float]]:
+    """By way: its median, and what it takes more than the base, median and quartiles."""
+    took: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(options.rounds):
+        for name, serve in ways.items():
+            took[name].append(_microseconds(serve, frames, options.requests))
+        if (number + 1) % 10 == 0:
+            say(f"{request}: round {number + 1} of {options.rounds}")
+    return {name: _row(values, took[BASE]) for name, values in took.items()}
+
+
+def _microseconds(serve: Serve, frames: Frames, requests: int) -> float:
+    """Of a request. By the thread's own time: others use the machine, too."""
+    began = time.thread_time()
+    for _ in range(requests):
+        serve(frames())
+    return (time.thread_time() - began) / requests * 1e6
+
+
+def _row(values: list[float], base: list[float]) -> dict[str, float]:
+    more = [value - other for value, other in zip(values, base, strict=True)]
+    low, middle, high = statistics.quantiles(more, n=4)
+    row = {"median": statistics.median(values), "more": middle, "more_low": low, "more_high": high}
+    return {name: round(value, 2) for name, value in row.items()}
+
+
+def _table(figures: dict[str, Any]) -> str:
+    lines = [f"{'microseconds':<28}{'median':>10}{'more':>10}{'quartiles':>18}"]
+    for request, rows in figures.items():
+        for name, row in rows.items():
+            spread = "" if name == BASE else f"{row['more_low']:g} - {row['more_high']:g}"
+            more = "" if name == BASE else f"{row['more']:g}"
+            lines.append(f"{request + ', ' + name:<28}{row['median']:>10g}{more:>10}{spread:>18}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
