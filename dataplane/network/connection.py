@@ -24,6 +24,7 @@ SLICE_S = 0.01
 """So long the frames of one connection are handed out before others have their turn."""
 
 _SIZE = struct.Struct(">i").unpack_from
+_NONE = memoryview(b"")
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
 
 
@@ -53,7 +54,7 @@ class SocketConnection(Sender):
         self._trusted = trusted  # we have chosen this peer
         self._partial: IncompleteFrame | None = None
         self._size_bytes = b""  # one to three bytes of a frame's length
-        self._backlog = b""  # received and not handed out: comes before anything that is received later
+        self._backlog = _NONE  # received and not handed out, in memory of its own: comes before anything received later
         self._paused = False
         self._resuming = False  # the backlog waits for its turn
         self._events = 0
@@ -131,11 +132,14 @@ class SocketConnection(Sender):
 
     def _deliver(self, frame: memoryview) -> None:
         if self._paused or self._resuming:
-            self._backlog += len(frame).to_bytes(4) + frame
+            self._append(len(frame).to_bytes(4) + frame)
         elif self._protocol is not None and not self._closing:
             self._protocol.frame(frame)
 
-    def _cut(self, data: memoryview) -> None:
+    def _append(self, data: bytes | memoryview) -> None:
+        self._backlog = memoryview(bytearray(self._backlog) + data)
+
+    def _cut(self, data: memoryview, *, is_backlog: bool = False) -> None:
         """Hand out the whole frames of `data` and keep the incomplete one."""
         if self._size_bytes:
             data = memoryview(bytearray(self._size_bytes) + data)
@@ -168,7 +172,12 @@ class SocketConnection(Sender):
         if self._closing:
             return
         if self._paused or self._resuming:
-            self._backlog += bytes(data[position:])
+            if is_backlog:
+                self._backlog = data[
+                    position:
+                ]  # as it is: who is paused after every frame would have it copied each time
+            else:
+                self._append(data[position:])
         elif position < end:
             self._size_bytes = bytes(data[position:])
 
@@ -203,10 +212,10 @@ class SocketConnection(Sender):
         self._resuming = False
         if self._paused:
             return
-        backlog, self._backlog = self._backlog, b""
+        backlog, self._backlog = self._backlog, _NONE
         try:
             if backlog:  # no frame is half received then: what came while paused went to the backlog as it was
-                self._cut(memoryview(bytearray(backlog)))
+                self._cut(backlog, is_backlog=True)
         except Exception:
             self.close()  # what lay behind in the backlog is lost
             raise
@@ -247,7 +256,7 @@ class SocketConnection(Sender):
         if self._partial is not None:
             self._partial.free()
             self._partial = None
-        self._backlog = b""
+        self._backlog = _NONE
         if self._marks:
             self._tell_of_the_rest()
         protocol = self._protocol
