@@ -20,6 +20,7 @@ from typing import Any
 
 from tests.benchmarks import floor, idle, latency, small, throughput
 from tests.benchmarks.apache import ApacheRig
+from tests.benchmarks.catch_up import catch_up
 from tests.benchmarks.report import Figures, Say, keep, progress, table
 from tests.benchmarks.rig import FullRig, Rig
 from tests.benchmarks.server import Server
@@ -180,6 +181,15 @@ def _replicated(servers: list[Server], figures: Figures, options: argparse.Names
                 say(f"{server.name}: {title} {label}: {rate:.0f} MB/s, {cost:.2f} CPU-s/GB of all three")
                 server.delete_topic(topic)
             _latency(server, figures, 1_000, f"latency-{number}", say, title=title, acks="all")
+            _catch_up(server, figures, f"catch-up-{number}", say)
+
+
+def _catch_up(server: Server, figures: Figures, topic: str, say: Say) -> None:
+    rate, cost = catch_up(server, topic, REPLICATED_BYTES)
+    figures.add("a new replica, MB/s", server.name, rate)
+    figures.add("a new replica, CPU-s/GB", server.name, cost)
+    say(f"{server.name}: a new replica gets in sync: {rate:.0f} MB/s, {cost:.2f} CPU-s/GB of all three")
+    server.delete_topic(topic)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -100,10 +101,15 @@ class Server(ABC):
         return int(Path(f"/proc/{self.pid()}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def create_topic(bootstrap: str, name: str, partitions: int, replicas: int = 1) -> None:
-    """Create a topic and wait until clients see its leaders."""
+def create_topic(bootstrap: str, name: str, partitions: int, replicas: int = 1, *, on: Sequence[int] = ()) -> None:
+    """Create a topic, all of it `on` these brokers where they are given, and wait until clients see its leaders."""
+    new = (
+        NewTopic(name, partitions, replica_assignment=[[*on]] * partitions)
+        if on
+        else NewTopic(name, partitions, replicas)
+    )
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    for future in admin.create_topics([NewTopic(name, partitions, replicas)]).values():
+    for future in admin.create_topics([new]).values():
         future.result(20)
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
