@@ -60,4 +60,4 @@ def delete_records(
         else:
             replicas.waiting.for_low_watermark(partition, wanted, timeout_s, reached)
 
-    replicas.logs.settle_start_offsets().then(on_disk)
+    replicas.logs.checkpoints.settle_start_offsets().then(on_disk)

@@ -97,15 +97,15 @@ class Housekeeping:
     def _checkpoint(self) -> Future[None]:
         """Where consumers may read to after a restart."""
         replicas = self._replicas
-        return replicas.logs.write_checkpoints({(p.topic, p.index): p.high_watermark for p in replicas.partitions()})
+        return replicas.logs.checkpoints.write({(p.topic, p.index): p.high_watermark for p in replicas.partitions()})
 
     def _checkpoint_in_slices(self) -> None:
-        logs = self._replicas.logs
+        checkpoints = self._replicas.logs.checkpoints
         self._in_slices(
             "checkpoint",
             self._replicas.partitions(),
-            lambda partition: logs.note_position(partition.log, partition.high_watermark),
-            logs.write_noted,
+            lambda partition: checkpoints.note(partition.log, partition.high_watermark),
+            checkpoints.write_noted,
         )
 
     def _retain_in_slices(self) -> None:

@@ -121,7 +121,7 @@ def _find_or_create(
             return None
         partition = Partition(topic, index, log.topic_id, log, replicas.rules)
         partition.is_offline = log.failed
-        checkpoint = replicas.logs.high_watermark(topic, index)
+        checkpoint = replicas.logs.checkpoints.high_watermark(topic, index)
         partition.high_watermark = max(log.start_offset, min(checkpoint, log.end_offset))
         owner = split_physical(topic)
         partition.instance_key = None if owner is None else owner[0]

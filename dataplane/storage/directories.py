@@ -1,6 +1,7 @@
 """The data directories of a broker: which are in use, and which the disk has taken away.
 
-A directory is locked for this process (`.lock`), so that two brokers never write to the same logs. The first error of the
+A directory belongs to one broker (`meta.properties`) and is locked for this process (`.lock`), so that two never write to
+the same logs; a mark (`.kafka_cleanshutdown`) stands between an orderly stop and the next start. The first error of the
 disk on anything in it takes the whole directory *offline* until the broker starts again: what a disk that fails now and
 then holds is known only to recovery. Its logs fail, the other directories go on. Whoever must act (partitions, the
 controller) listens.
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from dataplane.storage import checkpoints
 from dataplane.storage.checkpoints import MetadataError
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from dataplane.doors import Files
 
 LOCK = ".lock"
+META = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 Failed = Callable[[str, str], None]
 """(directory, error)"""
@@ -33,10 +37,10 @@ class NoDirectoryError(MetadataError):
 
 
 class Directories:
-    """All data directories, in the order of the configuration."""
+    """All data directories, in the order of the configuration. `owner`: the broker whose they are, or become."""
 
-    def __init__(self, files: Files, paths: Sequence[str]) -> None:
-        self._files = files
+    def __init__(self, files: Files, paths: Sequence[str], owner: int) -> None:
+        self._files, self._owner = files, owner
         self._errors: dict[str, str | None] = dict.fromkeys(paths)
         self._listeners: list[Failed] = []
 
@@ -67,14 +71,36 @@ class Directories:
             for listener in self._listeners:
                 listener(path, text)
 
-    def lock(self, path: str) -> None:
-        """Ours, until the process ends or `unlock`. Raises DirectoryInUseError, OSError."""
+    def claim(self, path: str) -> None:
+        """Ours, this process's until it ends or `unlock_all`. Raises MetadataError where it is another's, OSError."""
+        self._files.make_directory(path)
+        self._lock(path)
+        meta = f"{path}/{META}"
+        owner = checkpoints.read_properties(self._files, meta).get("broker.id")
+        if owner is None:
+            self._files.write_file(meta, f"version=0\nbroker.id={self._owner}\n".encode())
+        elif owner != str(self._owner):
+            raise MetadataError(f"{meta} belongs to broker {owner}, not {self._owner}")
+
+    def _lock(self, path: str) -> None:
         try:
             self._files.lock(f"{path}/{LOCK}")
         except BlockingIOError as error:
             raise DirectoryInUseError(
                 f"{path} is in use by another process: is this broker running already?"
             ) from error
+
+    def take_clean_mark(self, path: str) -> bool:
+        """Whether the logs in it were closed in order. Said once: a crash from here on is one. Raises OSError."""
+        mark = f"{path}/{CLEAN_SHUTDOWN}"
+        found = self._files.exists(mark)
+        self._files.remove(mark)  # before anything is written
+        self._files.sync_directory(path)
+        return found
+
+    def mark_clean(self, path: str) -> None:
+        """They are closed in order, and all is on disk. Raises OSError."""
+        self._files.write_file(f"{path}/{CLEAN_SHUTDOWN}", b'{"version":0,"brokerEpoch":-1}')
 
     def unlock_all(self) -> None:
         """The logs are closed."""

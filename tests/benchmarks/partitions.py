@@ -32,9 +32,10 @@ from dataplane.replication.accounting import Accounting
 from dataplane.replication.housekeeping import Housekeeping
 from dataplane.replication.partition import Partition, ReplicaRules
 from dataplane.storage.descriptors import DESCRIPTORS_EACH
+from dataplane.storage.directories import CLEAN_SHUTDOWN
 from dataplane.storage.files import SystemFiles
 from dataplane.storage.log import Log
-from dataplane.storage.manager import CLEAN_SHUTDOWN, LogManager
+from dataplane.storage.manager import LogManager
 from dataplane.tasks import Future
 from tests.benchmarks.report import keep
 

@@ -219,7 +219,7 @@ class Workload:
         offset = self.random.randint(log.start_offset, log.end_offset)
         log.set_start_offset(offset)
         promise.drop_front(log.start_offset)
-        settled = self.manager.settle_start_offsets()
+        settled = self.manager.checkpoints.settle_start_offsets()
 
         def on_disk(_: Future) -> None:
             if promise.is_alive and promise.start >= offset:  # neither cut nor reset since
@@ -233,7 +233,7 @@ class Workload:
 
     def _checkpoint(self) -> None:
         logs = self.manager.logs()
-        self.manager.write_checkpoints({(log.topic, log.partition): log.end_offset for log in logs})
+        self.manager.checkpoints.write({(log.topic, log.partition): log.end_offset for log in logs})
 
     def _jobs(self) -> None:
         self.jobs.all()

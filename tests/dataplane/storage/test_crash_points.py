@@ -64,7 +64,7 @@ def begin_with_deleted_records(start_offset: int):
     for n in range(6):
         append(log, str(n))
     log.set_start_offset(start_offset)
-    manager.settle_start_offsets()
+    manager.checkpoints.settle_start_offsets()
     jobs.all()
     return files, manager, jobs, log
 
@@ -144,7 +144,7 @@ def test_what_is_written_after_a_cut_is_not_trusted_because_of_a_checkpoint_from
     for n in range(12):
         append(log, "x" * 100 + str(n))
     log.flush()
-    manager.write_checkpoints({})
+    manager.checkpoints.write({})
     jobs.all()
     log.truncate(1)
     for n in range(8):
@@ -213,7 +213,7 @@ def test_an_index_that_comes_late_is_not_put_beside_a_log_that_was_cut_meanwhile
         append(log, "y" * 80, now_ms=6_000 + n)
     jobs.all()
     log.flush()
-    manager.write_checkpoints({})
+    manager.checkpoints.write({})
     jobs.all()
     log = open_manager(files.after_kill(), Jobs(Random(2))).get("t", 0)
     assert [log.offset_for_timestamp(6_000 + n, log.end_offset)[0] for n in range(6)] == [1, 2, 3, 4, 5, 6]

@@ -98,7 +98,7 @@ def test_a_checkpoint_that_cannot_be_written_is_the_end_of_its_directory_only():
         append(log, "x")
         log.flush()
     files.fault = fails_below("/b", "write_file")
-    assert manager.write_checkpoints({}).error is None
+    assert manager.checkpoints.write({}).error is None
     assert [error is None for _, error in manager.directories()] == [True, False, True]
     assert b"topic 2 1" in files.read_file("/c/recovery-point-offset-checkpoint")
 

@@ -109,7 +109,7 @@ def test_what_a_checkpoint_said_of_an_earlier_stay_is_not_believed():
     logs, log, future = log_with_copy(files)
     moved = logs.finish_move(log, future)
     for home in ("/d1", "/d2"):
-        logs.write_checkpoints({})
+        logs.checkpoints.write({})
         future = logs.begin_move(moved, home)
         future.stage_replica(memoryview(copy_of(moved)))
         future.commit()

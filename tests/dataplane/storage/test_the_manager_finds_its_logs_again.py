@@ -82,11 +82,11 @@ def test_high_watermarks_are_remembered():
     files = MemoryFiles()
     first = manager(files)
     append(first.create("t", 0, ID), "a", "b")
-    assert first.write_checkpoints({("t", 0): 2, ("gone", 3): 9}).done
+    assert first.checkpoints.write({("t", 0): 2, ("gone", 3): 9}).done
     assert files.read_file("/d1/replication-offset-checkpoint") == b"0\n1\nt 0 2\n"
     again = manager(files)
-    assert again.high_watermark("t", 0) == 2
-    assert again.high_watermark("gone", 3) == 0
+    assert again.checkpoints.high_watermark("t", 0) == 2
+    assert again.checkpoints.high_watermark("gone", 3) == 0
 
 
 def test_only_one_checkpoint_is_written_at_a_time():
@@ -94,13 +94,13 @@ def test_only_one_checkpoint_is_written_at_a_time():
     found = manager(files, background)
     found.create("t", 0, ID)
     background.held = True
-    first = found.write_checkpoints({("t", 0): 1})
-    assert found.write_checkpoints({("t", 0): 2}).done
+    first = found.checkpoints.write({("t", 0): 1})
+    assert found.checkpoints.write({("t", 0): 2}).done
     assert not first.done
     background.release()
     assert first.done
     background.held = False
-    found.write_checkpoints({})
+    found.checkpoints.write({})
     assert files.read_file("/d1/replication-offset-checkpoint") == b"0\n1\nt 0 1\n"
 
 
