@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 NUMBERS = (1, 2, 3)
 _QUORUM_WITHIN_S = 60.0
-_STARTS_WITHIN_S = 120.0  # a JVM on a machine under load
 _RULES = "initLimit=60\nsyncLimit=10\n"  # ticks; what a follower of a cold JVM may take until it is in sync
 
 
@@ -66,7 +65,7 @@ class Keepers:
     def start(self) -> None:
         """All that do not run; returns when one of them leads."""
         while self.down:
-            self.members[self.down.pop()].start(timeout_s=_STARTS_WITHIN_S)
+            self.members[self.down.pop()].start()
         wait_for(self.leader, _QUORUM_WITHIN_S, "a leader among the ZooKeepers")
 
     def leader(self) -> int | None:

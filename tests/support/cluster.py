@@ -100,11 +100,12 @@ class Cluster:
         """A controller says who it is only after its first decisions, by which replicas may leave the ISR."""
         controller = self.controller()
         return controller is not None and all(
-            self._controller_according_to(server) == controller for server in self.brokers.values()
+            self.controller_according_to(server) == controller for server in self.brokers.values()
         )
 
     @staticmethod
-    def _controller_according_to(server: ServerProcess) -> int:
+    def controller_according_to(server: ServerProcess) -> int:
+        """Whom a broker takes for the controller."""
         with Wire((HOST, server.ports["internal"])) as wire:
             assert wire.log_in(SECRET) == 0
             return int(wire.call(DescribeClusterRequest(), 0).controller_id)
