@@ -15,12 +15,18 @@ from typing import Any, NamedTuple, Self
 
 from confluent_kafka import KafkaError, Message, Producer
 
-TOPIC = "flow"
 STEADY_RECORD_BYTES = 1024
 GREEDY_RECORD_BYTES = 16 * 1024
 TICK_S = 0.005
 _QUIET = {"log_level": 0, "acks": "all", "compression.type": "none"}
 _GREEDY = {"batch.size": 32 * 1024, "queue.buffering.max.kbytes": 2048, "linger.ms": 5}
+
+
+class Tenant(NamedTuple):
+    """What a tenant's clients are told."""
+
+    topic: str
+    settings: dict[str, str]
 
 
 class Sent(NamedTuple):
@@ -59,18 +65,18 @@ class Client:
         self._process.kill()
 
 
-def steady(bootstraps: Sequence[str], bytes_per_s: float, offering: Any, ends: Any, pipe: Connection) -> None:
+def steady(tenants: Sequence[Tenant], bytes_per_s: float, offering: Any, ends: Any, pipe: Connection) -> None:
     """One producer for each tenant, all at this rate."""
     del offering
     sent: list[Sent] = []
-    producers = [Producer({"bootstrap.servers": each, "linger.ms": 5, **_QUIET}) for each in bootstraps]
+    producers = [Producer({**tenant.settings, "linger.ms": 5, **_QUIET}) for tenant in tenants]
     _ready(producers, pipe)
     value, began, made = os.urandom(STEADY_RECORD_BYTES), time.monotonic(), 0
     while not ends.is_set():
         due = int((time.monotonic() - began) * bytes_per_s / STEADY_RECORD_BYTES)
         for _ in range(due - made):
-            for tenant, producer in enumerate(producers):
-                producer.produce(TOPIC, value, on_delivery=_taken(sent, tenant))
+            for number, (tenant, producer) in enumerate(zip(tenants, producers, strict=True)):
+                producer.produce(tenant.topic, value, on_delivery=_taken(sent, number))
         made = due
         for producer in producers:
             producer.poll(0)
@@ -80,10 +86,10 @@ def steady(bootstraps: Sequence[str], bytes_per_s: float, offering: Any, ends: A
     pipe.send(sent)
 
 
-def greedy(bootstrap: str, clients: int, bytes_per_s: float, offering: Any, ends: Any, pipe: Connection) -> None:
+def greedy(tenant: Tenant, clients: int, bytes_per_s: float, offering: Any, ends: Any, pipe: Connection) -> None:
     """One tenant with many clients. What does not fit into their queues was offered all the same, and is let go."""
     sent: list[Sent] = []
-    producers = [Producer({"bootstrap.servers": bootstrap, **_GREEDY, **_QUIET}) for _ in range(clients)]
+    producers = [Producer({**tenant.settings, **_GREEDY, **_QUIET}) for _ in range(clients)]
     _ready(producers, pipe)
     value, number, last = os.urandom(GREEDY_RECORD_BYTES), 0, time.monotonic()
     while not ends.is_set():
@@ -98,7 +104,7 @@ def greedy(bootstrap: str, clients: int, bytes_per_s: float, offering: Any, ends
         for _ in range(int((now - last) * bytes_per_s / GREEDY_RECORD_BYTES)):
             last += GREEDY_RECORD_BYTES / bytes_per_s
             number += 1
-            _offer(producers[number % clients], value, sent)
+            _offer(producers[number % clients], tenant.topic, value, sent)
         for producer in producers:
             producer.poll(0)
         time.sleep(TICK_S)
@@ -107,13 +113,13 @@ def greedy(bootstrap: str, clients: int, bytes_per_s: float, offering: Any, ends
 
 def _ready(producers: Sequence[Producer], pipe: Connection) -> None:
     for producer in producers:
-        producer.list_topics(TOPIC, timeout=30)
+        producer.list_topics(timeout=30)
     pipe.send("ready")
 
 
-def _offer(producer: Producer, value: bytes, sent: list[Sent]) -> None:
+def _offer(producer: Producer, topic: str, value: bytes, sent: list[Sent]) -> None:
     try:
-        producer.produce(TOPIC, value, on_delivery=_taken(sent, 0))
+        producer.produce(topic, value, on_delivery=_taken(sent, 0))
     except BufferError:
         return
 

@@ -1,8 +1,9 @@
 """``python -m tests.benchmarks.neighbours``: what do nine tenants feel of a tenth that offers ten times what it bought?
 
-Three brokers, two masters, ten instances with the same bandwidth, three partitions each. Nine produce at half of their
-limit all the time (acks=all). In alternation, the tenth is quiet, and offers ten times its limit from many clients with a
-connection to every broker each. Nothing of the first seconds of a phase counts.
+Three brokers, ten tenants with the same bandwidth, three partitions each: of ours, and of Apache Kafka with its own client
+quotas (`neighbour_sides`), one after the other. Nine produce at half of their limit all the time (acks=all). In
+alternation, the tenth is quiet, and offers ten times its limit from many clients with a connection to every broker each.
+Nothing of the first seconds of a phase counts, nor of a side.
 
     latency      from `produce()` to the acknowledgement, over all nine; and of the one that fares worst
     throughput   acknowledged records of the nine a second
@@ -16,22 +17,18 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from quota.contracts.instance import MIB, Limits
-from tests.benchmarks.neighbour_clients import GREEDY_RECORD_BYTES, TOPIC, Client, Sent, greedy, steady
+from quota.contracts.instance import MIB
+from tests.benchmarks.neighbour_clients import GREEDY_RECORD_BYTES, Client, Sent, Tenant, greedy, steady
+from tests.benchmarks.neighbour_sides import SIDES
 from tests.benchmarks.report import Say, keep, progress
-from tests.benchmarks.server import create_topic
-from tests.support.cluster import Cluster
-from tests.support.waiting import wait_for
 
 REPORT = Path("var/reports/neighbours.json")
 NEIGHBOURS = 9
-PARTITIONS = 3
 RATIOS = ("p50", "p99", "worst_p99", "throughput")
 TARGETS = {"p99": "below 1.2", "throughput": "above 0.99", "held_percent": "98 to 102"}
 
@@ -42,46 +39,40 @@ Phase = tuple[float, float]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print a table, write the figures."""
     options = _options(arguments)
-    say = progress()
-    with tempfile.TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster:
-        bootstraps = _tenants(cluster, options.limit_mib)
-        wait_for(lambda: not cluster.master_says("/health")["learning"], 60, "the master to have learnt")
-        say(f"{NEIGHBOURS + 1} instances of {options.limit_mib:g} MiB/s on three brokers")
-        rounds = _measure(bootstraps, options, say)
-    report = {"options": vars(options), "targets": TARGETS, "medians": _medians(rounds), "rounds": rounds}
-    print(_table(rounds))
-    keep(REPORT, report)
+    say, sides = progress(), {}
+    for side in options.sides:
+        with SIDES[side](NEIGHBOURS + 1, int(options.limit_mib * MIB)) as tenants:
+            say(f"{side}: {len(tenants)} tenants of {options.limit_mib:g} MiB/s on three brokers")
+            rounds = _measure(tenants, options, say)
+        sides[side] = {"medians": _medians(rounds), "rounds": rounds}
+    for side, figures in sides.items():
+        print(_table(side, figures["rounds"]))
+    keep(REPORT, {"options": vars(options), "targets": TARGETS, "sides": sides})
     return 0
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.neighbours", description="A noisy neighbour.")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sides", nargs="+", choices=list(SIDES), default=list(SIDES))
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=60.0, help="of each phase that count")
-    parser.add_argument("--settle", type=float, default=10.0, help="seconds before them that do not")
+    parser.add_argument("--warm-up", type=float, default=10.0, help="seconds before the first phase")
+    parser.add_argument("--settle", type=float, default=5.0, help="seconds before them that do not")
     parser.add_argument("--limit-mib", type=float, default=1.0, help="bandwidth of each instance, MiB/s")
     parser.add_argument("--times", type=float, default=10.0, help="its limit that the tenth offers")
     parser.add_argument("--clients", type=int, default=10, help="of the tenth, each with a connection to every broker")
     return parser.parse_args(arguments)
 
 
-def _tenants(cluster: Cluster, limit_mib: float) -> list[str]:
-    """Bootstrap addresses: the neighbours', and the noisy one's behind them."""
-    limit = int(limit_mib * MIB)
-    tenants = [cluster.tenant(limits=Limits(limit, limit, None, None)) for _ in range(NEIGHBOURS + 1)]
-    for tenant in tenants:
-        create_topic(tenant.bootstrap, TOPIC, PARTITIONS, len(cluster.brokers))
-    return [tenant.bootstrap for tenant in tenants]
-
-
-def _measure(bootstraps: Sequence[str], options: argparse.Namespace, say: Say) -> list[dict[str, Any]]:
+def _measure(tenants: Sequence[Tenant], options: argparse.Namespace, say: Say) -> list[dict[str, Any]]:
     """The phases, and what was sent in each."""
     limit = options.limit_mib * MIB
     phases: list[tuple[Phase, Phase]] = []
     with (
-        Client(steady, bootstraps[:-1], limit / 2) as nine,
-        Client(greedy, bootstraps[-1], options.clients, limit * options.times) as tenth,
+        Client(steady, tenants[:-1], limit / 2) as nine,
+        Client(greedy, tenants[-1], options.clients, limit * options.times) as tenth,
     ):
+        time.sleep(options.warm_up)  # compilers, connections, and what piled up meanwhile
         for number in range(options.rounds):
             quiet = _phase(options)
             say(f"round {number + 1} of {options.rounds}: the nine alone are measured")
@@ -134,8 +125,8 @@ def _medians(rounds: list[dict[str, Any]]) -> dict[str, float]:
     return {name: statistics.median(entry[name] for entry in rounds) for name in (*RATIOS, "held_percent")}
 
 
-def _table(rounds: list[dict[str, Any]]) -> str:
-    lines = [f"{'':<14}{'alone':>12}{'together':>12}{'ratio':>10}{'spread':>18}  {'aim':<12}"]
+def _table(side: str, rounds: list[dict[str, Any]]) -> str:
+    lines = [f"{side:<14}{'alone':>12}{'together':>12}{'ratio':>10}{'spread':>18}  {'aim':<12}"]
     for name, ratio in _medians(rounds).items():
         values = [entry[name] for entry in rounds]
         sides = [statistics.median(entry[side].get(name, 0.0) for entry in rounds) for side in ("alone", "together")]
