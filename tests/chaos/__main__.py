@@ -51,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # that connections break is what is tested
     say = _clock()
     if options.failover:
-        _write("failover", failover.measure(options.failover, say))
+        figures = failover.measure(options.failover, say)
+        print(failover.table(figures))
+        _write("failover", figures)
         return 0
     if options.calibrate:
         return _calibrate(options, plan, say)
