@@ -44,8 +44,8 @@ def main(arguments: list[str]) -> int:
     loop = EpollLoop(SystemClock(), config.settings.tcp_congestion_control)
     zookeeper = KazooZooKeeper(loop, config.zookeeper, config.session_timeout_ms / 1000, config.chroot)
     background, cold = ThreadBackground(loop), ThreadBackground(loop, THREADS, niceness=NICENESS)
-    loop.cold_reads = ColdReads(cold)
-    doors = Doors(loop, SystemFiles(), zookeeper, background, random.SystemRandom())
+    cold_reads = loop.cold_reads = ColdReads(cold)
+    doors = Doors(loop, SystemFiles(cold_reads), zookeeper, background, random.SystemRandom())
     broker = Broker(config, doors, loop.report)
     status = [0]
 

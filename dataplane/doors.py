@@ -14,6 +14,7 @@ commit of what was appended), then what was sent goes out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol, TypeVar
@@ -186,8 +187,24 @@ class File(Protocol):
         ...
 
 
+class NotInMemoryError(Exception):
+    """These bytes would have to come from the disk, and whoever asked was not to wait for it. Nothing is wrong."""
+
+    def __init__(self, file: File, position: int, size: int) -> None:
+        super().__init__(f"{size} bytes of {file.path} at {position}")
+        self.file, self.position, self.size = file, position, size
+
+
 class Files(Protocol):
     """The file system below the data directories."""
+
+    def at_once(self) -> AbstractContextManager[None]:
+        """Inside of it, on the loop, reading what would have to be waited for raises NotInMemoryError instead."""
+        ...
+
+    def bring(self, account: str, missing: NotInMemoryError, done: Callback) -> None:
+        """Read from the disk, beside the loop, what was missing; then call `done`. Accounts take turns."""
+        ...
 
     def open(self, path: str, *, create: bool = False) -> File:
         """Open for reading and appending. Raises FileNotFoundError."""

@@ -211,7 +211,9 @@ def _read(replicas: Replicas, partition: Partition, converted: Converted) -> Ste
     room = min(_CHUNK_BYTES, converted.limit - len(converted.data))
     if converted.data and room <= 0:
         return None
-    found = replicas.read(partition, converted.next_offset, room, at_least_one=not converted.data, as_replica=False)
+    found = replicas.read(
+        partition, converted.next_offset, room, at_least_one=not converted.data, as_replica=False, wait=True
+    )
     if found is None:
         return None
     return memoryview(found.read() if found.size <= _READ_HERE_BYTES else (yield found.read))

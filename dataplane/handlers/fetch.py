@@ -105,6 +105,9 @@ class _Fetch:
         if self._rules is not None:
             self._reader.budget = TopicBudget(self._rules)
         found = self._look(max_bytes)
+        if self._reader.cold.missing is not None:
+            self._look_again(self.start)
+            return
         missing = min(request.min_bytes, max_bytes) - found.size
         if found.must_answer or missing <= 0 or request.max_wait_ms <= 0 or not self._may_wait(found):
             self._finish(found)
@@ -119,7 +122,17 @@ class _Fetch:
     def _woken(self) -> None:
         if self._rules is not None:
             self._reader.budget = TopicBudget(self._rules)
-        self._finish(self._look(self._max_bytes()))
+        found = self._look(self._max_bytes())
+        if self._reader.cold.missing is None:
+            self._finish(found)
+        else:
+            self._look_again(self._woken)
+
+    def _look_again(self, how: Callback) -> None:
+        """When what the look missed has come from the disk."""
+        cold = self._reader.cold
+        self.answer.give_up = cold.give_up
+        cold.bring(how)
 
     def _max_bytes(self) -> int:
         """What an answer may hold: also the broker's limit, and for a limited instance about a second of its allocation."""

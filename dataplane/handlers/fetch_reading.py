@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from dataplane.doors import NotInMemoryError
 from dataplane.handlers.conversion import fetch_refusal
 from dataplane.handlers.leader_hints import NOBODY, current_leader
 from dataplane.protocol.errors import ErrorCode
@@ -22,6 +23,7 @@ from dataplane.protocol.messages.fetch import (
     FetchResponseLeaderIdAndEpoch,
     FetchResponsePartitionData,
 )
+from dataplane.replication.cold_lookups import ColdLookups
 from dataplane.replication.fetch_sessions import NO_LEADER, Reading, refused
 from dataplane.replication.replica_selection import THE_LEADER, preferred_replica
 from dataplane.replication.truncation import divergence
@@ -40,9 +42,12 @@ _READ_UNCOMMITTED = 0
 
 
 class ConsumerReader:
-    """Reads for one request. `hinted` collects the leaders that its answer names; `budget` is of topics with rules."""
+    """Reads for one request. `hinted` collects the leaders that its answer names; `budget` is of topics with rules.
 
-    __slots__ = ("_aborted", "_ctx", "_leader_only", "_rack", "_replicas", "_version", "budget", "hinted")
+    When `cold` misses something, the answer is not to be given yet: it lacks a partition's records.
+    """
+
+    __slots__ = ("_aborted", "_ctx", "_leader_only", "_rack", "_replicas", "_version", "budget", "cold", "hinted")
 
     def __init__(self, ctx: RequestContext, request: FetchRequest) -> None:
         self._ctx = ctx
@@ -55,6 +60,8 @@ class ConsumerReader:
             self._aborted = ()  # there are no transactions yet: nothing was aborted, and all that is committed is stable
         self.hinted: dict[int, None] = {}
         self.budget: TopicBudget | None = None
+        instance = ctx.session.instance
+        self.cold = ColdLookups(ctx.broker.doors.files, "" if instance is None else instance.spec.id)
 
     def read(self, topic: str | UUID, wanted: FetchPartition, left: int, at_least_one: bool) -> Reading:
         """A `fetch_sessions.Read`."""
@@ -110,7 +117,12 @@ class ConsumerReader:
                 if not allowed:  # what arrives meanwhile is no reason to look again
                     return Reading(self._data(partition, wanted), 0, None)
                 max_bytes = min(max_bytes, allowed)
-            records = self._replicas.read(partition, offset, max_bytes, at_least_one=at_least_one, as_replica=False)
+            records = self._replicas.read(
+                partition, offset, max_bytes, at_least_one=at_least_one, as_replica=False, wait=self.cold.wait
+            )
+        except NotInMemoryError as missing:
+            self.cold.missing = missing
+            return Reading(self._data(partition, wanted), 0, None)
         except OffsetOutOfRangeError:
             return self._failed(name, wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
         except OSError:

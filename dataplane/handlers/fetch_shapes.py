@@ -16,6 +16,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
+from dataplane.doors import NotInMemoryError
 from dataplane.handlers.fetch_learning import ANSWERED, DECLINED, NOTHING_YET, Shape, shape_of
 from dataplane.handlers.session_shapes import SessionShapes
 from dataplane.network.slots import Slot
@@ -103,8 +104,8 @@ class FetchShapes:
         if offset >= high_watermark and (min_bytes or offset > high_watermark):
             return NOTHING_YET if offset == high_watermark and min_bytes <= max_bytes else DECLINED
         try:
-            records = log.read(offset, max_bytes, high_watermark, at_least_one=True)
-        except (OffsetOutOfRangeError, OSError):
+            records = log.read(offset, max_bytes, high_watermark, at_least_one=True, wait=False)
+        except (OffsetOutOfRangeError, NotInMemoryError, OSError):
             return DECLINED  # the slow path finds the same and words the answer
         size = 0 if records is None else records.size
         if size < min_bytes:

@@ -3,7 +3,8 @@
 `sendfile` of a range that lies in the cache is a copy; of one that does not it is a wait for the disk, with the whole
 broker waiting. So before a piece of a file is sent it is probed: its first and last byte by reads that refuse to wait, the rest
 by asking the kernel how many of its pages it has. A cold piece is read by a thread, into memory that nobody looks at, and
-sent from the cache after that; the connection waits meanwhile, and nobody else.
+sent from the cache after that; the connection waits meanwhile, and nobody else. Where a look-up in indexes and headers
+would lead to the disk, it is the same (`doors.Files.at_once`, `replication.cold_lookups`).
 
 Fairness: each account (an instance) has one read under way at a time; who waits is served in turn, account by account.
 The threads are for this alone, since a sync of somebody else's log must not wait behind them either. Reading takes a
@@ -100,6 +101,10 @@ class ColdReads:
     def is_warm(self, part: FileRange, size: int) -> bool:
         """Whether the first `size` bytes of a range can be sent without waiting for the disk."""
         return self._probe.is_warm(part.file.fileno(), part.position, size)
+
+    def is_in_memory(self, fd: int, position: int, size: int) -> bool:
+        """The same of an open file."""
+        return self._probe.is_warm(fd, position, size)
 
     def read_warm(self, part: FileRange) -> bytes | bytearray | None:
         """A small range, whole; None where the disk would have to be waited for. Raises OSError."""

@@ -78,6 +78,7 @@ class Replicas(Appending):
         self.peers = peers
         self.broker_epoch = broker_epoch
         self.loop = doors.loop
+        self.files = doors.files
         self.meter = meter
         self.accounting = Accounting()
         self.waiting = Waiting(doors.loop)

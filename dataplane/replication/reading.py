@@ -24,11 +24,11 @@ class Reading(Hosted):
     _clock: Clock
 
     def read(
-        self, partition: Partition, offset: int, max_bytes: int, *, at_least_one: bool, as_replica: bool
+        self, partition: Partition, offset: int, max_bytes: int, *, at_least_one: bool, as_replica: bool, wait: bool
     ) -> FileSlice | None:
         """Whole batches from `offset`: up to the high watermark, for a replica up to the end. None: nothing there.
 
-        Raises OffsetOutOfRangeError, OSError.
+        Raises OffsetOutOfRangeError, OSError; NotInMemoryError where it is not to `wait` for the disk.
         """
         log = partition.log
         limit = log.end_offset if as_replica else partition.high_watermark
@@ -36,7 +36,7 @@ class Reading(Hosted):
             if offset > log.end_offset:
                 raise OffsetOutOfRangeError(offset, log.start_offset, log.end_offset)
             return None
-        return log.read(offset, max_bytes, limit, at_least_one=at_least_one)
+        return log.read(offset, max_bytes, limit, at_least_one=at_least_one, wait=wait)
 
     def fetched_by_replica(
         self,

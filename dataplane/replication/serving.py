@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from dataplane.doors import NotInMemoryError
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.fetch import (
     FetchPartition,
@@ -29,6 +30,7 @@ from dataplane.protocol.messages.fetch import (
     FetchResponsePartitionData,
 )
 from dataplane.protocol.schema import NO_UUID
+from dataplane.replication.cold_lookups import ColdLookups
 from dataplane.replication.fetch_sessions import INITIAL_EPOCH, NO_SESSION, FetchSession, Found, Reading, refused
 from dataplane.replication.truncation import divergence
 from dataplane.storage.errors import OffsetOutOfRangeError
@@ -76,8 +78,13 @@ class ReplicaFetches:
             cancel()
             finish()
 
+        def brought() -> None:
+            if self._waiting.get(follower) is give_up:
+                give_up()
+
         cancel = fetch.wait(found, finish)
         self._waiting[follower] = give_up
+        fetch.on_brought = brought
 
     def _is_stale(self, request: FetchRequest, follower: int) -> bool:
         life = request.replica_state.replica_epoch
@@ -141,6 +148,8 @@ class _FollowerFetch:
         self._stale = stale
         self._count_progress = True
         self._look_again_s = request.max_wait_ms / 1000  # at the latest
+        self._cold = ColdLookups(replicas.files, "")
+        self.on_brought: Callable[[], None] | None = None  # what the look missed is in memory now
         self.request = request
         self.session = session
         self.wanted: list[tuple[str | UUID, FetchPartition]] = []
@@ -150,8 +159,17 @@ class _FollowerFetch:
             ]
 
     def look(self, *, count_progress: bool) -> Found:
-        """What there is to tell; what the follower says of itself counts once."""
+        """What there is to tell; what the follower says of itself counts once.
+
+        What it would take the disk to find stands in nobody's way: it is brought, and told with a later answer.
+        """
         self._count_progress = count_progress
+        found = self._look_in_memory()
+        if self._cold.missing is not None:
+            self._cold.bring(self._brought)
+        return found
+
+    def _look_in_memory(self) -> Found:
         if self.session is not None:
             return self.session.look(self._read, self.request.max_bytes)
         found = Found()
@@ -159,6 +177,10 @@ class _FollowerFetch:
             left = max(0, self.request.max_bytes - found.size)
             found.add(None, topic, self._read(topic, wanted, left, found.size == 0))
         return found
+
+    def _brought(self) -> None:
+        if self.on_brought is not None:
+            self.on_brought()
 
     def names_by_id(self) -> bool:
         """Whether it is of the versions that followers have used since they have sessions."""
@@ -213,7 +235,11 @@ class _FollowerFetch:
             size = min(left, wanted.partition_max_bytes)
             records = None
             if not delay_s:
-                records = replicas.read(partition, offset, size, at_least_one=at_least_one, as_replica=True)
+                records = replicas.read(
+                    partition, offset, size, at_least_one=at_least_one, as_replica=True, wait=self._cold.wait
+                )
+        except NotInMemoryError as missing:
+            self._cold.missing, records = missing, None
         except OffsetOutOfRangeError:
             return _error(wanted, ErrorCode.OFFSET_OUT_OF_RANGE, partition)
         except OSError:

@@ -14,16 +14,23 @@ import fcntl
 import mmap
 import os
 import shutil
+import threading
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from dataplane.doors import NotInMemoryError
 
-    from dataplane.doors import Buffer, File
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from dataplane.doors import Buffer, Callback, File
+    from dataplane.network.cold import ColdReads
 
 _IOV_MAX = 1024  # what one writev takes, on Linux
+_MORE_BYTES = 64 * 1024
+"""Brought in with what a look-up missed."""
 _syncfs = ctypes.CDLL(None, use_errno=True).syncfs  # which Python's os does not have
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -45,13 +52,14 @@ class FileSlice:
 class SystemFile:
     """An open file, appended to at its end whatever else was done with it."""
 
-    __slots__ = ("_fd", "_unlisted", "_writable", "path")
+    __slots__ = ("_fd", "_patience", "_unlisted", "_writable", "path")
 
-    def __init__(self, path: str, fd: int, unlisted: set[str]) -> None:
+    def __init__(self, path: str, fd: int, unlisted: set[str], patience: _Patience) -> None:
         self.path = path
         self._fd = fd
         self._writable = True
         self._unlisted = unlisted  # paths of files whose directory's entry is not on disk yet
+        self._patience = patience
 
     def size(self) -> int:
         """Bytes in the file."""
@@ -78,6 +86,9 @@ class SystemFile:
 
     def read(self, position: int, size: int) -> bytes:
         """Up to `size` bytes; fewer at the end of the file."""
+        impatient = self._patience.without
+        if impatient is not None and not impatient.is_in_memory(self._fd, position, size):
+            raise NotInMemoryError(self, position, size)
         return os.pread(self._fd, size, position)
 
     def truncate(self, size: int) -> None:
@@ -120,10 +131,18 @@ class _Lock:
             os.close(self._fd)
 
 
-class SystemFiles:
-    """The operating system's file system."""
+class _Patience(threading.local):
+    """Of each thread: nothing is said, and it waits for the disk; or who can say what is in memory."""
 
-    def __init__(self) -> None:
+    without: ColdReads | None = None
+
+
+class SystemFiles:
+    """The operating system's file system. Without `cold_reads`, which the loop has, everything waits for the disk."""
+
+    def __init__(self, cold_reads: ColdReads | None = None) -> None:
+        self._cold_reads = cold_reads
+        self._patience = _Patience()
         self._locks: dict[str, _Lock] = {}
         self._unlisted: set[str] = set()  # known here, since a file may be closed and opened again before it is synced
 
@@ -131,16 +150,30 @@ class SystemFiles:
         """In another process it is a fresh one: locks, and the numbers of open files, mean something only here."""
         return SystemFiles, ()
 
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Inside of it this thread's reads raise NotInMemoryError where they would have to wait for the disk."""
+        self._patience.without = self._cold_reads
+        try:
+            yield
+        finally:
+            self._patience.without = None
+
+    def bring(self, account: str, missing: NotInMemoryError, done: Callback) -> None:
+        """Read it beside the loop, with what lies behind it: look-ups go on from there."""
+        assert self._cold_reads is not None, "then nothing is missing"
+        self._cold_reads.bring(account, FileSlice(missing.file, missing.position, missing.size + _MORE_BYTES), done)
+
     def open(self, path: str, *, create: bool = False) -> SystemFile:
         """Open for reading and appending. Raises FileNotFoundError."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
         try:
-            return SystemFile(path, os.open(path, flags), self._unlisted)
+            return SystemFile(path, os.open(path, flags), self._unlisted, self._patience)
         except FileNotFoundError:
             if not create:
                 raise
         self._unlisted.add(path)
-        return SystemFile(path, os.open(path, flags | os.O_CREAT, 0o644), self._unlisted)
+        return SystemFile(path, os.open(path, flags | os.O_CREAT, 0o644), self._unlisted, self._patience)
 
     def read_file(self, path: str) -> bytes:
         """A whole small file. Raises FileNotFoundError."""
@@ -167,6 +200,9 @@ class SystemFiles:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             size = os.fstat(fd).st_size
+            impatient = self._patience.without
+            if impatient is not None and size and not impatient.is_in_memory(fd, 0, size):
+                raise NotInMemoryError(self.open(path), 0, size)
             return memoryview(mmap.mmap(fd, size, mmap.MAP_SHARED, mmap.PROT_READ)) if size else memoryview(b"")
         finally:
             os.close(fd)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
+from dataplane.doors import NotInMemoryError
 from dataplane.storage import index_files
 from dataplane.storage.batch_file import INDEX, LOG, NO_TIMESTAMP, TIME_INDEX, BatchFile, note_of
 from dataplane.storage.index import SparseIndex
@@ -40,8 +41,8 @@ class IndexedFile(BatchFile):
         "_since_entry",
         "_tail_lasts",
         "_tail_positions",
-        "_tail_start",
         "_void_saves",
+        "tail_start",
     )
 
     def __init__(self, files: Files, directory: str, base_offset: int) -> None:
@@ -58,7 +59,7 @@ class IndexedFile(BatchFile):
         self._max_timestamp_offset = self.base_offset
         self._index = SparseIndex()
         self._since_entry = self._saved_size = 0
-        self._tail_start = self.base_offset
+        self.tail_start = self.base_offset
         self._tail_lasts = self._tail_positions = _NO_TAIL
 
     def trust(self, size: int) -> None:
@@ -68,7 +69,7 @@ class IndexedFile(BatchFile):
         self.size = self._saved_size = size
         if size:
             self._max_timestamp = None
-            self._tail_start = 2**63  # nothing is in the tail
+            self.tail_start = 2**63  # nothing is in the tail
 
     def next_offset(self) -> int | None:
         """The offset behind the last batch, found from the last index entry on; None where the end is torn."""
@@ -80,7 +81,7 @@ class IndexedFile(BatchFile):
             end, offset = position + header.size, header.next_offset
         if end != self.size:
             return None
-        self._tail_start = offset
+        self.tail_start = offset
         self._since_entry = self.size - start
         return offset
 
@@ -102,7 +103,7 @@ class IndexedFile(BatchFile):
         lasts, positions = self._tail_lasts, self._tail_positions
         if not lasts:
             lasts, positions = self._tail_lasts, self._tail_positions = array("q"), array("q")
-            self._tail_start = notes[0][0] if position else self.base_offset
+            self.tail_start = notes[0][0] if position else self.base_offset
         youngest = self._max_timestamp
         if youngest is None:
             youngest = self.max_timestamp
@@ -127,7 +128,7 @@ class IndexedFile(BatchFile):
     def _trim_tail(self, keep: int) -> None:
         drop = len(self._tail_lasts) - keep
         if drop > 0:
-            self._tail_start = self._tail_lasts[drop - 1] + 1
+            self.tail_start = self._tail_lasts[drop - 1] + 1
             if keep:
                 del self._tail_lasts[:drop], self._tail_positions[:drop]
             else:
@@ -150,7 +151,7 @@ class IndexedFile(BatchFile):
         self.clear()
         self._index = index
         self.size = index.last_position()
-        self._tail_start = self.base_offset + index.last_offset()
+        self.tail_start = self.base_offset + index.last_offset()
         self._know_youngest(*index.last_time())
 
     # --- the youngest record ------------------------------------------------------------------------------------------
@@ -206,8 +207,13 @@ class IndexedFile(BatchFile):
     def _build_index(self) -> SparseIndex:
         size, headers = self.size, self.headers()
         self.clear()
-        for header, _ in headers:
-            self.note((note_of(header),), _REBUILT_INTERVAL)
+        try:
+            for header, _ in headers:
+                self.note((note_of(header),), _REBUILT_INTERVAL)
+        except NotInMemoryError:
+            self.trust(size)  # whoever comes next builds it
+            self._saved_size = -1
+            raise
         self._trim_tail(0)
         self.size, self._saved_size = size, -1
         assert self._index is not None

@@ -41,7 +41,7 @@ class Segment(IndexedFile):
 
     def position_of(self, offset: int) -> int:
         """Where the first batch with a record at or after `offset` begins; the size when there is none."""
-        if offset >= self._tail_start:
+        if offset >= self.tail_start:
             found = bisect_left(self._tail_lasts, offset)
             return self._tail_positions[found] if found < len(self._tail_lasts) else self.size
         for header, position in self._walk_from_index(offset):

@@ -22,11 +22,14 @@ class Reading(LogState):
 
     __slots__ = ()
 
-    def read(self, offset: int, max_bytes: int, max_offset: int, *, at_least_one: bool) -> FileSlice | None:
+    def read(
+        self, offset: int, max_bytes: int, max_offset: int, *, at_least_one: bool, wait: bool = True
+    ) -> FileSlice | None:
         """Whole batches from the one that holds `offset` on, at most `max_bytes`, nothing at or after `max_offset`.
 
         None when there is nothing there (yet), or when the first batch is larger than `max_bytes` and not
-        `at_least_one`. Of one segment: more may follow. Raises OffsetOutOfRangeError, OSError.
+        `at_least_one`. Of one segment: more may follow. Raises OffsetOutOfRangeError, OSError; and NotInMemoryError
+        where finding it means reading from the disk and it is not to `wait`.
         """
         end = self.end_offset
         if not self.start_offset <= offset <= end:
@@ -35,8 +38,14 @@ class Reading(LogState):
         if offset >= bound:
             return None
         active = self._active
-        if offset >= active.base_offset:
+        if offset >= active.tail_start or (wait and offset >= active.base_offset):
             return active.slice(offset, None if bound == end else bound, max_bytes, at_least_one=at_least_one)
+        if wait:
+            return self._find(offset, max_bytes, bound, at_least_one=at_least_one)
+        with self._files.at_once():
+            return self._find(offset, max_bytes, bound, at_least_one=at_least_one)
+
+    def _find(self, offset: int, max_bytes: int, bound: int, *, at_least_one: bool) -> FileSlice | None:
         for index in range(self._segment_index(offset), len(self._segments)):
             segment = self._segments[index]
             whole = bound >= self._segment_end(index)

@@ -27,6 +27,7 @@ class Instance:
 
     def __init__(self, key=KEY):
         self.names = InstanceNames(key)
+        self.spec = SimpleNamespace(id=f"ins-{key}")
         self.denied = set()
         self.unreachable = set()
         self.rules = None
@@ -77,6 +78,7 @@ class Door:
         settings = settings or Settings()
         clock = cluster.network.clock
         self.broker = SimpleNamespace(
+            doors=SimpleNamespace(files=cluster[broker_id].files),
             replicas=cluster[broker_id].replicas,
             metadata=self.metadata,
             config=SimpleNamespace(settings=settings, rack=(racks or {}).get(broker_id)),

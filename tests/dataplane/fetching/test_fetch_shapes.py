@@ -47,7 +47,8 @@ class Client:
     """A connection, with or without the short cut."""
 
     def __init__(self, door, *, short_cut=True):
-        door.broker.doors = SimpleNamespace(loop=door.broker.replicas.loop, clock=door.broker.replicas.loop.clock)
+        loop = door.broker.replicas.loop
+        door.broker.doors = SimpleNamespace(loop=loop, clock=loop.clock, files=door.broker.doors.files)
         session = Session(door.instance, "default", door.instance.names, "127.0.0.1")
         self.door = door
         self.connection = Connection()

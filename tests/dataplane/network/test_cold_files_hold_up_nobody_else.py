@@ -11,6 +11,7 @@ import pytest
 
 from dataplane.background import ThreadBackground
 from dataplane.clock import SystemClock
+from dataplane.doors import NotInMemoryError
 from dataplane.network.cold import AT_ONCE_EACH, PIECE_BYTES, THREADS, ColdReads, Probe
 from dataplane.network.connection import SocketConnection
 from dataplane.network.loop import EpollLoop
@@ -226,3 +227,57 @@ def test_threads_that_read_give_way_and_others_do_not(loop):
         background.close()
     turn(loop)
     assert [future.result() for future in found] == [min(own + 7, 19), own]
+
+
+def cold_files(loop, path, background):
+    """The files door, with a file of which nothing is in the page cache, and the reads that were asked for."""
+    path.write_bytes(bytes(range(256)) * 4096)
+    cool(path)
+    files = SystemFiles(ColdReads(background))
+    file = files.open(str(path))
+    if Probe().is_warm(file.fileno(), 0, MIB):
+        pytest.skip("no disk here whose files can be cold")
+    return files, file
+
+
+def test_a_look_up_that_would_wait_says_what_it_missed_and_finds_it_when_it_was_brought(loop, tmp_path):
+    background = HeldBackground()
+    files, file = cold_files(loop, tmp_path / "a", background)
+    with pytest.raises(NotInMemoryError) as missing, files.at_once():
+        file.read(300_000, 8)
+    brought = []
+    files.bring("someone", missing.value, lambda: brought.append(True))
+    assert not brought
+    background.release()
+    assert brought
+    with files.at_once():
+        assert file.read(300_000, 8) == bytes(range(300_000 % 256, 300_000 % 256 + 8))
+
+
+def test_a_mapped_file_is_brought_whole_before_it_is_looked_at(loop, tmp_path):
+    background = HeldBackground()
+    files, _ = cold_files(loop, tmp_path / "a", background)
+    with pytest.raises(NotInMemoryError) as missing, files.at_once():
+        files.view(str(tmp_path / "a"))
+    assert (missing.value.position, missing.value.size) == (0, MIB)
+    files.bring("someone", missing.value, lambda: None)
+    background.release()
+    with files.at_once():
+        assert files.view(str(tmp_path / "a"))[MIB - 1] == 255
+
+
+def test_who_looks_at_once_does_not_make_another_thread_impatient(loop, tmp_path):
+    files, file = cold_files(loop, tmp_path / "a", HeldBackground())
+    got = []
+    with files.at_once():
+        other = threading.Thread(target=lambda: got.append(file.read(500_000, 1)))
+        other.start()
+        other.join(10)
+    assert got == [bytes([500_000 % 256])]
+
+
+def test_outside_of_it_a_read_waits(loop, tmp_path):
+    files, file = cold_files(loop, tmp_path / "a", HeldBackground())
+    with pytest.raises(NotInMemoryError), files.at_once():
+        file.read(700_000, 1)
+    assert file.read(700_000, 1) == bytes([700_000 % 256])

@@ -140,7 +140,7 @@ def test_consumers_read_up_to_the_high_watermark_and_replicas_to_the_end():
     replicas, partition = cluster[1].replicas, cluster[1].partition()
 
     def size(offset: int, *, as_replica: bool) -> int:
-        found = replicas.read(partition, offset, 10**6, at_least_one=True, as_replica=as_replica)
+        found = replicas.read(partition, offset, 10**6, at_least_one=True, as_replica=as_replica, wait=True)
         return 0 if found is None else found.size
 
     assert 0 < size(0, as_replica=False) < size(0, as_replica=True)
