@@ -2,7 +2,8 @@
 
 Both sides get the same demand (the same seed), limit and strategy, and are judged by the same code
 (`quota.simulator.figures`). Real brokers hear of it from clients that do what the simulator's do (`quota_clients`): four
-connections per broker that wait as they are told. What is counted is requests when they are answered.
+connections per broker that wait as they are told. What is counted is requests when they are answered. `static` is what
+brokers do without a master: each stays at its initial share. So it comes last, when the masters have been stopped.
 `var/reports/quota.json`.
 """
 
@@ -22,7 +23,7 @@ from quota.core.model import Strategy
 from quota.simulator.demand import SCENARIOS, Scenario
 from quota.simulator.figures import figures
 from quota.simulator.report import HEAD, line, row
-from quota.simulator.run import LEADERS, Trace, run
+from quota.simulator.run import LEADERS, STATIC, Trace, run
 from tests.benchmarks.quota_clients import TOPIC, drive
 from tests.benchmarks.report import keep
 from tests.benchmarks.server import create_topic
@@ -30,6 +31,7 @@ from tests.support.cluster import BROKERS, Cluster
 from tests.support.waiting import wait_for
 
 REPORT = Path("var/reports/quota.json")
+STRATEGIES = [*(each.value for each in Strategy), STATIC]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,9 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster:
         wait_for(lambda: not cluster.master_says("/health")["learning"], 60, "the master to have learnt")
         print(HEAD)
-        for name in options.scenarios:
-            scenario = SCENARIOS[name](len(BROKERS), limit, options.seconds, Random(options.seed))
-            for strategy in options.strategies:
+        for strategy in sorted(options.strategies, key=STATIC.__eq__):
+            if strategy == STATIC:
+                for master in cluster.masters.values():
+                    master.kill()
+            for name in options.scenarios:
+                scenario = SCENARIOS[name](len(BROKERS), limit, options.seconds, Random(options.seed))
                 simulated = run(scenario, limit, strategy, Random(options.seed))
                 real = _on_brokers(cluster, scenario, strategy, limit)
                 rows += [_judged(scenario, simulated, "simulated"), _judged(scenario, real, "real")]
@@ -52,9 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.quota", description="Quota on real brokers.")
     parser.add_argument("--scenarios", nargs="+", choices=list(SCENARIOS), default=["step", "skew", "bursts", "random"])
-    parser.add_argument(
-        "--strategies", nargs="+", choices=[each.value for each in Strategy], default=["ckafka", "bounded"]
-    )
+    parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=STRATEGIES)
     parser.add_argument("--seconds", type=float, default=60.0, help="of each scenario")
     parser.add_argument("--limit", type=float, default=8.0, help="what the instance bought, MiB/s")
     parser.add_argument("--seed", type=int, default=1)
@@ -63,7 +66,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _on_brokers(cluster: Cluster, scenario: Scenario, strategy: str, limit: int) -> Trace:
     """An instance of its own, so that no scenario begins in the state that another left."""
-    tenant = cluster.tenant(limits=Limits(limit, None, None, None), strategy=strategy)
+    limits, rule = Limits(limit, None, None, None), Strategy.CKAFKA if strategy == STATIC else strategy
+    tenant = cluster.tenant(limits=limits, strategy=rule)
     create_topic(tenant.bootstrap, TOPIC, LEADERS * len(BROKERS))
     partitions = range(LEADERS * len(BROKERS))
     led: dict[int, list[int]] = {broker: [] for broker in BROKERS}
