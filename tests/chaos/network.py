@@ -203,7 +203,8 @@ class Links:
     ) -> None:
         while True:
             due, data = await said.get()
-            await asyncio.sleep(due - self._loop.time())
+            if (left_s := due - self._loop.time()) > 0:
+                await asyncio.sleep(left_s)
             await self._may_pass(source, target)
             if not data:  # the end, heard no sooner than what was said before it
                 writer.write_eof()

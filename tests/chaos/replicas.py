@@ -35,15 +35,15 @@ class Replica:
         return self.batches[-1][1] if self.batches else 0
 
 
-def read_replica(broker: int, directory: Path, *, values: bool) -> Replica:
-    """All segments of a log in order; CRCs are checked, and where values are asked for, that no offset is missing."""
+def read_replica(broker: int, directory: Path, *, whole: bool, values: bool = False) -> Replica:
+    """All segments of a log in order; CRCs are checked, and of one that must be whole, that no offset is missing."""
     replica, files = Replica(broker), SystemFiles()
     for path in sorted(directory.glob("[0-9]*.log")):
         opened = files.open(str(path), create=False)
         try:
             for header, batch in read_batches(opened, path.stat().st_size):
                 check_stored(batch, header)
-                if values and header.base_offset != replica.end:
+                if whole and header.base_offset != replica.end:
                     raise ValueError(f"offset {header.base_offset} follows {replica.end - 1}")
                 replica.batches.append(
                     (header.base_offset, header.last_offset + 1, hashlib.blake2b(batch, digest_size=8).digest())

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 ISR_CHANGES_WITHIN_S = LAG_S + 8
 
 
+class NotMadeError(Exception):
+    """The cluster did not come to where a fault wants it: leaders and controllers move by themselves under load.
+
+    That is no finding. What must not happen is found by the checker, and what must recover by healing.
+    """
+
+
 class Steps:
     """On one cluster and one of its topics, with choices of one seed."""
 
@@ -57,14 +64,31 @@ class Steps:
         def found() -> bool:
             return holds(set(self._cluster.state(self._topic, partition)["isr"]))
 
-        wait_for(found, within_s, f"the ISR of partition {partition}")
+        self._until(found, within_s, f"the ISR of partition {partition}")
+
+    def _await_leaders_at_home(self) -> None:
+        """Leaders that the controller is about to give back would move in the middle of a fault."""
+        self._until(
+            lambda: all(self._leader(p) == self._replicas(p)[0] for p in range(PARTITIONS)), 20, "leaders to be at home"
+        )
+
+    def _until(self, condition: Callable[[], object], within_s: float, what: str) -> None:
+        try:
+            wait_for(condition, within_s, what)
+        except AssertionError as error:
+            raise NotMadeError(str(error)) from error
 
     def _controller(self) -> int:
-        wait_for(self._cluster.controller, 20, "a controller")
+        self._until(self._cluster.controller, 20, "a controller")
         return self._cluster.controller() or self._random.choice(BROKERS)
 
     def _leader(self, partition: int) -> int:
         return int(self._cluster.state(self._topic, partition)["leader"])
+
+    def _reign_of(self, broker: int, partition: int) -> int | None:
+        """The epoch in which it leads; None where another does."""
+        state = self._cluster.state(self._topic, partition)
+        return int(state["leader_epoch"]) if state["leader"] == broker else None
 
     def _replicas(self, partition: int) -> list[int]:
         return list(self._cluster.read(f"/brokers/topics/{self._topic}")["partitions"][str(partition)])

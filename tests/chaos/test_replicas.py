@@ -18,7 +18,9 @@ def copies(tmp_path):
         for broker, log in enumerate(logs, 1):
             (tmp_path / str(broker)).mkdir(exist_ok=True)
             (tmp_path / str(broker) / f"{0:020d}.log").write_bytes(log)
-        return [read_replica(broker, tmp_path / str(broker), values=True) for broker in range(1, len(logs) + 1)]
+        return [
+            read_replica(broker, tmp_path / str(broker), whole=True, values=True) for broker in range(1, len(logs) + 1)
+        ]
 
     return write
 
