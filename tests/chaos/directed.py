@@ -40,14 +40,9 @@ class Directed(Steps):
     """One of them, on a cluster in which all is well."""
 
     def make(self, kind: str) -> None:
-        """From beginning to end, or as far as the cluster comes. AssertionError where it does what it must not."""
-        try:
-            self._await_leaders_at_home()
-            getattr(self, f"_{kind}")()
-        except NotMadeError as error:
-            self._say(f"{kind} did not come about: {error}")
-            self._cluster.continue_all()
-            self._links.heal(reset=True)
+        """From beginning to end. Raises NotMadeError; AssertionError where the cluster does what it must not."""
+        self._await_leaders_at_home()
+        getattr(self, f"_{kind}")()
 
     # --- acknowledgement ----------------------------------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ from tests.chaos.broker import set_clock
 from tests.chaos.clients import PARTITIONS
 from tests.chaos.cluster import SESSION_S, SMALL_DISK_BROKER, ChaosCluster
 from tests.chaos.keepers import NUMBERS
+from tests.chaos.steps import NotMadeError
 from tests.chaos.tearing import newest_segment, tear, vouch_for_nothing
 from tests.support.cluster import BROKERS
 from tests.support.waiting import wait_for
@@ -104,13 +105,19 @@ class Faults:
         self.alone: list[tuple[float, float]] = []  # when only one broker ran
         self.served: list[tuple[float, float]] = []  # when every partition had to go on
 
-    def make(self, kind: str, seed: int) -> None:
-        """From beginning to end. Raises SkippedError."""
+    def make(self, kind: str, seed: int) -> bool:
+        """From beginning to end; whether it came about. Raises SkippedError."""
         self._random.seed(seed)
-        if kind in directed.KINDS:
-            directed.Directed(self._cluster, self.topic, self._random, self._say).make(kind)
-        else:
+        if kind not in directed.KINDS:
             getattr(self, "_" + kind.replace("-", "_"))()
+            return True
+        try:
+            directed.Directed(self._cluster, self.topic, self._random, self._say).make(kind)
+        except NotMadeError as error:
+            self._say(f"{kind} did not come about: {error}")
+            self.end()
+            return False
+        return True
 
     def end(self) -> None:
         """Whatever is still cut, stopped or wrong, after an error in the middle of a fault."""

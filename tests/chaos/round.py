@@ -10,6 +10,7 @@ An outcome says how long each step took: what is not `load` is what a round cost
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import time
 from dataclasses import dataclass, field
@@ -105,10 +106,9 @@ class Round:
 
     def _make_faults(self, outcome: Outcome, until: float) -> None:
         time.sleep(_STEADY_S)
-        while True:
+        for number in itertools.count():
             started = time.monotonic()
-            outcome.faults += 1
-            self._faults.make(outcome.kind, outcome.seed + outcome.faults - 1)
+            outcome.faults += self._faults.make(outcome.kind, outcome.seed + number)
             self._cluster.heal()
             took = time.monotonic() - started
             if time.monotonic() + 1 + took > until:
