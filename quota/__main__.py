@@ -19,7 +19,8 @@ from quota.contracts.throttled import ThrottledInterval
 from quota.master.config import Config, ConfigError, load
 from quota.master.election import Election, Mastership
 from quota.master.journal import Journal
-from quota.master.server import HttpServer, ReportServer
+from quota.master.reading import HttpServer
+from quota.master.server import ReportServer
 from quota.master.service import Service
 from quota.master.store import Store
 from quota.master.zookeeper import ZooKeeper
@@ -47,10 +48,10 @@ class Master:
         timeout_s = config.session_timeout_ms / 1000
         self.election = Election(self.zookeeper, candidate, self, session_timeout_s=timeout_s, log=log)
         self.reports = ReportServer(self.service, lambda: self.election.role, secret=config.secret, log=log)
-        self.http = HttpServer(self.service, self.election, now=now, journal=self._journal)
         self.store = Store(
             self.zookeeper, on_specs=self.service.set_specs, on_brokers=self.service.set_brokers, log=log
         )
+        self.http = HttpServer(self.service, self.election, now=now, learn=self.store.learn, journal=self._journal)
 
     def won(self, epoch: int) -> None:
         """The election's outcome."""

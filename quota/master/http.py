@@ -1,13 +1,13 @@
 """Just enough HTTP/1.1 to serve a read API: GET only, one request a connection, bounded in size and time.
 
-What is answered is a function from a path to a response, passed in.
+What is answered is a coroutine function from a path to a response, passed in. Who is told 503 may ask again in a second.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -27,15 +27,16 @@ class Response:
 
     def to_bytes(self) -> bytes:
         """Head and body."""
+        retry = "Retry-After: 1\r\n" if self.status is HTTPStatus.SERVICE_UNAVAILABLE else ""
         head = (
             f"HTTP/1.1 {self.status.value} {self.status.phrase}\r\n"
             f"Content-Type: {self.content_type}\r\nContent-Length: {len(self.body)}\r\n"
-            "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+            f"{retry}Cache-Control: no-store\r\nConnection: close\r\n\r\n"
         )
         return head.encode("ascii") + self.body
 
 
-Answer = Callable[[str], Response]
+Answer = Callable[[str], Awaitable[Response]]
 
 
 def json_response(document: dict[str, Any], status: HTTPStatus = HTTPStatus.OK) -> Response:
@@ -52,7 +53,7 @@ async def serve_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
     """Read one request, answer it, close."""
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            response = _respond(await reader.readuntil(b"\r\n\r\n"), answer)
+            response = await _respond(await reader.readuntil(b"\r\n\r\n"), answer)
             writer.write(response.to_bytes())
             await writer.drain()
             writer.close()
@@ -64,7 +65,7 @@ async def serve_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
         writer.transport.abort()
 
 
-def _respond(head: bytes, answer: Answer) -> Response:
+async def _respond(head: bytes, answer: Answer) -> Response:
     parts = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
     if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
         return problem(HTTPStatus.BAD_REQUEST, "not an HTTP/1.1 request")
@@ -75,4 +76,4 @@ def _respond(head: bytes, answer: Answer) -> Response:
         path = unquote(urlsplit(target).path)
     except ValueError:
         return problem(HTTPStatus.BAD_REQUEST, "not a path")
-    return answer(path)
+    return await answer(path)

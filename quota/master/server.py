@@ -1,45 +1,26 @@
-"""The master's two doors: brokers report on one, everybody who may look reads the other over HTTP.
+"""The door at which brokers report to the master.
 
-Reports: a connection begins with a hello that carries the cluster secret, within 5 s; then every report is answered by
-grants. A wrong secret, a frame that does not follow the protocol, or a master that stands by closes the connection: the
-broker finds the active one in ZooKeeper. A broker that is not heard of for 30 s is cut off.
-
-HTTP: ``/health``, ``/v1/instances``, ``/v1/instances/<id>,<id>``, ``/v1/instances/<id>,<id>/allocations``,
-``/v1/instances/<id>/allocation``, ``/v1/brokers``, ``/v1/throttled/<position>``, ``/metrics``. A standby answers 503 with
-the active master's address, except for ``/metrics`` and ``/v1/throttled``, which are its own.
+A connection begins with a hello that carries the cluster secret, within 5 s; then every report is answered by grants. A
+wrong secret, a frame that does not follow the protocol, or a master that stands by closes the connection: the broker finds
+the active one in ZooKeeper. A broker that is not heard of for 30 s is cut off.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hmac
-import re
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import Any
 
 from quota.contracts.instance import ContractError
 from quota.contracts.report import FlowReport
-from quota.master.election import Election, Role
-from quota.master.http import MAX_HEAD_BYTES, Response, json_response, problem, serve_one
-from quota.master.journal import Journal
+from quota.master.election import Role
 from quota.master.service import GATHER_S, Service
-from quota.master.views import (
-    allocation_document,
-    allocations_document,
-    brokers_document,
-    instances_document,
-    metrics_text,
-)
 from quota.wire import MAX_FRAME_BYTES, MAX_HELLO_BYTES, Decoder, Hello, WireError, frame
 
 HELLO_WITHIN_S = 5.0
 QUIET_S = 30.0
 MAX_UNREAD_BYTES = 4 * MAX_FRAME_BYTES
-_ALLOCATION = re.compile(r"/v1/instances/([^/]+)/allocation")
-_ALLOCATIONS = re.compile(r"/v1/instances/([^/]+)/allocations")
-_SOME = re.compile(r"/v1/instances/([^/]+)")
-_THROTTLED = re.compile(r"/v1/throttled/([0-9]{1,18})")
 Log = Callable[[str], None]
 
 
@@ -170,69 +151,3 @@ class ReportConnection(asyncio.Protocol):
         if self._patience:
             self._patience.cancel()
         self._patience = asyncio.get_running_loop().call_later(seconds, self.close, f"quiet for {seconds:.0f} s")
-
-
-class HttpServer:
-    """The read API."""
-
-    def __init__(
-        self, service: Service, election: Election, *, now: Callable[[], float], journal: Journal | None = None
-    ) -> None:
-        self._service = service
-        self._journal = journal
-        self._election = election
-        self._now = now
-        self._server: asyncio.Server | None = None
-
-    async def start(self, host: str, port: int) -> int:
-        """Listen; the port, for callers that asked for 0. Raises OSError."""
-        self._server = await asyncio.start_server(
-            lambda reader, writer: serve_one(reader, writer, self.answer), host, port, limit=MAX_HEAD_BYTES
-        )
-        return int(self._server.sockets[0].getsockname()[1])
-
-    def stop(self) -> None:
-        """Close the listener; requests under way end by themselves."""
-        if self._server:
-            self._server.close()
-
-    def answer(self, path: str) -> Response:
-        """The routes."""
-        ledger, now = self._service.ledger, self._now()
-        if path == "/metrics":
-            text = metrics_text(ledger, reports_total=self._service.reports_total, now=now)
-            return Response(HTTPStatus.OK, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
-        if match := _THROTTLED.fullmatch(path):
-            return self._throttled(int(match[1]))
-        if ledger is None:
-            return self._standby()
-        if path == "/health":
-            role = self._election.role.value
-            brokers = list(ledger.reporting(now))
-            return json_response(
-                {"role": role, "epoch": ledger.epoch, "learning": ledger.learning(now), "brokers": brokers}
-            )
-        if path == "/v1/instances":
-            return json_response(instances_document(ledger, now))
-        if path == "/v1/brokers":
-            return json_response(brokers_document(ledger, now))
-        if match := _SOME.fullmatch(path):
-            return json_response(instances_document(ledger, now, frozenset(match[1].split(","))))
-        if match := _ALLOCATION.fullmatch(path):
-            if match[1] not in ledger.specs:
-                return problem(HTTPStatus.NOT_FOUND, f"there is no instance {match[1]}")
-            return json_response(allocation_document(ledger, match[1], now))
-        if match := _ALLOCATIONS.fullmatch(path):
-            return json_response(allocations_document(ledger, match[1].split(","), now))
-        return problem(HTTPStatus.NOT_FOUND, "there is nothing at this path")
-
-    def _throttled(self, position: int) -> Response:
-        if self._journal is None:
-            return problem(HTTPStatus.NOT_FOUND, "this master keeps no throttled intervals: it has no data_dir")
-        intervals, following = self._journal.read(position)
-        return json_response({"intervals": intervals, "next": following})
-
-    def _standby(self) -> Response:
-        current = self._election.current
-        document = {"role": Role.STANDBY.value, "active": current.http if current else None}
-        return json_response(document, HTTPStatus.SERVICE_UNAVAILABLE)

@@ -56,6 +56,12 @@ class Store:
             except TimeoutError:
                 continue
 
+    async def learn(self, instance: str) -> None:
+        """Read an instance that somebody asks for and no change has told of yet. Raises ZooKeeperLost."""
+        await self._read(instance)
+        if instance in self._specs:
+            self._on_specs(dict(self._specs))
+
     async def _step(self, now: float) -> None:
         if now >= self._all_due:
             for path in (INSTANCES_PATH, CHANGES_PATH, BROKERS_PATH):

@@ -9,19 +9,24 @@ import pytest
 from quota.master.election import Mastership, Role
 from quota.master.http import MAX_HEAD_BYTES
 from quota.master.journal import Journal
-from quota.master.server import HttpServer
+from quota.master.reading import HttpServer
 from quota.master.service import Service
+from quota.master.zookeeper import ZooKeeperLost
 from tests.quota.samples import INSTANCE, flow, report, spec
 
 NOW = 100.0
 
 
-def ask(service, *requests, current=None, journal=None):
+async def nothing_to_learn(_instance):
+    """What ZooKeeper has of an instance that nobody made."""
+
+
+def ask(service, *requests, current=None, journal=None, learn=nothing_to_learn):
     """Status and body of raw requests."""
 
     async def scenario():
         election = SimpleNamespace(role=Role.ACTIVE, current=current)
-        server = HttpServer(service, election, now=lambda: NOW, journal=journal)
+        server = HttpServer(service, election, now=lambda: NOW, learn=learn, journal=journal)
         port = await server.start("127.0.0.1", 0)
         answers = [await raw(port, request) for request in requests]
         server.stop()
@@ -65,6 +70,41 @@ def test_the_allocation_of_an_instance_has_every_figure_it_was_decided_from(serv
     assert first == {"broker": 1, "leaders": 2, "initial_share": 150, "flow": 300, "allocation": 300}
     assert produce["brokers"][0]["explanation"].startswith("broker 1 carries 100 %")
     assert [broker["allocation"] for broker in document["consume"]["brokers"]] == [150, 150]
+
+
+def test_an_instance_that_was_made_this_moment_is_looked_up(service):
+    made = "ins-newmade1"
+
+    async def learn(instance):
+        service.set_specs({INSTANCE: spec(), instance: spec(instance)})
+
+    ((status, body),) = ask(service, get(f"/v1/instances/{made}/allocation"), learn=learn)
+    document = json.loads(body)
+    assert (status, document["instance"], document["produce"]["brokers"]) == (200, made, [])
+
+
+@pytest.mark.parametrize("nobody", ["ins-00000000", "..", "ins-a%2Fb"])
+def test_an_instance_that_nobody_made_is_not_there(service, nobody):
+    ((status, _),) = ask(service, get(f"/v1/instances/{nobody}/allocation"))
+    assert status == 404
+
+
+def test_where_zookeeper_cannot_tell_whether_there_is_an_instance_the_master_does_not_either(service):
+    async def learn(_instance):
+        raise ZooKeeperLost
+
+    ((status, body),) = ask(service, get("/v1/instances/ins-00000000/allocation"), learn=learn)
+    assert (status, "not known now" in json.loads(body)["error"]) == (503, True)
+
+
+def test_only_what_could_be_an_instance_is_looked_up(service):
+    asked = []
+
+    async def learn(instance):
+        asked.append(instance)
+
+    ask(service, get("/v1/instances/../allocation"), get(f"/v1/instances/{INSTANCE}/allocation"), learn=learn)
+    assert asked == []
 
 
 def test_some_instances_in_short_are_asked_for_by_id(service):

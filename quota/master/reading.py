@@ -1,0 +1,125 @@
+"""The door at which everybody who may look reads the master, over HTTP.
+
+``/health``, ``/v1/instances``, ``/v1/instances/<id>,<id>``, ``/v1/instances/<id>,<id>/allocations``,
+``/v1/instances/<id>/allocation``, ``/v1/brokers``, ``/v1/throttled/<position>``, ``/metrics``. A standby answers 503 with
+the active master's address, except for ``/metrics`` and ``/v1/throttled``, which are its own.
+
+Asked for one instance that it does not know, the master looks into ZooKeeper before it says that there is none: whoever has
+just made it asks before the change arrives here. Where ZooKeeper does not answer, neither does it: 503, try again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+from quota.contracts.namespace import instance_key
+from quota.master.election import Election, Role
+from quota.master.http import MAX_HEAD_BYTES, Response, json_response, problem, serve_one
+from quota.master.journal import Journal
+from quota.master.service import Service
+from quota.master.views import (
+    allocation_document,
+    allocations_document,
+    brokers_document,
+    instances_document,
+    metrics_text,
+)
+from quota.master.zookeeper import ZooKeeperLost
+
+_ALLOCATION = re.compile(r"/v1/instances/([^/]+)/allocation")
+_ALLOCATIONS = re.compile(r"/v1/instances/([^/]+)/allocations")
+_SOME = re.compile(r"/v1/instances/([^/]+)")
+_THROTTLED = re.compile(r"/v1/throttled/([0-9]{1,18})")
+
+Learn = Callable[[str], Awaitable[None]]
+"""Reads the spec of one instance now, if there is one. Raises ZooKeeperLost."""
+
+
+class HttpServer:
+    """The read API."""
+
+    def __init__(
+        self,
+        service: Service,
+        election: Election,
+        *,
+        now: Callable[[], float],
+        learn: Learn,
+        journal: Journal | None = None,
+    ) -> None:
+        self._service = service
+        self._learn = learn
+        self._journal = journal
+        self._election = election
+        self._now = now
+        self._server: asyncio.Server | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; the port, for callers that asked for 0. Raises OSError."""
+        self._server = await asyncio.start_server(
+            lambda reader, writer: serve_one(reader, writer, self.answer), host, port, limit=MAX_HEAD_BYTES
+        )
+        return int(self._server.sockets[0].getsockname()[1])
+
+    def stop(self) -> None:
+        """Close the listener; requests under way end by themselves."""
+        if self._server:
+            self._server.close()
+
+    async def answer(self, path: str) -> Response:
+        """The routes."""
+        ledger, now = self._service.ledger, self._now()
+        if path == "/metrics":
+            text = metrics_text(ledger, reports_total=self._service.reports_total, now=now)
+            return Response(HTTPStatus.OK, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+        if match := _THROTTLED.fullmatch(path):
+            return self._throttled(int(match[1]))
+        if ledger is None:
+            return self._standby()
+        if path == "/health":
+            role = self._election.role.value
+            brokers = list(ledger.reporting(now))
+            return json_response(
+                {"role": role, "epoch": ledger.epoch, "learning": ledger.learning(now), "brokers": brokers}
+            )
+        if path == "/v1/instances":
+            return json_response(instances_document(ledger, now))
+        if path == "/v1/brokers":
+            return json_response(brokers_document(ledger, now))
+        if match := _SOME.fullmatch(path):
+            return json_response(instances_document(ledger, now, frozenset(match[1].split(","))))
+        if match := _ALLOCATION.fullmatch(path):
+            return await self._allocation(match[1])
+        if match := _ALLOCATIONS.fullmatch(path):
+            return json_response(allocations_document(ledger, match[1].split(","), now))
+        return problem(HTTPStatus.NOT_FOUND, "there is nothing at this path")
+
+    async def _allocation(self, instance: str) -> Response:
+        try:
+            instance_key(instance)
+            if self._service.ledger and instance not in self._service.ledger.specs:
+                await self._learn(instance)
+        except ZooKeeperLost:
+            return problem(HTTPStatus.SERVICE_UNAVAILABLE, f"whether there is an instance {instance} is not known now")
+        except ValueError:
+            return problem(HTTPStatus.NOT_FOUND, f"{instance} cannot be the id of an instance")
+        ledger = self._service.ledger
+        if ledger is None:
+            return self._standby()
+        if instance not in ledger.specs:
+            return problem(HTTPStatus.NOT_FOUND, f"there is no instance {instance}")
+        return json_response(allocation_document(ledger, instance, self._now()))
+
+    def _throttled(self, position: int) -> Response:
+        if self._journal is None:
+            return problem(HTTPStatus.NOT_FOUND, "this master keeps no throttled intervals: it has no data_dir")
+        intervals, following = self._journal.read(position)
+        return json_response({"intervals": intervals, "next": following})
+
+    def _standby(self) -> Response:
+        current = self._election.current
+        document = {"role": Role.STANDBY.value, "active": current.http if current else None}
+        return json_response(document, HTTPStatus.SERVICE_UNAVAILABLE)
