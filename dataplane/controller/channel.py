@@ -41,6 +41,8 @@ _RETRY_FIRST_S = 0.05
 _RETRY_LONGEST_S = 1.0
 _SASL_PLAINTEXT = 2
 Key = tuple[str, int]
+MetadataStates = dict[Key, tuple[UUID, control.UpdateMetadataPartitionState]]
+"""Of partitions, with the ids of their topics."""
 
 
 class Listener(Protocol):
@@ -67,7 +69,7 @@ class _Round:
     metadata_due: bool = False
     all_leaderships: bool = False  # whoever is not among them is not here any more
     leaderships: dict[Key, tuple[UUID, control.LeaderAndIsrPartitionState]] = field(default_factory=dict)
-    metadata: dict[Key, tuple[UUID, control.UpdateMetadataPartitionState]] = field(default_factory=dict)
+    metadata: MetadataStates = field(default_factory=dict)
     removals: dict[Key, None] = field(default_factory=dict)
     settled: list[Future[None]] = field(default_factory=list)
 
@@ -97,7 +99,7 @@ class Channels:
         """A broker registered: tell it of all brokers and all partitions."""
         self.close(broker_id)
         channel = self._channels[broker_id] = Channel(self, broker_id, self.brokers[broker_id].epoch)
-        channel.tell_everything(partitions)
+        channel.tell_everything(_seen_by_clients(partitions, self.brokers))
 
     def close(self, broker_id: int) -> None:
         """The registration has gone."""
@@ -127,15 +129,15 @@ class Channels:
 
     def metadata(self, partitions: Iterable[Partition]) -> None:
         """Tell all brokers of partitions, and of who lives."""
-        changed = list(partitions)
-        for channel in self._channels.values():
-            channel.metadata(changed)
+        self._tell_all(_seen_by_clients(partitions, self.brokers))
 
     def forget(self, partitions: Iterable[Partition]) -> None:
         """Tell all brokers that partitions are no more."""
-        gone = list(partitions)
+        self._tell_all(_seen_by_clients(partitions, self.brokers, forget=True))
+
+    def _tell_all(self, seen: MetadataStates) -> None:
         for channel in self._channels.values():
-            channel.metadata(gone, forget=True)
+            channel.metadata(seen)
 
     def remove(self, broker_id: int, partition: Partition) -> bool:
         """Tell a broker to delete a replica; False where it is not there."""
@@ -169,10 +171,10 @@ class Channel:
 
     # --- what it must know --------------------------------------------------------------------------------------------
 
-    def tell_everything(self, partitions: Iterable[Partition]) -> None:
+    def tell_everything(self, seen: MetadataStates) -> None:
         """The first word."""
         self._next.full = True
-        self.metadata(partitions)
+        self.metadata(seen)
 
     def leadership(self, partition: Partition, *, new: bool) -> None:
         """The state of a partition it hosts."""
@@ -188,13 +190,9 @@ class Channel:
         self._next.all_leaderships = True
         self._wake()
 
-    def metadata(self, partitions: Iterable[Partition], *, forget: bool = False) -> None:
+    def metadata(self, seen: MetadataStates) -> None:
         """Partitions as clients see them; with none, still who lives."""
-        live = self._channels.brokers
-        for partition in partitions:
-            state = _metadata(partition, live, forget=forget)
-            if state is not None:
-                self._next.metadata[partition.topic, partition.index] = (partition.topic_id, state)
+        self._next.metadata.update(seen)
         self._next.metadata_due = True
         self._wake()
 
@@ -363,6 +361,14 @@ def _leadership(partition: Partition, *, new: bool) -> control.LeaderAndIsrParti
         is_new=new,
         leader_recovery_state=recovery_state(state),
     )
+
+
+def _seen_by_clients(
+    partitions: Iterable[Partition], live: Mapping[int, LiveBroker], *, forget: bool = False
+) -> MetadataStates:
+    """The same for every broker, so worked out once; `forget`: they are no more."""
+    states = ((partition, _metadata(partition, live, forget=forget)) for partition in partitions)
+    return {(p.topic, p.index): (p.topic_id, state) for p, state in states if state is not None}
 
 
 def _metadata(
