@@ -32,6 +32,7 @@ REPLICATED_BYTES = 300_000_000
 APACHE_SLOW_BYTES = 100_000_000
 """Three of Apache Kafka's brokers on two cores take a minute and more for a GB of small batches."""
 WARM_BYTES = 1_600_000_000
+SECTIONS = ("throughput", "small", "latency", "idle", "replicated")
 LATENCY_S = 8.0
 SMALL_S = 4.0
 _CONGESTION = Path("/proc/sys/net/ipv4/tcp_congestion_control")
@@ -60,14 +61,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report["rows"] = figures.rows()
     print(table(report["rows"]))
     print("floor (receive and write only):", report.get("floor"))
-    keep(Path("var/reports/bench.json"), report)
+    keep(Path(f"var/reports/{_report_name(options.sections)}.json"), report)
     return 0
 
 
+def _report_name(sections: set[str]) -> str:
+    """Some sections do not take the place of all."""
+    return "bench" if sections == set(SECTIONS) else "-".join(["bench", *(s for s in SECTIONS if s in sections)])
+
+
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    every = ("throughput", "small", "latency", "idle", "replicated")
     parser = argparse.ArgumentParser(prog="make bench ARGS=", description="Throughput, latency and CPU of the brokers.")
-    parser.add_argument("--sections", default=",".join(every), help=f"some of {', '.join(every)}")
+    parser.add_argument("--sections", default=",".join(SECTIONS), help=f"some of {', '.join(SECTIONS)}")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
         "--validation",
@@ -79,7 +84,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--congestion", default="cubic", help="TCP congestion control for both, where root may set it")
     options = parser.parse_args(arguments)
     options.sections = set(options.sections.split(","))
-    unknown = options.sections - set(every)
+    unknown = options.sections - set(SECTIONS)
     if unknown:
         parser.error(f"no such section: {', '.join(sorted(unknown))}")
     return options
@@ -181,7 +186,17 @@ def _replicated(servers: list[Server], figures: Figures, options: argparse.Names
                 say(f"{server.name}: {title} {label}: {rate:.0f} MB/s, {cost:.2f} CPU-s/GB of all three")
                 server.delete_topic(topic)
             _latency(server, figures, 1_000, f"latency-{number}", say, title=title, acks="all")
+            _acknowledged(server, figures, f"acknowledged-{number}", say, title)
             _catch_up(server, figures, f"catch-up-{number}", say)
+
+
+def _acknowledged(server: Server, figures: Figures, topic: str, say: Say, title: str) -> None:
+    server.topic(topic, 1, 3)
+    median, worst = latency.acknowledged(server.bootstrap, topic, 1_000, LATENCY_S)
+    figures.add(f"{title} 1000/s acknowledged, p50 ms", server.name, median)
+    figures.add(f"{title} 1000/s acknowledged, p99 ms", server.name, worst)
+    say(f"{server.name}: {title} 1000/s: acknowledged after p50 {median:.2f} ms, p99 {worst:.2f} ms")
+    server.delete_topic(topic)
 
 
 def _catch_up(server: Server, figures: Figures, topic: str, say: Say) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import struct
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -33,6 +34,32 @@ def end_to_end(bootstrap: str, topic: str, rate: int, seconds: float, *, acks: s
         time.sleep(_WARM_S + seconds)
         samples = traffic.stop()[int(rate * _WARM_S) :]
     return percentile(samples, 0.5), percentile(samples, 0.99)
+
+
+def acknowledged(bootstrap: str, topic: str, rate: int, seconds: float) -> tuple[float, float]:
+    """(median, 99th percentile) in ms from `produce()` to the acknowledgement of all replicas in sync, without a consumer."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all", **_QUIET})
+    samples: list[Sample] = []
+
+    def taken(made_s: float) -> Callable[[Any, Any], None]:
+        def done(error: Any, _message: Any) -> None:
+            assert error is None, error
+            samples.append(Sample(made_s, (time.monotonic() - made_s) * 1000))
+
+        return done
+
+    producer.list_topics(topic, timeout=10)
+    began, number = time.monotonic(), 0
+    while (now := time.monotonic()) < began + _WARM_S + seconds:
+        due = began + number / rate
+        if now < due:
+            producer.poll(due - now)
+        else:
+            producer.produce(topic, _PADDING, partition=0, on_delivery=taken(now))
+            number += 1
+    producer.flush(30)
+    counted = [sample for sample in samples if sample.made_s > began + _WARM_S]
+    return percentile(counted, 0.5), percentile(counted, 0.99)
 
 
 def percentile(samples: list[Sample], share: float) -> float:
