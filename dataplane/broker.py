@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from dataplane.admission import Admission
 from dataplane.cluster.broker_settings import Layers
 from dataplane.cluster.membership import Membership
 from dataplane.cluster.metadata import Metadata
@@ -21,15 +22,13 @@ from dataplane.cluster.watching import RETRY_S, sleep
 from dataplane.config import BrokerConfig
 from dataplane.controller.controller import Controller, Rules
 from dataplane.departure import leave
-from dataplane.doors import Connection, Doors, FrameProtocol, Listener, Timer, ZooKeeperError
+from dataplane.doors import Doors, Listener, ZooKeeperError
 from dataplane.groups.coordinator import GroupCoordinator
 from dataplane.groups.log import OFFSETS_TOPIC, ReplicatedOffsetsLog
 from dataplane.groups.settings import group_settings
-from dataplane.handlers.context import Session
 from dataplane.internal_topics import InternalTopics
 from dataplane.metering.meter import Meter
 from dataplane.metering.publisher import Publisher
-from dataplane.network.dispatch import AUTHENTICATION_WITHIN_S, UNAUTHENTICATED_FRAME_BYTES, ClientConnection
 from dataplane.network.outbound import Peers
 from dataplane.replication.isr import ALTER_PARTITION_VERSION
 from dataplane.replication.manager import Replicas
@@ -46,13 +45,10 @@ from dataplane.throttle.lines import Lines
 from dataplane.throttle.master import MasterFollower
 from dataplane.transactions.producer_ids import ProducerIds
 from quota.agent.agent import Agent
-from quota.contracts.namespace import ClusterNames
 
 Log = Callable[[str], None]
 
-INTERNAL_ROUTE = "internal"
 _USAGE_TIMEOUT_S = 1.0
-_LOOKS_UNTIL_IDLE = 10
 
 
 class Broker:
@@ -60,8 +56,17 @@ class Broker:
 
     def __init__(self, config: BrokerConfig, doors: Doors, log: Log) -> None:
         self.config, self.doors, self.log = config, doors, log  # the settings in it may change: see `layers`
-        clock, loop = doors.clock, doors.loop
         boot = f"{doors.random.getrandbits(64):016x}"
+        self._wire_cluster()
+        self._wire_data(boot)
+        self._wire_groups()
+        self._wire_tenants(boot)
+        self._listener: Listener | None = None
+        doors.zookeeper.on_session(self._on_session)
+
+    def _wire_cluster(self) -> None:
+        """What it knows of the other brokers, and the ways to them."""
+        config, doors = self.config, self.doors
         host, port = config.advertised_internal or config.internal
         self.metadata = Metadata()
         self.membership = Membership(
@@ -76,15 +81,20 @@ class Broker:
         # Answers of one connection keep the order of its requests. So what waits long has a connection of its own: a
         # new topic waits until brokers have done what the controller ordered, a produce at acks=all for its ISR.
         self.peers, self.orders, self.patient_peers = (
-            Peers(loop, f"broker-{config.id}", config.cluster_secret, self._address_of) for _ in range(3)
+            Peers(doors.loop, f"broker-{config.id}", config.cluster_secret, self._address_of) for _ in range(3)
         )
-        self.logs = LogManager(doors.files, clock, doors.background, config)
-        self.logs.on_directory_failure(self._directory_failed)
-        self.membership.on_registered(self.logs.wholeness.registered)
         self.controller = Controller(doors, config.id, self.orders.call, self._rules_of_the_controller())
         self.topic_configs.on_change(self.controller.topic_config_changed)
-        self.publisher = Publisher(loop, self.metadata, self.patient_peers, self.ensure_internal_topic)
-        self.meter = Meter(config, doors, boot, self.publisher, log)
+        self.internal_topics = InternalTopics(self)
+
+    def _wire_data(self, boot: str) -> None:
+        """Logs, the replicas that they are, and who reads them."""
+        config, doors = self.config, self.doors
+        self.logs = LogManager(doors.files, doors.clock, doors.background, config)
+        self.logs.on_directory_failure(self._directory_failed)
+        self.membership.on_registered(self.logs.wholeness.registered)
+        self.publisher = Publisher(doors.loop, self.metadata, self.patient_peers, self.ensure_internal_topic)
+        self.meter = Meter(config, doors, boot, self.publisher, self.log)
         self.replicas = Replicas(
             config,
             doors,
@@ -97,30 +107,34 @@ class Broker:
             meter=self.meter,
         )
         self.replica_fetches = ReplicaFetches(self.replicas)
-        self.fetch_sessions = FetchSessions(clock, doors.random, config.settings)
-        self.slices = Slices(loop, doors.background)
-        self.internal_topics = InternalTopics(self)
+        self.fetch_sessions = FetchSessions(doors.clock, doors.random, config.settings)
+        self.slices = Slices(doors.loop, doors.background)
+
+    def _wire_groups(self) -> None:
+        """Groups, and what numbers producers."""
         self.groups = GroupCoordinator(
-            loop,
+            self.doors.loop,
             ReplicatedOffsetsLog(self.replicas),
-            doors.random,
-            group_settings(config.settings),
+            self.doors.random,
+            group_settings(self.config.settings),
             self._offsets_partitions,
         )
         self.replicas.on_leadership(self.groups.on_leadership)
         self.metadata.on_deleted(self.groups.partitions_deleted)
+        self.producer_ids = ProducerIds(self.doors.zookeeper, self.config.id)
+
+    def _wire_tenants(self, boot: str) -> None:
+        """Instances, their connections, and the quota that they have of this broker."""
+        config, doors = self.config, self.doors
         self.agent = Agent(
-            broker=config.id, boot=boot, now=clock.monotonic(), period_ms=config.settings.quota_report_period_ms
+            broker=config.id, boot=boot, now=doors.clock.monotonic(), period_ms=config.settings.quota_report_period_ms
         )
-        self.gate = Gate(self.agent, clock, config.settings.group_bytes_per_s_per_instance)
-        self.lines = Lines(loop)
-        self.registry = Registry(doors, config.id, boot, self._accept, self._instance_changed)
+        self.gate = Gate(self.agent, doors.clock, config.settings.group_bytes_per_s_per_instance)
+        self.lines = Lines(doors.loop)
+        self.admission = Admission(self)
+        self.registry = Registry(doors, config.id, boot, self.admission.tenant, self._instance_changed)
         self.facts = Facts(self.registry, self.replicas, self.metadata, self.groups)
-        self.master = MasterFollower(doors, self.agent, config.id, config.cluster_secret, self.facts, log)
-        self.producer_ids = ProducerIds(doors.zookeeper, config.id)
-        self._listener: Listener | None = None
-        self._idle_timer: Timer | None = None
-        doors.zookeeper.on_session(self._on_session)
+        self.master = MasterFollower(doors, self.agent, config.id, config.cluster_secret, self.facts, self.log)
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -134,7 +148,7 @@ class Broker:
             self.log("WARNING: internal_authentication is none: whoever reaches the internal listener may do anything")
         self.logs.open_all()
         self.meter.open(next(path for path, error in self.logs.directories() if error is None))
-        self._listener = self.doors.loop.listen(*self.config.internal, self._accept_internal)
+        self._listener = self.doors.loop.listen(*self.config.internal, self.admission.internal)
         await self.membership.start()
         await self.topic_configs.start()
         self.replicas.start()
@@ -143,7 +157,7 @@ class Broker:
         self.registry.start()
         self.master.start()
         self.meter.start()
-        self._look_at_connections()
+        self.admission.start()
         Task(self.publisher.prepare(), "usage topic")
         self.log(f"broker {self.config.id} is up after {self.doors.clock.monotonic() - began:.2f} s")
 
@@ -154,8 +168,7 @@ class Broker:
     async def _stop(self) -> None:
         await leave(self)
         await self.meter.stop(_USAGE_TIMEOUT_S)
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
+        self.admission.stop()
         self.publisher.close()
         self.master.stop()
         self.registry.close()
@@ -246,40 +259,3 @@ class Broker:
         if state == "connected" and self._listener is not None:
             self.registry.start()
             self.master.follow()
-
-    # --- connections --------------------------------------------------------------------------------------------------
-
-    def _accept_internal(self, connection: Connection) -> FrameProtocol:
-        is_open = self.config.internal_authentication == "none"
-        session = Session(None, INTERNAL_ROUTE, ClusterNames(), connection.peer[0], authenticated=is_open)
-        if is_open:
-            connection.max_frame_bytes = self.config.settings.socket_request_max_bytes
-            return ClientConnection(self, connection, session)
-        connection.max_frame_bytes = UNAUTHENTICATED_FRAME_BYTES
-        client = ClientConnection(self, connection, session)
-        self.doors.loop.call_later(AUTHENTICATION_WITHIN_S, client.look_for_authentication)
-        return client
-
-    def _accept(self, instance: Instance, route: str, connection: Connection) -> FrameProtocol | None:
-        if not instance.admits(connection.peer[0]) or self._is_full() or not self.gate.admits_connection(instance):
-            return None
-        connection.max_frame_bytes = self.config.settings.socket_request_max_bytes
-        connection.account = instance.spec.id
-        client = ClientConnection(self, connection, Session(instance, route, instance.names, connection.peer[0]))
-        instance.connected(client)
-        client.begin_in_debt()
-        return client
-
-    def _is_full(self) -> bool:
-        """Descriptors are left for the log files of everybody, and for the brokers among themselves."""
-        return (
-            sum(len(instance.connections) for instance in self.registry.all()) >= self.config.settings.max_connections
-        )
-
-    def _look_at_connections(self) -> None:
-        """Those that nobody uses any more, half sent requests among them."""
-        period_s = self.config.settings.connections_max_idle_ms / 1000 / _LOOKS_UNTIL_IDLE
-        self._idle_timer = self.doors.loop.call_later(period_s, self._look_at_connections)
-        for instance in self.registry.all():
-            for connection in list(instance.connections):
-                connection.look(_LOOKS_UNTIL_IDLE)
