@@ -72,7 +72,8 @@ def with_isr(
     """The leader proposes this ISR, and may: the leader epoch stays."""
     left = tuple(member for member in (*state.eligible, *state.isr) if member not in isr)
     eligible = left if len(isr) < enough else ()
-    lives = _lives((*isr, *eligible), {**alive, **state.lives})
+    joining = {member: alive[member] for member in isr if member not in state.isr and member in alive}
+    lives = _lives((*isr, *eligible), {**alive, **state.lives, **joining})
     return replace(state, isr=isr, eligible=eligible, lives=lives, controller_epoch=controller_epoch)
 
 

@@ -108,7 +108,7 @@ def _leave_running(seed: int, part: Shard, arguments: list[str]) -> int:
 def _calibrate(options: argparse.Namespace, plan: Plan, say: Callable[[str], None]) -> int:
     def hunt(bug: str, kinds: tuple[str, ...]) -> Caught:
         with tempfile.TemporaryDirectory(prefix="sluice-chaos-") as folder:
-            campaign = Campaign(replace(plan, kinds=kinds, bug=bug), say, Path(folder))
+            campaign = Campaign(replace(plan, kinds=kinds, bug=bug), say, Path(folder), keeps_findings=False)
             campaign.run(options.rounds, lambda _: None, until_wrong=True)
             outcomes = campaign.outcomes(options.rounds)
         caught = next((outcome for outcome in outcomes if outcome.findings), None)

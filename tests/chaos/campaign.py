@@ -46,8 +46,11 @@ Planned = tuple[int, tuple[str, int]]
 class Campaign:
     """Runs a plan's rounds, or its part of them, and keeps what they show in `folder`."""
 
-    def __init__(self, plan: Plan, say: Callable[[str], None], folder: Path, part: Shard = WHOLE) -> None:
+    def __init__(
+        self, plan: Plan, say: Callable[[str], None], folder: Path, part: Shard = WHOLE, *, keeps_findings: bool = True
+    ) -> None:
         self._plan, self._say, self._folder, self._part = plan, say, folder, part
+        self._keeps_findings = keeps_findings
         self._record = Record(plan, folder)
         self.skipped: dict[str, str] = {}
 
@@ -98,7 +101,8 @@ class Campaign:
                 self._note(outcome, tell)
                 if outcome.findings:
                     faults.end()
-                    self._keep(cluster, outcome)
+                    if self._keeps_findings:
+                        self._keep(cluster, outcome)
                     return
 
     def _note(self, outcome: Outcome, tell: Callable[[dict[str, Any]], None]) -> None:

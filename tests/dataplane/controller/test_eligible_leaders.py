@@ -72,6 +72,12 @@ def test_a_life_is_noted_when_it_joins_and_not_replaced_by_a_later_one_that_nobo
     assert joined.lives == {1: 31, 2: 32, 3: 96}
 
 
+def test_who_was_eligible_and_joins_after_a_restart_is_in_sync_by_its_present_life():
+    """By its former one, the next controller would take it for restarted since, and depose it for nothing."""
+    joined = elections.with_isr(state_of(1, (1,), (2, 3)), (1, 2), {1: 31, 2: 95, 3: 33}, 7, ENOUGH)
+    assert joined.lives == {1: 31, 2: 95}
+
+
 # --- every state that three brokers can reach, while only one at a time lacks what it had ------------------------------
 
 
