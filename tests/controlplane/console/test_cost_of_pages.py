@@ -108,16 +108,16 @@ def paths(first: str) -> list[str]:
 
 
 def costs(at_alice, at_staff, first: str) -> dict[str, tuple[int, float]]:
-    """Queries and seconds of every page that shows rows; the first time, which compiles templates, does not count."""
+    """Queries and CPU seconds of every page that shows rows; the first time, which compiles templates, does not count."""
     found = {}
     addresses = [(at_alice.client, at_alice.address(path)) for path in paths(first)]
     addresses += [(at_staff, path) for path in ("/fleet", "/fleet?q=instance", f"/fleet/instances/{first}")]
     for client, address in addresses:
         client.get(address)
         with CaptureQueriesContext(connection) as queries:
-            began = time.perf_counter()
+            began = time.thread_time()
             page = client.get(address)
-            took_s = time.perf_counter() - began
+            took_s = time.thread_time() - began
         assert page.status_code == 200, address
         found[address] = (len(queries), took_s)
     return found
