@@ -1,30 +1,30 @@
 """`make simulate SEEDS=1000`: campaigns on whole simulated clusters, a seed each, on as many processes as there are cores.
 
-    python -m tests.simulation --seeds 1000 [--first 0] [--rounds 6] [--jobs 2]
+    python -m tests.simulation --seeds 1000 [--first 0] [--rounds 6] [--jobs 2]      again after it was stopped: goes on
+    python -m tests.simulation --seeds 1000 --jobs 1 --shard 1/2      every second seed, for two processes side by side
+    python -m tests.simulation --merge                adds up what they have left
     python -m tests.simulation --seed 4711            one run, with what happened, twice: the traces must be equal
     python -m tests.simulation --calibrate 200        every planted bug, until a seed catches it or so many have not
 
-Progress while it runs, a table at the end, figures in var/reports/simulation.json. Exit code 1 when something was found,
-or when a planted bug was not.
+Progress while it runs, a table at the end, figures in var/reports/simulation.json (`figures.py`). Exit code 1 when
+something was found, or when a planted bug was not.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import logging
 import multiprocessing
 import os
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 from tests.simulation import bugs
 from tests.simulation.campaign import ROUNDS, Outcome, run
 from tests.simulation.faults import KINDS
+from tests.simulation.figures import DIRECTORY, WHOLE, Figures, IncompleteError, Kept, keep, merged
 
 _SAY_EVERY_S = 5.0
 
@@ -38,12 +38,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, help="only this one, in full")
     parser.add_argument("--calibrate", type=int, metavar="SEEDS", help="look for the planted bugs")
+    parser.add_argument("--shard", type=_shard, default=(1, 1), help="which part of how many: 1/2")
+    parser.add_argument("--merge", action="store_true", help="add up the parts that were run")
     options = parser.parse_args(arguments)
+    logging.disable()  # whose session ends says so at length, and here it happens all the time
     if options.seed is not None:
         return _one(options.seed, options.rounds)
     if options.calibrate is not None:
         return _calibrate(options)
-    return _many(options)
+    return _merge() if options.merge else _many(options)
 
 
 def _one(seed: int, rounds: int) -> int:
@@ -57,42 +60,45 @@ def _one(seed: int, rounds: int) -> int:
 
 
 def _many(options: argparse.Namespace) -> int:
-    began = said = time.monotonic()
-    faults: Counter[str] = Counter()
-    acknowledged = virtual_s = 0.0
-    found: list[dict[str, Any]] = []
-    for done, outcome in enumerate(_outcomes(options, None), 1):
-        faults.update(outcome.faults)
-        acknowledged += outcome.acknowledged
-        virtual_s += outcome.virtual_s
+    """The seeds of a part that are left; what they show is saved as it goes, and told when all parts are complete."""
+    kept = Kept(Figures(options.first, options.seeds, options.rounds), options.shard)
+    figures, began, said = kept.figures, time.monotonic(), 0.0
+    for outcome in _outcomes(options, None, kept.left):
+        figures.add(outcome)
         if outcome.violation is not None:
-            found.append({"seed": outcome.seed, "violation": outcome.violation})
             print(f"seed {outcome.seed}: {outcome.violation}", flush=True)
-        if time.monotonic() - said > _SAY_EVERY_S:
-            said = time.monotonic()
-            print(f"{said - began:7.1f} s  {done} of {options.seeds} seeds, {len(found)} with violations", flush=True)
-    seconds = time.monotonic() - began
+        passed = time.monotonic() - began
+        if passed - said > _SAY_EVERY_S:
+            said = passed
+            kept.save()
+            found = len(figures.violations)
+            print(f"{passed:7.1f} s  {figures.done} of {len(kept.seeds)} seeds, {found} with violations", flush=True)
+    kept.save()
+    return _merge() if options.shard[1] == 1 else int(bool(figures.violations))
+
+
+def _merge() -> int:
+    try:
+        whole = merged()
+    except IncompleteError as error:
+        print(f"not merged: {error}", file=sys.stderr)
+        return 2
     for kind in KINDS:
-        print(f"  {kind:<12}{faults[kind]:>8}")
-    print(f"{len(found)} violations in {options.seeds} seeds; {acknowledged:.0f} records acknowledged")
-    print(f"{options.seeds / seconds:.2f} seeds a second, {virtual_s / seconds:.0f} virtual seconds in one")
-    _write(
-        {
-            "seeds": [options.first, options.first + options.seeds],
-            "seconds": round(seconds, 1),
-            "violations": found,
-            "faults": dict(faults),
-            "acknowledged": int(acknowledged),
-        }
+        print(f"  {kind:<12}{whole.faults.get(kind, 0):>8}")
+    print(f"{len(whole.violations)} violations in {whole.seeds} seeds; {whole.acknowledged} records acknowledged")
+    rate, virtual = whole.seeds / whole.seconds, whole.virtual_s / whole.seconds
+    print(
+        f"{rate:.2f} seeds in a second of one core, {virtual:.0f} virtual seconds in one; figures: {DIRECTORY / WHOLE}"
     )
-    return int(bool(found))
+    return int(bool(whole.violations))
 
 
 def _calibrate(options: argparse.Namespace) -> int:
     rows = []
     for name in bugs.BUGS:
-        options.seeds, began = options.calibrate, time.monotonic()
-        caught = next((outcome for outcome in _outcomes(options, name) if outcome.violation is not None), None)
+        began = time.monotonic()
+        seeds = range(options.first, options.first + options.calibrate)
+        caught = next((outcome for outcome in _outcomes(options, name, seeds) if outcome.violation is not None), None)
         row = {
             "bug": name,
             "seed": None if caught is None else caught.seed,
@@ -103,26 +109,25 @@ def _calibrate(options: argparse.Namespace) -> int:
         print(f"{name:<34}{time.monotonic() - began:6.1f} s  {verdict}", flush=True)
     missed = sum(row["seed"] is None for row in rows)
     print(f"{len(rows) - missed} of {len(rows)} planted bugs were caught")
-    _write({"calibration": rows, "seeds_at_most": options.calibrate})
+    keep({"calibration": rows, "seeds_at_most": options.calibrate})
     return int(missed > 0)
 
 
-def _outcomes(options: argparse.Namespace, bug: str | None) -> Iterator[Outcome]:
-    seeds = range(options.first, options.first + options.seeds)
+def _outcomes(options: argparse.Namespace, bug: str | None, seeds: range) -> Iterator[Outcome]:
+    """In order, however many processes there are."""
     work = partial(bugs.run_with, bug, rounds=options.rounds)  # a worker imports no `__main__`
     if options.jobs == 1:
         yield from map(work, seeds)
         return
-    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
-        yield from pool.imap_unordered(work, seeds, chunksize=1)
+    with multiprocessing.get_context("spawn").Pool(options.jobs, initializer=logging.disable) as pool:
+        yield from pool.imap(work, seeds)
 
 
-def _write(figures: dict[str, Any]) -> None:
-    file = Path("var/reports/simulation.json")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    kept = json.loads(file.read_text()) if file.exists() else {}
-    file.write_text(json.dumps({**kept, **figures}, indent=1))
-    print(f"figures: {file}")
+def _shard(text: str) -> tuple[int, int]:
+    number, _, count = text.partition("/")
+    if not 1 <= int(number) <= int(count):
+        raise argparse.ArgumentTypeError(f"{text} is no part")
+    return int(number), int(count)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What must hold at every moment of a run, whoever dies: looked at after each event.
+"""What must hold at every moment of a run, whoever dies: looked at after each turn of a broker.
 
 one leader         at most one broker leads a partition in an epoch
 newest controller  who has heard of a controller never goes back to an earlier one
@@ -37,27 +37,23 @@ class Invariants:
         self._committed: dict[int, int] = {}  # partition -> the highest high watermark ever
         self._read: dict[tuple[int, int], bytes] = {}
         self._next_look = 0.0
-        self._turns = -1  # how many there were when we looked
-        self._turns_of: dict[int, tuple[object, int]] = {}  # the same of a broker, and which life of it
         self._controllers: dict[Broker, int] = {}  # the epoch of the last one that each life of a broker heard of
         self._newest: dict[int, int] = {}  # partition -> the highest epoch that was led
         self._compared: dict[int, int] = {}  # partition -> logs were equal up to there
+        self._broker_at = {cluster.host(broker): broker for broker in cluster.ids}
+        cluster.network.looks.append(self._look)
 
-    def check(self) -> None:
-        """After an event, of which most do nothing to a broker. Raises ViolationError."""
-        if self._turns == self._cluster.network.turns:
-            return
-        self._turns = self._cluster.network.turns
-        for broker, running in self._cluster.brokers.items():
-            at = (running, running.doors.loop.turns)
-            if self._turns_of.get(broker) != at:
-                self._turns_of[broker] = at
-                self._obeys(broker, running)
-                for name, index in self._places:
-                    partition = running.replicas.get(name, index)
-                    if partition is not None and partition.is_leader:
-                        self._leads(broker, index, partition)
-        now = self._cluster.network.clock.monotonic()
+    def _look(self, host: str) -> None:
+        """What the turn of a host has changed is in its broker. Raises ViolationError."""
+        broker = self._broker_at.get(host)
+        running = self._cluster.brokers.get(broker) if broker is not None else None
+        if broker is not None and running is not None:
+            self._obeys(broker, running)
+            for name, index in self._places:
+                partition = running.replicas.get(name, index)
+                if partition is not None and partition.is_leader:
+                    self._leads(broker, index, partition)
+        now = self._cluster.network.clock.seconds
         if now >= self._next_look:
             self._next_look = now + LOOK_EVERY_S
             self.compare_logs()

@@ -34,12 +34,7 @@ class Moving:
     def run(self, operator: Any) -> None:
         """Until the operator is done and the producers have written everything."""
         done = Task(gather([Task(operator), *(Task(self._write(partition)) for partition in BEFORE)]))
-
-        def looked() -> bool:
-            self.invariants.check()
-            return done.done
-
-        self.cluster.until(looked, within_s=300)
+        self.cluster.until(lambda: done.done, within_s=300)
         done.result()
         self.cluster.until(lambda: all(self.in_sync(index) for index in BEFORE))
 

@@ -19,11 +19,11 @@ Every delivery is mixed into `digest`, so two runs of a seed can be compared. An
 
 from __future__ import annotations
 
-import heapq
 import struct
 import zlib
 from collections import deque
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S = 5.0
 WALL_CLOCK_START_MS = 1_700_000_000_000
 MAX_FRAME_BYTES = 100 * 2**20
+_SIZE = struct.Struct(">i")
+_MOMENT = struct.Struct("<dI")
 
 
 class VirtualClock:
@@ -51,11 +53,23 @@ class VirtualClock:
 
 
 class VirtualTimer:
-    def __init__(self, callback: Callback) -> None:
+    __slots__ = ("callback", "loop")
+
+    def __init__(self, loop: VirtualLoop, callback: Callback) -> None:
+        self.loop = loop
         self.callback: Callback | None = callback
 
     def cancel(self) -> None:
         self.callback = None
+
+    def ring(self) -> None:
+        """Its moment has come: its host does it when it has time, unless it is cancelled until then."""
+        if self.callback is not None:
+            self.loop.post(self._run)
+
+    def _run(self) -> None:
+        if self.callback is not None:
+            self.callback()
 
 
 @dataclass
@@ -83,6 +97,8 @@ class VirtualNetwork:
         self.digest = 0
         self.turns = 0  # of all hosts together
         self.deliveries = 0
+        self.looks: list[Callable[[str], None]] = []
+        """Called after each turn with the host that had it: how a test looks at everything that happens."""
         self._events: list[tuple[float, int, Callback]] = []
         self._serial = 0
         self._hosts: dict[str, VirtualLoop] = {}
@@ -108,28 +124,30 @@ class VirtualNetwork:
     def run_until(self, condition: Callable[[], bool], within_s: float = 60.0) -> None:
         """Run until the condition holds (looked at after each event). Raises TimeoutError."""
         end = self.clock.seconds + within_s
+        events, step = self._events, self._step
         while not condition():
-            if not self._events or self._events[0][0] > end:
+            if not events or events[0][0] > end:
                 raise TimeoutError(f"not within {within_s} s of virtual time: {condition}")
-            self._step()
+            step()
 
     def _step(self) -> None:
-        when, _, callback = heapq.heappop(self._events)
+        when, _, callback = heappop(self._events)
         self.clock.seconds = max(self.clock.seconds, when)
         callback()
 
     def at(self, when: float, callback: Callback) -> None:
         """Run at a moment of virtual time; in order of scheduling where moments are equal."""
         self._serial += 1
-        heapq.heappush(self._events, (when, self._serial, callback))
+        heappush(self._events, (when, self._serial, callback))
 
     def latency(self) -> float:
         return self.random.uniform(*self.latency_s)
 
-    def record(self, *facts: object) -> None:
-        """Mix into the digest what happened, and when."""
+    def record(self, route: bytes, frame: bytes) -> None:
+        """Mix into the digest what arrived, where, and when."""
         self.deliveries += 1
-        self.digest = zlib.crc32(repr((round(self.clock.seconds, 9), facts)).encode(), self.digest)
+        digest = zlib.crc32(_MOMENT.pack(self.clock.seconds, len(frame)), self.digest)
+        self.digest = zlib.crc32(frame, zlib.crc32(route, digest))
 
     def free_port(self) -> int:
         self._next_port += 1
@@ -204,13 +222,8 @@ class VirtualLoop:
     # --- doors.Loop ---------------------------------------------------------------------------------------------------
 
     def call_later(self, delay_s: float, callback: Callback) -> VirtualTimer:
-        timer = VirtualTimer(callback)
-
-        def ring() -> None:
-            if timer.callback is not None:
-                self.post(lambda: timer.callback and timer.callback())
-
-        self.network.at(self.clock.seconds + max(0.0, delay_s), ring)
+        timer = VirtualTimer(self, callback)
+        self.network.at(self.clock.seconds + max(0.0, delay_s), timer.ring)
         return timer
 
     def call_soon(self, callback: Callback) -> None:
@@ -265,13 +278,16 @@ class VirtualLoop:
             unsent, self._unsent = self._unsent, []
             for connection in unsent:
                 connection.flush()
-        for memory in self._frames:
-            memory[:] = b"\xdd" * len(memory)
-        self._frames.clear()
+        if self._frames:
+            for memory in self._frames:
+                memory[:] = b"\xdd" * len(memory)
+            self._frames.clear()
         self._awake = False  # only now: what was posted during the turn waits until the host is free again
         self._busy_until = self.clock.seconds + self.network.turn_s
         if self._inbox:
             self.wake()
+        for look in self.network.looks:
+            look(self.host)
 
     def will_send(self, connection: VirtualConnection) -> None:
         self._unsent.append(connection)
@@ -302,6 +318,7 @@ class VirtualConnection:
         self._paused = False
         self._held: deque[Callback] = deque()
         self._closing = False
+        self._route = f"{peer} {local}".encode()
         loop.connections.append(self)
 
     # --- sending ------------------------------------------------------------------------------------------------------
@@ -318,11 +335,11 @@ class VirtualConnection:
     def flush(self) -> None:
         if not self.is_open or not self._out:
             return
-        data = b"".join(_bytes_of(part) for part in self._out)
-        for part in self._out:
+        out, self._out = self._out, []
+        data = b"".join([_bytes_of(part) for part in out])
+        for part in out:
             if getattr(part, "sent", None) is not None:
                 part.sent(part.size)
-        self._out.clear()
         other = self.other
         self._transmit(lambda: other.loop.post(lambda: other.receive(data)))
         if self._closing:
@@ -345,13 +362,13 @@ class VirtualConnection:
         self._stream += data
         while self.is_open and not self._paused and (frame := self._next_frame()) is not None:
             assert self.protocol is not None
-            self.network.record(self.peer, self.local, len(frame), zlib.crc32(frame))
+            self.network.record(self._route, frame)
             self.protocol.frame(self.loop.lend(frame))
 
     def _next_frame(self) -> bytes | None:
         if len(self._stream) < 4:
             return None
-        (size,) = struct.unpack_from(">i", self._stream)
+        (size,) = _SIZE.unpack_from(self._stream)
         if not 0 <= size <= self.max_frame_bytes:
             self._gone(f"a frame of {size} bytes", tell="closed by the peer")
             return None
