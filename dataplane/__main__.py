@@ -18,7 +18,7 @@ from dataplane.cluster.membership import BrokerIdTakenError
 from dataplane.cluster.zookeeper import KazooZooKeeper
 from dataplane.config import BrokerConfig, ConfigError, load
 from dataplane.doors import Doors
-from dataplane.network.cold import NICENESS, THREADS, ColdReads
+from dataplane.network.cold import THREADS, ColdReads
 from dataplane.network.loop import EpollLoop
 from dataplane.storage.checkpoints import MetadataError
 from dataplane.storage.descriptors import DESCRIPTORS_EACH
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
     logging.getLogger("kazoo").setLevel(logging.WARNING)
     loop = EpollLoop(SystemClock(), config.settings.tcp_congestion_control)
     zookeeper = KazooZooKeeper(loop, config.zookeeper, config.session_timeout_ms / 1000, config.chroot)
-    background, cold = ThreadBackground(loop), ThreadBackground(loop, THREADS, niceness=NICENESS)
+    background, cold = ThreadBackground(loop), ThreadBackground(loop, THREADS)
     cold_reads = loop.cold_reads = ColdReads(cold)
     doors = Doors(loop, SystemFiles(cold_reads), zookeeper, background, random.SystemRandom())
     broker = Broker(config, doors, loop.report)
@@ -69,6 +69,7 @@ def main(arguments: list[str]) -> int:
     loop.run()
     background.close()
     cold.close()
+    cold_reads.close()
     return status[0]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import threading
 from collections.abc import Callable
@@ -17,23 +16,13 @@ T = TypeVar("T")
 
 
 class ThreadBackground:
-    """Runs work in threads and resolves its future on the loop.
+    """Runs work in threads and resolves its future on the loop."""
 
-    `niceness` is of the threads: work that takes much of a core gives way to the loop and to its clients. Not more than
-    a little: a thread that is not let run while it holds the GIL holds up the loop.
-    """
-
-    def __init__(self, loop: Loop, threads: int = 4, *, niceness: int = 0) -> None:
+    def __init__(self, loop: Loop, threads: int = 4) -> None:
         self._loop = loop
-        self._niceness = niceness
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="background", initializer=self._give_way)
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="background")
         self._children: list[subprocess.Popen[bytes]] = []
         self._closed = False
-
-    def _give_way(self) -> None:
-        if self._niceness:  # on Linux each thread has its own
-            thread = threading.get_native_id()
-            os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + self._niceness)
 
     def run(self, work: Callable[[], T]) -> Future[T]:
         """Start `work` in a thread; the future is resolved on the loop."""

@@ -1,15 +1,17 @@
 """Reading from the disk what is not in the page cache, beside the loop: one tenant's old data must not hold up the others.
 
 `sendfile` of a range that lies in the cache is a copy; of one that does not it is a wait for the disk, with the whole
-broker waiting. So before a piece of a file is sent it is probed: its first and last byte by reads that refuse to wait, the rest
-by asking the kernel how many of its pages it has. A cold piece is read by a thread, into memory that nobody looks at, and
-sent from the cache after that; the connection waits meanwhile, and nobody else. Where a look-up in indexes and headers
-would lead to the disk, it is the same (`doors.Files.at_once`, `replication.cold_lookups`).
+broker waiting. So before a piece of a file is sent it is probed: the kernel is asked how many of its pages it has, and then
+for the first and last byte, by reads that refuse to wait. In this order: a read of a page that is not there, even one
+that refuses to wait, has the kernel read ahead, and allocating and queueing up to 8 MiB takes the loop's time. (For the
+same reason a file that was cold once is read ahead of by nobody but us.) A cold piece is read beside the loop, into
+memory that nobody looks at, and sent from the cache after that; the connection waits meanwhile, and nobody else. Where a
+look-up in indexes and headers would lead to the disk, it is the same (`doors.Files.at_once`, `replication.cold_lookups`).
 
 Fairness: each account (an instance) has one read under way at a time; who waits is served in turn, account by account.
-The threads are for this alone, since a sync of somebody else's log must not wait behind them either. Reading takes a
-core, too, where memory is new to the system (1 to 2 CPU-s/GB on a virtual machine): so an account has no more, and the
-threads give way to everybody else. (Two at once for each on two cores: four times the neighbours' median.)
+Reading takes a core, too, where memory is new to the system: so an account has no more, and those who read give way to
+everybody else (`cold_reader`: processes; here are the threads that wait for them, and for nothing else). Two at once for
+each on two cores: four times the neighbours' median.
 
 (Rejected: sending what the thread has read, which copies it once more. Only `posix_fadvise`, which starts the reading and
 does not say when it is done.)
@@ -24,11 +26,12 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from dataplane.network.cold_reader import ColdReaders
+
 if TYPE_CHECKING:
     from dataplane.doors import Background, Callback, File, FileRange
 
 THREADS = max(2, min(4, (os.cpu_count() or 1) // 2))
-NICENESS = 10
 AT_ONCE_EACH = 1
 PIECE_BYTES = 2 * 2**20
 """What is read ahead at once, of a range that is as long."""
@@ -59,11 +62,13 @@ class Probe:
 
     def is_warm(self, fd: int, position: int, size: int) -> bool:
         """All of the range, as far as can be told without reading it."""
+        if not self._has_all(fd, position, size):
+            return False
         try:
             os.preadv(fd, self._byte, position, _NOWAIT)
             if size > 1:  # and the last byte: a page that is still being read counts as being there
                 os.preadv(fd, self._byte, position + size - 1, _NOWAIT)
-            return size <= 2 * _PAGE or self._has_all(fd, position, size)
+            return True
         except BlockingIOError:
             return False
         except OSError:
@@ -76,8 +81,15 @@ class Probe:
         if self._syscall(_CACHESTAT, fd, self._range_at, self._found_at, 0) != 0:
             self._can_count = False
             return True
-        pages = (position + size - 1) // _PAGE - position // _PAGE + 1
-        return bool(self._found.cached >= pages)
+        cached = self._found.cached
+        if cached < _pages(position, size):  # perhaps because it goes beyond the end of the file
+            size = min(size, os.fstat(fd).st_size - position)
+        return bool(cached >= _pages(position, size))
+
+
+def _pages(position: int, size: int) -> int:
+    """How many pages a range touches."""
+    return (position + size - 1) // _PAGE - position // _PAGE + 1
 
 
 class _Read(NamedTuple):
@@ -93,7 +105,7 @@ class ColdReads:
     def __init__(self, background: Background, threads: int = THREADS) -> None:
         self._background, self._threads = background, threads
         self._probe = Probe()
-        self._scratch = mmap.mmap(-1, PIECE_BYTES)  # of all threads: what is in it means nothing
+        self._readers = ColdReaders()
         self._running: dict[str, int] = {}
         self._waiting: dict[str, deque[_Read]] = {}  # in the order in which accounts have their turn
         self._total = 0
@@ -134,15 +146,9 @@ class ColdReads:
         self._background.run(lambda: self._read(read)).then(lambda _: self._finished(account, read))
 
     def _read(self, read: _Read) -> None:
-        fd, position, end = read.file.fileno(), read.position, read.position + read.size + _HEADERS_BYTES
-        os.posix_fadvise(fd, position, read.size + _HEADERS_BYTES, os.POSIX_FADV_WILLNEED)
-        with memoryview(self._scratch) as scratch:
-            while position < end:
-                with scratch[: min(end - position, PIECE_BYTES)] as room:
-                    got = os.preadv(fd, [room], position)
-                if not got:
-                    return
-                position += got
+        fd = read.file.fileno()
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)  # from now on the kernel does not read ahead by itself
+        self._readers.read(fd, read.position, read.size + _HEADERS_BYTES)
 
     def _finished(self, account: str, read: _Read) -> None:
         self._total -= 1
@@ -163,3 +169,7 @@ class ColdReads:
                     self._waiting[account] = reads  # behind the others
                 self._start(account, read)
                 return
+
+    def close(self) -> None:
+        """End what reads. Nothing may be under way."""
+        self._readers.close()

@@ -4,8 +4,10 @@ On a real disk (`posix_fadvise(DONTNEED)` makes a synced file cold); skipped whe
 """
 
 import os
+import signal
 import socket
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from dataplane.background import ThreadBackground
 from dataplane.clock import SystemClock
 from dataplane.doors import NotInMemoryError
 from dataplane.network.cold import AT_ONCE_EACH, PIECE_BYTES, THREADS, ColdReads, Probe
+from dataplane.network.cold_reader import NICENESS, ColdReaders
 from dataplane.network.connection import SocketConnection
 from dataplane.network.loop import EpollLoop
 from dataplane.storage.files import FileSlice, SystemFiles
@@ -51,6 +54,20 @@ def loop():
     found = EpollLoop(SystemClock())
     yield found
     found.close()
+
+
+@pytest.fixture
+def reads():
+    """`ColdReads`, ended afterwards."""
+    made = []
+
+    def new(background, **options) -> ColdReads:
+        made.append(ColdReads(background, **options))
+        return made[-1]
+
+    yield new
+    for each in made:
+        each.close()
 
 
 @pytest.fixture
@@ -133,10 +150,10 @@ def test_a_probe_tells_cold_from_warm(tmp_path):
 
 
 @pytest.mark.parametrize("size", [100, 50_000, 70_000, 5 * MIB])
-def test_cold_bytes_arrive_whole_and_in_order(loop, connect, tmp_path, size):
+def test_cold_bytes_arrive_whole_and_in_order(loop, reads, connect, tmp_path, size):
     file, content = cold_file(tmp_path / "a", size)
     background = ThreadBackground(loop, THREADS)
-    loop.cold_reads = ColdReads(background)
+    loop.cold_reads = reads(background)
     peer = connect()
     told = []
     peer.connection.send([b"head", FileSlice(file, 0, size, told.append), b"tail"])
@@ -145,10 +162,10 @@ def test_cold_bytes_arrive_whole_and_in_order(loop, connect, tmp_path, size):
     background.close()
 
 
-def test_the_others_are_served_meanwhile(loop, connect, tmp_path):
+def test_the_others_are_served_meanwhile(loop, reads, connect, tmp_path):
     file, content = cold_file(tmp_path / "a", 300_000)
     background = HeldBackground()
-    loop.cold_reads = ColdReads(background)
+    loop.cold_reads = reads(background)
     slow, quick = connect("a"), connect("b")
     slow.connection.send([b"head", FileSlice(file, 0, len(content))])
     quick.connection.send([b"answer"])
@@ -161,20 +178,20 @@ def test_the_others_are_served_meanwhile(loop, connect, tmp_path):
     assert background.held == []
 
 
-def test_what_is_warm_goes_without_a_thread(loop, connect, tmp_path):
+def test_what_is_warm_goes_without_a_thread(loop, reads, connect, tmp_path):
     file, content = cold_file(tmp_path / "a", 2 * MIB)
     file.read(0, len(content))
     background = HeldBackground()
-    loop.cold_reads = ColdReads(background)
+    loop.cold_reads = reads(background)
     peer = connect()
     peer.connection.send([FileSlice(file, 0, len(content)), FileSlice(file, 5, 1000)])
     assert peer.wait_for(loop, len(content) + 1000) == content + content[5:1005]
     assert background.held == []
 
 
-def test_an_account_has_few_reads_at_once_and_others_do_not_wait_for_it(loop, connect, tmp_path):
+def test_an_account_has_few_reads_at_once_and_others_do_not_wait_for_it(loop, reads, connect, tmp_path):
     background = HeldBackground()
-    loop.cold_reads = ColdReads(background, threads=2)
+    loop.cold_reads = reads(background, threads=2)
     greedy = [connect("greedy") for _ in range(6)]
     modest = connect("modest")
     contents = {}
@@ -190,10 +207,10 @@ def test_an_account_has_few_reads_at_once_and_others_do_not_wait_for_it(loop, co
         assert peer.wait_for(loop, 100_000) == content
 
 
-def test_a_connection_that_ends_while_it_waits(loop, connect, tmp_path):
+def test_a_connection_that_ends_while_it_waits(loop, reads, connect, tmp_path):
     file, content = cold_file(tmp_path / "a", 2 * PIECE_BYTES)
     background = HeldBackground()
-    loop.cold_reads = ColdReads(background)
+    loop.cold_reads = reads(background)
     peer = connect()
     peer.connection.send([FileSlice(file, 0, len(content))])
     turn(loop)
@@ -203,10 +220,10 @@ def test_a_connection_that_ends_while_it_waits(loop, connect, tmp_path):
     assert background.held == []
 
 
-def test_what_is_thrown_out_again_is_sent_all_the_same(loop, connect, tmp_path):
+def test_what_is_thrown_out_again_is_sent_all_the_same(loop, reads, connect, tmp_path):
     file, content = cold_file(tmp_path / "a", 300_000)
     background = HeldBackground()
-    loop.cold_reads = ColdReads(background)
+    loop.cold_reads = reads(background)
     peer = connect()
     peer.connection.send([FileSlice(file, 0, len(content))])
     turn(loop)
@@ -216,33 +233,66 @@ def test_what_is_thrown_out_again_is_sent_all_the_same(loop, connect, tmp_path):
     assert background.held == []
 
 
-def test_threads_that_read_give_way_and_others_do_not(loop):
-    nice, plain = ThreadBackground(loop, 1, niceness=7), ThreadBackground(loop, 1)
-    own = os.getpriority(os.PRIO_PROCESS, 0)
-    found = [
-        background.run(lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
-        for background in (nice, plain)
-    ]
-    for background in (nice, plain):
-        background.close()
-    turn(loop)
-    assert [future.result() for future in found] == [min(own + 7, 19), own]
+def test_those_who_read_give_way_to_everybody_else_and_end_with_the_broker(tmp_path):
+    file, content = cold_file(tmp_path / "a", 300_000)
+    readers = ColdReaders()
+    children = children_of_this_process()
+    readers.read(file.fileno(), 0, len(content))
+    assert Probe().is_warm(file.fileno(), 0, len(content))
+    (reader,) = children_of_this_process() - children
+    assert os.getpriority(os.PRIO_PROCESS, reader) == min(os.getpriority(os.PRIO_PROCESS, 0) + NICENESS, 19)
+    readers.read(file.fileno(), 0, 10)
+    assert children_of_this_process() - children == {reader}, "it goes on"
+    readers.close()
+    assert children_of_this_process() == children
 
 
-def cold_files(loop, path, background):
+def test_a_reader_that_was_killed_is_replaced(tmp_path):
+    file, content = cold_file(tmp_path / "a", 300_000)
+    readers = ColdReaders()
+    children = children_of_this_process()
+    readers.read(file.fileno(), 0, 1)
+    (reader,) = children_of_this_process() - children
+    os.kill(reader, signal.SIGKILL)
+    for _ in range(2):  # the first finds out
+        readers.read(file.fileno(), 0, len(content))
+    assert Probe().is_warm(file.fileno(), 0, len(content))
+    readers.close()
+
+
+def test_what_cannot_be_read_is_not_there_and_that_is_all(tmp_path):
+    readers = ColdReaders()
+    readers.read(1_000_000, 0, 10)
+    readers.close()
+
+
+def test_a_file_whose_name_is_gone_is_read_all_the_same(tmp_path):
+    file, content = cold_file(tmp_path / "a", 300_000)
+    (tmp_path / "a").unlink()
+    readers = ColdReaders()
+    readers.read(file.fileno(), 0, len(content))
+    assert Probe().is_warm(file.fileno(), 0, len(content))
+    readers.close()
+
+
+def children_of_this_process() -> set[int]:
+    return set(map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()))
+
+
+def cold_files(path, reads, background):
     """The files door, with a file of which nothing is in the page cache, and the reads that were asked for."""
     path.write_bytes(bytes(range(256)) * 4096)
     cool(path)
-    files = SystemFiles(ColdReads(background))
+    files = SystemFiles(reads(background))
     file = files.open(str(path))
     if Probe().is_warm(file.fileno(), 0, MIB):
         pytest.skip("no disk here whose files can be cold")
     return files, file
 
 
-def test_a_look_up_that_would_wait_says_what_it_missed_and_finds_it_when_it_was_brought(loop, tmp_path):
+def test_a_look_up_that_would_wait_says_what_it_missed_and_finds_it_when_it_was_brought(reads, tmp_path):
     background = HeldBackground()
-    files, file = cold_files(loop, tmp_path / "a", background)
+    files, file = cold_files(tmp_path / "a", reads, background)
     with pytest.raises(NotInMemoryError) as missing, files.at_once():
         file.read(300_000, 8)
     brought = []
@@ -254,9 +304,9 @@ def test_a_look_up_that_would_wait_says_what_it_missed_and_finds_it_when_it_was_
         assert file.read(300_000, 8) == bytes(range(300_000 % 256, 300_000 % 256 + 8))
 
 
-def test_a_mapped_file_is_brought_whole_before_it_is_looked_at(loop, tmp_path):
+def test_a_mapped_file_is_brought_whole_before_it_is_looked_at(reads, tmp_path):
     background = HeldBackground()
-    files, _ = cold_files(loop, tmp_path / "a", background)
+    files, _ = cold_files(tmp_path / "a", reads, background)
     with pytest.raises(NotInMemoryError) as missing, files.at_once():
         files.view(str(tmp_path / "a"))
     assert (missing.value.position, missing.value.size) == (0, MIB)
@@ -266,8 +316,8 @@ def test_a_mapped_file_is_brought_whole_before_it_is_looked_at(loop, tmp_path):
         assert files.view(str(tmp_path / "a"))[MIB - 1] == 255
 
 
-def test_who_looks_at_once_does_not_make_another_thread_impatient(loop, tmp_path):
-    files, file = cold_files(loop, tmp_path / "a", HeldBackground())
+def test_who_looks_at_once_does_not_make_another_thread_impatient(reads, tmp_path):
+    files, file = cold_files(tmp_path / "a", reads, HeldBackground())
     got = []
     with files.at_once():
         other = threading.Thread(target=lambda: got.append(file.read(500_000, 1)))
@@ -276,8 +326,8 @@ def test_who_looks_at_once_does_not_make_another_thread_impatient(loop, tmp_path
     assert got == [bytes([500_000 % 256])]
 
 
-def test_outside_of_it_a_read_waits(loop, tmp_path):
-    files, file = cold_files(loop, tmp_path / "a", HeldBackground())
+def test_outside_of_it_a_read_waits(reads, tmp_path):
+    files, file = cold_files(tmp_path / "a", reads, HeldBackground())
     with pytest.raises(NotInMemoryError), files.at_once():
         file.read(700_000, 1)
     assert file.read(700_000, 1) == bytes([700_000 % 256])
