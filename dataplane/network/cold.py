@@ -110,12 +110,8 @@ class ColdReads:
         self._waiting: dict[str, deque[_Read]] = {}  # in the order in which accounts have their turn
         self._total = 0
 
-    def is_warm(self, part: FileRange, size: int) -> bool:
-        """Whether the first `size` bytes of a range can be sent without waiting for the disk."""
-        return self._probe.is_warm(part.file.fileno(), part.position, size)
-
-    def is_in_memory(self, fd: int, position: int, size: int) -> bool:
-        """The same of an open file."""
+    def is_warm(self, fd: int, position: int, size: int) -> bool:
+        """Whether a range of an open file can be read without waiting for the disk."""
         return self._probe.is_warm(fd, position, size)
 
     def read_warm(self, part: FileRange) -> bytes | bytearray | None:

@@ -153,7 +153,11 @@ class Sender:
 
     def _send_range(self, part: FileRange) -> None:
         size, cold = min(part.size, SENDFILE_BYTES), self._loop.cold_reads
-        if cold is not None and not self._was_brought(part) and not cold.is_warm(part, size):
+        if (
+            cold is not None
+            and not self._was_brought(part)
+            and not cold.is_warm(part.file.fileno(), part.position, size)
+        ):
             self._wait_for_disk(part)
             return
         sent = os.sendfile(self._fd, part.file.fileno(), part.position, size)

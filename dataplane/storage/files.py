@@ -87,7 +87,7 @@ class SystemFile:
     def read(self, position: int, size: int) -> bytes:
         """Up to `size` bytes; fewer at the end of the file."""
         impatient = self._patience.without
-        if impatient is not None and not impatient.is_in_memory(self._fd, position, size):
+        if impatient is not None and not impatient.is_warm(self._fd, position, size):
             raise NotInMemoryError(self, position, size)
         return os.pread(self._fd, size, position)
 
@@ -201,7 +201,7 @@ class SystemFiles:
         try:
             size = os.fstat(fd).st_size
             impatient = self._patience.without
-            if impatient is not None and size and not impatient.is_in_memory(fd, 0, size):
+            if impatient is not None and size and not impatient.is_warm(fd, 0, size):
                 raise NotInMemoryError(self.open(path), 0, size)
             return memoryview(mmap.mmap(fd, size, mmap.MAP_SHARED, mmap.PROT_READ)) if size else memoryview(b"")
         finally:
