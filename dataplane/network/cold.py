@@ -4,7 +4,7 @@
 broker waiting. So before a piece of a file is sent it is probed: the kernel is asked how many of its pages it has, and then
 for the first and last byte, by reads that refuse to wait. In this order: a read of a page that is not there, even one
 that refuses to wait, has the kernel read ahead, and allocating and queueing up to 8 MiB takes the loop's time. (For the
-same reason a file that was cold once is read ahead of by nobody but us.) A cold piece is read beside the loop, into
+same reason files are opened so that nobody but us reads ahead in them.) A cold piece is read beside the loop, into
 memory that nobody looks at, and sent from the cache after that; the connection waits meanwhile, and nobody else. Where a
 look-up in indexes and headers would lead to the disk, it is the same (`doors.Files.at_once`, `replication.cold_lookups`).
 
@@ -142,9 +142,7 @@ class ColdReads:
         self._background.run(lambda: self._read(read)).then(lambda _: self._finished(account, read))
 
     def _read(self, read: _Read) -> None:
-        fd = read.file.fileno()
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)  # from now on the kernel does not read ahead by itself
-        self._readers.read(fd, read.position, read.size + _HEADERS_BYTES)
+        self._readers.read(read.file.fileno(), read.position, read.size + _HEADERS_BYTES)
 
     def _finished(self, account: str, read: _Read) -> None:
         self._total -= 1

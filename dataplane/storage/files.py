@@ -168,12 +168,15 @@ class SystemFiles:
         """Open for reading and appending. Raises FileNotFoundError."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
         try:
-            return SystemFile(path, os.open(path, flags), self._unlisted, self._patience)
+            fd = os.open(path, flags)
         except FileNotFoundError:
             if not create:
                 raise
-        self._unlisted.add(path)
-        return SystemFile(path, os.open(path, flags | os.O_CREAT, 0o644), self._unlisted, self._patience)
+            self._unlisted.add(path)
+            fd = os.open(path, flags | os.O_CREAT, 0o644)
+        if self._cold_reads is not None:  # what is to be read ahead, and by whom, is decided there
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+        return SystemFile(path, fd, self._unlisted, self._patience)
 
     def read_file(self, path: str) -> bytes:
         """A whole small file. Raises FileNotFoundError."""
