@@ -151,6 +151,21 @@ def test_under_throttling_a_report_shows_the_rate_and_not_the_sizes_of_single_re
     assert [flow.throttled_ms for flow in flows] == [1000, 1000, 900, 0]
 
 
+def test_all_that_was_waited_and_paid_is_reported_once_and_a_quiet_instance_says_what_it_holds():
+    agent, reports = new_agent(produce=1000), []
+    agent.apply(grants(1000, 2000), 0.0)
+    agent.bucket(INSTANCE, "produce").charge(3100, 0.5)  # a slice of 100, and a debt of three seconds
+    for tenth in range(1, 80):
+        agent.tick(tenth / 10)
+        if tenth % 10 == 0:
+            reports.append(agent.report(FACTS, tenth / 10).instances[INSTANCE].produce)
+    assert sum(flow.throttled_ms for flow in reports) == 3000
+    assert sum(flow.bytes for flow in reports) == pytest.approx(3100, abs=1)
+    agent.apply(grants(700, 2000, blocked=BLOCKED_STORAGE), 8.0)
+    quiet = agent.report(FACTS, 8.1).instances[INSTANCE].produce
+    assert quiet == (0, 0, 9, 2, 700, BLOCKED_STORAGE)
+
+
 def test_a_report_is_due_once_a_period():
     agent = new_agent()
     assert [agent.report_due(now) for now in (0.5, 0.99, 1.0)] == [False, False, True]
