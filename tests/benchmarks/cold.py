@@ -156,8 +156,8 @@ class _Bench:
         }
 
     def _from_disk_mb(self) -> float:
-        lines = Path(f"/proc/{self._rig.pid()}/io").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("read_bytes")) / 1e6
+        """By the broker and by the processes that read for it."""
+        return sum(_from_disk_mb(pid) for pid in [self._rig.pid(), *_children(self._rig.pid())])
 
     def _page_waits(self) -> int:
         """Major faults: the loop stood still while a page of a mapped file came from the disk."""
@@ -178,6 +178,16 @@ class _Bench:
                 f"{phase['reader_mb_per_s']:.0f} MB/s, {phase['from_disk_mb']:.0f} MB from the disk"
             )
         return phases
+
+
+def _from_disk_mb(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("read_bytes")) / 1e6
+
+
+def _children(pid: int) -> list[int]:
+    """Of all of its threads."""
+    return [int(child) for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
 
 
 def _summary(rounds: list[dict[str, float]]) -> dict[str, dict[str, Any]]:
