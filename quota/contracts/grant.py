@@ -65,7 +65,8 @@ class Grants:
         }
         if self.members:
             document["members"] = self.members
-        return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+        # Looking for circles, which these documents cannot have, would be a quarter of the cost.
+        return json.dumps(document, sort_keys=True, separators=(",", ":"), check_circular=False).encode()
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Grants:
