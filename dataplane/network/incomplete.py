@@ -1,7 +1,8 @@
 """A frame of which only the beginning has come. It owns memory: the arena is another's in the next turn.
 
 A small one gets all of its memory at once; a large one as its bytes arrive, for what four bytes announce nobody has paid
-yet. What large ones hold together is bounded, over all peers that connected to us.
+yet. What large ones hold together is bounded, over all peers that connected to us. A peer that we have chosen is another
+broker: what it announces comes, so its frames get their memory at once, large or small, and nothing of them is copied twice.
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ class IncompleteFrame:
     __slots__ = ("_budget", "_taken", "filled", "memory", "size")
 
     def __init__(self, size: int, data: memoryview, budget: FramesBudget | None) -> None:
-        """A frame of `size` bytes that begins with `data`. Without a budget its peer is trusted."""
+        """A frame of `size` bytes that begins with `data`. Without a budget we have chosen the peer."""
         self.size = size
         self.filled = len(data)
         self._budget, self._taken = budget, 0
-        self.memory = self._with_room(min(size, max(WHOLE_BELOW_BYTES, 4 * len(data))), data)
+        room = size if budget is None else min(size, max(WHOLE_BELOW_BYTES, 4 * len(data)))
+        self.memory = self._with_room(room, data)
 
     def grow(self) -> None:
         """The memory is full and the frame is larger."""
