@@ -75,10 +75,11 @@ class Figures:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """For the terminal."""
-    lines = [f"{'':<42}{'sluice':>10}{'spread':>18}{'apache':>10}{'ratio':>8}{'to proto':>10}  target"]
+    width = max((len(row["figure"]) for row in rows), default=0) + 2
+    lines = [f"{'':<{width}}{'sluice':>10}{'spread':>18}{'apache':>10}{'ratio':>8}{'to proto':>10}  target"]
     for row in rows:
         ours, apache = row.get(OURS), row.get(APACHE)
-        line = f"{row['figure']:<42}" + (_cell(ours) if ours else " " * 28)
+        line = f"{row['figure']:<{width}}" + (_cell(ours) if ours else " " * 28)
         line += f"{apache['median']:>10g}" if apache else " " * 10
         line += f"{ours['median'] / apache['median']:>8.2f}" if ours and apache else " " * 8
         line += f"{row['to_prototype']:>10.2f}" if "to_prototype" in row else " " * 10
