@@ -59,7 +59,11 @@ class Server(ABC):
         """Where clients reach a broker."""
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
