@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dataplane.tasks import Task, gather
+from tests.simulation.ambushes import Ambushes
 from tests.simulation.cluster import SETTINGS, SimulatedCluster
-from tests.simulation.faults import Faults
 from tests.simulation.invariants import MIN_INSYNC_REPLICAS, Invariants, ViolationError
+from tests.simulation.operators import Operators
 from tests.simulation.pace import Pace
 
 TOPIC = "orders"
@@ -66,6 +67,10 @@ def run(seed: int, *, rounds: int = ROUNDS) -> Outcome:
     )
 
 
+class _AllFaults(Ambushes, Operators):
+    """Plain ones, those that lie in wait, and what operators do."""
+
+
 @contextmanager
 def _garbage_kept() -> Iterator[None]:
     """Looking for cycles again and again, of which a run leaves few, takes a fifth of its time."""
@@ -81,7 +86,7 @@ def _garbage_kept() -> Iterator[None]:
 class _Campaign:
     def __init__(self, seed: int) -> None:
         self.cluster = SimulatedCluster(seed, settings=CAMPAIGN_SETTINGS)
-        self.faults = Faults(self.cluster, TOPIC, PARTITIONS)
+        self.faults = _AllFaults(self.cluster, TOPIC, PARTITIONS)
         self.invariants = Invariants(self.cluster, TOPIC, PARTITIONS)
         self.pace = Pace(self.cluster)
         self.acknowledged: dict[tuple[int, int], bytes] = {}

@@ -20,9 +20,13 @@ last           all but one die, and the last one loses power
 all            SIGKILL of all at once
 deposed        what a controller sends to somebody arrives when there is another controller
 blind          while nobody decides, a leader that does not hear one of its followers, and then dies
+relapse        who is about to join the ISR loses power; the proposal arrives when it is back, and then the others die
+unconfirmed    the last one in the ISR, about to be joined by another, cannot say so to anybody, and loses power
+
+`ambush` and those from `deposed` on are in `ambushes.py`, what operators do meanwhile is in `operators.py`.
 
 Kills lose nothing that was written. Power cuts come one at a time: until who suffered one is in sync again, nobody else
-does. That is what is promised with min.insync.replicas=2.
+does (but whose disk has everything already, in `unconfirmed`). That is what is promised with min.insync.replicas=2.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.cluster.paths import parse_state, state_path
-from dataplane.tasks import Future, Task, gather
+from dataplane.tasks import Task, gather
 
 if TYPE_CHECKING:
     from tests.simulation.cluster import SimulatedCluster
@@ -53,18 +57,22 @@ KINDS = (
     "all",
     "deposed",
     "blind",
+    "relapse",
+    "unconfirmed",
+    "move",
+    "elect",
 )
 AT_ONCE = (1, 1, 2, 2, 3)
-PATIENCE_S = 3.0  # of who lies in wait
 
 
 class Faults:
-    """Makes them."""
+    """Makes those that wait for nothing."""
 
     def __init__(self, cluster: SimulatedCluster, topic: str, partitions: int) -> None:
         self._cluster, self._topic, self._partitions = cluster, topic, partitions
         self._random = cluster.random
-        self._suffering: int | None = None  # the broker whose power was cut, until it is in sync again
+        self._suffering: int | None = None  # the broker that has lost something, until it is in sync again
+        self._away = 0  # moves of replicas that are not known to be over
         self._witness = cluster.zookeeper.connect(3600.0)  # hears of changes as a broker would
         self.counts = dict.fromkeys(KINDS, 0)
 
@@ -142,12 +150,17 @@ class Faults:
             self._cluster.note(f"power of b{victim}")
             self._cluster.files[victim].crash(self._random)
             if self._suffering is None:
-                self._suffering = victim
-                Task(self._recovered(), "recovery from a power cut")
+                self._suffers(victim)
+
+    def _suffers(self, victim: int) -> None:
+        self._suffering = victim
+        Task(self._recovered(), "recovery from a power cut")
 
     async def _recovered(self) -> None:
         cluster = self._cluster
-        while not (len(cluster.brokers) == len(cluster.ids) and cluster.up() and cluster.in_sync(self._topic)):
+        while self._away or not (
+            len(cluster.brokers) == len(cluster.ids) and cluster.up() and cluster.in_sync(self._topic)
+        ):
             await cluster.client.sleep(0.1)
         self._suffering = None
 
@@ -221,57 +234,6 @@ class Faults:
         before, server.latency = server.latency, lambda: random.uniform(0.05, 0.5)
         await self._sleep(1.0, 6.0)
         server.latency = before
-
-    # --- at the worst moment ------------------------------------------------------------------------------------------
-
-    async def _ambush(self) -> None:
-        """Something makes the leader or the ISR change, once or twice: who leads then is hit at once."""
-        index = self._random.randrange(self._partitions)
-        cause = Task(self._killed(self._any(), 0.0, 3.0) if self._random.random() < 0.7 else self._expire())
-        for _ in range(self._random.choice((1, 2))):
-            await self._next_change(index)
-        await self._sleep(0.0, 0.01)
-        victim = self._leader(index)
-        hit = self._paused(victim) if self._random.random() < 0.3 else self._killed(victim, 0.0, 5.0)
-        await gather([cause, Task(hit)])
-
-    async def _deposed(self) -> None:
-        cluster, controller = self._cluster, self._active()
-        one, other = self._random.sample(self._others(controller), 2)
-        cluster.network.cut(cluster.host(controller), cluster.host(one), both_ways=False)
-        cluster.session(other).expire()  # something to tell
-        await self._sleep(0.05, 1.0)
-        cluster.session(controller).expire()
-        await self._sleep(0.1, 3.0)
-        cluster.network.heal(cluster.host(controller), cluster.host(one))
-
-    async def _blind(self) -> None:
-        index = self._random.randrange(self._partitions)
-        leader = self._leader(index)
-        deaf = self._random.choice(self._others(leader))
-        sessions = [self._cluster.session(broker) for broker in self._cluster.ids]
-        self._cluster.network.cut(self._cluster.host(leader), self._cluster.host(deaf))
-        for session in sessions:
-            session.cut()
-        await self._sleep(3.0, 6.5)
-        self._die(leader)
-        self._cluster.network.heal(self._cluster.host(leader), self._cluster.host(deaf))
-        for session in sessions:
-            session.resume()
-        await self._sleep(3.0, 6.0)
-        self._start(leader)
-
-    def _next_change(self, index: int) -> Future[None]:
-        """Of a partition's state; resolved after some seconds in any case."""
-        changed: Future[None] = Future()
-
-        def tell() -> None:
-            if not changed.done:
-                changed.resolve(None)
-
-        self._witness.exists(state_path(f"simulate.{self._topic}", index), tell)
-        self._cluster.client.sleep(PATIENCE_S).then(lambda _: tell())
-        return changed
 
     # --- whom ---------------------------------------------------------------------------------------------------------
 

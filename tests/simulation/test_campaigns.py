@@ -15,7 +15,9 @@ PLANTED = {  # a seed that found it; where brokers have changed since, one of th
     "never truncate": 0,
     "lead without writing the epoch": 0,
     "elect who has lost its tail": 1,  # a real one, once
-    "ignore the controller's epoch": 3,
+    "ignore the controller's epoch": 1,
+    "any life of a broker will do": 7,
+    "commit on what is only proposed": 13,
 }
 TRIES = 12
 
