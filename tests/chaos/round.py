@@ -114,7 +114,7 @@ class Round:
             if time.monotonic() + 1 + took > until:
                 break
             time.sleep(1.0)  # some more records between two faults
-        time.sleep(max(0.0, min(2.0, until - time.monotonic())))
+        time.sleep(max(0.0, until - time.monotonic()))
 
     def _finish(self, outcome: Outcome, physical: str) -> None:
         producers = [client for client in self._clients if client.role == "producer"]
