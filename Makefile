@@ -26,7 +26,7 @@ help:  ## this list
 	@echo "make cold              what a tenant that reads 10 GB of old data costs its neighbours   (ARGS=\"--gigabytes 1\")"
 	@echo "make partitions        what 10,000 idle partitions cost: start, memory, descriptors, ticks"
 	@echo "make fuzz              fuzzes TARGET=decoders|connection for MINUTES=30; var/reports/fuzz.json   (ARGS=\"--planted beyond\")"
-	@echo "make simulate          whole clusters on a virtual clock under faults   (SEEDS=1000)"
+	@echo "make simulate          whole clusters on a virtual clock under faults   (SEEDS=1000; stopped, the same again goes on)"
 	@echo "make conformance       other people's test suites against our brokers   (ARGS=\"kafkajs --door tenant\" for some)"
 	@echo "make differential      the same requests to our broker and to Apache Kafka, answers compared"
 	@echo "make crash             stops a log's writer after every call and opens what it left   (ARGS=\"--seeds 8 --every 4\")"

@@ -13,6 +13,7 @@ something was found, or when a planted bug was not.
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import multiprocessing
 import os
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--shard", type=_shard, default=(1, 1), help="which part of how many: 1/2")
     parser.add_argument("--merge", action="store_true", help="add up the parts that were run")
     options = parser.parse_args(arguments)
-    logging.disable()  # whose session ends says so at length, and here it happens all the time
+    _prepare()
     if options.seed is not None:
         return _one(options.seed, options.rounds)
     if options.calibrate is not None:
@@ -63,17 +64,21 @@ def _many(options: argparse.Namespace) -> int:
     """The seeds of a part that are left; what they show is saved as it goes, and told when all parts are complete."""
     kept = Kept(Figures(options.first, options.seeds, options.rounds), options.shard)
     figures, began, said = kept.figures, time.monotonic(), 0.0
-    for outcome in _outcomes(options, None, kept.left):
-        figures.add(outcome)
-        if outcome.violation is not None:
-            print(f"seed {outcome.seed}: {outcome.violation}", flush=True)
-        passed = time.monotonic() - began
-        if passed - said > _SAY_EVERY_S:
-            said = passed
-            kept.save()
-            found = len(figures.violations)
-            print(f"{passed:7.1f} s  {figures.done} of {len(kept.seeds)} seeds, {found} with violations", flush=True)
-    kept.save()
+    try:
+        for outcome in _outcomes(options, None, kept.left):
+            figures.add(outcome)
+            if outcome.violation is not None:
+                print(f"seed {outcome.seed}: {outcome.violation}", flush=True)
+            passed = time.monotonic() - began
+            if passed - said > _SAY_EVERY_S:
+                said = passed
+                kept.save()
+                found = len(figures.violations)
+                print(
+                    f"{passed:7.1f} s  {figures.done} of {len(kept.seeds)} seeds, {found} with violations", flush=True
+                )
+    finally:
+        kept.save()
     return _merge() if options.shard[1] == 1 else int(bool(figures.violations))
 
 
@@ -119,8 +124,14 @@ def _outcomes(options: argparse.Namespace, bug: str | None, seeds: range) -> Ite
     if options.jobs == 1:
         yield from map(work, seeds)
         return
-    with multiprocessing.get_context("spawn").Pool(options.jobs, initializer=logging.disable) as pool:
+    with multiprocessing.get_context("spawn").Pool(options.jobs, initializer=_prepare) as pool:
         yield from pool.imap(work, seeds)
+
+
+def _prepare() -> None:
+    """A process that runs many seeds: whose session ends says so at length, and here it happens all the time."""
+    logging.disable()
+    gc.freeze()  # what is imported is no garbage after any of them
 
 
 def _shard(text: str) -> tuple[int, int]:
