@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 from uuid import UUID
 
 from dataplane.cluster.paths import NO_LEADER, BrokerAddress, PartitionState
@@ -64,6 +65,13 @@ class Partition:
         self.status = PartitionStatus.OFFLINE if state.leader == NO_LEADER else PartitionStatus.ONLINE
 
 
+class Holdings(NamedTuple):
+    """What an instance has of what it may have only so many of."""
+
+    topics: int = 0
+    replicas: int = 0
+
+
 @dataclass(slots=True)
 class Topic:
     """One topic."""
@@ -89,7 +97,7 @@ class Context:
         self.topics: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._by_broker: dict[int, dict[tuple[str, int], Partition]] = {}
-        self._replicas_by_key: dict[str, int] = {}
+        self._holdings: dict[str, Holdings] = {}
 
     def sort_brokers(self) -> None:
         """In order of their ids, after one was added. The dictionary stays the same: channels read it."""
@@ -103,7 +111,7 @@ class Context:
         self._by_id[topic.topic_id] = topic
         for partition in topic.partitions.values():
             self._host(partition)
-        self._count(topic, topic.replica_count)
+        self._count(topic, topic.replica_count, topics=1)
 
     def add_partitions(self, topic: Topic, partitions: Iterable[Partition]) -> None:
         """A topic that is known has grown."""
@@ -132,7 +140,7 @@ class Context:
         self._by_id.pop(topic.topic_id, None)
         for partition in topic.partitions.values():
             self._unhost(partition)
-        self._count(topic, -topic.replica_count)
+        self._count(topic, -topic.replica_count, topics=-1)
 
     def topic_of_id(self, topic_id: UUID) -> Topic | None:
         """A topic by its id."""
@@ -176,9 +184,9 @@ class Context:
         """With fewer in sync nothing is committed."""
         return min(self.min_insync_replicas(partition.topic), len(partition.replicas))
 
-    def replicas_of_key(self, key: str) -> int:
-        """Partitions of an instance, replicas included."""
-        return self._replicas_by_key.get(key, 0)
+    def holdings(self, key: str) -> Holdings:
+        """What the instance of this key has."""
+        return self._holdings.get(key, Holdings())
 
     def _host(self, partition: Partition) -> None:
         for replica in partition.replicas:
@@ -188,7 +196,9 @@ class Context:
         for replica in partition.replicas:
             self._by_broker.get(replica, {}).pop((partition.topic, partition.index), None)
 
-    def _count(self, topic: Topic, difference: int) -> None:
+    def _count(self, topic: Topic, replicas: int, topics: int = 0) -> None:
+        """So many more."""
         parsed = split_physical(topic.name)
         if parsed is not None:
-            self._replicas_by_key[parsed[0]] = self._replicas_by_key.get(parsed[0], 0) + difference
+            before = self.holdings(parsed[0])
+            self._holdings[parsed[0]] = Holdings(before.topics + topics, before.replicas + replicas)

@@ -11,6 +11,7 @@ from random import Random
 from uuid import UUID
 
 from dataplane.cluster.paths import TopicAssignment, topic_id_text
+from dataplane.controller.context import Holdings
 from dataplane.controller.placement import Continuation, place
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.schema import NO_UUID
@@ -30,6 +31,7 @@ class NewTopic:
     config: Mapping[str, str] = field(default_factory=dict)
     brokers: tuple[int, ...] = ()  # where replicas may be placed; empty = anywhere
     replica_limit: int | None = None  # of the owner, all its topics together; None = unlimited
+    topic_limit: int | None = None  # likewise
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +61,18 @@ Racks = Mapping[int, str | None]
 """The live brokers, and where each stands."""
 
 
-def assign(
-    topic: NewTopic, live: Racks, used_replicas: int, defaults: tuple[int, int], random: Random
-) -> TopicAssignment:
+def assign(topic: NewTopic, live: Racks, held: Holdings, defaults: tuple[int, int], random: Random) -> TopicAssignment:
     """The topic's id and assignment. Raises ApiError with a sentence that may reach the tenant."""
+    if topic.topic_limit is not None and held.topics >= topic.topic_limit:
+        raise ApiError(
+            ErrorCode.POLICY_VIOLATION, f"the instance may hold {topic.topic_limit} topics; it holds {held.topics}"
+        )
     if topic.assignment:
         assignment = dict(topic.assignment)
         _check_assignment(assignment, _allowed(topic, live))
-        _check_limit(topic, used_replicas, sum(len(replicas) for replicas in assignment.values()))
+        _check_limit(topic, held.replicas, sum(len(replicas) for replicas in assignment.values()))
     else:
-        assignment = _placed(topic, live, used_replicas, defaults, random)
+        assignment = _placed(topic, live, held.replicas, defaults, random)
     return TopicAssignment(new_topic_id(random), assignment)
 
 
@@ -76,7 +80,7 @@ def grow(
     wanted: MorePartitions,
     present: Mapping[int, tuple[int, ...]],
     live: Racks,
-    used_replicas: int,
+    held: Holdings,
     random: Random,
 ) -> dict[int, tuple[int, ...]]:
     """Where the new partitions of a topic go. Raises ApiError with a sentence that may reach the tenant."""
@@ -96,10 +100,10 @@ def grow(
             )
         added = dict(enumerate(wanted.assignment, before))
         _check_replicas([present[0], *wanted.assignment], wanted.assignment, allowed)
-        _check_limit(wanted, used_replicas, more * factor)
+        _check_limit(wanted, held.replicas, more * factor)
         return added
     _check_factor(factor, allowed)
-    _check_limit(wanted, used_replicas, more * factor)
+    _check_limit(wanted, held.replicas, more * factor)
     return place(allowed, more, factor, random, Continuation(present[0][0], before))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from dataplane.controller.context import Context, Topic
+from dataplane.controller.context import Context, Holdings, Topic
 from dataplane.controller.creation import MorePartitions, NewTopic, TopicOutcome, assign, grow
 from dataplane.controller.deletion import Deletions
 from dataplane.controller.leaders import Leaders
@@ -35,8 +35,8 @@ class Topics:
         try:
             if wanted.name in self._context.topics:
                 raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, self._exists_sentence(wanted.name))
-            used = self._replicas_of_owner(wanted.name)
-            assignment = assign(wanted, self._context.racks, used, defaults, self._random)
+            held = self._held_by_owner(wanted.name)
+            assignment = assign(wanted, self._context.racks, held, defaults, self._random)
             if not validate_only:
                 await self._store.create_topic(wanted.name, assignment, dict(wanted.config))
                 for topic in await self._store.topics([wanted.name]):
@@ -57,7 +57,7 @@ class Topics:
         try:
             topic = self._that_may_grow(wanted.name)
             present = {index: partition.replicas for index, partition in topic.partitions.items()}
-            added = grow(wanted, present, self._context.racks, self._replicas_of_owner(wanted.name), self._random)
+            added = grow(wanted, present, self._context.racks, self._held_by_owner(wanted.name), self._random)
             if not validate_only and not await self._store.grow_topic(wanted.name, added):
                 raise ApiError(ErrorCode.INVALID_REQUEST, "the topic was changed at the same time")
         except ApiError as refusal:
@@ -78,10 +78,10 @@ class Topics:
             raise ApiError(ErrorCode.REASSIGNMENT_IN_PROGRESS, "replicas of the topic are being moved: try again later")
         return topic
 
-    def _replicas_of_owner(self, name: str) -> int:
+    def _held_by_owner(self, name: str) -> Holdings:
         """What the instance that a topic belongs to has already."""
         key = split_physical(name)
-        return self._context.replicas_of_key(key[0]) if key is not None else 0
+        return self._context.holdings(key[0]) if key is not None else Holdings()
 
     def _exists_sentence(self, name: str) -> str:
         return "the topic is being deleted" if name in self._deletions else "the topic exists already"

@@ -98,6 +98,7 @@ def _new_topic(ctx: RequestContext, topic: CreatableTopic) -> NewTopic:
         config,
         spec.brokers if spec is not None else (),
         spec.limits.partitions if spec is not None else None,
+        spec.limits.topics if spec is not None else None,
     )
 
 

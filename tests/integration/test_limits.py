@@ -125,6 +125,16 @@ def test_more_partitions_than_were_bought_are_refused_with_limit_and_use(new_ten
     create_topic(tenant, "one-more", 1, factor=1)
 
 
+def test_more_topics_than_the_instance_may_hold_are_refused_with_limit_and_use(new_tenant, cluster):
+    tenant = new_tenant(limits=Limits(None, None, None, None, topics=1))
+    create_topic(tenant, "orders")
+    error = refusal_of(lambda: create_topic(tenant, "invoices"))
+    assert error.code() == KafkaError.POLICY_VIOLATION
+    assert "may hold 1 topics; it holds 1" in error.str()
+    cluster.specs.change(tenant, limits=Limits(None, None, None, None, topics=2))
+    create_topic(tenant, "invoices")
+
+
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "ä", "__consumer_offsets", "x" * 231])
 def test_impossible_names_are_refused_with_a_sentence(tenant, cluster, name):
     with Wire(tenant.addresses[cluster.controller()]) as wire:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -101,6 +102,16 @@ def test_the_instances_partition_limit_is_named_with_its_use_whoever_asks(world:
         assert "holds 9" in answer.error_message
         assert KEY not in answer.error_message
     assert world.create(_topic("b", 1))[0].error_code == 0
+
+
+def test_the_instances_topic_limit_is_named_with_its_use_whoever_asks(world: World) -> None:
+    world.instance.apply(replace(SPEC, limits=Limits(None, None, None, None, topics=2)))
+    assert [world.create(_topic(name))[0].error_code for name in ("a", "b")] == [0, 0]
+    (tenant,) = world.create(_topic("c"))
+    (plane,) = world.create(_topic(f"{KEY}.c"), internal=True)  # the REST API, and topics that come by themselves
+    for answer in (tenant, plane):
+        assert answer.error_code == ErrorCode.POLICY_VIOLATION
+        assert answer.error_message == "the instance may hold 2 topics; it holds 2"
 
 
 @pytest.mark.parametrize(

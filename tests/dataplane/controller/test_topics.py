@@ -82,6 +82,32 @@ def test_the_partition_limit_counts_all_topics_of_one_instance_also_within_one_r
     assert cluster.create("k3v9x2qa.t9", 1, 3, replica_limit=6).error is ErrorCode.NONE
 
 
+def test_the_topic_limit_counts_the_topics_of_one_instance_and_names_limit_and_use() -> None:
+    cluster = Cluster(3)
+    wanted = [NewTopic(f"k3v9x2qa.t{i}", 4, 3, topic_limit=2) for i in range(3)]
+    outcomes = cluster.wait(Task(cluster.controller().controller.create_topics(wanted)))
+    assert [outcome.error for outcome in outcomes] == [0, 0, ErrorCode.POLICY_VIOLATION]
+    assert outcomes[2].message == "the instance may hold 2 topics; it holds 2"
+    assert cluster.create("other123.t", topic_limit=2).error is ErrorCode.NONE
+    assert cluster.grow("k3v9x2qa.t0", 5).error is ErrorCode.NONE  # which is no topic more
+    cluster.delete("k3v9x2qa.t0")
+    assert cluster.create("k3v9x2qa.t9", topic_limit=2).error is ErrorCode.NONE
+
+
+def test_a_new_controller_has_counted_what_the_one_before_it_made() -> None:
+    cluster = Cluster(4)
+    first = cluster.controller().id
+    assert cluster.create("k3v9x2qa.t0", topic_limit=1).error is ErrorCode.NONE
+    cluster.kill(first)
+    cluster.run(10)
+    assert cluster.controller().id != first
+    assert cluster.create("k3v9x2qa.t1", topic_limit=1).error is ErrorCode.POLICY_VIOLATION
+
+
+def test_where_no_topic_is_allowed_none_is_made() -> None:
+    assert Cluster(3).create("k3v9x2qa.t", topic_limit=0).error is ErrorCode.POLICY_VIOLATION
+
+
 def test_validation_only_answers_and_writes_nothing() -> None:
     cluster = Cluster(3)
     before = cluster.server.tree.dump()
