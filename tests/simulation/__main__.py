@@ -13,8 +13,6 @@ something was found, or when a planted bug was not.
 from __future__ import annotations
 
 import argparse
-import gc
-import logging
 import multiprocessing
 import os
 import sys
@@ -23,9 +21,11 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from tests.simulation import bugs
-from tests.simulation.campaign import ROUNDS, Outcome, run
+from tests.simulation.campaign import ROUNDS, Outcome, prepare, run
 from tests.simulation.faults import KINDS
 from tests.simulation.figures import DIRECTORY, WHOLE, Figures, IncompleteError, Kept, keep, merged
+from tests.support.shard import WHOLE as EVERYTHING
+from tests.support.shard import shard
 
 _SAY_EVERY_S = 5.0
 
@@ -39,10 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, help="only this one, in full")
     parser.add_argument("--calibrate", type=int, metavar="SEEDS", help="look for the planted bugs")
-    parser.add_argument("--shard", type=_shard, default=(1, 1), help="which part of how many: 1/2")
+    parser.add_argument("--shard", type=shard, default=EVERYTHING, help="which part of how many: 1/2")
     parser.add_argument("--merge", action="store_true", help="add up the parts that were run")
     options = parser.parse_args(arguments)
-    _prepare()
+    prepare()
     if options.seed is not None:
         return _one(options.seed, options.rounds)
     if options.calibrate is not None:
@@ -124,21 +124,8 @@ def _outcomes(options: argparse.Namespace, bug: str | None, seeds: range) -> Ite
     if options.jobs == 1:
         yield from map(work, seeds)
         return
-    with multiprocessing.get_context("spawn").Pool(options.jobs, initializer=_prepare) as pool:
+    with multiprocessing.get_context("spawn").Pool(options.jobs, initializer=prepare) as pool:
         yield from pool.imap(work, seeds)
-
-
-def _prepare() -> None:
-    """A process that runs many seeds: whose session ends says so at length, and here it happens all the time."""
-    logging.disable()
-    gc.freeze()  # what is imported is no garbage after any of them
-
-
-def _shard(text: str) -> tuple[int, int]:
-    number, _, count = text.partition("/")
-    if not 1 <= int(number) <= int(count):
-        raise argparse.ArgumentTypeError(f"{text} is no part")
-    return int(number), int(count)
 
 
 if __name__ == "__main__":

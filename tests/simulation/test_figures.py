@@ -1,6 +1,10 @@
 """A run over many seeds that was stopped goes on where it was, and its parts are added up when all are complete."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -69,3 +73,14 @@ def test_parts_of_different_runs_are_not_added_up(tmp_path):
     ran(Kept(asked(rounds=7), (2, 2), tmp_path), 2)
     with pytest.raises(IncompleteError, match="different"):
         merged(tmp_path)
+
+
+def test_processes_side_by_side_run_all_seeds(tmp_path):
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", "tests.simulation", "--seeds", "3", "--rounds", "1", "--jobs", "2"]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads((tmp_path / "var/reports/simulation.json").read_text())["seeds"] == 3
