@@ -1,11 +1,12 @@
 """From frames to handlers and back: one `ClientConnection` sits on every accepted connection.
 
 It finds the row of the handler table, decodes and calls; a handler may answer at once (a message) or later (a future or a
-coroutine). It is three classes, each on top of the one before, with one object's slots between them: calls from one
+coroutine). It is four classes, each on top of the one before, with one object's slots between them: calls from one
 object to the other would show in every request.
 
     answers      places in the order of requests, and how many may be owed
     throttling   requests whose time has not come
+    counting     and how many may come
     dispatch     from a frame to its handler, and from there to an answer
 
 What a client may hold is bounded: frames of other requests than Produce, elements of a request, requests that wait for
@@ -26,8 +27,9 @@ from dataplane.handlers.fetch_shapes import FetchShapes
 from dataplane.handlers.outcome import CloseConnectionError, Encoded
 from dataplane.handlers.produce_shapes import ProduceShapes
 from dataplane.handlers.table import HANDLERS, Handler
+from dataplane.network.counting import Counted
 from dataplane.network.slots import Parts, Slot
-from dataplane.network.throttling import FETCH, PRODUCE, STORED_BY_GROUPS, Throttled
+from dataplane.network.throttling import FETCH, PRODUCE, STORED_BY_GROUPS
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import decoder, limited_decoder
 from dataplane.protocol.headers import RequestHeader, encode_frame, parse_request_header
@@ -44,7 +46,7 @@ _log = logging.getLogger(__name__)
 _BEFORE_AUTHENTICATION = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
 
-class ClientConnection(Throttled):
+class ClientConnection(Counted):
     """The broker's side of one connection."""
 
     __slots__ = ("_fetch", "_produce", "_quiet")
@@ -60,7 +62,11 @@ class ClientConnection(Throttled):
     def frame(self, frame: memoryview) -> None:
         """One request."""
         self._quiet = 0
+        instance = self.session.instance
         try:
+            bucket = None if instance is None else instance.request_bucket
+            if bucket is not None and self._counts_later(bucket, frame):
+                return
             if self._muted_until and len(frame) > 2 and self._parks(frame):
                 return
             shapes = self._fetch if len(frame) > 1 and frame[1] == FETCH else self._produce
@@ -203,6 +209,9 @@ class ClientConnection(Throttled):
         throttle_time_ms = getattr(reply, "throttle_time_ms", 0)
         if throttle_time_ms and ctx.api_key == ApiKey.PRODUCE:
             self.mute_produce(throttle_time_ms / 1000)
+        instance = self.session.instance
+        if instance is not None and instance.request_bucket is not None:
+            reply = self._with_wait(instance.request_bucket, ctx.api_key, reply)
         return encode_frame(  # type: ignore[return-value]
             row.api, ctx.version, ctx.correlation_id, reply, self.session.names
         )

@@ -28,11 +28,12 @@ STORED_BY_GROUPS = (_COMMIT, int(ApiKey.JOIN_GROUP), int(ApiKey.SYNC_GROUP))
 class Throttled(Answers):
     """Parks requests whose time has not come."""
 
-    __slots__ = ("_muted_until",)
+    __slots__ = ("_is_again", "_muted_until")
 
     def __init__(self, broker: BrokerRooms, connection: Connection, session: Session) -> None:
         super().__init__(broker, connection, session)
         self._muted_until: dict[int, float] = {}
+        self._is_again = False  # the request that is being served was parked
 
     def frame(self, frame: memoryview) -> None:
         """One request, that has just come or whose time has."""
@@ -93,14 +94,18 @@ class Throttled(Answers):
 
     def _park(self, frame: memoryview, bucket: TokenBucket, told: float = 0.0) -> None:
         """Serve this request when the bucket owes nothing, and read nothing until then."""
+        kept = self._keep(frame)
+        self.broker.lines.join(bucket, told, lambda: self._resume(kept))
+
+    def _keep(self, frame: memoryview) -> memoryview:
         self._is_parked = True
         self._connection.pause_reading()
-        kept = memoryview(bytearray(frame))  # the frame's own memory ends with this turn; a batch is changed in place
+        return memoryview(bytearray(frame))  # the frame's own memory ends with this turn; a batch is changed in place
 
-        def resume() -> None:
-            self._is_parked = False
-            if not self._closed:
-                self.frame(kept)
-                self._read_on()
-
-        self.broker.lines.join(bucket, told, resume)
+    def _resume(self, kept: memoryview) -> None:
+        self._is_parked = False
+        if not self._closed:
+            self._is_again = True
+            self.frame(kept)
+            self._is_again = False
+            self._read_on()

@@ -33,6 +33,7 @@ class Instance:
         self.produce_bucket: TokenBucket | None = None  # all set by the gate
         self.consume_bucket: TokenBucket | None = None
         self.group_bucket: TokenBucket | None = None
+        self.request_bucket: TokenBucket | None = None  # None: there is no limit of requests
         self.rules: InstanceRules | None = None  # None: there are no throttle rules
         self.connection_bucket: TokenBucket | None = None
         self._by_address: dict[str, int] = {}  # how many of the connections

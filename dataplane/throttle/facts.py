@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from dataplane.groups.shard import Entry
 from quota.agent.agent import InstanceFacts
+from quota.contracts.instance import InstanceSpec
 from quota.contracts.namespace import split_physical
+from quota.contracts.rules import REQUESTS, flow_key
 
 if TYPE_CHECKING:
     from dataplane.cluster.metadata import Metadata
@@ -43,6 +45,8 @@ class Facts:
                 storage_bytes=storage.get(key, 0),
                 connections=len(instance.connections),
             )
+            if instance.request_bucket is not None:
+                facts[flow_key(instance.spec.id, REQUESTS)] = _of_requests(instance.spec)
             if instance.rules is not None:
                 facts.update(self._of_rules(instance.rules, whole))
         return facts
@@ -85,3 +89,8 @@ class Facts:
                     counts[parsed[0]] = counts.get(parsed[0], 0) + led
             self._all_leaders = counts
         return self._all_leaders
+
+
+def _of_requests(spec: InstanceSpec) -> InstanceFacts:
+    """They come to leaders and to others: every broker on which the instance has a listener counts alike."""
+    return InstanceFacts(1, len(spec.hosts), storage_bytes=0, connections=0)

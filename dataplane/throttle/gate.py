@@ -16,6 +16,7 @@ from dataplane.doors import Clock
 from dataplane.throttle.rules import InstanceRules
 from quota.agent.agent import Agent
 from quota.contracts.instance import GIB, MIB
+from quota.contracts.rules import REQUEST, REQUESTS, flow_key
 from quota.core.bucket import TokenBucket
 
 if TYPE_CHECKING:
@@ -56,7 +57,19 @@ class Gate:
         if instance.connection_bucket is None:
             instance.connection_bucket = TokenBucket(limits.connections_per_s, now)
         instance.connection_bucket.set_rate(limits.connections_per_s, now)
+        self._configure_requests(instance)
         self._configure_rules(instance)
+
+    def _configure_requests(self, instance: Instance) -> None:
+        spec, row = instance.spec, flow_key(instance.spec.id, REQUESTS)
+        if spec.limits.requests_per_s is None:
+            self._agent.remove(row)
+            instance.request_bucket = None
+            return
+        now = self._clock.monotonic()
+        self._agent.configure(row, spec.limits.requests_per_s * REQUEST, None, now)
+        self._agent.set_leaders(row, 1, len(spec.hosts), now)
+        instance.request_bucket = self._agent.bucket(row, "produce")
 
     def _configure_rules(self, instance: Instance) -> None:
         spec, rules = instance.spec, instance.rules
@@ -72,6 +85,7 @@ class Gate:
     def remove(self, instance: Instance) -> None:
         """An instance is gone."""
         self._agent.remove(instance.spec.id)
+        self._agent.remove(flow_key(instance.spec.id, REQUESTS))
         if instance.rules is not None:
             instance.rules.close()
 
@@ -89,13 +103,21 @@ class Gate:
         """Charge the bytes of a produce request; the seconds that its connection has to wait before the next."""
         if instance is None or instance.produce_bucket is None:
             return 0.0
-        return instance.produce_bucket.charge(size, self._clock.monotonic())
+        return self._delay(instance, instance.produce_bucket, size)
 
     def charge_consume(self, instance: Instance | None, size: int) -> float:
         """Charge the bytes of a fetch answer; the seconds that its connection has to wait before the next."""
         if instance is None or instance.consume_bucket is None:
             return 0.0
-        return instance.consume_bucket.charge(size, self._clock.monotonic())
+        return self._delay(instance, instance.consume_bucket, size)
+
+    def _delay(self, instance: Instance, bucket: TokenBucket, size: int) -> float:
+        """Of bytes, or of the requests that the instance has sent if that is longer: an answer tells one of them."""
+        now = self._clock.monotonic()
+        delay_s = bucket.charge(size, now)
+        if instance.request_bucket is None:
+            return delay_s
+        return max(delay_s, instance.request_bucket.delay(now))
 
     def charge_groups(self, instance: Instance | None, size: int) -> float:
         """Charge what a group's request leaves behind; the seconds that its connection has to wait before the next."""

@@ -4,7 +4,8 @@ The control plane writes it, brokers and the master read it. JSON, version 1::
 
     {"version": 1, "id": "ins-k3v9x2qa", "generation": 7, "state": "running",
      "limits": {"produce_bytes_per_s": 5242880, "consume_bytes_per_s": 5242880, "storage_bytes": 10737418240,
-                "partitions": 60, "topics": 20, "connections": 1000, "connections_per_address": 500, "connections_per_s": 200},
+                "partitions": 60, "connections": 1000, "connections_per_address": 500, "connections_per_s": 200,
+                "topics": 20, "requests_per_s": null},
      "whitelist": ["10.0.0.0/8"], "topic_whitelists": {"orders": ["10.1.2.3/32"]},
      "brokers": [1, 2, 3], "strategy": "ckafka", "auto_create_topics": false,
      "routes": [{"id": "default", "security": "plaintext", "proxy_protocol": false,
@@ -62,6 +63,7 @@ class Limits:
     connections_per_address: int | None = None
     connections_per_s: int | None = None  # that begin; a second's worth may begin at once
     topics: int | None = None
+    requests_per_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,11 @@ class InstanceSpec:
     strategy: str = "ckafka"
     auto_create_topics: bool = False
     rules: RuleSet = field(default_factory=RuleSet)
+
+    @property
+    def hosts(self) -> tuple[int, ...]:
+        """The brokers that have a listener of the instance."""
+        return tuple(sorted({broker for route in self.routes for broker in route.endpoints}))
 
     def to_json(self) -> bytes:
         """The document, with sorted keys so that equal specs are equal bytes."""

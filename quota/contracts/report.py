@@ -10,9 +10,10 @@ broker has thousands of instances, a master a hundred brokers, and names would b
 
 `bytes` are request or response bytes on the wire in the `period_ms` before the report, between client and leader; what
 a throttled sender still has to wait for counts when the wait is over. Periods of reports in a row may overlap.
-A throttle rule within an instance has a row of its own (`quota.contracts.rules.flow_key`), with nothing stored. Rules for
-consumer groups need to know whose fetches they are about: `members`, present where there are some, are those of groups
-that this broker coordinates, ``{row: [[client id, address], …]}``; grants bring them to all brokers.
+A throttle rule within an instance has a row of its own (`quota.contracts.rules.flow_key`), with nothing stored; so have an
+instance's requests, where they are limited: there `bytes` are thousandths of requests. Rules for consumer groups need to
+know whose fetches they are about: `members`, present where there are some, are those of groups that this broker
+coordinates, ``{row: [[client id, address], …]}``; grants bring them to all brokers.
 
 `leaders` is n_b of ALLOCATION.md. `allocation` is what the broker holds at the moment in bytes/s (null: it has no grant
 and stands on its initial share), so that a new master can learn; `blocked` is the reason a grant gave, for the same

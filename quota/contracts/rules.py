@@ -132,6 +132,12 @@ def rules_problem(rules: Sequence[ThrottleRule]) -> str | None:
     return None
 
 
+REQUESTS = "requests"
+"""In place of a rule's id: the row of an instance's request rate, which is divided as bandwidth is. It flows as `produce`."""
+REQUEST = 1_000
+"""What a request counts in that row: in whole requests, a broker's share of a small limit would be nothing."""
+
+
 def flow_key(instance: str, rule: str, names: Sequence[str] = ()) -> str:
     """The row of a rule in reports and grants; `names` are those of one client of a rule for each."""
     return "/".join((instance, rule, *(quote(name, safe="") for name in names)))

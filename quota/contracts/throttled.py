@@ -12,7 +12,8 @@ One line of JSON each, version 1. Rates in bytes/s (null: unlimited), moments in
                 "brokers": [[1, 4, 3495253, 3670016, 3670016, 3670016, "headroom", 1000, 40960]]}}   `BrokerInputs`
 
 `rule` is null where the limit is the instance's own; otherwise it is the row of `contracts.rules.flow_key` behind the
-instance. An instance that carried more than was bought has an interval too, with no waiting in it.
+instance, or "requests", whose rates and amounts are thousandths of requests. An instance that carried more than was
+bought has an interval too, with no waiting in it.
 
 An interval lasts a minute at most, so that what is kept is bounded however long somebody waits. The same
 (instance, rule, direction, epoch, started_at_ms) may come again with a later end, while the interval lasts: the last one

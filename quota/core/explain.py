@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from urllib.parse import unquote
 
 from quota.contracts.instance import MIB
+from quota.contracts.rules import REQUEST, REQUESTS
 from quota.contracts.throttled import BrokerInputs, ThrottledInterval
 from quota.core.model import Allocation, Branch
 
@@ -55,6 +56,8 @@ _VERB = {"produce": "Producing", "consume": "Consuming"}
 
 def explain_interval(interval: ThrottledInterval) -> str:
     """Why somebody waited in an interval, from the inputs of its worst period."""
+    if interval.rule == REQUESTS:
+        return _explain_requests(interval)
     verb, limit = _VERB[interval.direction], _rate(interval.limit)
     if interval.limit == 0:
         return f"{verb} was blocked: the limit is 0."
@@ -66,12 +69,33 @@ def explain_interval(interval: ThrottledInterval) -> str:
     who = "the instance" if interval.rule is None else f"what throttle rule {_rule(interval.rule)} limits"
     if not brokers or total * 100 >= interval.limit * NEARLY_ALL_PERCENT:
         return f"{waited}: {who} used {_percent(total, interval.limit)} of the {limit} that it has."
-    most = max(brokers, key=lambda each: (each.throttled_ms, each.flow, -each.broker))
+    most = _most(brokers)
     return (
         f"{waited} on broker {most.broker} while {who} used only {_percent(total, interval.limit)} of its {limit}: "
         f"{_percent(most.flow, total)} of its traffic went to that broker, which leads {_part(most, brokers)} of its "
         f"partitions and could carry {_rate(most.allocation)}, {_SO[Branch(most.branch)]}."
     )
+
+
+def _explain_requests(interval: ThrottledInterval) -> str:
+    """They come to any broker, so there are no leaders to speak of."""
+    if interval.limit == 0:
+        return "Requests were blocked: the limit is 0."
+    brokers, limit = interval.moment.brokers, _requests(interval.limit)
+    total = sum(each.flow for each in brokers)
+    waited = f"Requests waited {interval.throttled_ms / 1000:.1f} s"
+    if not brokers or total * 100 >= interval.limit * NEARLY_ALL_PERCENT:
+        return f"{waited}: the instance used {_percent(total, interval.limit)} of the {limit} that it has."
+    most = _most(brokers)
+    return (
+        f"{waited} on broker {most.broker} while the instance used only {_percent(total, interval.limit)} of its {limit}: "
+        f"{_percent(most.flow, total)} of them went to that broker, which could take {_requests(most.allocation)}."
+    )
+
+
+def _most(brokers: Sequence[BrokerInputs]) -> BrokerInputs:
+    """Where most was waited."""
+    return max(brokers, key=lambda each: (each.throttled_ms, each.flow, -each.broker))
 
 
 def explain_storage(used_bytes: int, limit_bytes: int) -> str:
@@ -95,3 +119,7 @@ def _percent(part: int, whole: int) -> str:
 
 def _rate(bytes_per_s: int | None) -> str:
     return "any rate" if bytes_per_s is None else f"{bytes_per_s / MIB:.2f} MiB/s"
+
+
+def _requests(thousandths_per_s: int | None) -> str:
+    return "any number of requests" if thousandths_per_s is None else f"{thousandths_per_s / REQUEST:g} requests/s"

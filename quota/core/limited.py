@@ -1,4 +1,4 @@
-"""What the ledger divides between brokers: each instance, and each throttle rule within one, under its row's name."""
+"""What the ledger divides between brokers: instances, their requests and their throttle rules, each under its row's name."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from quota.contracts.instance import InstanceSpec
-from quota.contracts.rules import flow_key, rule_key
+from quota.contracts.rules import REQUEST, REQUESTS, flow_key, rule_key
 
 
 class Limited(NamedTuple):
-    """The limits of one row in bytes/s (None = unlimited, 0 = blocked), and how they are divided."""
+    """The limits of one row in bytes/s, of requests in thousandths (None = unlimited, 0 = blocked), and how they are divided."""
 
     produce: int | None
     consume: int | None
@@ -26,6 +26,9 @@ def limited_rows(specs: Iterable[InstanceSpec], reported: Collection[str]) -> di
     rows: dict[str, Limited] = {}
     for spec in specs:
         rows[spec.id] = Limited(spec.limits.produce_bytes_per_s, spec.limits.consume_bytes_per_s, spec.strategy)
+        if spec.limits.requests_per_s is not None:
+            requests = Limited(spec.limits.requests_per_s * REQUEST, None, spec.strategy)
+            rows[flow_key(spec.id, REQUESTS)] = requests
         for rule in spec.rules.items:
             limited = Limited(rule.produce_bytes_per_s, rule.consume_bytes_per_s, spec.strategy)
             rows[flow_key(spec.id, rule.id)] = limited

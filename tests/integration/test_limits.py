@@ -107,6 +107,25 @@ def test_an_unlimited_instance_is_never_throttled(tenant, cluster):
             assert wire.call(asks.produce("orders", batch(os.urandom(256 * KIB))), 9).throttle_time_ms == 0
 
 
+# --- requests -------------------------------------------------------------------------------------------------------------
+
+
+def test_requests_are_held_to_the_rate_of_the_whole_instance_though_all_go_to_one_broker(new_tenant):
+    tenant = new_tenant(limits=Limits(None, None, None, None, requests_per_s=60))
+    with Wire(tenant.addresses[1]) as wire:
+
+        def answers(seconds):
+            ends, count = time.monotonic() + seconds, 0
+            while time.monotonic() < ends:
+                wire.call(asks.list_offsets("orders"), 5)
+                count += 1
+            return count
+
+        wait_for(lambda: answers(2) > 80, 30, "the broker's share, 20 at first, to follow use")
+        assert answers(3) <= 60 * 3 + 10
+        assert wire.call(asks.list_offsets("orders"), 5).throttle_time_ms > 0
+
+
 # --- partitions and names -------------------------------------------------------------------------------------------------
 
 

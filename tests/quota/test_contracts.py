@@ -27,7 +27,7 @@ SPEC = InstanceSpec(
     id=INSTANCE,
     generation=7,
     state=InstanceState.RUNNING,
-    limits=Limits(5_242_880, None, 10_737_418_240, 60, 0, 500, 200, topics=20),
+    limits=Limits(5_242_880, None, 10_737_418_240, 60, 0, 500, 200, topics=20, requests_per_s=1000),
     whitelist=("10.0.0.0/8", "fd00::/8"),
     routes=(
         Route(

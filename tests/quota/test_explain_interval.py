@@ -3,6 +3,7 @@
 import pytest
 
 from quota.contracts.instance import MIB
+from quota.contracts.rules import REQUESTS
 from quota.contracts.throttled import BrokerInputs, Moment, ThrottledInterval
 from quota.core.explain import explain_interval
 from quota.core.model import Branch
@@ -52,6 +53,18 @@ def test_every_branch_that_can_make_somebody_wait_has_its_words(branch):
     assert said.startswith("Producing waited 12.4 s on broker 1")
     assert said.endswith(".")
     assert said.count(".") == 4  # one sentence and three decimals
+
+
+def test_requests_are_told_as_such_and_without_leaders():
+    both = broker(1, 100_000, allocation=300_000), broker(2, 200_000, allocation=200_500, throttled_ms=900)
+    assert explain_interval(interval(*both, rule=REQUESTS, limit=500_000)) == (
+        "Requests waited 12.4 s on broker 2 while the instance used only 60 % of its 500 requests/s: 66 % of them went to "
+        "that broker, which could take 200.5 requests/s."
+    )
+    assert explain_interval(interval(*both, rule=REQUESTS, limit=300_000)) == (
+        "Requests waited 12.4 s: the instance used 100 % of the 300 requests/s that it has."
+    )
+    assert explain_interval(interval(*both, rule=REQUESTS, limit=0)) == "Requests were blocked: the limit is 0."
 
 
 def test_a_throttle_rule_is_named_and_of_one_for_each_client_which():

@@ -1,4 +1,4 @@
-"""A throttle rule is a row of the ledger: the cases of ALLOCATION.md hold for it, and it stores nothing."""
+"""A throttle rule is a row of the ledger, and so are an instance's requests: ALLOCATION.md holds for them, nothing is stored."""
 
 import json
 from dataclasses import replace
@@ -8,7 +8,7 @@ import pytest
 from quota.contracts.grant import Grants
 from quota.contracts.instance import ContractError
 from quota.contracts.report import FlowReport, InstanceReport
-from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule, flow_key
+from quota.contracts.rules import REQUEST, REQUESTS, RuleKind, RuleSet, ThrottleRule, flow_key
 from quota.core.ledger import Ledger
 from tests.quota.samples import INSTANCE, flow, spec
 
@@ -53,6 +53,19 @@ def test_a_rules_limit_is_divided_by_the_documented_rule_whatever_the_instance_d
     for broker, flowed in enumerate(used, 1):
         take(ledger, broker, {INSTANCE: 900 if broker == 3 else 0, SHARED: flowed})
     assert granted(ledger, SHARED) == amounts
+
+
+def test_requests_are_divided_likewise_also_where_there_are_fewer_than_brokers():
+    limited = spec(produce=1000)
+    limited = replace(limited, limits=replace(limited.limits, requests_per_s=2))
+    ledger = ledger_with()
+    ledger.set_specs({INSTANCE: limited}, NOW)
+    row = flow_key(INSTANCE, REQUESTS)
+    for broker, flowed in enumerate((2 * REQUEST, 0, 0), 1):
+        take(ledger, broker, {INSTANCE: 0, row: flowed}, leaders=1)
+    assert granted(ledger, row) == [2000, 200, 200]
+    ledger.set_specs({INSTANCE: spec(produce=1000)}, NOW)
+    assert row not in ledger.grants(1, NOW).instances
 
 
 def test_every_client_of_a_rule_for_each_has_the_limit_for_himself():

@@ -31,6 +31,7 @@ class Instance:
         self.denied = set()
         self.unreachable = set()
         self.rules = None
+        self.request_bucket = None
 
     def topic_denied(self, physical, _peer):
         return physical in self.denied

@@ -47,8 +47,17 @@ class RuledCluster(SimulatedCluster):
         self.set_rules(*rules)
 
     def set_rules(self, *rules):
-        spec = InstanceSpec.from_json(self.zookeeper.tree.node(SPEC).data)
-        spec = replace(spec, rules=spec.rules.changed(rules))
+        self.change(rules=self.spec.rules.changed(rules))
+
+    def set_limits(self, **limits):
+        self.change(limits=replace(self.spec.limits, **limits), generation=self.spec.generation + 1)
+
+    @property
+    def spec(self):
+        return InstanceSpec.from_json(self.zookeeper.tree.node(SPEC).data)
+
+    def change(self, **members):
+        spec = replace(self.spec, **members)
         self.changes += 1
         change = Create(f"/sluice/changes/change-{self.changes:010}", f'{{"instance":"{INSTANCE}"}}'.encode())
         self.zookeeper.write([SetData(SPEC, spec.to_json()), change])
