@@ -106,7 +106,7 @@ def spec_write(tree: Tree, spec: InstanceSpec) -> None:
         stored = None if node is None else _legible(node[0])
         if stored is not None and stored.generation >= spec.generation:
             return
-        data = (spec if stored is None else replace(spec, rules=stored.rules)).to_json()
+        data = (spec if stored is None else spec.keeping(stored)).to_json()
         write = Create(path, data) if node is None else Put(path, data, node[1])
         try:
             tree.write([write, _change(spec.id)])

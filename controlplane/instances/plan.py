@@ -14,7 +14,7 @@ In order, the first that applies:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quota.contracts.instance import InstanceSpec, InstanceState
@@ -84,7 +84,7 @@ def next_step(wanted: InstanceSpec, observed: Observed) -> NextStep:
         return Allocate(homeless)
     published = observed.published
     if published is not None:
-        wanted = replace(wanted, rules=published.rules)  # the cluster's truth: others write them too
+        wanted = wanted.keeping(published)
     if published is not None and published.generation >= wanted.generation and published != wanted:
         return Advance(published.generation + 1)
     if published is None or published.generation < wanted.generation:

@@ -1,6 +1,6 @@
 """What the control plane wants of an instance, as it stands in ZooKeeper at ``/sluice/instances/<id>``.
 
-The control plane writes it, brokers and the master read it. JSON, version 1::
+The control plane writes it, and others what `InstanceSpec.keeping` names; brokers and the master read it. JSON, version 1::
 
     {"version": 1, "id": "ins-k3v9x2qa", "generation": 7, "state": "running",
      "limits": {"produce_bytes_per_s": 5242880, "consume_bytes_per_s": 5242880, "storage_bytes": 10737418240,
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from ipaddress import ip_network
 from typing import Any
@@ -62,7 +62,7 @@ class Limits:
     connections: int | None = None  # these three per broker
     connections_per_address: int | None = None
     connections_per_s: int | None = None  # that begin; a second's worth may begin at once
-    topics: int | None = None
+    topics: int | None = None  # these two are an operator's to set
     requests_per_s: int | None = None
 
 
@@ -99,6 +99,11 @@ class InstanceSpec:
     strategy: str = "ckafka"
     auto_create_topics: bool = False
     rules: RuleSet = field(default_factory=RuleSet)
+
+    def keeping(self, stored: InstanceSpec) -> InstanceSpec:
+        """This one, with what others than the control plane write: the throttle rules, and an operator's limits."""
+        limits = replace(self.limits, topics=stored.limits.topics, requests_per_s=stored.limits.requests_per_s)
+        return replace(self, rules=stored.rules, limits=limits)
 
     @property
     def hosts(self) -> tuple[int, ...]:

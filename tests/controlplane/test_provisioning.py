@@ -7,14 +7,17 @@ from dataclasses import replace
 
 import pytest
 
+from controlplane.clusters import coordination
 from controlplane.clusters.models import PortAllocation
+from controlplane.clusters.zookeeper import Put
 from controlplane.core import operations
 from controlplane.core.errors import CapacityExhausted, ClusterUnavailable, Conflict, Invalid
 from controlplane.core.models import AuditEntry, Operation
 from controlplane.instances import reconcile, services
 from controlplane.instances.models import Instance
+from controlplane.instances.plan import Settled
 from controlplane.instances.selectors import bootstrap_of, instance_fresh
-from quota.contracts.instance import CHANGES_PATH, GIB, MIB, InstanceSpec
+from quota.contracts.instance import CHANGES_PATH, GIB, INSTANCES_PATH, MIB, InstanceSpec
 
 from .conftest import WANTED, run_to_the_end
 
@@ -149,6 +152,20 @@ def test_a_worker_killed_while_writing_leaves_nothing_that_its_successor_does_no
     assert done.state == "succeeded"
     assert len(ports(instance)) == 3
     assert stored(tree, instance).generation == instance_fresh(instance.id).generation
+
+
+def test_an_operators_limits_stay_when_the_tenant_changes_what_he_bought(alice, instance, tree, brokers):
+    published, version = coordination.spec_read(tree, instance.id)
+    limits = replace(published.limits, topics=7, requests_per_s=500)
+    written = replace(published, limits=limits, generation=published.generation + 1)
+    tree.write([Put(f"{INSTANCES_PATH}/{instance.id}", written.to_json(), version)])
+    _, operation = services.instance_update(
+        organisation=alice.organisation, actor="alice", instance_id=instance.id, changes={"partitions": 90}
+    )
+    assert run_to_the_end(operation.id).state == "succeeded"
+    assert stored(tree, instance).limits == replace(limits, partitions=90)
+    brokers.apply()
+    assert isinstance(reconcile.converge(instance.id), Settled)
 
 
 def test_a_change_reaches_the_brokers(alice, instance, tree):
