@@ -31,25 +31,24 @@ class Facts:
         self._counted_version = -1
         self._all_leaders: dict[str, int] = {}
 
-    def __call__(self) -> dict[str, InstanceFacts]:
-        """By instance id, and for rules by the keys of their flows."""
+    def __call__(self) -> Iterator[tuple[str, InstanceFacts]]:
+        """By instance id, and for rules by the keys of their flows. Rows may be taken in several turns of the loop."""
         leaders = self._replicas.leaders_by_instance()
         storage = self._replicas.storage_by_instance()
         everywhere = self._leaders_everywhere()
-        facts = {}
         for instance in self._registry.all():
             key = instance.names.key
-            whole = facts[instance.spec.id] = InstanceFacts(
+            whole = InstanceFacts(
                 leaders=leaders.get(key, 0),
                 all_leaders=everywhere.get(key, 0),
                 storage_bytes=storage.get(key, 0),
                 connections=len(instance.connections),
             )
+            yield instance.spec.id, whole
             if instance.request_bucket is not None:
-                facts[flow_key(instance.spec.id, REQUESTS)] = _of_requests(instance.spec)
+                yield flow_key(instance.spec.id, REQUESTS), _of_requests(instance.spec)
             if instance.rules is not None:
-                facts.update(self._of_rules(instance.rules, whole))
-        return facts
+                yield from list(self._of_rules(instance.rules, whole))  # they may be others in the next turn
 
     def _of_rules(self, rules: InstanceRules, whole: InstanceFacts) -> Iterator[tuple[str, InstanceFacts]]:
         """A rule's limit is divided by who leads what it is about."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 
 from dataplane.doors import Connection, Doors, NoNodeError, Timer, ZooKeeperError
 from dataplane.tasks import Task
@@ -24,7 +24,7 @@ class MasterFollower:
         agent: Agent,
         broker_id: int,
         secret: str,
-        facts: Callable[[], Mapping[str, InstanceFacts]],
+        facts: Callable[[], Iterable[tuple[str, InstanceFacts]]],
         log: Callable[[str], None],
     ) -> None:
         self._zookeeper = doors.zookeeper

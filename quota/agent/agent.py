@@ -14,7 +14,8 @@ What the broker does with it (all times are the loop's monotonic seconds)::
     agent.set_leaders("ins-k3v9x2qa", leaders, all_leaders, now)      # when metadata changes: the initial share follows
 
 `quota.agent.transport.MasterLink` does the rest: every 100 ms `tick`, and when `report_due`, `report(facts)`; every
-answer goes to `apply`. `facts` is what only the broker knows: `InstanceFacts` per instance. Bytes and throttled time
+answer goes to `apply`. Of thousands of instances a report is made in pieces (`report_steps`), so that requests are served
+between them. `facts` is what only the broker knows: `InstanceFacts` per instance. Bytes and throttled time
 come from the buckets themselves.
 
 The rate of a bucket, in this order::
@@ -34,13 +35,14 @@ A block for full storage outlives the lease: only a later grant lifts it. Grants
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from quota.contracts.grant import Grant, Grants
 from quota.contracts.report import DIRECTIONS, Flow, FlowReport, InstanceReport
 from quota.core.allocate import initial_share
 from quota.core.bucket import TokenBucket
+from quota.steps import ROWS_PER_STEP, Steps, run_through
 
 _new = tuple.__new__  # a third of the cost of a NamedTuple's constructor
 EARLY_REPORT_S = 0.1
@@ -236,20 +238,28 @@ class Agent:
 
     def report(self, facts: Mapping[str, InstanceFacts], now: float) -> FlowReport:
         """The report of the last period. Instances without facts are left out."""
+        return run_through(self.report_steps(facts.items(), lambda: now))
+
+    def report_steps(self, facts: Iterable[tuple[str, InstanceFacts]], clock: Callable[[], float]) -> Steps[FlowReport]:
+        """`report` in pieces; a row of a later piece covers the milliseconds until it was made as well."""
+        now = clock()
         self.tick(now)
         since = self._ticks[0]
         self._sequence += 1
         self._reported_at, self._early = now, False
+        sequence, period_ms = self._sequence, max(1, round((now - since) * 1000))
         instances: dict[str, InstanceReport] = {}
         members: dict[str, tuple[tuple[str, str], ...]] = {}
-        for instance, fact in facts.items():
+        for count, (instance, fact) in enumerate(facts):
+            if count and not count % ROWS_PER_STEP:
+                yield
+                now = clock()
             if instance in self._instances:
                 if fact.members:
                     members[instance] = fact.members
                 self.set_leaders(instance, fact.leaders, fact.all_leaders, now)
                 instances[instance] = _instance_report(self._instances[instance], fact, since, now)
-        period_ms = max(1, round((now - since) * 1000))
-        return FlowReport(self._broker, self._boot, self._sequence, period_ms, instances, members)
+        return FlowReport(self._broker, self._boot, sequence, period_ms, instances, members)
 
     def apply(self, grants: Grants, now: float) -> bool:
         """Obey. False: the grants are of a master that was replaced, nothing has changed."""

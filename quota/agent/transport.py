@@ -8,6 +8,7 @@ on connecting           the hello with the cluster secret, and a report at once
 every 100 ms            the agent's tick; a report where one is due (built and dropped while there is no connection, so
                         that the first report after a gap does not smear its flow over the gap)
 closed, or refused      again after 0.1, 0.2, 0.4 … 2 s; an answer resets the pause
+a report                in pieces, with the loop's other work between them where there are many instances
 no answer for 5 s       the connection is closed and opened again: a peer may be gone without a word
 ======================  ================================================================================================
 
@@ -17,12 +18,13 @@ by their 4-byte length already puts the length back in front (`quota.wire.frame`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from quota.agent.agent import Agent, InstanceFacts
 from quota.contracts.grant import Grants
 from quota.contracts.instance import ContractError
+from quota.steps import Steps
 from quota.wire import Decoder, Hello, WireError, frame
 
 TICK_S = 0.1
@@ -74,7 +76,7 @@ class LoopDoor(Protocol):
         ...
 
 
-Facts = Callable[[], Mapping[str, InstanceFacts]]
+Facts = Callable[[], Iterable[tuple[str, InstanceFacts]]]
 Log = Callable[[str], None]
 
 
@@ -96,6 +98,7 @@ class MasterLink:
         self._waiting_since: float | None = None
         self._retry: Timer | None = None
         self._tick: Timer | None = None
+        self._making: Steps[None] | None = None  # a report
 
     @property
     def connected(self) -> bool:
@@ -112,6 +115,7 @@ class MasterLink:
             self._tick.cancel()
             self._tick = None
         self._master = None
+        self._making = None
         self._drop()
 
     def set_master(self, host: str | None, port: int = 0, epoch: int = 0) -> None:
@@ -159,7 +163,7 @@ class MasterLink:
         if attempt == self._attempt and self._conn:
             self._open = True
             self._conn.send(self._hello)
-            self._send_report()
+            self._begin_report()  # one that is being made is not for this master
 
     def _on_data(self, attempt: int, data: bytes) -> None:
         if attempt != self._attempt:
@@ -194,13 +198,32 @@ class MasterLink:
         self._agent.tick(now)
         if self._open and self._waiting_since is not None and now - self._waiting_since > NO_ANSWER_S:
             self._on_closed(self._attempt, "no answer")
-        if self._agent.report_due(now):
-            self._send_report()
+        if self._making is None and self._agent.report_due(now):
+            self._begin_report()
 
-    def _send_report(self) -> None:
-        now = self._door.now()
-        report = self._agent.report(self._facts(), now)
-        if self._open and self._conn:
-            self._conn.send(frame(report.to_json()))
+    # --- reports ------------------------------------------------------------------------------------------------------
+
+    def _begin_report(self) -> None:
+        self._making = self._report_steps()
+        self._go_on(self._making)
+
+    def _go_on(self, making: Steps[None]) -> None:
+        """One piece, and the others in later turns; of one that another has taken the place of, none."""
+        if making is not self._making:
+            return
+        self._making = None
+        try:
+            next(making)
+        except StopIteration:
+            return
+        self._making = making
+        self._door.call_later(0.0, lambda: self._go_on(making))
+
+    def _report_steps(self) -> Steps[None]:
+        attempt, began = self._attempt, self._door.now()
+        report = yield from self._agent.report_steps(self._facts(), self._door.now)
+        document = yield from report.json_steps()
+        if self._open and self._conn and attempt == self._attempt:
+            self._conn.send(frame(document))
             if self._waiting_since is None:
-                self._waiting_since = now
+                self._waiting_since = began

@@ -48,7 +48,7 @@ class Broker:
         self.agent.configure(INSTANCE, 30_000, 30_000, door.now())
         self.facts = {INSTANCE: InstanceFacts(leaders=2, all_leaders=6, storage_bytes=10, connections=1)}
         self.link = MasterLink(
-            door, self.agent, broker=broker, secret=secret, facts=lambda: self.facts, log=self.log.append
+            door, self.agent, broker=broker, secret=secret, facts=self.facts.items, log=self.log.append
         )
         self.link.start()
 

@@ -69,7 +69,7 @@ def new_link():
     agent = Agent(broker=1, boot="b", now=0.0)
     agent.configure(INSTANCE, 1000, 1000, 0.0)
     facts = {INSTANCE: InstanceFacts(1, 1, 0, 0)}
-    link = MasterLink(door, agent, broker=1, secret="s", facts=lambda: facts, log=lambda line: None)
+    link = MasterLink(door, agent, broker=1, secret="s", facts=facts.items, log=lambda line: None)
     link.start()
     return door, agent, link
 

@@ -161,7 +161,7 @@ def test_a_members_other_requests_are_parked_for_half_a_session_at_most():
 def test_every_broker_with_a_listener_reports_requests_as_a_flow_that_it_has_a_third_of():
     cluster = cluster_with(30)
     produces(cluster, "orders", KIB, count=5)()
-    facts = {broker: room.facts()[ROW] for broker, room in cluster.brokers.items()}
+    facts = {broker: dict(room.facts())[ROW] for broker, room in cluster.brokers.items()}
     assert {(fact.leaders, fact.all_leaders, fact.storage_bytes) for fact in facts.values()} == {(1, 3, 0)}
     assert {room.agent.rate(ROW, "produce") for room in cluster.brokers.values()} == {10 * REQUEST}
 

@@ -304,7 +304,7 @@ def test_the_coordinator_reports_who_is_in_a_group_with_a_rule():
     cluster = RuledCluster(group_rule("readers", consume=KIB))
     coordinator = join(cluster, "readers")
     join(cluster, "others")
-    told = {broker: room.facts()[GROUP_ROW].members for broker, room in cluster.brokers.items()}
+    told = {broker: dict(room.facts())[GROUP_ROW].members for broker, room in cluster.brokers.items()}
     assert told == {broker: (("client", "10.0.1.1"),) if broker == coordinator else () for broker in cluster.ids}
 
 
