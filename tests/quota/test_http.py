@@ -21,8 +21,14 @@ async def nothing_to_learn(_instance):
     """What ZooKeeper has of an instance that nobody made."""
 
 
-def ask(service, *requests, current=None, journal=None, learn=nothing_to_learn):
+def ask(service, *requests, **circumstances):
     """Status and body of raw requests."""
+    answers = exchange(service, *requests, **circumstances)
+    return [(int(head.split(" ")[1]), body) for head, body in answers]
+
+
+def exchange(service, *requests, current=None, journal=None, learn=nothing_to_learn):
+    """Head and body of raw requests."""
 
     async def scenario():
         election = SimpleNamespace(role=Role.ACTIVE, current=current)
@@ -38,7 +44,7 @@ def ask(service, *requests, current=None, journal=None, learn=nothing_to_learn):
         data = await asyncio.wait_for(reader.read(), 10)
         writer.close()
         head, _, body = data.partition(b"\r\n\r\n")
-        return int(head.split(b" ")[1]), body
+        return head.decode(), body
 
     return asyncio.run(scenario())
 
@@ -95,6 +101,20 @@ def test_where_zookeeper_cannot_tell_whether_there_is_an_instance_the_master_doe
 
     ((status, body),) = ask(service, get("/v1/instances/ins-00000000/allocation"), learn=learn)
     assert (status, "not known now" in json.loads(body)["error"]) == (503, True)
+
+
+def test_who_is_told_503_is_told_when_to_ask_again_and_nobody_else_is(service):
+    async def learn(_instance):
+        raise ZooKeeperLost
+
+    unknown, known = get("/v1/instances/ins-00000000/allocation"), get("/v1/instances")
+    (refused, _), (served, _) = exchange(service, unknown, known, learn=learn)
+    service.lost()
+    ((standby, _),) = exchange(service, known)
+    for head in (refused, standby):
+        assert head.startswith("HTTP/1.1 503 ")
+        assert "Retry-After: 1" in head.split("\r\n")
+    assert "Retry-After" not in served
 
 
 def test_only_what_could_be_an_instance_is_looked_up(service):
