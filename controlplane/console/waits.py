@@ -57,6 +57,7 @@ class Why:
     started_at: datetime
     seconds: int
     direction: str
+    rule: str | None
     sentence: str
     brokers: tuple[BrokerInputs, ...]
 
@@ -84,6 +85,7 @@ def why(interval: ThrottledInterval) -> Why:
         started_at=datetime.fromtimestamp(interval.started_at_ms / 1000, UTC),
         seconds=round((interval.ended_at_ms - interval.started_at_ms) / 1000),
         direction=interval.direction,
+        rule=interval.rule,
         sentence=explain_interval(interval),
         brokers=interval.moment.brokers,
     )

@@ -43,7 +43,11 @@ class ThrottledIntervalSerializer(serializers.Serializer[Any]):
 
     direction = serializers.ChoiceField(choices=["produce", "consume"])
     rule = serializers.CharField(
-        allow_null=True, help_text="the throttle rule, and of one for each client whose; null: the instance's own limit"
+        allow_null=True,
+        help_text=(
+            'the throttle rule, and of one for each client whose; null: the instance\'s own limit; "requests": that of its '
+            "requests, whose rates are thousandths of requests a second"
+        ),
     )
     started_at = serializers.CharField()
     ended_at = serializers.CharField()

@@ -13,6 +13,7 @@ from django.utils.timesince import timesince
 
 from controlplane.console import advice
 from controlplane.console.icons import ICONS
+from quota.contracts.rules import REQUEST, REQUESTS
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -54,6 +55,14 @@ def in_bytes(value: float | None) -> str:
 def rate(value: float | None) -> str:
     """Bytes a second."""
     return DASH if value in UNKNOWN else f"{in_bytes(value)}/s"
+
+
+@register.filter
+def flow(value: int | None, rule: str | None) -> str:
+    """Of a throttled interval: bytes a second, or requests where those are what was limited."""
+    if rule != REQUESTS or value in UNKNOWN:
+        return rate(value)
+    return f"{amount(value / REQUEST)} requests/s"
 
 
 @register.filter

@@ -41,6 +41,15 @@ def test_it_says_why_somebody_had_to_wait_newest_first(at_alice, instance, recor
     assert "The latest 2 intervals." in text
 
 
+def test_requests_are_shown_as_such(at_alice, instance, record, ago):  # noqa: F811
+    record(interval(instance.id, start=ago(30), rule="requests", limit=500_000))
+    text = text_of(at_alice.get(f"instances/{instance.id}/quota"))
+    assert "Requests waited 12.0 s" in text
+    reason = text[text.index("Requests waited") : text.index("What was kept")]
+    assert reason.count("requests/s") > 4
+    assert "iB/s" not in reason
+
+
 def test_minutes_are_those_of_the_last_day_and_of_the_instances_own_limit(at_alice, instance, record, ago):  # noqa: F811
     record(
         interval(instance.id, start=ago(30), throttled_ms=45_000),
