@@ -3,6 +3,9 @@
 One dictionary-free look-up a request: an instance holds its two buckets. Traffic of the internal listener has no
 instance and is never charged.
 
+Where an instance's requests are limited, an answer says the longer of two waits: for its bytes, or for its requests, which
+`network.counting` has charged.
+
 What consumer groups store is charged to a bucket of its own: it is nobody's bandwidth, but it lies on the disks that all
 share, and a producer that is throttled must not hold up the commits of consumers.
 """
@@ -103,21 +106,17 @@ class Gate:
         """Charge the bytes of a produce request; the seconds that its connection has to wait before the next."""
         if instance is None or instance.produce_bucket is None:
             return 0.0
-        return self._delay(instance, instance.produce_bucket, size)
+        now = self._clock.monotonic()
+        delay_s = instance.produce_bucket.charge(size, now)
+        return delay_s if instance.request_bucket is None else max(delay_s, instance.request_bucket.delay(now))
 
     def charge_consume(self, instance: Instance | None, size: int) -> float:
         """Charge the bytes of a fetch answer; the seconds that its connection has to wait before the next."""
         if instance is None or instance.consume_bucket is None:
             return 0.0
-        return self._delay(instance, instance.consume_bucket, size)
-
-    def _delay(self, instance: Instance, bucket: TokenBucket, size: int) -> float:
-        """Of bytes, or of the requests that the instance has sent if that is longer: an answer tells one of them."""
         now = self._clock.monotonic()
-        delay_s = bucket.charge(size, now)
-        if instance.request_bucket is None:
-            return delay_s
-        return max(delay_s, instance.request_bucket.delay(now))
+        delay_s = instance.consume_bucket.charge(size, now)
+        return delay_s if instance.request_bucket is None else max(delay_s, instance.request_bucket.delay(now))
 
     def charge_groups(self, instance: Instance | None, size: int) -> float:
         """Charge what a group's request leaves behind; the seconds that its connection has to wait before the next."""

@@ -7,7 +7,8 @@ The way of a frame to its answer's parts, with the real gate, agent and buckets,
     not charged      as the cluster's own traffic: no instance, nothing is asked
     unlimited        an instance without limits: its bytes are counted
     below its limit  charged, and never throttled: what nearly every request of a tenant is
-    a rule elsewhere the same, and the instance has a throttle rule for another topic
+    requests too     the same, and its requests are limited as well
+    a rule elsewhere below its limit, and the instance has a throttle rule for another topic
     a rule for it    the rule is for this topic (never reached): such requests take the long way and are decoded each time
 
 Every round measures all of them; the figure is the median over the rounds of the difference to "not charged" in the same
@@ -21,6 +22,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -75,6 +77,7 @@ def _instances() -> dict[str, InstanceSpec | None]:
         BASE: None,
         "unlimited": _spec(Limits(None, None, None, None)),
         "below its limit": _spec(limited),
+        "requests too": _spec(replace(limited, requests_per_s=PLENTY)),
         "a rule elsewhere": _spec(limited, "another"),
         "a rule for it": _spec(limited, NAME),
     }
@@ -94,7 +97,7 @@ def _door() -> Door:
     door = Door(cluster)
     loop = door.broker.replicas.loop
     loop.at_turn_end = lambda callback: callback()  # every request in a turn of its own
-    door.broker.doors = SimpleNamespace(loop=loop, clock=loop.clock, files=cluster[1].files)
+    door.broker.doors = SimpleNamespace(loop=loop, clock=SystemClock(), files=cluster[1].files)
     return door
 
 
