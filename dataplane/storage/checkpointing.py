@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dataplane.storage import checkpoints
+from dataplane.storage import checkpoints, cuts
 from dataplane.storage.moving import home_of
 from dataplane.storage.positions import CLEANED_TO, HIGH_WATERMARKS, RECOVERY_POINTS, START_OFFSETS, Key, Positions
 from dataplane.tasks import Future, resolved
@@ -48,6 +48,7 @@ class Checkpointing:
         self._positions = {home: Positions(files, home) for home, _ in directories.all()}
         self._high_watermarks: dict[Key, int] = {}
         self._namesakes: set[Key] = set()
+        self.marks_gone = 0  # the highest number that a mark of a log had that is not there any more
         self._writing: Future[None] | None = None
         self._start_offsets_wanted: Future[None] | None = None
 
@@ -89,6 +90,7 @@ class Checkpointing:
         """It is in its directory no more."""
         key = (log.topic, log.partition)
         self._namesakes.add(key)
+        self.marks_gone = max(self.marks_gone, cuts.highest(log.cut_marks))
         self._positions[home_of(log.directory)].forget(key)
 
     def deleted(self, log: Log) -> None:

@@ -10,6 +10,9 @@ directory,
 and after a start that follows no orderly stop the checkpoints' offsets count only up to the lowest mark. The next
 checkpoint, which knows of the cut, removes the marks that it knows of. A cut above both offsets (nearly all are) writes
 none.
+
+A checkpoint may still be on its way when a log is deleted and one of the same name is made. What it says is of the former
+log, and it removes the former's marks: so no mark of the new one has a number that a former one's had.
 """
 
 from __future__ import annotations
@@ -31,12 +34,16 @@ def read(files: Files, directory: str) -> tuple[list[str], int | None]:
     return names, min(offsets, default=None)
 
 
-def write(files: Files, directory: str, known: Iterable[str], offset: int) -> str:
-    """A new mark beside those known; its name. On disk when this returns. Raises OSError."""
-    number = max((int(name.removesuffix(SUFFIX)) for name in known), default=0) + 1
-    name = f"{number}{SUFFIX}"
+def write(files: Files, directory: str, known: Iterable[str], offset: int, *, above: int = 0) -> str:
+    """A new mark beside those known, with a number `above` another; its name. On disk when this returns. Raises OSError."""
+    name = f"{max(above, highest(known)) + 1}{SUFFIX}"
     files.write_file(f"{directory}/{name}", str(offset).encode())
     return name
+
+
+def highest(names: Iterable[str]) -> int:
+    """The highest number of marks; 0 when there are none."""
+    return max((int(name.removesuffix(SUFFIX)) for name in names), default=0)
 
 
 def remove(files: Files, directory: str, names: Iterable[str]) -> None:

@@ -200,7 +200,7 @@ class LogManager:
         self._files.make_directory(directory)
         marks: tuple[str, ...] = ()
         if self.checkpoints.speak_of(key):
-            marks = (cuts.write(self._files, directory, (), 0),)
+            marks = (cuts.write(self._files, directory, (), 0, above=self.checkpoints.marks_gone),)
         checkpoints.write_topic_id(self._files, f"{directory}/{PARTITION_METADATA}", topic_id)
         self._files.sync_directory(home)
         log = self._open(home, key, topic_id, config, clean=True)
@@ -249,7 +249,8 @@ class LogManager:
         future.close()
         # Epochs whose batches are compacted away are in its checkpoint only.
         checkpoints.write_rows(self._files, f"{future.directory}/{EPOCHS}", log.epochs.entries())
-        marks = (cuts.write(self._files, future.directory, (), 0),)  # what checkpoints in `home` say is of another log
+        # What checkpoints in `home` say is of another log.
+        marks = (cuts.write(self._files, future.directory, (), 0, above=self.checkpoints.marks_gone),)
         _, doomed = moving.take_place(self._files, future.directory, log.directory)
         log.abandon()
         self.checkpoints.moved_away(log)

@@ -24,7 +24,13 @@ def test_at_every_point_what_was_promised_is_there_and_nothing_else(seed):
     assert outcome.points > 200
 
 
-@pytest.mark.parametrize(("seed", "points"), [(8, (584, 689, 747))], ids=["damaged time indexes hid records"])
+@pytest.mark.parametrize(
+    ("seed", "points"),
+    [
+        pytest.param(8, (584, 689, 747), id="damaged time indexes hid records"),
+        pytest.param(16, (973, 991, 1009), id="a late checkpoint took the mark of a new log of the same name"),
+    ],
+)
 def test_what_longer_runs_have_found_is_not_found_again(seed, points):
     outcome = Outcome()
     Run(seed, outcome, steps=80, chances=2, only=points).run()
@@ -167,6 +173,18 @@ def test_a_new_log_does_not_begin_where_a_deleted_one_of_its_name_did():
     log = manager.create("t", 0, UUID(int=2))
     append(log, "new")
     log.flush()
+    assert records_in(after(files)) == [(0, b"new")]
+
+
+def test_a_checkpoint_that_comes_late_does_not_take_the_mark_of_a_new_log_of_the_same_name():
+    files, manager, jobs, log = begin_with_deleted_records(5)
+    log.reset(3)
+    manager.checkpoints.write({})  # on its way
+    manager.delete("t", 0)
+    log = manager.create("t", 0, UUID(int=2))
+    append(log, "new")
+    log.flush()
+    jobs.all()
     assert records_in(after(files)) == [(0, b"new")]
 
 
