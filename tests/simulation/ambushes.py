@@ -126,7 +126,7 @@ class Ambushes(Faults):
         await self._sleep(0.1, 1.0)
         if self._isr(leader, index) == (leader,):
             self._die(leader)
-            cluster.note(f"power of b{leader}")
+            cluster.note(f"power of b{leader}")  # not `lose_power`: what may count is on its disk
             cluster.files[leader].crash(self._random)
             self._suffering = leader  # who suffered before has what has been committed since, and must keep it
         for session in sessions:

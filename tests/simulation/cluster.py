@@ -48,6 +48,8 @@ class SimulatedCluster:
         )
         self.ids = list(range(1, brokers + 1))
         self.brokers: dict[int, Broker] = {}
+        self.former: dict[int, Broker] = {}  # the last life of each that went, as it was then
+        self.before_power_cuts: dict[int, list[Broker]] = {}  # lives that ended so, of brokers not in sync since
         self.files = {broker: MemoryFiles() for broker in self.ids}
         self.log: list[tuple[float, str]] = []
         self._sessions: dict[int, Any] = {}
@@ -79,14 +81,24 @@ class SimulatedCluster:
         self.note(f"kill b{broker}")
         self.network.crash(self.host(broker))
         self._sessions[broker].kill()
-        del self.brokers[broker]
+        self.former[broker] = self.brokers.pop(broker)
+
+    def lose_power(self, broker: int) -> None:
+        """What the disk of a broker that was killed had not synced is gone, or any part of it. Who had it is remembered."""
+        self.note(f"power of b{broker}")
+        self.before_power_cuts.setdefault(broker, []).append(self.former[broker])
+        self.files[broker].crash(self.random)
+
+    def recovered(self) -> None:
+        """Whoever has lost power is in sync again."""
+        self.before_power_cuts.clear()
 
     async def stop(self, broker: int) -> None:
         """SIGTERM: it gives its leaderships away, and ends."""
         self.note(f"stop b{broker}")
         await self.brokers[broker].stop()
         self.network.crash(self.host(broker))
-        del self.brokers[broker]
+        self.former[broker] = self.brokers.pop(broker)
 
     @staticmethod
     def host(broker: int) -> str:

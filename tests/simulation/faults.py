@@ -147,8 +147,7 @@ class Faults:
         """Or only die, while somebody else has not recovered."""
         self._die(victim)
         if self._suffering in (None, victim):
-            self._cluster.note(f"power of b{victim}")
-            self._cluster.files[victim].crash(self._random)
+            self._cluster.lose_power(victim)
             if self._suffering is None:
                 self._suffers(victim)
 
@@ -163,6 +162,7 @@ class Faults:
         ):
             await cluster.client.sleep(0.1)
         self._suffering = None
+        cluster.recovered()
 
     def _start(self, broker: int) -> None:
         if broker not in self._cluster.brokers:

@@ -4,8 +4,14 @@ one leader         at most one broker leads a partition in an epoch
 newest controller  who has heard of a controller never goes back to an earlier one
 no way back        a leader's high watermark never moves back; no leader of a newer epoch lacks what was ever committed
 equal logs         what two replicas hold below the smaller of their high watermarks is the same, batch for batch
-enough copies      what is acknowledged is in the logs of min.insync.replicas brokers at that moment (who is down may have it)
+enough copies      what is acknowledged is in the logs of min.insync.replicas brokers at that moment, or has been
 stable reads       what was read once at an offset is there for every later reader
+
+Has been: who is down counts with what it had when it went, and who lost power with what it had before that, until it is
+in sync again. For a leader goes by what a follower said that it has, until the session of that life ends. The follower's
+power may have gone a moment after it said so, and that may be the moment in which it joins the ISR and makes enough of too
+few; retries are answered too from then on. The record is still on the others that counted, and none of them loses power
+meanwhile (`faults`): that is what is promised.
 """
 
 from __future__ import annotations
@@ -66,14 +72,14 @@ class Invariants:
 
     def acknowledged(self, index: int, offset: int) -> None:
         """A producer with acks=all was told so. Raises ViolationError."""
-        name, _ = self._places[index]
-        without = 0
-        for running in self._cluster.brokers.values():
-            partition = running.replicas.get(name, index)
-            log = running.logs.get(name, index) if partition is None else partition.log
-            without += log is None or log.end_offset <= offset
-        if len(self._cluster.ids) - without < MIN_INSYNC_REPLICAS:
-            self._violated(f"partition {index} offset {offset} is acknowledged, and {without} brokers do not have it")
+        without = [broker for broker in self._cluster.ids if not self._has_or_had(broker, index, offset)]
+        if len(self._cluster.ids) - len(without) < MIN_INSYNC_REPLICAS:
+            self._violated(f"partition {index} offset {offset} is acknowledged, and brokers {without} do not have it")
+
+    def _has_or_had(self, broker: int, index: int, offset: int) -> bool:
+        cluster, name = self._cluster, self._places[index][0]
+        latest = cluster.brokers.get(broker) or cluster.former[broker]
+        return any(_end(life, name, index) > offset for life in (latest, *cluster.before_power_cuts.get(broker, ())))
 
     def compare_logs(self, *, all_of_them: bool = False) -> None:
         """All replicas of all partitions: what came since the last time, or everything. Raises ViolationError."""
@@ -119,6 +125,12 @@ class Invariants:
 
     def _violated(self, what: str) -> None:
         raise ViolationError(f"{self._cluster.network.clock.monotonic():.3f} s: {what}")
+
+
+def _end(life: Broker, name: str, index: int) -> int:
+    partition = life.replicas.get(name, index)
+    log = life.logs.get(name, index) if partition is None else partition.log
+    return 0 if log is None else log.end_offset
 
 
 def _content(partition: Partition, start: int, end: int) -> list[bytes]:
