@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 
@@ -28,7 +29,13 @@ class Console:
         return self.out
 
     def started(self, *words: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([*self._begin, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        command = [*self._begin, *words]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_heed_interrupts)  # noqa: PLW1509 - it takes no lock
+
+
+def _heed_interrupts() -> None:
+    """Whoever runs the tests in the background ignores them, and so would a child."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture
