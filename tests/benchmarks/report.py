@@ -98,7 +98,7 @@ def _prototype(figure: str) -> float | None:
     what, _, unit = figure.partition(", ")
     if what not in PROTOTYPE:
         return None
-    return PROTOTYPE[what][0 if unit == "MB/s" else 1]
+    return PROTOTYPE[what][0 if unit.startswith("MB/s") else 1]
 
 
 def _rounded(value: float) -> float:
