@@ -83,7 +83,7 @@ def console(tmp_path_factory) -> Iterator[Console]:
         yield Console(f"http://127.0.0.1:{(directory / 'port').read_text()}", directory, **found)
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)  # it may be in the middle of a write to a busy disk
 
 
 @pytest.fixture(
