@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, plan = _parse(arguments)
     if options.background:
         return _leave_running(plan.seed, options.shard, list(sys.argv[1:] if arguments is None else arguments))
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # everything is stopped and unmounted then too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # everything is stopped and unmounted then too
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # that connections break is what is tested
     say = _clock()
     if options.failover:
