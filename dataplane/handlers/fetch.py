@@ -102,11 +102,8 @@ class _Fetch:
         """Answer at once if there is enough, else wait."""
         request = self._request
         max_bytes = self._max_bytes()
-        if self._rules is not None:
-            self._reader.budget = TopicBudget(self._rules)
-        found = self._look(max_bytes)
-        if self._reader.cold.missing is not None:
-            self._look_again(self.start)
+        found = self._found(max_bytes, self.start)
+        if found is None:
             return
         missing = min(request.min_bytes, max_bytes) - found.size
         if found.must_answer or missing <= 0 or request.max_wait_ms <= 0 or not self._may_wait(found):
@@ -120,19 +117,20 @@ class _Fetch:
         return timeout_s if budget is None or budget.delay_s is None else min(timeout_s, budget.delay_s)
 
     def _woken(self) -> None:
+        found = self._found(self._max_bytes(), self._woken)
+        if found is not None:
+            self._finish(found)
+
+    def _found(self, max_bytes: int, again: Callback) -> Found | None:
+        """What a look has found; None: the disk is asked for what it missed, and then it begins `again`."""
         if self._rules is not None:
             self._reader.budget = TopicBudget(self._rules)
-        found = self._look(self._max_bytes())
-        if self._reader.cold.missing is None:
-            self._finish(found)
-        else:
-            self._look_again(self._woken)
-
-    def _look_again(self, how: Callback) -> None:
-        """When what the look missed has come from the disk."""
-        cold = self._reader.cold
+        found, cold = self._look(max_bytes), self._reader.cold
+        if cold.missing is None:
+            return found
         self.answer.give_up = cold.give_up
-        cold.bring(how)
+        cold.bring(again)
+        return None
 
     def _max_bytes(self) -> int:
         """What an answer may hold: also the broker's limit, and for a limited instance about a second of its allocation."""

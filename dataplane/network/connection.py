@@ -172,10 +172,8 @@ class SocketConnection(Sender):
         if self._closing:
             return
         if self._paused or self._resuming:
-            if is_backlog:
-                self._backlog = data[
-                    position:
-                ]  # as it is: who is paused after every frame would have it copied each time
+            if is_backlog:  # as it is: who is paused after every frame would have it copied each time
+                self._backlog = data[position:]
             else:
                 self._append(data[position:])
         elif position < end:

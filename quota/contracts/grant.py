@@ -15,13 +15,12 @@ bytes/s, null for unlimited. `blocked` is null or "storage": it outlives the lea
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from quota.contracts.instance import ContractError
-from quota.contracts.report import Members, parse_members
+from quota.contracts.report import Members, document_text, parse_members
 
 VERSION = 2
 BLOCKED_STORAGE = "storage"
@@ -65,8 +64,7 @@ class Grants:
         }
         if self.members:
             document["members"] = self.members
-        # Looking for circles, which these documents cannot have, would be a quarter of the cost.
-        return json.dumps(document, sort_keys=True, separators=(",", ":"), check_circular=False).encode()
+        return document_text(document).encode()
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Grants:

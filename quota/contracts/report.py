@@ -95,9 +95,9 @@ class FlowReport:
         for at in range(0, len(names), ROWS_PER_STEP):
             if at:
                 yield
-            pieces.append(_json({name: self.instances[name] for name in names[at : at + ROWS_PER_STEP]})[1:-1])
+            pieces.append(document_text({name: self.instances[name] for name in names[at : at + ROWS_PER_STEP]})[1:-1])
         # No string of the document can look like this: JSON escapes the quotes that are part of one.
-        head, _, tail = _json(self._frame()).partition('"instances":{}')
+        head, _, tail = document_text(self._frame()).partition('"instances":{}')
         return "".join((head, '"instances":{', ",".join(pieces), "}", tail)).encode()
 
     def _frame(self) -> dict[str, Any]:
@@ -137,7 +137,8 @@ class FlowReport:
             raise ContractError(f"flow report: {type(error).__name__}: {error}") from error
 
 
-def _json(document: Mapping[str, Any]) -> str:
+def document_text(document: Mapping[str, Any]) -> str:
+    """JSON of what is sent every second."""
     # Looking for circles, which these documents cannot have, would be a quarter of the cost.
     return json.dumps(document, sort_keys=True, separators=(",", ":"), check_circular=False)
 

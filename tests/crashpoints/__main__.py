@@ -16,8 +16,8 @@ import sys
 import time
 
 from tests.crashpoints.points import Outcome, Run
-from tests.crashpoints.report import IncompleteError, merged, path_of, report_of, show, write
-from tests.support.shard import WHOLE, Shard, shard
+from tests.crashpoints.report import merged, path_of, report_of, show, write
+from tests.support.shard import WHOLE, IncompleteError, Shard, shard
 
 
 def main() -> int:

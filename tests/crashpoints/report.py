@@ -6,14 +6,13 @@ A part of a run (`--shard 1/2`) leaves `crash.1-of-2.json` beside it; `merged` m
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.crashpoints.points import ENDS
-from tests.support.shard import suffix
+from tests.support.shard import IncompleteError, all_parts, suffix
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,13 +23,8 @@ if TYPE_CHECKING:
 DIRECTORY = Path("var/reports")
 _SHOWN = 20
 _COUNTS = ("by_end", "by_call", "by_step")
-_PART = re.compile(r"crash\.(\d+)-of-(\d+)\.json")
 
 Report = dict[str, Any]
-
-
-class IncompleteError(Exception):
-    """Parts that do not make a whole."""
 
 
 def report_of(outcome: Outcome, options: dict[str, object], seconds: float) -> Report:
@@ -69,11 +63,8 @@ def path_of(part: Shard, directory: Path = DIRECTORY) -> Path:
 
 def merged(directory: Path = DIRECTORY) -> Report:
     """Of all parts there are, which are removed: what they say is in crash.json. Raises IncompleteError."""
-    found = {path: match for path in directory.glob("crash.*.json") if (match := _PART.fullmatch(path.name))}
-    counts = {int(match[2]) for match in found.values()}
-    if len(counts) != 1 or len(found) != counts.pop():
-        raise IncompleteError(f"there are {sorted(path.name for path in found) or 'no parts'}")
-    whole = added_up([json.loads(path.read_text()) for path in sorted(found)])
+    found = all_parts(directory, "crash")
+    whole = added_up([json.loads(path.read_text()) for path in found])
     write(whole, directory / "crash.json")
     for path in found:
         path.unlink()

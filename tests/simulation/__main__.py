@@ -23,9 +23,9 @@ from functools import partial
 from tests.simulation import bugs
 from tests.simulation.campaign import ROUNDS, Outcome, prepare, run
 from tests.simulation.faults import KINDS
-from tests.simulation.figures import DIRECTORY, WHOLE, Figures, IncompleteError, Kept, keep, merged
+from tests.simulation.figures import DIRECTORY, WHOLE, Figures, Kept, keep, merged
 from tests.support.shard import WHOLE as EVERYTHING
-from tests.support.shard import shard
+from tests.support.shard import IncompleteError, shard
 
 _SAY_EVERY_S = 5.0
 

@@ -7,23 +7,19 @@ they are added up in `simulation.json`, beside what calibration has left there, 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.support.shard import IncompleteError, all_parts
+
 if TYPE_CHECKING:
     from tests.simulation.campaign import Outcome
 
 DIRECTORY = Path("var/reports")
 WHOLE = "simulation.json"
-_PART = re.compile(r"simulation\.(\d+)-of-(\d+)\.json")
-
-
-class IncompleteError(Exception):
-    """Parts that do not make a whole."""
 
 
 @dataclass
@@ -80,12 +76,7 @@ class Kept:
 
 def merged(directory: Path = DIRECTORY) -> Figures:
     """Of all parts there are, which are removed: what they say is in simulation.json. Raises IncompleteError."""
-    found = {
-        path: match for path in sorted(directory.glob("simulation.*.json")) if (match := _PART.fullmatch(path.name))
-    }
-    counts = {int(match[2]) for match in found.values()}
-    if len(counts) != 1 or len(found) != counts.pop():
-        raise IncompleteError(f"there are {[path.name for path in found] or 'no parts'}")
+    found = all_parts(directory, "simulation")
     whole = added_up([_read(path) for path in found])
     keep(asdict(whole), directory)
     for path in found:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.campaign import Outcome
-from tests.simulation.figures import Figures, IncompleteError, Kept, keep, merged
+from tests.simulation.figures import Figures, Kept, keep, merged
+from tests.support.shard import IncompleteError
 
 
 def outcome(seed, violation=None):

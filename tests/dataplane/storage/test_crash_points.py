@@ -8,10 +8,11 @@ import pytest
 
 from dataplane.storage.errors import LogFailedError
 from tests.crashpoints.points import DAMAGE, Outcome, Run
-from tests.crashpoints.report import IncompleteError, merged, path_of, report_of, write
+from tests.crashpoints.report import merged, path_of, report_of, write
 from tests.crashpoints.workload import HOME, Jobs, Random, open_manager
 from tests.dataplane.storage.support import append, records_in
 from tests.support.faulty_files import NAMES_ONLY, STRICT, FaultyFiles
+from tests.support.shard import IncompleteError
 
 TOPIC_ID = UUID(int=1)
 
