@@ -69,7 +69,6 @@ def main(arguments: list[str]) -> int:
     loop.run()
     background.close()
     cold.close()
-    cold_reads.close()
     return status[0]
 
 

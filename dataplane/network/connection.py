@@ -249,8 +249,7 @@ class SocketConnection(Sender):
         self._loop.forget(self._fd)
         self._socket.close()
         self._fd = -1
-        self._out.clear()
-        self._queued = 0
+        self._let_go()
         if self._partial is not None:
             self._partial.free()
             self._partial = None

@@ -1,8 +1,8 @@
 """The sending half of a connection: buffers and file ranges out, in order.
 
 Consecutive buffers leave in one `sendmsg`; a small file range is read into a buffer and joins them, a large one goes by
-`sendfile` in chunks of 1 MiB. What is not in the page cache is read by a thread first (`cold`); what is queued behind it
-waits, and other connections do not notice.
+`sendfile` in chunks of 1 MiB. What is not in the page cache is read by a thread first (`cold`) and sent from its memory;
+what is queued behind it waits, and other connections do not notice.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dataplane.doors import Buffer, File, FileRange
+from dataplane.network.cold import Brought
 
 if TYPE_CHECKING:
     from dataplane.network.loop import EpollLoop
+    from dataplane.tasks import Future
 
 SENDFILE_BYTES = 2**20
 COPY_BELOW_BYTES = 64 * 2**10
@@ -41,13 +43,12 @@ class Sender:
         "_stuffed",
         "_waits_for_disk",
         "_waits_to_send",
-        "_warm",
         "account",
     )
 
     def __init__(self, loop: EpollLoop, sock: socket.socket) -> None:
         self._loop, self._socket, self._fd = loop, sock, sock.fileno()
-        self._out: deque[Buffer | FileRange] = deque()
+        self._out: deque[Buffer | FileRange | Brought] = deque()
         self._queued = 0
         self._departed = 0  # bytes, since the beginning
         self._marks: list[tuple[int, int, Callable[[int], None]]] = []  # who wants to know when a range has left
@@ -55,7 +56,6 @@ class Sender:
         self._stuffed = False  # requests wait for answers to leave first
         self._waits_to_send = False
         self._waits_for_disk = False
-        self._warm: tuple[File, int] | None = None  # a file that was just read for us, and up to where
         self._closing = False
         self.account = ""
 
@@ -105,8 +105,6 @@ class Sender:
         except OSError as error:
             self._gone(error.strerror or "send failed")
             return
-        if not self._out:
-            self._warm = None
         if not self._out and self._closing:
             self._gone("closed after the last answer")
             return
@@ -123,7 +121,7 @@ class Sender:
             while out and len(buffers) < MAX_BUFFERS and gathered < SENDFILE_BYTES:
                 part = out[0]
                 if not isinstance(part, (bytes, bytearray, memoryview)):
-                    if part.size >= COPY_BELOW_BYTES:
+                    if part.size >= COPY_BELOW_BYTES or isinstance(part, Brought):
                         break
                     data = self._read(part)
                     if data is None:
@@ -152,12 +150,11 @@ class Sender:
             raise BlockingIOError
 
     def _send_range(self, part: FileRange) -> None:
+        if isinstance(part, Brought):
+            self._send_brought(part)
+            return
         size, cold = min(part.size, SENDFILE_BYTES), self._loop.cold_reads
-        if (
-            cold is not None
-            and not self._was_brought(part)
-            and not cold.is_warm(part.file.fileno(), part.position, size)
-        ):
+        if cold is not None and not cold.is_warm(part.file.fileno(), part.position, size):
             self._wait_for_disk(part)
             return
         sent = os.sendfile(self._fd, part.file.fileno(), part.position, size)
@@ -172,27 +169,64 @@ class Sender:
     def _read(self, part: FileRange) -> Buffer | None:
         """A small range; None where it has to come from the disk first."""
         cold = self._loop.cold_reads
-        if cold is None or self._was_brought(part):
+        if cold is None:
             return _read(part)
         data = cold.read_warm(part)
         if data is None:
             self._wait_for_disk(part)
         return data
 
-    def _was_brought(self, part: FileRange) -> bool:
-        """Then it is sent in any case: the system may have thrown it out again, and this has to end."""
-        return self._warm is not None and self._warm[0] is part.file and part.position < self._warm[1]
-
     def _wait_for_disk(self, part: FileRange) -> None:
         cold = self._loop.cold_reads
         assert cold is not None
         self._waits_for_disk = True
-        size = cold.bring(self.account, part, self._brought)
-        self._warm = (part.file, part.position + size)
+        cold.read(self.account, part, self._brought)
 
-    def _brought(self) -> None:
+    def _brought(self, found: Future[Brought | None]) -> None:
         self._waits_for_disk = False
+        try:
+            piece = found.result()
+        except OSError as error:
+            self._gone(error.strerror or "reading from the disk failed")
+            return
+        assert piece is not None
+        if self._fd < 0:
+            piece.let_go()
+            return
+        part: FileRange = self._out[0]  # type: ignore[assignment]
+        rest = part.size - piece.size
+        if rest:
+            self._out[0] = _Rest(part.file, part.position + piece.size, rest)
+        else:
+            self._out.popleft()
+        self._out.appendleft(piece)
         self.flush()
+
+    def _send_brought(self, part: Brought) -> None:
+        cold = self._loop.cold_reads
+        assert cold is not None
+        try:
+            sent = self._socket.send(part.view)
+        except BlockingIOError:
+            sent = 0
+        size = part.size
+        part.left(sent)
+        if sent == size or cold.is_crowded:
+            self._out.popleft()
+            if sent < size:
+                self._out.appendleft(_Rest(part.file, part.position, part.size))
+            part.let_go()
+        if sent:
+            self._left(sent)
+        if sent < size:
+            raise BlockingIOError
+
+    def _let_go(self) -> None:
+        """Forget what is queued."""
+        if self._out and isinstance(self._out[0], Brought):
+            self._out[0].let_go()
+        self._out.clear()
+        self._queued = 0
 
     def _left(self, sent: int) -> None:
         """So many bytes more are in the hands of the system."""

@@ -10,6 +10,8 @@ tenant's logs and indexes is in memory. The neighbour's records are timed while 
     quiet        does nothing
     scattered    reads here and there, from the disk, after another start
 
+`steady` is the 99th percentile of those records that were under way while the machine ran: one that works beyond its share
+of its host is stopped as a whole, and reading 10 GB at full speed is such work (`pauses`; their sum stands beside it).
 What the broker itself read from the disk, and how often it waited for a page of a mapped file, stands beside it. Medians
 of the rounds and spread; `var/reports/cold.json`.
 """
@@ -31,6 +33,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.benchmarks import cold_reader
 from tests.benchmarks.latency import Sample, SteadyTraffic, percentile
 from tests.benchmarks.librdkafka import BulkProducer
+from tests.benchmarks.pauses import Pause, Pauses, outside
 from tests.benchmarks.report import Say, keep, progress
 from tests.benchmarks.rig import Rig
 from tests.benchmarks.server import create_topic
@@ -43,7 +46,17 @@ WARM_SHARE = 0.1
 """Of each partition: what "warm" reads again and again."""
 SETTLE_S = 2.0
 _IN_MEMORY = ("tmpfs", "ramfs")
-_FIGURES = ("p50_ms", "p99_ms", "max_ms", "reader_mb_per_s", "from_disk_mb", "page_waits", "records")
+_FIGURES = (
+    "p50_ms",
+    "p99_ms",
+    "steady_p99_ms",
+    "max_ms",
+    "paused_ms",
+    "reader_mb_per_s",
+    "from_disk_mb",
+    "page_waits",
+    "records",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,6 +79,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--gigabytes", type=float, default=10.0, help="of old data")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rate", type=int, default=1_000, help="records a second of the neighbour")
+    parser.add_argument("--reader-mb", type=float, help="a second, at most, of who reads it all; without, what it can")
     parser.add_argument("--seconds", type=float, default=10.0, help="of each phase but the first, which reads all")
     parser.add_argument("--directory", type=Path, default=Path("var"), help="on a disk; removed again")
     options = parser.parse_args(arguments)
@@ -110,21 +124,21 @@ class _Bench:
         """The figures of each phase."""
         seconds, found = self._options.seconds, {}
         self._start_anew()
-        with SteadyTraffic(self._neighbour, BUSY, self._options.rate) as traffic:
+        with Pauses() as pauses, SteadyTraffic(self._neighbour, BUSY, self._options.rate) as traffic:
             time.sleep(SETTLE_S)
-            phases = {"cold": self._phase(cold_reader.whole, self._ends, None, None)}
+            most = self._options.reader_mb
+            phases = {"cold": self._phase(cold_reader.whole, self._ends, most * 1e6 if most else None, None)}
             rate = phases["cold"]["reader_mb_per_s"] * 1e6
             beginnings = [int(end * WARM_SHARE) for end in self._ends]
+            self._warm()
             phases["warm"] = self._phase(cold_reader.whole, beginnings, rate, seconds)
             phases["quiet"] = self._phase(None, [], None, seconds)
-            samples = traffic.stop()
-        found.update(self._timed(phases, samples, prefix))
+            found.update(self._timed(phases, traffic.stop(), pauses.stop(), prefix))
         self._start_anew()
-        with SteadyTraffic(self._neighbour, BUSY, self._options.rate) as traffic:
+        with Pauses() as pauses, SteadyTraffic(self._neighbour, BUSY, self._options.rate) as traffic:
             time.sleep(SETTLE_S)
             phases = {"scattered": self._phase(cold_reader.scattered, self._ends, None, seconds)}
-            samples = traffic.stop()
-        return found | self._timed(phases, samples, prefix)
+            return found | self._timed(phases, traffic.stop(), pauses.stop(), prefix)
 
     def _start_anew(self) -> None:
         """The broker knows nothing, and nothing of its files is in memory."""
@@ -135,6 +149,15 @@ class _Bench:
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
             os.close(fd)
         self._rig.start_brokers()
+
+    def _warm(self) -> None:
+        """Have the beginnings in memory: the broker reads past the page cache."""
+        share = int(self._options.gigabytes * 1e9 / PARTITIONS * WARM_SHARE * 1.1)
+        for file in self._rig.directory.glob(f"data-*/*{OLD}*/{0:020}.log"):
+            with file.open("rb") as log:
+                left = share
+                while left > 0 and (data := log.read(min(left, 2**20))):
+                    left -= len(data)
 
     def _phase(
         self, read: cold_reader.Reading | None, ends: list[int], rate: float | None, seconds: float | None
@@ -164,7 +187,7 @@ class _Bench:
         return int(Path(f"/proc/{self._rig.pid()}/stat").read_text().rpartition(")")[2].split()[9])
 
     def _timed(
-        self, phases: dict[str, dict[str, float]], samples: list[Sample], prefix: str
+        self, phases: dict[str, dict[str, float]], samples: list[Sample], pauses: list[Pause], prefix: str
     ) -> dict[str, dict[str, float]]:
         """With the neighbour's latencies, of what it made during each phase."""
         for name, phase in phases.items():
@@ -173,8 +196,12 @@ class _Bench:
             phase["records"] = len(those)
             for figure, share in (("p50_ms", 0.5), ("p99_ms", 0.99), ("max_ms", 1.0)):
                 phase[figure] = round(percentile(those, share), 3)
+            phase["steady_p99_ms"] = round(percentile(outside(those, pauses), 0.99), 3)
+            within = [pause for pause in pauses if began <= pause.began_s < ended]
+            phase["paused_ms"] = round(sum(pause.ended_s - pause.began_s for pause in within) * 1000, 1)
             self._say(
-                f"{prefix}{name}: neighbour p50 {phase['p50_ms']:.2f} ms, p99 {phase['p99_ms']:.2f} ms; reader "
+                f"{prefix}{name}: neighbour p50 {phase['p50_ms']:.2f} ms, p99 {phase['p99_ms']:.2f} ms, "
+                f"steady {phase['steady_p99_ms']:.2f} ms (paused {phase['paused_ms']:.0f} ms); reader "
                 f"{phase['reader_mb_per_s']:.0f} MB/s, {phase['from_disk_mb']:.0f} MB from the disk"
             )
         return phases

@@ -1,21 +1,20 @@
-"""What is not in the page cache is read by a thread first: the connection waits for it, the loop and the others do not.
+"""What is not in the page cache is read beside the loop: the connection waits for it, the loop and the others do not.
 
 On a real disk (`posix_fadvise(DONTNEED)` makes a synced file cold); skipped where the temporary directory has none.
 """
 
+import errno
 import os
-import signal
 import socket
 import threading
-from pathlib import Path
 
 import pytest
 
 from dataplane.background import ThreadBackground
 from dataplane.clock import SystemClock
 from dataplane.doors import NotInMemoryError
+from dataplane.network import cold as cold_module
 from dataplane.network.cold import AT_ONCE_EACH, PIECE_BYTES, THREADS, ColdReads, Probe
-from dataplane.network.cold_reader import NICENESS, ColdReaders
 from dataplane.network.connection import SocketConnection
 from dataplane.network.loop import EpollLoop
 from dataplane.storage.files import FileSlice, SystemFiles
@@ -37,7 +36,10 @@ class HeldBackground:
 
     def release(self, count: int = 1) -> None:
         for work, future in self.held[:count]:
-            future.resolve(work())
+            try:
+                future.resolve(work())
+            except OSError as error:
+                future.fail(error)
         del self.held[:count]
 
 
@@ -54,20 +56,6 @@ def loop():
     found = EpollLoop(SystemClock())
     yield found
     found.close()
-
-
-@pytest.fixture
-def reads():
-    """`ColdReads`, ended afterwards."""
-    made = []
-
-    def new(background, **options) -> ColdReads:
-        made.append(ColdReads(background, **options))
-        return made[-1]
-
-    yield new
-    for each in made:
-        each.close()
 
 
 @pytest.fixture
@@ -135,10 +123,10 @@ class Peer:
         loop.call_threadsafe(loop.stop)
 
 
-def warm(file, size: int, read=None) -> None:
+def warm(file, size: int) -> None:
     """Have it in the page cache. A system that is short of memory may take pages back at any moment: then once more."""
     for _ in range(20):
-        (read or file.read)(0, size)
+        file.read(0, size)
         if Probe().is_warm(file.fileno(), 0, size):
             return
     raise AssertionError("it was read, and is not there")
@@ -159,10 +147,10 @@ def test_a_probe_tells_cold_from_warm(tmp_path):
 
 
 @pytest.mark.parametrize("size", [100, 50_000, 70_000, 5 * MIB])
-def test_cold_bytes_arrive_whole_and_in_order(loop, reads, connect, tmp_path, size):
+def test_cold_bytes_arrive_whole_and_in_order(loop, connect, tmp_path, size):
     file, content = cold_file(tmp_path / "a", size)
     background = ThreadBackground(loop, THREADS)
-    loop.cold_reads = reads(background)
+    loop.cold_reads = ColdReads(background)
     peer = connect()
     told = []
     peer.connection.send([b"head", FileSlice(file, 0, size, told.append), b"tail"])
@@ -171,10 +159,10 @@ def test_cold_bytes_arrive_whole_and_in_order(loop, reads, connect, tmp_path, si
     background.close()
 
 
-def test_the_others_are_served_meanwhile(loop, reads, connect, tmp_path):
+def test_the_others_are_served_meanwhile(loop, connect, tmp_path):
     file, content = cold_file(tmp_path / "a", 300_000)
     background = HeldBackground()
-    loop.cold_reads = reads(background)
+    loop.cold_reads = ColdReads(background)
     slow, quick = connect("a"), connect("b")
     slow.connection.send([b"head", FileSlice(file, 0, len(content))])
     quick.connection.send([b"answer"])
@@ -187,10 +175,10 @@ def test_the_others_are_served_meanwhile(loop, reads, connect, tmp_path):
     assert background.held == []
 
 
-def test_what_is_warm_goes_without_a_thread(loop, reads, connect, tmp_path):
+def test_what_is_warm_goes_without_a_thread(loop, connect, tmp_path):
     file, content = cold_file(tmp_path / "a", 2 * MIB)
     background = HeldBackground()
-    loop.cold_reads = reads(background)
+    loop.cold_reads = ColdReads(background)
     peer = connect()
     warm(file, len(content))
     peer.connection.send([FileSlice(file, 0, len(content)), FileSlice(file, 5, 1000)])
@@ -198,9 +186,9 @@ def test_what_is_warm_goes_without_a_thread(loop, reads, connect, tmp_path):
     assert background.held == []
 
 
-def test_an_account_has_few_reads_at_once_and_others_do_not_wait_for_it(loop, reads, connect, tmp_path):
+def test_an_account_has_few_reads_at_once_and_others_do_not_wait_for_it(loop, connect, tmp_path):
     background = HeldBackground()
-    loop.cold_reads = reads(background, threads=2)
+    loop.cold_reads = ColdReads(background, threads=2)
     greedy = [connect("greedy") for _ in range(6)]
     modest = connect("modest")
     contents = {}
@@ -216,10 +204,10 @@ def test_an_account_has_few_reads_at_once_and_others_do_not_wait_for_it(loop, re
         assert peer.wait_for(loop, 100_000) == content
 
 
-def test_a_connection_that_ends_while_it_waits(loop, reads, connect, tmp_path):
+def test_a_connection_that_ends_while_it_waits(loop, connect, tmp_path):
     file, content = cold_file(tmp_path / "a", 2 * PIECE_BYTES)
     background = HeldBackground()
-    loop.cold_reads = reads(background)
+    loop.cold_reads = ColdReads(background)
     peer = connect()
     peer.connection.send([FileSlice(file, 0, len(content))])
     turn(loop)
@@ -229,66 +217,128 @@ def test_a_connection_that_ends_while_it_waits(loop, reads, connect, tmp_path):
     assert background.held == []
 
 
-def test_what_is_thrown_out_again_is_sent_all_the_same(loop, reads, connect, tmp_path):
+def test_what_is_sent_from_the_disk_takes_nobody_elses_place_in_memory(loop, connect, tmp_path):
+    file, content = cold_file(tmp_path / "a", 3 * MIB)
+    background = ThreadBackground(loop, THREADS)
+    loop.cold_reads = ColdReads(background)
+    peer = connect()
+    peer.connection.send([FileSlice(file, 0, len(content) - MIB)])
+    assert peer.wait_for(loop, len(content) - MIB) == content[:-MIB]
+    background.close()
+    assert not any(Probe().is_warm(file.fileno(), position, 4096) for position in range(0, len(content) - MIB, 4096))
+
+
+def test_what_is_read_again_soon_is_in_memory_for_those_who_follow(loop, connect, tmp_path):
+    file, content = cold_file(tmp_path / "a", 2 * MIB)
+    background = ThreadBackground(loop, THREADS)
+    loop.cold_reads = ColdReads(background)
+
+    def consume(piece: int) -> None:
+        peer = connect()
+        for position in range(0, len(content), piece):
+            peer.connection.send([FileSlice(file, position, min(piece, len(content) - position))])
+        assert peer.wait_for(loop, len(content)) == content
+
+    consume(100_000)
+    assert not Probe().is_warm(file.fileno(), MIB, 4096), "reading on is not reading again"
+    for _ in range(20):  # a system that is short of memory may take it back at any moment
+        consume(300_000)
+        if Probe().is_warm(file.fileno(), 0, len(content)):
+            break
+    else:
+        pytest.fail("it was read again and again, and is not there")
+    background.close()
+
+
+def test_a_file_system_that_cannot_read_past_its_cache_reads_into_it(loop, connect, tmp_path, monkeypatch):
+    real = os.open
+
+    def refusing(path, flags, *rest, **more):
+        if flags & os.O_DIRECT:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return real(path, flags, *rest, **more)
+
     file, content = cold_file(tmp_path / "a", 300_000)
+    background = ThreadBackground(loop, THREADS)
+    loop.cold_reads = ColdReads(background)
+    monkeypatch.setattr(os, "open", refusing)
+    peer = connect()
+    peer.connection.send([FileSlice(file, 100, 200_000)])
+    assert peer.wait_for(loop, 200_000) == content[100:200_100]
+    background.close()
+
+
+def test_a_file_whose_name_is_gone_is_read_all_the_same(loop, connect, tmp_path):
+    file, content = cold_file(tmp_path / "a", 300_000)
+    (tmp_path / "a").unlink()
+    background = ThreadBackground(loop, THREADS)
+    loop.cold_reads = ColdReads(background)
+    peer = connect()
+    peer.connection.send([FileSlice(file, 0, len(content))])
+    assert peer.wait_for(loop, len(content)) == content
+    background.close()
+
+
+def test_a_file_that_was_cut_ends_the_connection_and_no_other(loop, connect, tmp_path):
+    file, _ = cold_file(tmp_path / "a", 300_000)
     background = HeldBackground()
-    loop.cold_reads = reads(background)
+    loop.cold_reads = ColdReads(background)
+    peer, other = connect("a"), connect("b")
+    peer.connection.send([b"head", FileSlice(file, 0, 300_000)])
+    turn(loop)
+    os.truncate(tmp_path / "a", 10_000)
+    background.release()
+    other.connection.send([b"answer"])
+    assert other.wait_for(loop, 6) == b"answer"
+    assert peer.connection.queued_bytes() == 0
+    assert peer.socket.recv(100) == b"head"
+    assert peer.socket.recv(100) == b""
+
+
+def test_consumers_that_do_not_read_their_answers_cost_no_memory(loop, connect, tmp_path, monkeypatch):
+    monkeypatch.setattr(cold_module, "CROWDED_BYTES", 2 * PIECE_BYTES)
+    background = HeldBackground()
+    cold = loop.cold_reads = ColdReads(background, threads=100)
+    file, content = cold_file(tmp_path / "a", 2 * MIB)
+    stuck = [connect(str(number)) for number in range(10)]
+    for peer in stuck:
+        peer.connection.send([FileSlice(file, 0, len(content))])
+    turn(loop)
+    while background.held:
+        background.release()
+        turn(loop)
+    assert not cold.is_crowded, "what their sockets did not take was let go"
+    background = loop.cold_reads._background = ThreadBackground(loop, THREADS)
+    for peer in stuck:
+        assert peer.wait_for(loop, len(content)) == content
+    background.close()
+
+
+def test_memory_is_used_again_also_that_of_connections_that_end(loop, connect, tmp_path):
+    file, content = cold_file(tmp_path / "a", 4 * MIB)
+    background = HeldBackground()
+    cold = loop.cold_reads = ColdReads(background)
     peer = connect()
     peer.connection.send([FileSlice(file, 0, len(content))])
     turn(loop)
-    (_, future), background.held = background.held[0], []
-    future.resolve(None)  # as if it had been read and forgotten
-    assert peer.wait_for(loop, len(content)) == content
-    assert background.held == []
+    background.release()  # more than a socket takes
+    turn(loop)
+    assert peer.connection.queued_bytes() > 0
+    peer.connection.close()
+    (first,) = cold._memory
+    another = connect()
+    another.connection.send([FileSlice(file, 0, 1000)])
+    turn(loop)
+    background.release()
+    assert another.wait_for(loop, 1000) == content[:1000]
+    assert cold._memory == [first]
 
 
-def test_those_who_read_give_way_to_everybody_else_and_end_with_the_broker(tmp_path):
-    file, content = cold_file(tmp_path / "a", 300_000)
-    readers = ColdReaders()
-    children = children_of_this_process()
-    warm(file, len(content), lambda position, size: readers.read(file.fileno(), position, size))
-    (reader,) = children_of_this_process() - children
-    assert os.getpriority(os.PRIO_PROCESS, reader) == min(os.getpriority(os.PRIO_PROCESS, 0) + NICENESS, 19)
-    readers.read(file.fileno(), 0, 10)
-    assert children_of_this_process() - children == {reader}, "it goes on"
-    readers.close()
-    assert children_of_this_process() == children
-
-
-def test_a_reader_that_was_killed_is_replaced(tmp_path):
-    file, content = cold_file(tmp_path / "a", 300_000)
-    readers = ColdReaders()
-    children = children_of_this_process()
-    readers.read(file.fileno(), 0, 1)
-    (reader,) = children_of_this_process() - children
-    os.kill(reader, signal.SIGKILL)
-    warm(file, len(content), lambda position, size: readers.read(file.fileno(), position, size))  # the first finds out
-    readers.close()
-
-
-def test_what_cannot_be_read_is_not_there_and_that_is_all(tmp_path):
-    readers = ColdReaders()
-    readers.read(1_000_000, 0, 10)
-    readers.close()
-
-
-def test_a_file_whose_name_is_gone_is_read_all_the_same(tmp_path):
-    file, content = cold_file(tmp_path / "a", 300_000)
-    (tmp_path / "a").unlink()
-    readers = ColdReaders()
-    warm(file, len(content), lambda position, size: readers.read(file.fileno(), position, size))
-    readers.close()
-
-
-def children_of_this_process() -> set[int]:
-    return set(map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()))
-
-
-def cold_files(path, reads, background):
+def cold_files(path, background):
     """The files door, with a file of which nothing is in the page cache, and the reads that were asked for."""
     path.write_bytes(bytes(range(256)) * 4096)
     cool(path)
-    files = SystemFiles(reads(background))
+    files = SystemFiles(ColdReads(background))
     file = files.open(str(path))
     if Probe().is_warm(file.fileno(), 0, MIB):
         pytest.skip("no disk here whose files can be cold")
@@ -307,9 +357,9 @@ def found_at_once(files, background, look):
     raise AssertionError("it was brought, and is not there")
 
 
-def test_a_look_up_that_would_wait_says_what_it_missed_and_finds_it_when_it_was_brought(reads, tmp_path):
+def test_a_look_up_that_would_wait_says_what_it_missed_and_finds_it_when_it_was_brought(tmp_path):
     background = HeldBackground()
-    files, file = cold_files(tmp_path / "a", reads, background)
+    files, file = cold_files(tmp_path / "a", background)
     with pytest.raises(NotInMemoryError) as missing, files.at_once():
         file.read(300_000, 8)
     brought = []
@@ -321,9 +371,9 @@ def test_a_look_up_that_would_wait_says_what_it_missed_and_finds_it_when_it_was_
     assert found == bytes(range(300_000 % 256, 300_000 % 256 + 8))
 
 
-def test_a_mapped_file_is_brought_whole_before_it_is_looked_at(reads, tmp_path):
+def test_a_mapped_file_is_brought_whole_before_it_is_looked_at(tmp_path):
     background = HeldBackground()
-    files, _ = cold_files(tmp_path / "a", reads, background)
+    files, _ = cold_files(tmp_path / "a", background)
     with pytest.raises(NotInMemoryError) as missing, files.at_once():
         files.view(str(tmp_path / "a"))
     assert (missing.value.position, missing.value.size) == (0, MIB)
@@ -332,8 +382,8 @@ def test_a_mapped_file_is_brought_whole_before_it_is_looked_at(reads, tmp_path):
     assert found_at_once(files, background, lambda: files.view(str(tmp_path / "a")))[MIB - 1] == 255
 
 
-def test_who_looks_at_once_does_not_make_another_thread_impatient(reads, tmp_path):
-    files, file = cold_files(tmp_path / "a", reads, HeldBackground())
+def test_who_looks_at_once_does_not_make_another_thread_impatient(tmp_path):
+    files, file = cold_files(tmp_path / "a", HeldBackground())
     got = []
     with files.at_once():
         other = threading.Thread(target=lambda: got.append(file.read(500_000, 1)))
@@ -342,8 +392,8 @@ def test_who_looks_at_once_does_not_make_another_thread_impatient(reads, tmp_pat
     assert got == [bytes([500_000 % 256])]
 
 
-def test_outside_of_it_a_read_waits(reads, tmp_path):
-    files, file = cold_files(tmp_path / "a", reads, HeldBackground())
+def test_outside_of_it_a_read_waits(tmp_path):
+    files, file = cold_files(tmp_path / "a", HeldBackground())
     with pytest.raises(NotInMemoryError), files.at_once():
         file.read(700_000, 1)
     assert file.read(700_000, 1) == bytes([700_000 % 256])
