@@ -37,7 +37,7 @@ class Store:
         self._log = log
         self._wake = asyncio.Event()
         self._specs: dict[str, InstanceSpec] = {}
-        self._seen = ""  # the last change that was read
+        self._seen: set[str] = set()  # changes that were read and are still there
         self._all_due = 0.0  # loop time
         zookeeper.on_state(self._on_state)
 
@@ -69,13 +69,13 @@ class Store:
         brokers = await self._zookeeper.children(BROKERS_PATH, self._wake.set)
         self._on_brokers([int(name) for name in brokers or [] if name.isdigit()])
         changes = await self._zookeeper.children(CHANGES_PATH, self._wake.set) or []
-        named = await self._named([name for name in changes if name > self._seen]) if now < self._all_due else None
+        named = await self._named([name for name in changes if name not in self._seen]) if now < self._all_due else None
         if named is None:
             named = sorted({*(await self._zookeeper.children(INSTANCES_PATH) or []), *self._specs})
             self._all_due = now + READ_ALL_S
         for instance in named:
             await self._read(instance)
-        self._seen = max([self._seen, *changes])
+        self._seen = set(changes)
         if named:
             self._on_specs(dict(self._specs))
 
