@@ -9,10 +9,11 @@ A master that does not accept it closes the connection without an answer.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+import orjson
 
 VERSION = 1
 LENGTH_BYTES = 4
@@ -40,7 +41,7 @@ class Hello:
     def to_json(self) -> bytes:
         """The document, without the length prefix."""
         document = {"type": "hello", "version": VERSION, "secret": self.secret, "broker": self.broker}
-        return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+        return orjson.dumps(document)
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Hello:
@@ -74,15 +75,15 @@ class Decoder:
         end = LENGTH_BYTES + size
         if len(self._buffer) < end:
             return None
-        document = _parse(bytes(self._buffer[LENGTH_BYTES:end]))
+        document = _parse(self._buffer[LENGTH_BYTES:end])
         del self._buffer[:end]
         return document
 
 
-def _parse(data: bytes) -> dict[str, Any]:
+def _parse(data: bytearray) -> dict[str, Any]:
     try:
-        document = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        document = orjson.loads(data)
+    except ValueError as error:
         raise WireError(f"a frame of {len(data)} bytes is not JSON: {type(error).__name__}") from error
     if not isinstance(document, dict):
         raise WireError(f"a frame holds {type(document).__name__} where an object is expected")

@@ -13,10 +13,10 @@ What the broker does with it (all times are the loop's monotonic seconds)::
 
     agent.set_leaders("ins-k3v9x2qa", leaders, all_leaders, now)      # when metadata changes: the initial share follows
 
-`quota.agent.transport.MasterLink` does the rest: every 100 ms `tick`, and when `report_due`, `report(facts)`; every
-answer goes to `apply`. Of thousands of instances a report is made in pieces (`report_steps`), so that requests are served
-between them. `facts` is what only the broker knows: `InstanceFacts` per instance. Bytes and throttled time
-come from the buckets themselves.
+`quota.agent.transport.MasterLink` does the rest: every 100 ms `tick`, and when `report_due`, `report_steps(facts)`; every
+answer goes to `apply`. Of thousands of instances a report is made in pieces, so that requests are served between them, and
+after the first of a connection (`begin_anew`) it names what has changed. `facts` is what only the broker knows:
+`InstanceFacts` per instance. Bytes and throttled time come from the buckets themselves.
 
 The rate of a bucket, in this order::
 
@@ -123,13 +123,12 @@ class _Direction:
 class _Instance:
     """Both directions of one instance and what they share."""
 
-    __slots__ = ("all_leaders", "directions", "expires", "leaders", "storage_used_bytes")
+    __slots__ = ("all_leaders", "directions", "leaders", "storage_used_bytes")
 
     def __init__(self, directions: dict[str, _Direction]) -> None:
         self.directions = directions
         self.leaders = 0
         self.all_leaders = 0
-        self.expires = NEVER
         self.storage_used_bytes = 0
 
     def refresh(self, now: float) -> None:
@@ -150,7 +149,11 @@ class Agent:
         self._ticks = deque([now])  # the moments of the last period, and one before
         self._early = False
         self._epoch = 0
-        self._next_expiry = NEVER
+        self._held: dict[str, _Instance] = {}  # under the lease
+        self._lease_ends = NEVER
+        self._anew = True
+        self._reported: dict[str, InstanceReport] = {}  # as the last report has it, or the ones before it
+        self._gone: list[str] = []  # since the last report
         self._members: dict[str, frozenset[tuple[str, str]]] = {}  # by the row of a rule for groups
 
     # --- what the broker tells ----------------------------------------------------------------------------------------
@@ -172,6 +175,9 @@ class Agent:
     def remove(self, instance: str) -> None:
         """The instance is gone."""
         self._instances.pop(instance, None)
+        self._held.pop(instance, None)
+        self._reported.pop(instance, None)
+        self._gone.append(instance)  # said also where it comes back at once: that one holds no grant
 
     def set_leaders(self, instance: str, leaders: int, all_leaders: int, now: float) -> None:
         """How many of the instance's partitions this broker leads, and how many have a leader at all."""
@@ -221,15 +227,16 @@ class Agent:
         self._ticks.append(now)
         while self._ticks[1] <= now - self._period_s + TOLERANCE_S:
             self._ticks.popleft()
-        if now < self._next_expiry:
-            return
-        for entry in self._instances.values():
-            if entry.expires <= now:
-                entry.expires = NEVER
-                for direction in entry.directions.values():
-                    direction.granted = None
-                entry.refresh(now)
-        self._next_expiry = min((entry.expires for entry in self._instances.values()), default=NEVER)
+        if now >= self._lease_ends:
+            for entry in self._held.values():
+                _withdraw(entry, now)
+            self._held.clear()
+            self._lease_ends = NEVER
+            self.begin_anew()  # a partial answer would renew what is not held any more
+
+    def begin_anew(self) -> None:
+        """The next report is for somebody who does not know the last one: it names everything."""
+        self._anew = True
 
     def report_due(self, now: float) -> bool:
         """Once a period; earlier where throttling has started, but at most every 100 ms."""
@@ -237,18 +244,23 @@ class Agent:
         return since >= self._period_s or (self._early and since >= EARLY_REPORT_S)
 
     def report(self, facts: Mapping[str, InstanceFacts], now: float) -> FlowReport:
-        """The report of the last period. Instances without facts are left out."""
+        """The report of the last period, naming everything. Instances without facts are left out."""
+        self.begin_anew()
         return run_through(self.report_steps(facts.items(), lambda: now))
 
     def report_steps(self, facts: Iterable[tuple[str, InstanceFacts]], clock: Callable[[], float]) -> Steps[FlowReport]:
-        """`report` in pieces; a row of a later piece covers the milliseconds until it was made as well."""
+        """A report in pieces; a row of a later piece covers the milliseconds until it was made as well."""
         now = clock()
         self.tick(now)
         since = self._ticks[0]
         self._sequence += 1
         self._reported_at, self._early = now, False
         sequence, period_ms = self._sequence, max(1, round((now - since) * 1000))
-        instances: dict[str, InstanceReport] = {}
+        partial, self._anew = not self._anew, False
+        before = self._reported if partial else {}
+        removed, self._gone = self._gone, []
+        named: dict[str, InstanceReport] = {}
+        rows: dict[str, InstanceReport] = {}
         members: dict[str, tuple[tuple[str, str], ...]] = {}
         for count, (instance, fact) in enumerate(facts):
             if count and not count % ROWS_PER_STEP:
@@ -258,8 +270,14 @@ class Agent:
                 if fact.members:
                     members[instance] = fact.members
                 self.set_leaders(instance, fact.leaders, fact.all_leaders, now)
-                instances[instance] = _instance_report(self._instances[instance], fact, since, now)
-        return FlowReport(self._broker, self._boot, sequence, period_ms, instances, members)
+                row = rows[instance] = _instance_report(self._instances[instance], fact, since, now)
+                if row.is_busy or row != before.get(instance):
+                    named[instance] = row
+        gone = (*removed, *(before.keys() - rows.keys())) if partial else ()
+        for instance in self._gone:
+            rows.pop(instance, None)  # while the report was made: the next one says so
+        self._reported = rows
+        return FlowReport(self._broker, self._boot, sequence, period_ms, named, members, partial, gone)
 
     def apply(self, grants: Grants, now: float) -> bool:
         """Obey. False: the grants are of a master that was replaced, nothing has changed."""
@@ -267,7 +285,10 @@ class Agent:
             return False
         self._epoch = grants.epoch
         self._members = {row: frozenset(members) for row, members in grants.members.items()}
-        expires = now + grants.lease_ms / 1000
+        for instance in grants.gone if grants.partial else [*(self._held.keys() - grants.instances.keys())]:
+            entry = self._held.pop(instance, None)
+            if entry:
+                _withdraw(entry, now)
         for instance, grant in grants.instances.items():
             entry = self._instances.get(instance)
             if entry is None:
@@ -275,9 +296,9 @@ class Agent:
             for name, part in (("produce", grant.produce), ("consume", grant.consume)):
                 _take(entry.directions[name], part)
             entry.storage_used_bytes = grant.storage_used_bytes
-            entry.expires = expires
             entry.refresh(now)
-        self._next_expiry = min(self._next_expiry, expires)
+            self._held[instance] = entry
+        self._lease_ends = now + grants.lease_ms / 1000
         return True
 
     @property
@@ -294,6 +315,12 @@ def _instance_report(entry: _Instance, fact: InstanceFacts, since: float, now: f
     flow = produce.flow(fact.leaders, fact.produce_queued_bytes, since, now)
     back = consume.flow(fact.leaders, fact.consume_queued_bytes, since, now)
     return _new(InstanceReport, (flow, back, fact.storage_bytes, fact.connections))
+
+
+def _withdraw(entry: _Instance, now: float) -> None:
+    for direction in entry.directions.values():
+        direction.granted = None
+    entry.refresh(now)
 
 
 def _take(direction: _Direction, grant: Grant) -> None:

@@ -4,11 +4,11 @@
 master the link is quiet, and buckets fall back to initial shares as leases expire.
 
 ======================  ================================================================================================
-on connecting           the hello with the cluster secret, and a report at once
+on connecting           the hello with the cluster secret, and a report of everything at once
 every 100 ms            the agent's tick; a report where one is due (built and dropped while there is no connection, so
                         that the first report after a gap does not smear its flow over the gap)
 closed, or refused      again after 0.1, 0.2, 0.4 … 2 s; an answer resets the pause
-a report                in pieces, with the loop's other work between them where there are many instances
+a report                what has changed; in pieces, with the loop's other work between them where there are many instances
 no answer for 5 s       the connection is closed and opened again: a peer may be gone without a word
 ======================  ================================================================================================
 
@@ -163,6 +163,7 @@ class MasterLink:
         if attempt == self._attempt and self._conn:
             self._open = True
             self._conn.send(self._hello)
+            self._agent.begin_anew()
             self._begin_report()  # one that is being made is not for this master
 
     def _on_data(self, attempt: int, data: bytes) -> None:

@@ -1,11 +1,14 @@
 """What the master answers: how much of its limit an instance may use on this broker, and for how long.
 
-Sent as length-prefixed JSON (a 4-byte big-endian length, then the document). Version 2, rows as in reports::
+Sent as length-prefixed JSON (a 4-byte big-endian length, then the document). Version 3, rows as in reports::
 
-    {"version": 2, "type": "grants", "epoch": 3, "sequence": 41, "lease_ms": 10000,
+    {"version": 3, "type": "grants", "epoch": 3, "sequence": 41, "lease_ms": 10000,
      "instances": {"ins-k3v9x2qa": [[1747626, "initial", null],            the fields of `Grant`: produce
                                     [1747626, "initial", null],            and consume
                                     987654321]}}                           storage used by the instance, bytes
+
+The answer to a report that names everything does so, too. The answer to a partial one is `partial`: grants that are not
+named are renewed as they are, and `gone` lists those that are not renewed.
 
 `members` are those that brokers reported, of rules for consumer groups within these instances; absent where there are none.
 
@@ -15,14 +18,14 @@ bytes/s, null for unlimited. `blocked` is null or "storage": it outlives the lea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from quota.contracts.instance import ContractError
-from quota.contracts.report import Members, document_text, parse_members
+from quota.contracts.report import Members, parse_members, to_bytes
 
-VERSION = 2
+VERSION = 3
 BLOCKED_STORAGE = "storage"
 
 
@@ -51,6 +54,8 @@ class Grants:
     lease_ms: int
     instances: Mapping[str, InstanceGrant]
     members: Members = field(default_factory=dict)
+    partial: bool = False
+    gone: Sequence[str] = ()
 
     def to_json(self) -> bytes:
         """The document, without the length prefix."""
@@ -64,7 +69,9 @@ class Grants:
         }
         if self.members:
             document["members"] = self.members
-        return document_text(document).encode()
+        if self.partial:
+            document |= {"partial": True, "gone": self.gone}
+        return to_bytes(document)
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Grants:
@@ -83,6 +90,8 @@ class Grants:
                     for instance, (produce, consume, used) in document["instances"].items()
                 },
                 members=parse_members(document),
+                partial=bool(document.get("partial")),
+                gone=tuple(map(str, document.get("gone", ()))),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ContractError(f"grants: {type(error).__name__}: {error}") from error

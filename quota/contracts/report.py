@@ -1,12 +1,16 @@
 """What a broker tells the master every period: how much flowed, per instance and direction.
 
-Sent as length-prefixed JSON (a 4-byte big-endian length, then the document). Version 2, a row of numbers per flow: a
+Sent as length-prefixed JSON (a 4-byte big-endian length, then the document). Version 3, a row of numbers per flow: a
 broker has thousands of instances, a master a hundred brokers, and names would be most of what is parsed every second::
 
-    {"version": 2, "type": "report", "broker": 2, "boot": "…", "sequence": 41, "period_ms": 1000,
+    {"version": 3, "type": "report", "broker": 2, "boot": "…", "sequence": 41, "period_ms": 1000,
      "instances": {"ins-k3v9x2qa": [[812345, 0, 0, 2, 1747626, null],      the fields of `Flow`: produce
                                     [0, 0, 0, 2, 1747626, null],           and consume
                                     123456789, 12]}}                       storage bytes, connections
+
+The first report of a connection names every instance. Those that follow are `partial`: they continue the report with the
+sequence before theirs and leave out a row that is as it was there, if nothing flowed in it and nobody waited. `gone` lists
+rows that are no more. A master that does not know the report before closes the connection, and the next one begins anew.
 
 `bytes` are request or response bytes on the wire in the `period_ms` before the report, between client and leader; what
 a throttled sender still has to wait for counts when the wait is over. Periods of reports in a row may overlap.
@@ -23,15 +27,18 @@ replica on the broker.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import repeat
 from typing import Any, NamedTuple
+
+import orjson
 
 from quota.contracts.instance import ContractError
 from quota.steps import ROWS_PER_STEP, Steps, run_through
 
-VERSION = 2
+VERSION = 3
 DIRECTIONS = ("produce", "consume")
 
 
@@ -68,6 +75,12 @@ class InstanceReport(NamedTuple):
     storage_bytes: int
     connections: int
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything flowed, or somebody waited."""
+        produce, consume, _, _ = self
+        return bool(produce[0] or produce[1] or consume[0] or consume[1])
+
     def flow(self, direction: str) -> Flow:
         """The flow of ``produce`` or ``consume``."""
         return self.produce if direction == "produce" else self.consume
@@ -83,6 +96,8 @@ class FlowReport:
     period_ms: int
     instances: Mapping[str, InstanceReport]
     members: Members = field(default_factory=dict)
+    partial: bool = False
+    gone: Sequence[str] = ()
 
     def to_json(self) -> bytes:
         """The document, without the length prefix."""
@@ -95,10 +110,10 @@ class FlowReport:
         for at in range(0, len(names), ROWS_PER_STEP):
             if at:
                 yield
-            pieces.append(document_text({name: self.instances[name] for name in names[at : at + ROWS_PER_STEP]})[1:-1])
+            pieces.append(to_bytes({name: self.instances[name] for name in names[at : at + ROWS_PER_STEP]})[1:-1])
         # No string of the document can look like this: JSON escapes the quotes that are part of one.
-        head, _, tail = document_text(self._frame()).partition('"instances":{}')
-        return "".join((head, '"instances":{', ",".join(pieces), "}", tail)).encode()
+        head, _, tail = to_bytes(self._frame()).partition(b'"instances":{}')
+        return b"".join((head, b'"instances":{', b",".join(pieces), b"}", tail))
 
     def _frame(self) -> dict[str, Any]:
         """The document without its instances."""
@@ -113,6 +128,8 @@ class FlowReport:
         }
         if self.members:
             document["members"] = self.members
+        if self.partial:
+            document |= {"partial": True, "gone": self.gone}
         return document
 
     @classmethod
@@ -128,8 +145,10 @@ class FlowReport:
                 boot=document["boot"],
                 sequence=_whole(document, "sequence"),
                 period_ms=_whole(document, "period_ms"),
-                instances={instance: _instance(report) for instance, report in document["instances"].items()},
+                instances=_instances(document["instances"]),
                 members=parse_members(document),
+                partial=bool(document.get("partial")),
+                gone=tuple(map(str, document.get("gone", ()))),
             )
         except ContractError:
             raise
@@ -137,35 +156,38 @@ class FlowReport:
             raise ContractError(f"flow report: {type(error).__name__}: {error}") from error
 
 
-def document_text(document: Mapping[str, Any]) -> str:
-    """JSON of what is sent every second."""
-    # Looking for circles, which these documents cannot have, would be a quarter of the cost.
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), check_circular=False)
+def to_bytes(document: Mapping[str, Any]) -> bytes:
+    """JSON of what is sent every second. NamedTuples become arrays."""
+    data: bytes = orjson.dumps(document, default=tuple, option=orjson.OPT_SORT_KEYS)
+    return data
 
 
 _new = tuple.__new__  # a third of the cost of the constructor: a master reads 200,000 rows a second
-_ONLY_INT = {int}
+_flow = partial(_new, Flow)
 
 
-def _instance(row: list[Any]) -> InstanceReport:
-    produce, consume, storage_bytes, connections = row
-    used, throttled_ms, queued, leaders, allocation, _ = produce
-    used_2, throttled_ms_2, queued_2, leaders_2, allocation_2, _ = consume
-    numbers = (used, throttled_ms, queued, leaders, used_2, throttled_ms_2, queued_2, leaders_2)
-    more = (allocation or 0, allocation_2 or 0, storage_bytes, connections)
-    report = _new(InstanceReport, (_new(Flow, produce), _new(Flow, consume), storage_bytes, connections))
-    if {*map(type, numbers), *map(type, more)} != _ONLY_INT or min(numbers) < 0 or min(more) < 0:
-        raise ContractError(f"flow report: {_fault(report)} must be a whole number of 0 or more")
-    return report
+def _instances(rows: Mapping[str, Sequence[Any]]) -> dict[str, InstanceReport]:
+    """Checked column by column, which costs a third of looking at each number by itself."""
+    if not rows:
+        return {}
+    produce, consume, stored, connections = zip(*rows.values(), strict=True)
+    for flows in (produce, consume):
+        *numbers, allocation, blocked = zip(*flows, strict=True)
+        for name, column in zip(Flow._fields[:4], numbers, strict=True):
+            _check(name, column)
+        _check("allocation", [value for value in allocation if value is not None])
+        if not {*map(type, blocked)} <= {str, type(None)}:
+            raise ContractError("flow report: blocked must be a reason or null")
+    _check("storage_bytes", stored)
+    _check("connections", connections)
+    entries = zip(map(_flow, produce), map(_flow, consume), stored, connections, strict=True)
+    return dict(zip(rows, map(_new, repeat(InstanceReport), entries), strict=True))
 
 
-def _fault(report: InstanceReport) -> str:
-    """The first number at fault, by name."""
-    for flow in (report.produce, report.consume):
-        for name, value in zip(Flow._fields[:4], flow, strict=False):
-            if type(value) is not int or value < 0:
-                return f"{name} {value!r}"
-    return "allocation, storage_bytes or connections"
+def _check(name: str, column: Sequence[Any]) -> None:
+    if not {*map(type, column)} <= {int} or min(column, default=0) < 0:
+        fault = next(value for value in column if type(value) is not int or value < 0)
+        raise ContractError(f"flow report: {name} {fault!r} must be a whole number of 0 or more")
 
 
 def _whole(document: dict[str, Any], name: str) -> int:

@@ -20,11 +20,12 @@ A *silent* leader (it has stopped reporting) is set aside its initial share; the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from quota.core.model import Allocation, Branch, BrokerFlow, Share, Strategy
 
-Divided = tuple[Branch, list[int]]
+Divided = tuple[Branch, Callable[[int], int]]
+"""The branch, and the allocation of a leader by its place: sums are made once, and shares when they are asked for."""
 
 
 def allocate(limit: int | None, flows: Sequence[BrokerFlow], strategy: str = Strategy.CKAFKA) -> Allocation:
@@ -37,13 +38,14 @@ def allocate(limit: int | None, flows: Sequence[BrokerFlow], strategy: str = Str
     initial = [initial_share(limit, flow.leaders, leaders) for flow in leading]
     silent = [place for place, flow in enumerate(leading) if flow.silent]
     reporting = [flow for flow in leading if not flow.silent]
-    branch, amounts = divide(
+    branch, amount = divide(
         limit - sum(initial[place] for place in silent),
         [flow.leaders for flow in reporting],
         [flow.flow_bytes_per_s for flow in reporting],
         [flow.throttled for flow in reporting],
         strategy,
     )
+    amounts = [amount(place) for place in range(len(reporting))]
     for place in silent:  # in order, so that each finds the place it has in the end
         amounts.insert(place, initial[place])
     shares = tuple(
@@ -63,12 +65,13 @@ def divide(
 ) -> Divided:
     """The rule itself, on columns in broker order: leaders (all above 0), flows, whether somebody had to wait.
 
-    A master divides hundreds of thousands of cells a second: columns cost a quarter of values.
+    A master divides hundreds of thousands of cells a second: columns cost a quarter of values. They must not change for
+    as long as shares are asked for. Who had to wait is looked at by ``bounded`` only.
     """
     if limit == 0 or not leaders:
-        return Branch.INITIAL, [0] * len(leaders)
+        return Branch.INITIAL, lambda _: 0
     if strategy == Strategy.BOUNDED:
-        return Branch.BOUNDED, _bounded(limit, used, throttled)
+        return Branch.BOUNDED, _bounded(limit, used, throttled).__getitem__
     return _documented(limit, leaders, used)
 
 
@@ -76,15 +79,14 @@ def _documented(limit: int, leaders: Sequence[int], used: Sequence[int]) -> Divi
     all_leaders = sum(leaders)
     five, four = 5 * all_leaders, 4 * limit
     if all(five * use < four * count for use, count in zip(used, leaders, strict=True)):
-        return Branch.INITIAL, [limit * count // all_leaders for count in leaders]
+        return Branch.INITIAL, lambda place: limit * leaders[place] // all_leaders
     total, most = sum(used), max(used)
     if 5 * min(used) >= 4 * most:  # Pmin / Pmax = umin / umax
-        return Branch.PROPORTIONAL, [limit * use // total for use in used]
+        return Branch.PROPORTIONAL, lambda place: limit * used[place] // total
     # P_b + 0.1 * Pmax = L * (10 * u_b + umax) / (10 * sum(u)), capped at Pmax = L * 10 * umax / (10 * sum(u))
     top, whole = 10 * most, 10 * total
-    amounts = [limit * (grown if (grown := 10 * use + most) < top else top) // whole for use in used]
-    amounts[used.index(most)] = limit * most // total  # columns are in broker order: ties go to the lowest id
-    return Branch.HEADROOM, amounts
+    # The busiest ones are at the cap already: they get their P_b, as the rule says of one of them.
+    return Branch.HEADROOM, lambda place: limit * min(10 * used[place] + most, top) // whole
 
 
 def _bounded(limit: int, used: Sequence[int], throttled: Sequence[bool]) -> list[int]:

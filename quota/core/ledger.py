@@ -13,8 +13,9 @@ storage fence    up when an instance's storage over all brokers reaches what was
 A broker that left still holds its replicas: its storage counts on for a while, so that a crash does not open the fence.
 Grants answer a report and name only instances that this broker leads something of. Time is monotonic seconds.
 
-Work follows what changes. Reports are kept turned around, by instance and then by broker; only a row that differs from
-the last one, or a broker that falls silent, makes an instance's grants be worked out again, for all its brokers at once.
+Work follows what changes. Reports are kept turned around, by instance and then by broker (`quota.core.spread`); only a row
+that differs from the last one, or a broker that falls silent, makes an instance be divided again. Each change is numbered:
+the answer to a partial report looks at what has changed since the broker's last answer, and names what became of it.
 
 What is said of instances here holds for throttle rules within them too: each has a row of its own (`quota.core.limited`),
 with limits and flows, and nothing stored.
@@ -23,14 +24,15 @@ with limits and flows, and nothing stored.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from quota.contracts.grant import BLOCKED_STORAGE, Grant, Grants, InstanceGrant
-from quota.contracts.instance import InstanceSpec, InstanceState
-from quota.contracts.report import DIRECTIONS, FlowReport, InstanceReport, Members
+from quota.contracts.instance import ContractError, InstanceSpec, InstanceState
+from quota.contracts.report import FlowReport, InstanceReport, Members
 from quota.core.allocate import allocate, divide
 from quota.core.limited import Limited, learn_row, limited_rows
-from quota.core.model import Allocation, Branch, BrokerFlow
+from quota.core.model import Allocation, Branch, BrokerFlow, Strategy
+from quota.core.spread import Cells, Row, Spread
 
 # Where a master looks at 200,000 rows a second, fields are read by their places: names cost twice as much, and a
 # NamedTuple's constructor three times what this does.
@@ -40,18 +42,18 @@ STORAGE_KEPT_S = 900.0  # of a broker that does not report
 LIFTED_UNDER_PERCENT = 97
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Heard:
-    """A broker's last report."""
+    """What is known of one broker's reports, and of what it was answered."""
 
-    report: FlowReport
+    boot: str
+    sequence: int
     at: float
-
-
-Row = tuple[InstanceReport, int]
-"""What a broker last said of an instance, and over how many milliseconds."""
-Granted = dict[int, InstanceGrant]
-"""By broker, of those that lead something of the instance."""
+    rows: dict[str, None]  # that it reports on
+    whole: bool  # it is to be answered everything
+    granted: dict[str, InstanceGrant] = field(default_factory=dict)  # as last answered
+    gone: list[str] = field(default_factory=list)  # of what it was answered, and does not report on any more
+    answered_at: int = -1
 
 
 class Ledger:
@@ -66,15 +68,17 @@ class Ledger:
         self._learning_until = now + lease_ms / 1000
         self._registered: frozenset[int] | None = None
         self._heard: dict[int, Heard] = {}
-        self._rows: dict[str, dict[int, Row]] = {}  # of the brokers that are heard
+        self._spreads: dict[str, Spread] = {}  # of the brokers that are heard
         self._flowing: dict[str, None] = {}  # of which something flowed when last looked at
         self._members: dict[int, Members] = {}  # of groups with a rule, by the broker that coordinates them
         self._left: dict[int, Heard] = {}  # the last of brokers that are not waited for any more: they still store
         self._stored: dict[str, dict[int, int]] = {}  # bytes, also of those that have left
         self._stored_sum: dict[str, int] = {}
         self._full: dict[str, bool] = {}
-        self._granted: dict[str, Granted] = {}  # as worked out for `_fresh`, until something changes
+        self._change = 0  # the number of those that come now
+        self._all_changed_at = 0
         self._fresh: frozenset[int] = frozenset()
+        self._silent: frozenset[int] = frozenset()
         self._fresh_until = now
         self._was_learning = True
 
@@ -85,8 +89,8 @@ class Ledger:
         self.specs = {key: spec for key, spec in specs.items() if spec.state is not InstanceState.DELETED}
         for gone in [instance for instance in self._full if instance not in self.specs]:
             del self._full[gone]
-        self._limited = limited_rows(self.specs.values(), self._rows)
-        self._granted.clear()
+        self._limited = limited_rows(self.specs.values(), self._spreads)
+        self._all_changed_at = self._change
         for instance in self.specs:
             self._fence(instance, now)
 
@@ -95,35 +99,60 @@ class Ledger:
         self._registered = None if brokers is None else frozenset(brokers)
 
     def report(self, report: FlowReport, now: float) -> bool:
-        """Take a report. False: it is older than one already taken (a connection that died late)."""
+        """Take a report. False: it is older than one already taken (a connection that died late).
+
+        Raises ContractError where it continues one that is not known here.
+        """
         broker, last = report.broker, self._heard.get(report.broker)
-        if last and last.report.boot == report.boot and last.report.sequence >= report.sequence:
+        if last and last.boot == report.boot and last.sequence >= report.sequence:
             return False
-        self._heard[broker] = Heard(report, now)
+        heard = self._continued(report, last, now) if report.partial else self._begun(report, last, now)
         if report.members or self._members:
             self._members[broker] = report.members
         if broker not in self._fresh:
             self._fresh_until = now  # look again who is silent
-        before = last or self._left.pop(broker, None)
-        if before is not None:
-            for instance in before.report.instances.keys() - report.instances.keys():
-                self._forget(instance, broker, now)
-        rows, period_ms = self._rows, report.period_ms
+        spreads, period_ms, change = self._spreads, report.period_ms, self._change
         for instance, entry in report.instances.items():
-            known = rows.get(instance)
-            if known is None:
-                known = rows[instance] = {}
-            row = known.get(broker)
+            spread = spreads.get(instance)
+            if spread is None:
+                spread = spreads[instance] = Spread()
+            row = spread.rows.get(broker)
             flows = entry[0][0] > 0 or entry[1][0] > 0
             if row is not None and row[0] == entry and (row[1] == period_ms or not flows):
                 continue
-            known[broker] = (entry, period_ms)
-            self._granted.pop(instance, None)
+            spread.put(broker, entry, period_ms)
+            spread.changed_at = change
             if flows:
                 self._flowing[instance] = None
+            if row is None:
+                heard.rows[instance] = None
             if row is None or row[0][2] != entry[2] or entry[0][5] is not None:
                 self._look_at_storage(instance, broker, entry, now)
         return True
+
+    def _begun(self, report: FlowReport, last: Heard | None, now: float) -> Heard:
+        """A report that names all of the broker's rows."""
+        before = last or self._left.pop(report.broker, None)
+        if before is not None:
+            for row in before.rows.keys() - report.instances.keys():
+                self._forget(row, report.broker, now)
+        heard = Heard(report.boot, report.sequence, now, dict.fromkeys(report.instances), whole=True)
+        self._heard[report.broker] = heard
+        return heard
+
+    def _continued(self, report: FlowReport, last: Heard | None, now: float) -> Heard:
+        """A report that names what has changed since the last one."""
+        if last is None or (last.boot, last.sequence + 1) != (report.boot, report.sequence):
+            raise ContractError(f"flow report: {report.sequence} continues one that is not known here")
+        last.sequence, last.at = report.sequence, now
+        last.whole = last.whole and last.answered_at < 0
+        for row in report.gone:
+            if row in last.rows:
+                del last.rows[row]
+                if last.granted.pop(row, None) is not None:
+                    last.gone.append(row)
+                self._forget(row, report.broker, now)
+        return last
 
     def tick(self, now: float) -> None:
         """Once a period: forget who is gone, look at every fence again."""
@@ -131,14 +160,13 @@ class Ledger:
             if not self._is_good(heard, now) and self._registered is not None and broker not in self._registered:
                 self._left[broker] = self._heard.pop(broker)
                 self._members.pop(broker, None)
-                for instance in heard.report.instances:
-                    self._rows.get(instance, {}).pop(broker, None)
-                    self._granted.pop(instance, None)
+                for row in heard.rows:
+                    self._drop(row, broker)
         for broker, heard in list(self._left.items()):
             if now - heard.at > STORAGE_KEPT_S:
                 del self._left[broker]
-                for instance in heard.report.instances:
-                    self._forget(instance, broker, now)
+                for row in heard.rows:
+                    self._forget(row, broker, now)
         for instance in self.specs:
             self._fence(instance, now)
 
@@ -149,24 +177,47 @@ class Ledger:
         return broker in self._heard
 
     def grants(self, broker: int, now: float) -> Grants:
-        """The answer to the broker's last report. KeyError when it never reported."""
-        report = self._heard[broker].report
-        self._look_who_is_silent(now)
-        instances = {}
-        for instance, entry in report.instances.items():
-            if entry[0][3] > 0 and instance in self._limited:
-                granted = self._granted.get(instance)
-                if granted is None:
-                    granted = self._granted[instance] = self._work_out(instance, now)
-                instances[instance] = granted[broker]
-        return Grants(self.epoch, report.sequence, self.lease_ms, instances, self._members_of(report))
+        """The answer to the broker's last report. KeyError when it never reported.
 
-    def _members_of(self, report: FlowReport) -> Members:
+        A partial one is answered once: asked again, there is nothing new.
+        """
+        heard = self._heard[broker]
+        self._look_who_is_silent(now)
+        spreads, rows = self._spreads, list(heard.rows)
+        if heard.whole:
+            heard.granted = {}
+        elif self._all_changed_at <= heard.answered_at:
+            since = heard.answered_at
+            rows = [row for row in rows if spreads[row].changed_at > since]
+        named: dict[str, InstanceGrant] = {}
+        before, gone = heard.granted, heard.gone
+        for row in rows:
+            spread = spreads[row]
+            if spread.divided_at < spread.changed_at or spread.divided_at < self._all_changed_at:
+                self._divide(row, spread, now)
+            place = spread.places.get(broker) if spread.places else None
+            if place is None or spread.divided is None:
+                if before.pop(row, None) is not None:
+                    gone.append(row)
+                continue
+            (produce, branches), (consume, other_branches) = spread.divided
+            blocked = BLOCKED_STORAGE if self._full.get(row) else None
+            one = _new(Grant, (produce(place), branches[place], blocked))
+            other = _new(Grant, (consume(place), other_branches[place], None))
+            grant = _new(InstanceGrant, (one, other, self._stored_sum[row]))
+            if before.get(row) != grant:
+                named[row] = before[row] = grant
+        heard.gone, heard.answered_at = [], self._change
+        self._change += 1
+        members = self._members_of(heard)
+        return Grants(self.epoch, heard.sequence, self.lease_ms, named, members, not heard.whole, tuple(gone))
+
+    def _members_of(self, heard: Heard) -> Members:
         """Of the rules for groups that the broker reports on; a member that moved may be known to two coordinators."""
         found: dict[str, dict[tuple[str, str], None]] = {}
         for _, rows in sorted(self._members.items()):
             for row, members in rows.items():
-                if row in report.instances:
+                if row in heard.rows:
                     found.setdefault(row, {}).update(dict.fromkeys(members))
         return {row: tuple(members) for row, members in found.items()}
 
@@ -177,8 +228,10 @@ class Ledger:
         """
         limited = self._limited[instance]
         self._look_who_is_silent(now)
-        rows = sorted(self._rows.get(instance, {}).items())
-        flows = [_broker_flow(broker, row, direction, silent=broker not in self._fresh) for broker, row in rows]
+        flows = [
+            _broker_flow(broker, row, direction, silent=broker not in self._fresh)
+            for broker, row in sorted(self._rows(instance).items())
+        ]
         allocation = allocate(limited.limit(direction), flows, limited.strategy)
         if not self.learning(now) or not allocation.limit_bytes_per_s:
             return allocation
@@ -190,16 +243,14 @@ class Ledger:
 
     def held(self, instance: str, direction: str) -> dict[int, int | None]:
         """What each broker said that it holds, bytes/s; None: it has no grant, or nothing limits it."""
-        rows = self._rows.get(instance, {})
+        rows = self._rows(instance)
         return {broker: entry.flow(direction).allocation for broker, (entry, _) in rows.items()}
 
     def totals(self) -> Iterator[tuple[str, int, int]]:
         """Produce and consume over all brokers in bytes/s, of instances of which anything flows."""
         for instance in list(self._flowing):
-            produce = consume = 0
-            for entry, period_ms in self._rows.get(instance, {}).values():
-                produce += entry[0][0] * 1000 // (period_ms or 1)
-                consume += entry[1][0] * 1000 // (period_ms or 1)
+            spread = self._spreads.get(instance)
+            produce, consume = spread.totals() if spread else (0, 0)
             if produce or consume:
                 yield instance, produce, consume
             else:
@@ -211,7 +262,7 @@ class Ledger:
 
     def connections(self, instance: str) -> int:
         """Over all brokers."""
-        return sum(entry.connections for entry, _ in self._rows.get(instance, {}).values())
+        return sum(entry.connections for entry, _ in self._rows(instance).values())
 
     def storage_full(self, instance: str) -> bool:
         """Whether the fence is up."""
@@ -227,6 +278,10 @@ class Ledger:
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
+    def _rows(self, instance: str) -> Mapping[int, Row]:
+        spread = self._spreads.get(instance)
+        return spread.rows if spread else {}
+
     def _is_good(self, heard: Heard, now: float) -> bool:
         return now - heard.at <= self._good_for_s
 
@@ -236,42 +291,35 @@ class Ledger:
             return
         fresh = frozenset(broker for broker, heard in self._heard.items() if self._is_good(heard, now))
         if fresh != self._fresh or self.learning(now) != self._was_learning:
-            self._granted.clear()
-        self._fresh, self._was_learning = fresh, self.learning(now)
+            self._all_changed_at = self._change
+        self._fresh, self._silent, self._was_learning = fresh, frozenset(self._heard) - fresh, self.learning(now)
         ends = [heard.at + self._good_for_s for broker, heard in self._heard.items() if broker in fresh]
         if self._was_learning:
             ends.append(self._learning_until)
         self._fresh_until = min(ends, default=now)
 
-    def _work_out(self, instance: str, now: float) -> Granted:
-        rows = self._rows[instance]
-        leading = sorted(broker for broker, (entry, _) in rows.items() if entry[0][3] > 0)
-        produce, consume = (self._column(instance, direction, leading, now) for direction in DIRECTIONS)
-        if self._full.get(instance):
-            produce = [Grant(allocation, branch, BLOCKED_STORAGE) for allocation, branch, _ in produce]
-        stored = self._stored_sum[instance]
-        return {
-            broker: _new(InstanceGrant, (one, other, stored))
-            for broker, one, other in zip(leading, produce, consume, strict=True)
-        }
-
-    def _column(self, instance: str, direction: str, leading: list[int], now: float) -> list[Grant]:
-        """The grants of one direction, in the order of `leading`."""
-        limited, rows = self._limited[instance], self._rows[instance]
-        limit = limited.limit(direction)
-        if limit is None or self.learning(now) or not self._fresh.issuperset(leading):
-            shares = self.allocation(instance, direction, now).shares
-            return [Grant(share.allocation_bytes_per_s, share.branch.value) for share in shares]
-        of_leaders = [rows[broker] for broker in leading]
-        if direction == "produce":
-            flows = [(entry[0], period_ms) for entry, period_ms in of_leaders]
+    def _divide(self, row: str, spread: Spread, now: float) -> None:
+        """Both directions; it holds until the spread changes."""
+        spread.lay_out()
+        if row in self._limited:
+            spread.divided = (
+                self._cells(row, "produce", spread, spread.produce, now),
+                self._cells(row, "consume", spread, spread.consume, now),
+            )
         else:
-            flows = [(entry[1], period_ms) for entry, period_ms in of_leaders]
-        used = [flow[0] * 1000 // (period_ms or 1) for flow, period_ms in flows]
-        waits = [flow[1] > 0 or flow[2] > 0 for flow, _ in flows]
-        branch, amounts = divide(limit, [flow[3] for flow, _ in flows], used, waits, limited.strategy)
-        name = branch.value
-        return [_new(Grant, (amount, name, None)) for amount in amounts]
+            spread.divided = None
+        spread.divided_at = self._change
+
+    def _cells(self, row: str, direction: str, spread: Spread, used: list[int], now: float) -> Cells:
+        limited, places = self._limited[row], spread.lay_out()
+        limit = limited.limit(direction)
+        if limit is None or self.learning(now) or not self._silent.isdisjoint(places):
+            shares = self.allocation(row, direction, now).shares
+            amounts = [share.allocation_bytes_per_s for share in shares]
+            return Cells(amounts.__getitem__, [share.branch.value for share in shares])
+        waits = spread.waits(direction) if limited.strategy == Strategy.BOUNDED else ()
+        branch, amount = divide(limit, spread.leaders, used, waits, limited.strategy)
+        return Cells(amount, [branch.value] * len(places))
 
     def _look_at_storage(self, instance: str, broker: int, entry: InstanceReport, now: float) -> None:
         """Of a row that is new here, stores other than before, or is blocked."""
@@ -288,14 +336,19 @@ class Ledger:
         self._stored_sum[instance] = self._stored_sum.get(instance, 0) + size - stored.get(broker, 0)
         stored[broker] = size
 
+    def _drop(self, row: str, broker: int) -> None:
+        spread = self._spreads.get(row)
+        if spread:
+            spread.drop(broker)
+            spread.changed_at = self._change
+
     def _forget(self, instance: str, broker: int, now: float) -> None:
         """The broker has nothing of the instance any more."""
-        self._rows.get(instance, {}).pop(broker, None)
-        self._granted.pop(instance, None)
+        self._drop(instance, broker)
         stored = self._stored.get(instance, {})
         self._stored_sum[instance] = self._stored_sum.get(instance, 0) - stored.pop(broker, 0)
         if not stored:
-            for table in (self._rows, self._stored, self._stored_sum):
+            for table in (self._spreads, self._stored, self._stored_sum):
                 table.pop(instance, None)
         if instance in self.specs:
             self._fence(instance, now)
@@ -314,7 +367,8 @@ class Ledger:
     def _set_full(self, instance: str, *, full: bool) -> None:
         if self._full.get(instance) is not full:
             self._full[instance] = full
-            self._granted.pop(instance, None)
+            if instance in self._spreads:
+                self._spreads[instance].changed_at = self._change
 
 
 def _renewed(allocation: Allocation, limit: int, held: Mapping[int, int | None]) -> Allocation:
@@ -332,7 +386,7 @@ def _broker_flow(broker: int, row: Row, direction: str, *, silent: bool) -> Brok
     flow = entry.flow(direction)
     return BrokerFlow(
         broker=broker,
-        leaders=flow.leaders,
+        leaders=entry.produce.leaders,  # of both directions
         flow_bytes_per_s=flow.bytes * 1000 // max(period_ms, 1),
         throttled=flow.throttled_ms > 0 or flow.queued_bytes > 0,
         silent=silent,

@@ -24,6 +24,7 @@ from quota.agent.agent import Agent, InstanceFacts
 from quota.contracts.instance import InstanceSpec, InstanceState, Limits
 from quota.core.ledger import Ledger
 from quota.master.service import GATHER_S
+from quota.steps import run_through
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,7 +155,7 @@ class _Run:
         broker.next_tick += TICK_S
         broker.agent.tick(self._now)
         if self._ledger is not None and broker.agent.report_due(self._now):
-            report = broker.agent.report(self._facts, self._now)
+            report = run_through(broker.agent.report_steps(self._facts.items(), lambda: self._now))
             self._later(self._delay_s(), lambda: self._reported(broker, report))
 
     def _reported(self, broker: _Broker, report: object) -> None:

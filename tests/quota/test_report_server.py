@@ -162,7 +162,7 @@ def test_a_new_master_takes_over_and_learns_from_what_brokers_hold():
             broker.link.set_master("127.0.0.1", second.port, 2)
             await until(lambda: broker.agent.epoch == 2 and second.service.reports_total > 1)
             assert broker.rate() == 30_000
-            assert second.service.ledger.grants(1, 0.0).instances[INSTANCE].produce.branch == "learning"
+            assert second.service.ledger.allocation(INSTANCE, "produce", 0.0).branch == "learning"
             broker.link.stop()
 
     asyncio.run(scenario())

@@ -70,7 +70,7 @@ def test_a_report_for_a_connection_that_is_gone_is_dropped_and_the_next_one_come
     broker.door.run(0.5)
     broker.door.conns[-1].on_open()
     broker.door.run(1.2)
-    assert [len(rows) for rows in broker.reports()] == [MANY, MANY]
+    assert [len(rows) for rows in broker.reports()] == [MANY, 0], "everything, and then what has changed: nothing"
 
 
 def test_an_instance_that_goes_while_the_report_is_made_is_left_out():
@@ -86,7 +86,7 @@ def test_what_is_charged_while_the_report_is_made_is_reported_once():
     last = broker.names()[-1]
     broker.agent.bucket(last, "produce").charge(50, 0.0)
     broker.door.run(2.2)
-    assert [rows[last][0][0] for rows in broker.reports()] == [50, 0, 0]
+    assert [rows[last][0][0] for rows in broker.reports() if last in rows] == [50, 0]
 
 
 def test_a_report_that_fails_is_not_the_last_one():

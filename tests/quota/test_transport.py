@@ -8,7 +8,7 @@ from quota.agent.transport import NO_ANSWER_S, MasterLink
 from quota.wire import Decoder, frame
 from tests.quota.samples import INSTANCE
 
-GRANTS = {"version": 2, "type": "grants", "epoch": 1, "sequence": 1, "lease_ms": 10_000, "instances": {}}
+GRANTS = {"version": 3, "type": "grants", "epoch": 1, "sequence": 1, "lease_ms": 10_000, "instances": {}}
 
 
 class Conn:
