@@ -216,13 +216,19 @@ def test_the_theme_is_the_systems_until_one_chooses(open_page):
     def ground() -> str:
         return page.evaluate("getComputedStyle(document.body).backgroundColor")
 
+    def choose(name: str) -> None:
+        page.get_by_role("button", name=name).click()
+        expect(page.get_by_role("button", name=name)).to_have_attribute(
+            "aria-pressed", "true"
+        )  # the next page is there
+
     dark = ground()
-    page.get_by_role("button", name="Light").click()
+    choose("Light")
     light = ground()
     assert light != dark
     page.reload()
     assert ground() == light
-    page.get_by_role("button", name="Auto").click()
+    choose("Auto")
     assert ground() == dark
 
 
