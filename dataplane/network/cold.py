@@ -266,7 +266,7 @@ def _read(fd: int, flags: int, position: int, size: int, memory: mmap.mmap) -> m
     try:
         return _read_whole_pages(fd, flags, position, size, memory)
     except OSError as error:
-        if not flags or error.errno != errno.EINVAL:  # which says that this file system cannot read past its cache
+        if not flags or error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):  # of a file system that has no such reads
             raise
         return _read_whole_pages(fd, 0, position, size, memory)
 
