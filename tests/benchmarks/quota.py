@@ -56,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.quota", description="Quota on real brokers.")
-    parser.add_argument("--scenarios", nargs="+", choices=list(SCENARIOS), default=["step", "skew", "bursts", "random"])
+    parser.add_argument(
+        "--scenarios", nargs="+", choices=list(SCENARIOS), default=["step", "skew", "moving", "bursts", "random"]
+    )
     parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=STRATEGIES)
     parser.add_argument("--seconds", type=float, default=60.0, help="of each scenario")
     parser.add_argument("--limit", type=float, default=8.0, help="what the instance bought, MiB/s")
