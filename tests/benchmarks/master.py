@@ -1,16 +1,16 @@
 """What a period costs the master: reports parsed and taken, grants worked out and written, in CPU seconds.
 
-    python -m tests.benchmarks.master [brokers] [instances]          100 and 2,000 unless said otherwise
+    python -m tests.benchmarks.master [brokers] [instances] [on]     100, 2,000 and 100 unless said otherwise
 
-Every broker leads something of every instance: as bad as it gets. Brokers do not report at the same moment, and are
-answered as the master does it, in groups that came within `GATHER_S`: what one group reported changes the answers to the
-next. Of every tenth busy instance somebody waits in both directions, for the flight recorder.
+Every instance is led by all brokers, which is as bad as it gets, or by so many of them (`on`). Brokers do not report at
+the same moment, and are answered as the master does it, in groups that came within `GATHER_S`: what one group reported
+changes the answers to the next. Of every tenth busy instance somebody waits in both directions, for the flight recorder.
 
     busy      every flow differs from the period before
     tenth     those of every tenth instance do, the others are at rest
     idle      all are at rest
 
-Figures in var/reports/master.json.
+Figures in var/reports/master.json, or master-<on>.json.
 """
 
 from __future__ import annotations
@@ -38,38 +38,40 @@ _PERIODS = 3
 
 def main(arguments: list[str]) -> int:
     """Measure, print, write."""
-    brokers, instances = (int(each) for each in (*arguments, 100, 2_000)[:2])
+    brokers, instances, on = (int(each) for each in [*arguments, *("100", "2000", "100")[len(arguments) :]])
     gc.disable()  # as the master nearly does
     names = [f"ins-{number:08d}" for number in range(instances)]
     limits = Limits(_LIMIT, _LIMIT, None, None)
     ledger = Ledger(epoch=1, now=-100.0, period_ms=1000, lease_ms=10_000)
     recorder = Recorder(period_ms=1000)
     ledger.set_specs({name: InstanceSpec(name, 1, InstanceState.RUNNING, limits, (), ()) for name in names}, 0.0)
-    figures: dict[str, object] = {"brokers": brokers, "instances": instances}
+    figures: dict[str, object] = {"brokers": brokers, "instances": instances, "on": on}
+    led = [[name for number, name in enumerate(names) if (number + broker) % brokers < on] for broker in range(brokers)]
     kinds = {"busy": 1, "tenth": 10, "idle": None}
     sequence = 0
     for kind, every in kinds.items():
         for _ in range(_PERIODS):
             sequence += 1
-            frames = [_report(broker, sequence, names, every) for broker in range(brokers)]
+            frames = [_report(broker, sequence, led[broker], every, 2 * _LIMIT // on) for broker in range(brokers)]
             figures[kind] = _period(
                 ledger, recorder, frames, float(sequence)
             )  # the last counts: the first is the change
             print(f"period {sequence}, {kind}: {figures[kind]}", flush=True)
     figures["divide_100k_cells_s"] = _divide()
     print(f"the rule on 100,000 cells: {figures['divide_100k_cells_s']} s")
-    keep(Path("var/reports/master.json"), figures)
+    keep(Path("var/reports/master.json" if on == brokers else f"var/reports/master-{on}.json"), figures)
     return 0
 
 
-def _report(broker: int, sequence: int, names: list[str], every: int | None) -> bytes:
+def _report(broker: int, sequence: int, names: list[str], every: int | None, most: int) -> bytes:
     """As a broker's agent makes it: after the first report only what is busy, or has just ceased to be."""
     rows = {}
-    for number, name in enumerate(names):
+    for name in names:
+        number = int(name.removeprefix("ins-"))
         busy = every is not None and number % every == 0
         if busy or sequence % _PERIODS == 1:
             waited_ms = 500 if busy and number % (10 * (every or 1)) == 0 else 0
-            flow = Flow(random.randrange(180_000) if busy else 0, waited_ms, 0, 2, 100_000)
+            flow = Flow(random.randrange(most) if busy else 0, waited_ms, 0, 2, 100_000)
             rows[name] = InstanceReport(flow, flow, 1000, 1)
     return frame(FlowReport(broker, "boot", sequence, 1000, rows, partial=sequence > 1).to_json())
 
