@@ -195,15 +195,25 @@ class Round:
         return found
 
 
+_DONE_BEFORE = (KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+
 def _patiently(ask: Callable[[], None]) -> None:
-    """Again while there is no controller: librdkafka's admin client leaves that to whoever uses it."""
-    deadline = time.monotonic() + _CONTROLLER_WITHIN_S
+    """Again while there is no controller: librdkafka's admin client leaves that to whoever uses it.
+
+    A controller that was deposed while it did what was asked says the same: then it is done when it is asked for again.
+    """
+    deadline, asked = time.monotonic() + _CONTROLLER_WITHIN_S, False
     while True:
         try:
             return ask()
         except KafkaException as error:
-            if error.args[0].code() != KafkaError.NOT_CONTROLLER or time.monotonic() > deadline:
+            code = error.args[0].code()
+            if asked and code in _DONE_BEFORE:
+                return None
+            if code != KafkaError.NOT_CONTROLLER or time.monotonic() > deadline:
                 raise
+            asked = True
             time.sleep(0.5)
 
 
