@@ -30,6 +30,7 @@ from quota.contracts.grant import BLOCKED_STORAGE, Grant, Grants, InstanceGrant
 from quota.contracts.instance import ContractError, InstanceSpec, InstanceState
 from quota.contracts.report import FlowReport, InstanceReport, Members
 from quota.core.allocate import allocate, divide
+from quota.core.fence import Fences
 from quota.core.limited import Limited, learn_row, limited_rows
 from quota.core.model import Allocation, Branch, BrokerFlow, Strategy
 from quota.core.spread import Cells, Row, Spread
@@ -39,7 +40,6 @@ from quota.core.spread import Cells, Row, Spread
 _new = tuple.__new__
 GOOD_FOR_PERIODS = 2
 STORAGE_KEPT_S = 900.0  # of a broker that does not report
-LIFTED_UNDER_PERCENT = 97
 
 
 @dataclass(slots=True)
@@ -72,9 +72,7 @@ class Ledger:
         self._flowing: dict[str, None] = {}  # of which something flowed when last looked at
         self._members: dict[int, Members] = {}  # of groups with a rule, by the broker that coordinates them
         self._left: dict[int, Heard] = {}  # the last of brokers that are not waited for any more: they still store
-        self._stored: dict[str, dict[int, int]] = {}  # bytes, also of those that have left
-        self._stored_sum: dict[str, int] = {}
-        self._full: dict[str, bool] = {}
+        self._fences = Fences()
         self._change = 0  # the number of those that come now
         self._all_changed_at = 0
         self._fresh: frozenset[int] = frozenset()
@@ -87,8 +85,7 @@ class Ledger:
     def set_specs(self, specs: Mapping[str, InstanceSpec], now: float) -> None:
         """The instances as they stand now; deleted ones may be among them."""
         self.specs = {key: spec for key, spec in specs.items() if spec.state is not InstanceState.DELETED}
-        for gone in [instance for instance in self._full if instance not in self.specs]:
-            del self._full[gone]
+        self._fences.keep(self.specs)
         self._limited = limited_rows(self.specs.values(), self._spreads)
         self._all_changed_at = self._change
         for instance in self.specs:
@@ -183,7 +180,7 @@ class Ledger:
         """
         heard = self._heard[broker]
         self._look_who_is_silent(now)
-        spreads, rows = self._spreads, list(heard.rows)
+        spreads, fences, rows = self._spreads, self._fences, list(heard.rows)
         if heard.whole:
             heard.granted = {}
         elif self._all_changed_at <= heard.answered_at:
@@ -201,10 +198,10 @@ class Ledger:
                     gone.append(row)
                 continue
             (produce, branches), (consume, other_branches) = spread.divided
-            blocked = BLOCKED_STORAGE if self._full.get(row) else None
+            blocked = BLOCKED_STORAGE if fences.is_up.get(row) else None
             one = _new(Grant, (produce(place), branches[place], blocked))
             other = _new(Grant, (consume(place), other_branches[place], None))
-            grant = _new(InstanceGrant, (one, other, self._stored_sum[row]))
+            grant = _new(InstanceGrant, (one, other, fences.used_bytes[row]))
             if before.get(row) != grant:
                 named[row] = before[row] = grant
         heard.gone, heard.answered_at = [], self._change
@@ -258,7 +255,7 @@ class Ledger:
 
     def storage_used_bytes(self, instance: str) -> int:
         """Over all brokers, every replica counted."""
-        return self._stored_sum.get(instance, 0)
+        return self._fences.used_bytes.get(instance, 0)
 
     def connections(self, instance: str) -> int:
         """Over all brokers."""
@@ -266,7 +263,7 @@ class Ledger:
 
     def storage_full(self, instance: str) -> bool:
         """Whether the fence is up."""
-        return self._full.get(instance, False)
+        return self._fences.is_up.get(instance, False)
 
     def learning(self, now: float) -> bool:
         """Whether the first lease has not passed yet."""
@@ -325,50 +322,35 @@ class Ledger:
         """Of a row that is new here, stores other than before, or is blocked."""
         if instance not in self._limited:
             learn_row(self._limited, instance)
-        self._store(instance, broker, entry.storage_bytes)
+        self._fences.store(instance, broker, entry.storage_bytes)
         if instance in self.specs:
-            if self.learning(now) and entry.produce.blocked == BLOCKED_STORAGE:
-                self._set_full(instance, full=True)
+            reported = self.learning(now) and entry.produce.blocked == BLOCKED_STORAGE
+            if reported and self._fences.move(instance, up=True):
+                self._touch(instance)
             self._fence(instance, now)
-
-    def _store(self, instance: str, broker: int, size: int) -> None:
-        stored = self._stored.setdefault(instance, {})
-        self._stored_sum[instance] = self._stored_sum.get(instance, 0) + size - stored.get(broker, 0)
-        stored[broker] = size
 
     def _drop(self, row: str, broker: int) -> None:
         spread = self._spreads.get(row)
         if spread:
             spread.drop(broker)
-            spread.changed_at = self._change
+            self._touch(row)
 
     def _forget(self, instance: str, broker: int, now: float) -> None:
         """The broker has nothing of the instance any more."""
         self._drop(instance, broker)
-        stored = self._stored.get(instance, {})
-        self._stored_sum[instance] = self._stored_sum.get(instance, 0) - stored.pop(broker, 0)
-        if not stored:
-            for table in (self._spreads, self._stored, self._stored_sum):
-                table.pop(instance, None)
+        if self._fences.forget(instance, broker):
+            self._spreads.pop(instance, None)
         if instance in self.specs:
             self._fence(instance, now)
 
     def _fence(self, instance: str, now: float) -> None:
-        limit = self.specs[instance].limits.storage_bytes
-        used, full = self._stored_sum.get(instance, 0), self._full.get(instance, False)
-        if limit is None:
-            full = False
-        elif used >= limit:
-            full = True
-        elif used * 100 < limit * LIFTED_UNDER_PERCENT and not self.learning(now):
-            full = False
-        self._set_full(instance, full=full)
+        if self._fences.look(instance, self.specs[instance].limits.storage_bytes, may_fall=not self.learning(now)):
+            self._touch(instance)
 
-    def _set_full(self, instance: str, *, full: bool) -> None:
-        if self._full.get(instance) is not full:
-            self._full[instance] = full
-            if instance in self._spreads:
-                self._spreads[instance].changed_at = self._change
+    def _touch(self, row: str) -> None:
+        spread = self._spreads.get(row)
+        if spread:
+            spread.changed_at = self._change
 
 
 def _renewed(allocation: Allocation, limit: int, held: Mapping[int, int | None]) -> Allocation:
