@@ -277,9 +277,7 @@ def _read_whole_pages(fd: int, flags: int, position: int, size: int, memory: mma
     another = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | flags)  # whatever has become of the file's name
     try:
         if not flags:
-            os.posix_fadvise(
-                another, 0, 0, os.POSIX_FADV_RANDOM
-            )  # nobody else reads ahead in it, as in `storage.files`
+            os.posix_fadvise(another, 0, 0, os.POSIX_FADV_RANDOM)  # only we read ahead, as in `storage.files`
         got = 0
         while got < wanted and got % _PAGE == 0:  # elsewhere than on a page's edge the file has ended
             more = os.preadv(another, [view[got : -(-wanted // _PAGE) * _PAGE]], position - before + got)

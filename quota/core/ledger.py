@@ -333,7 +333,7 @@ class Ledger:
         spread = self._spreads.get(row)
         if spread:
             spread.drop(broker)
-            self._touch(row)
+            spread.changed_at = self._change
 
     def _forget(self, instance: str, broker: int, now: float) -> None:
         """The broker has nothing of the instance any more."""

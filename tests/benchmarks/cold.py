@@ -33,7 +33,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.benchmarks import cold_reader
 from tests.benchmarks.latency import Sample, SteadyTraffic, percentile
 from tests.benchmarks.librdkafka import BulkProducer
-from tests.benchmarks.pauses import Pause, Pauses, outside
+from tests.benchmarks.pauses import Pause, Pauses, may_watch, outside
 from tests.benchmarks.report import Say, keep, progress
 from tests.benchmarks.rig import Rig
 from tests.benchmarks.server import create_topic
@@ -85,6 +85,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     options.directory.mkdir(parents=True, exist_ok=True)
     options.directory = options.directory.resolve()
+    if not may_watch():
+        parser.error("telling pauses of the machine apart needs the right to real-time priority")
     kind = _file_system(options.directory)
     if kind in _IN_MEMORY:
         parser.error(f"{options.directory} is on {kind}: --directory has to be on a disk")

@@ -26,8 +26,19 @@ class Pause(NamedTuple):
     ended_s: float
 
 
+def may_watch() -> bool:
+    """Whether this process has the right to real-time priority."""
+    before, usual = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
+    except PermissionError:
+        return False
+    os.sched_setscheduler(0, before, usual)
+    return True
+
+
 class Pauses:
-    """Watches from entering the context until `stop`; needs the right to real-time priority."""
+    """Watches from entering the context until `stop`; needs the right to real-time priority (`may_watch`)."""
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
@@ -42,15 +53,12 @@ class Pauses:
         return self
 
     def stop(self) -> list[Pause]:
-        """The pauses until now. Raises PermissionError where processes may not have such a priority."""
+        """The pauses until now."""
         seen = []
         for process, pipe in self._watchers:
             pipe.send(None)
-            answer = pipe.recv()
+            seen.append(pipe.recv())
             process.join()
-            if answer is None:
-                raise PermissionError("telling pauses of the machine needs the right to real-time priority")
-            seen.append(answer)
         common = seen[0]
         for others in seen[1:]:
             common = _common(common, others)
@@ -64,13 +72,8 @@ class Pauses:
 
 
 def _watch(cpu: int, pipe: Any) -> None:
-    try:
-        os.sched_setaffinity(0, {cpu})
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
-    except PermissionError:
-        pipe.recv()
-        pipe.send(None)
-        return
+    os.sched_setaffinity(0, {cpu})
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
     late: list[tuple[float, float]] = []
     while not pipe.poll():
         due = time.monotonic() + SLEEP_S

@@ -59,6 +59,15 @@ def loop():
 
 
 @pytest.fixture
+def cold_reads(loop):
+    """The loop's, by threads."""
+    background = ThreadBackground(loop, THREADS)
+    loop.cold_reads = ColdReads(background)
+    yield loop.cold_reads
+    background.close()
+
+
+@pytest.fixture
 def connect(loop):
     """Connections with their other ends, which are closed afterwards."""
     peers = []
@@ -147,16 +156,13 @@ def test_a_probe_tells_cold_from_warm(tmp_path):
 
 
 @pytest.mark.parametrize("size", [100, 50_000, 70_000, 5 * MIB])
-def test_cold_bytes_arrive_whole_and_in_order(loop, connect, tmp_path, size):
+def test_cold_bytes_arrive_whole_and_in_order(loop, cold_reads, connect, tmp_path, size):
     file, content = cold_file(tmp_path / "a", size)
-    background = ThreadBackground(loop, THREADS)
-    loop.cold_reads = ColdReads(background)
     peer = connect()
     told = []
     peer.connection.send([b"head", FileSlice(file, 0, size, told.append), b"tail"])
     assert peer.wait_for(loop, size + 8) == b"head" + content + b"tail"
     assert told == [size]
-    background.close()
 
 
 def test_the_others_are_served_meanwhile(loop, connect, tmp_path):
@@ -217,21 +223,16 @@ def test_a_connection_that_ends_while_it_waits(loop, connect, tmp_path):
     assert background.held == []
 
 
-def test_what_is_sent_from_the_disk_takes_nobody_elses_place_in_memory(loop, connect, tmp_path):
+def test_what_is_sent_from_the_disk_takes_nobody_elses_place_in_memory(loop, cold_reads, connect, tmp_path):
     file, content = cold_file(tmp_path / "a", 3 * MIB)
-    background = ThreadBackground(loop, THREADS)
-    loop.cold_reads = ColdReads(background)
     peer = connect()
     peer.connection.send([FileSlice(file, 0, len(content) - MIB)])
     assert peer.wait_for(loop, len(content) - MIB) == content[:-MIB]
-    background.close()
     assert not any(Probe().is_warm(file.fileno(), position, 4096) for position in range(0, len(content) - MIB, 4096))
 
 
-def test_what_is_read_again_soon_is_in_memory_for_those_who_follow(loop, connect, tmp_path):
+def test_what_is_read_again_soon_is_in_memory_for_those_who_follow(loop, cold_reads, connect, tmp_path):
     file, content = cold_file(tmp_path / "a", 2 * MIB)
-    background = ThreadBackground(loop, THREADS)
-    loop.cold_reads = ColdReads(background)
 
     def consume(piece: int) -> None:
         peer = connect()
@@ -247,10 +248,9 @@ def test_what_is_read_again_soon_is_in_memory_for_those_who_follow(loop, connect
             break
     else:
         pytest.fail("it was read again and again, and is not there")
-    background.close()
 
 
-def test_a_file_system_that_cannot_read_past_its_cache_reads_into_it(loop, connect, tmp_path, monkeypatch):
+def test_a_file_system_that_cannot_read_past_its_cache_reads_into_it(loop, cold_reads, connect, tmp_path, monkeypatch):
     real = os.open
 
     def refusing(path, flags, *rest, **more):
@@ -259,24 +259,18 @@ def test_a_file_system_that_cannot_read_past_its_cache_reads_into_it(loop, conne
         return real(path, flags, *rest, **more)
 
     file, content = cold_file(tmp_path / "a", 300_000)
-    background = ThreadBackground(loop, THREADS)
-    loop.cold_reads = ColdReads(background)
     monkeypatch.setattr(os, "open", refusing)
     peer = connect()
     peer.connection.send([FileSlice(file, 100, 200_000)])
     assert peer.wait_for(loop, 200_000) == content[100:200_100]
-    background.close()
 
 
-def test_a_file_whose_name_is_gone_is_read_all_the_same(loop, connect, tmp_path):
+def test_a_file_whose_name_is_gone_is_read_all_the_same(loop, cold_reads, connect, tmp_path):
     file, content = cold_file(tmp_path / "a", 300_000)
     (tmp_path / "a").unlink()
-    background = ThreadBackground(loop, THREADS)
-    loop.cold_reads = ColdReads(background)
     peer = connect()
     peer.connection.send([FileSlice(file, 0, len(content))])
     assert peer.wait_for(loop, len(content)) == content
-    background.close()
 
 
 def test_a_file_that_was_cut_ends_the_connection_and_no_other(loop, connect, tmp_path):
