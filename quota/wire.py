@@ -9,6 +9,7 @@ A master that does not accept it closes the connection without an answer.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -82,8 +83,8 @@ class Decoder:
 
 def _parse(data: bytearray) -> dict[str, Any]:
     try:
-        document = orjson.loads(data)
-    except ValueError as error:
+        document = json.loads(data)  # orjson would read a whole number beyond 64 bits as a fraction
+    except (ValueError, RecursionError) as error:
         raise WireError(f"a frame of {len(data)} bytes is not JSON: {type(error).__name__}") from error
     if not isinstance(document, dict):
         raise WireError(f"a frame holds {type(document).__name__} where an object is expected")
