@@ -145,14 +145,14 @@ class Moves:
     async def _sync(self, move: _Move) -> None:
         future = move.future
         assert future is not None
-        files, end, truncations = future.unsynced_files(), future.end_offset, future.truncations
+        unsynced, end, truncations = future.unsynced(), future.end_offset, future.truncations
 
-        def sync() -> None:
-            for file in files:
-                file.sync()
+        def work() -> None:
+            for sync in unsynced:
+                sync()
 
         move.unsynced = 0
-        await self._background.run(sync)
+        await self._background.run(work)
         future.synced(end, truncations)
 
     def _take_place(self, move: _Move, log: Log) -> bool:

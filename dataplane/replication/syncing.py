@@ -26,7 +26,7 @@ from dataplane.storage.config import FOREVER
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dataplane.doors import Background, Clock, File
+    from dataplane.doors import Background, Clock
     from dataplane.replication.manager import Replicas
     from dataplane.replication.partition import Partition
     from dataplane.storage.log import Log
@@ -99,7 +99,7 @@ class Syncs:
             if log.failed or partition.is_offline:
                 continue
             try:
-                jobs.append((partition, log, log.unsynced_files(), log.end_offset, log.truncations))
+                jobs.append((partition, log, log.unsynced(), log.end_offset, log.truncations))
             except OSError as error:
                 log.fail(error)
                 self._replicas.failed(partition)
@@ -108,7 +108,7 @@ class Syncs:
         self._running = True
 
         def work() -> list[OSError | None]:
-            return [_sync(files) for _, _, files, _, _ in jobs]
+            return [_sync(unsynced) for _, _, unsynced, _, _ in jobs]
 
         def done(future: Future[list[OSError | None]]) -> None:
             self._running = False
@@ -141,10 +141,10 @@ class Syncs:
             self._replicas.fetchers.ask_again(partition)
 
 
-def _sync(files: list[File]) -> OSError | None:
+def _sync(unsynced: list[Callable[[], None]]) -> OSError | None:
     try:
-        for file in files:
-            file.sync()
+        for sync in unsynced:
+            sync()
     except OSError as error:
         return error
     return None

@@ -1,30 +1,51 @@
 """Which leader epoch began at which offset: what truncation after a change of leader goes by (KIP-101, KIP-279).
 
 An entry (epoch, start) says: records from `start` on, up to the next entry, were written by the leader of `epoch`. Both
-columns grow strictly. An entry is on disk before the first batch of its epoch is in the log, so that a log never holds
-an epoch that its checkpoint does not know. Not sooner: a broker that takes over a thousand partitions would write a
-thousand files, one after the other, before it leads the last of them, and most of those partitions are idle. An epoch
-without a batch leaves no trace on disk; it began where the log ends.
+columns grow strictly. The file and the log go to disk together: below the recovery point the file says which epochs there
+are, and behind it the batches, which recovery reads anyway. So
+
+    an entry that is added    is on disk before the recovery point passes its start, written in the background
+    one that is taken back    is gone from the disk when the call returns: no batch could contradict it
+
+Nothing is written when an epoch begins, nor with its first batch: a broker that takes over a thousand partitions would
+write a thousand files, one after the other and on the loop, while their clients wait. An epoch without a batch may leave
+no trace on disk; it began where the log ends.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from threading import Lock
 from typing import TYPE_CHECKING
 
-from dataplane.storage.checkpoints import read_rows, write_rows
+from dataplane.storage.checkpoints import content, read_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dataplane.doors import Files
 
 FILE_NAME = "leader-epoch-checkpoint"
 UNDEFINED = -1
+_BESIDE = ".closing.tmp"
+_FOR_EVER = 2**63
 
 
 class Epochs:
     """The epochs of one log, with its file."""
 
-    __slots__ = ("_epochs", "_files", "_path", "_starts", "newest", "written")
+    __slots__ = (
+        "_changes",
+        "_epochs",
+        "_files",
+        "_in_file",
+        "_path",
+        "_saved",
+        "_starts",
+        "_writing",
+        "in_log",
+        "newest",
+    )
 
     def __init__(self, files: Files, directory: str) -> None:
         self._files = files
@@ -36,7 +57,10 @@ class Epochs:
             if not (epoch.isdigit() and start.isdigit()):
                 break
             self._add(int(epoch), int(start))
-        self.written = self.newest  # the newest on disk; read for every batch that is staged
+        self.in_log = self.newest  # the newest that has a batch; read for every batch that is staged
+        self._in_file = self.newest  # the newest that the file has, or is about to have
+        self._changes = self._saved = 0  # of what the file should say, and how many of them it does say
+        self._writing = Lock()  # two writers, here and in the background, would meet in the file beside
 
     def entries(self) -> list[tuple[int, int]]:
         """(epoch, start offset), oldest first."""
@@ -62,22 +86,26 @@ class Epochs:
         self._write()
 
     def begin(self, epoch: int, start_offset: int) -> bool:
-        """`epoch` begins where the log ends; `assign` writes that down with its first batch. Returns whether it is new."""
+        """`epoch` begins where the log ends; `assign` follows with its first batch. Returns whether it is new."""
         if epoch == self.newest and start_offset >= self._starts[-1]:
             return False
         self._add(epoch, start_offset)
-        self.written = self._epochs[-2] if len(self._epochs) > 1 else UNDEFINED
+        self.in_log = self._epochs[-2] if len(self._epochs) > 1 else UNDEFINED
         return True
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """A batch of `epoch` is about to be written at `start_offset`: on disk when this returns. Raises OSError.
+        """A batch of `epoch` is about to be written at `start_offset`; the next sync of the log makes that last.
 
         Entries that contradict it (an epoch or a start not below) are dropped: an epoch in which nothing was written
         leaves no trace, and what a recovered log says is believed over the file. The newest epoch said again at a later
-        offset changes nothing: a leader that comes back in its old epoch has records of it already.
+        offset changes nothing: a leader that comes back in its old epoch has records of it already. Raises OSError,
+        where the file had to be written at once.
         """
-        if self.begin(epoch, start_offset) or self.written != epoch:
-            self._write()
+        if self.begin(epoch, start_offset) or self.in_log != epoch:
+            self.in_log = epoch
+            self._changes += 1
+            if epoch <= self._in_file:  # which recovery would believe over a batch of an older epoch
+                self.saver()()
 
     def end_offset(self, epoch: int, log_end: int) -> tuple[int, int]:
         """The largest epoch not above `epoch` and the offset where it ended, as OffsetForLeaderEpoch answers.
@@ -129,7 +157,51 @@ class Epochs:
         self._starts.append(start)
         self.newest = epoch
 
+    # --- the file -----------------------------------------------------------------------------------------------------
+
+    def is_saved(self) -> bool:
+        """Whether the file says all that it should."""
+        return self._saved >= self._changes
+
+    def saver(self) -> Callable[[], None]:
+        """Work for the background: what is known now, on disk, unless something newer is by then. It raises OSError."""
+        text, number = self._content(), self._changes
+        self._in_file = max(self._in_file, self.newest)
+
+        def save() -> None:
+            with self._writing:
+                if number > self._saved:
+                    self._files.write_file(self._path, text)
+                    self._saved = number
+
+        return save
+
+    def put_beside(self) -> None:
+        """What the file should say, in another one that is on disk some time: then `take_place`. Raises OSError."""
+        self._files.put_file(self._path + _BESIDE, self._content())
+
+    def take_place(self) -> bool:
+        """What was put beside, and is on disk, is the file, under a name that is on disk some time. Raises OSError.
+
+        False, and nothing is done, where the file says it already.
+        """
+        with self._writing:
+            if self.is_saved():
+                return False
+            self._files.rename(self._path + _BESIDE, self._path)
+            self._saved = self._changes
+            return True
+
+    def abandon(self) -> None:
+        """Leave the file as it is: the log is closed, or its directory will soon be of another."""
+        with self._writing:
+            self._saved = _FOR_EVER
+
+    def _content(self) -> bytes:
+        return content([f"{epoch} {start}".encode() for epoch, start in self.entries()])
+
     def _write(self) -> None:
-        self.newest = self._epochs[-1] if self._epochs else UNDEFINED
-        write_rows(self._files, self._path, self.entries())
-        self.written = self.newest
+        self.newest = self.in_log = self._epochs[-1] if self._epochs else UNDEFINED
+        self._changes += 1
+        self.saver()()
+        self._in_file = self.newest

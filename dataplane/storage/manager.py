@@ -251,8 +251,8 @@ class LogManager:
         checkpoints.write_rows(self._files, f"{future.directory}/{EPOCHS}", log.epochs.entries())
         # What checkpoints in `home` say is of another log.
         marks = (cuts.write(self._files, future.directory, (), 0, above=self.checkpoints.marks_gone),)
+        log.abandon()  # and what is still to be done for it, in the background, leaves its directory alone
         _, doomed = moving.take_place(self._files, future.directory, log.directory)
-        log.abandon()
         self.checkpoints.moved_away(log)
         self._remove_in_background(doomed, moving.home_of(doomed))
         moved = self._open(home, key, log.topic_id, log.config, clean=True, start_offset=log.start_offset)

@@ -162,7 +162,7 @@ class Workload:
     def _new_epoch(self) -> None:
         _, _, log = self._any()
         self._epoch += 1
-        log.epochs.assign(self._epoch, log.end_offset)
+        log.epochs.begin(self._epoch, log.end_offset)
 
     def _truncate(self) -> None:
         _, promise, log = self._any()

@@ -105,7 +105,7 @@ def _lead_without_an_epoch(self: Partition, state: Any, now: float) -> bool:
     """The new leader does not know where its epoch begins, and its batches do not tell it either."""
     with mock.patch.object(Epochs, "begin"):
         moved = _make_leader(self, state, now)
-    self.log.epochs.written = state.leader_epoch
+    self.log.epochs.in_log = state.leader_epoch
     return moved
 
 

@@ -45,7 +45,7 @@ class Appending(Rolling, Producing):
             self._is_late = True
         self._bytes_staged += length + 12
         self.staged_end = last + 1
-        if leader_epoch > self.epochs.written:
+        if leader_epoch > self.epochs.in_log:
             self._begin_epoch(leader_epoch, base)
         if header.producer_id >= 0:
             (self._producers or self.producers).update(header, base)
@@ -65,7 +65,7 @@ class Appending(Rolling, Producing):
                 raise CorruptBatchError(f"a batch at offset {header.base_offset}, which comes before {expected}")
             expected = header.next_offset
         for header, batch in checked:
-            if header.leader_epoch > self.epochs.written:
+            if header.leader_epoch > self.epochs.in_log:
                 self._begin_epoch(header.leader_epoch, header.base_offset)
             if header.producer_id >= 0:
                 self.producers.update(header, header.base_offset)

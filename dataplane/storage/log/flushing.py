@@ -1,4 +1,7 @@
-"""To disk: what is committed, up to everything at the orderly close."""
+"""To disk: what is committed, up to everything at the orderly close.
+
+The recovery point moves when the segments below it are on disk, and the epochs that begin there (see `storage/epochs`).
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,6 @@ from dataplane.storage.log.producing import Producing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from dataplane.doors import File
 
 
 class Flushing(Producing):
@@ -21,31 +22,22 @@ class Flushing(Producing):
         """Force everything committed to disk (blocks). Raises LogFailedError."""
         end = self.end_offset
         try:
-            for segment, segment_end in self._with_ends():
-                if segment_end > self.recovery_point:
-                    segment.file.sync()
+            for sync in self.unsynced():
+                sync()
         except OSError as error:
             raise self._fail(error) from error
         self.recovery_point = end
 
-    def unsynced_files(self) -> list[File]:
-        """What to sync, in the background, for everything that is committed now; then tell `synced`. Raises OSError."""
-        files: list[File] = []
-        index = len(self._segments) - 1
-        while index >= 0 and self._segment_end(index) > self.recovery_point:
-            files.append(self._segments[index].file)
-            index -= 1
-        return files[::-1]
-
     def synced(self, end: int, truncations: int) -> None:
-        """The files that were to be synced when the log ended at `end` are, unless it was cut since."""
+        """What was `unsynced` when the log ended at `end` is on disk, unless the log was cut since."""
         if truncations == self.truncations and not self.failed:
             self.recovery_point = max(self.recovery_point, end)
 
     def prepare_close(self) -> bool:
         """Write what `close` would, and sync nothing of it; False where nothing is to be synced. Raises LogFailedError.
 
-        For who closes thousands of logs: syncs all that is below their directory at once, tells `synced`, and closes.
+        For who closes thousands of logs: syncs all that is below their directory at once, calls `replace_epochs`, tells
+        `synced`, and closes.
         """
         try:
             # What a power cut may damage must be behind the recovery point: there the next start believes no index.
@@ -54,15 +46,27 @@ class Flushing(Producing):
             rest = [*self._unsaved_indexes(below=self.end_offset), *self._unsaved_snapshot()]
             for path, content in rest:
                 self._files.put_file(path, content)
+            if not self.epochs.is_saved():
+                self.epochs.put_beside()
         except OSError as error:
             raise self._fail(error) from error
-        return bool(rest) or self.recovery_point < self.end_offset
+        return bool(rest) or not self._is_on_disk()
+
+    def replace_epochs(self) -> bool:
+        """What `prepare_close` put beside the file is on disk; False where that was nothing. Raises LogFailedError."""
+        try:
+            return self.epochs.take_place()
+        except OSError as error:
+            raise self._fail(error) from error
+
+    def _is_on_disk(self) -> bool:
+        return self.recovery_point >= self.end_offset and self.epochs.is_saved()
 
     def close(self) -> None:
         """Flush, write the active segment's indexes, close (also when it raises LogFailedError)."""
         try:
             if not self.failed:
-                if self.recovery_point < self.end_offset:
+                if not self._is_on_disk():
                     self.flush()
                 for path, content in [*self._unsaved_indexes(below=self.end_offset), *self._unsaved_snapshot()]:
                     self._files.write_file(path, content)
@@ -82,7 +86,8 @@ class Flushing(Producing):
             self._snapshots.append(self.end_offset)
 
     def abandon(self) -> None:
-        """Close the files and leave them as they are: the log is about to be deleted, or has failed."""
+        """Close the files and leave them as they are: the log is about to be deleted or moved, or has failed."""
         self.failed = True
+        self.epochs.abandon()
         for segment in self._segments:
             segment.close()

@@ -84,8 +84,7 @@ class Rolling(LogState):
     def _roll(self, base_offset: int) -> None:
         """Begin a new segment. The old one goes to disk in the background; then recovery need not look at it."""
         sealed = self._active
-        # All that is not known to be on disk, not only the last: an earlier sync may be under way or never have run.
-        unsynced = [segment.file for segment, end in self._with_ends() if end > self.recovery_point]
+        unsynced = self.unsynced()
         self._active = Segment(self._files, self.directory, base_offset, self._descriptors)
         self._segments.append(self._active)
         self._created_ms, self._roll_after = self._now_ms(), FOREVER
@@ -96,8 +95,8 @@ class Rolling(LogState):
         save_indexes, truncations = sealed.index_saver(), self.truncations
 
         def settle() -> None:
-            for file in unsynced:
-                file.sync()
+            for sync in unsynced:
+                sync()
             save_indexes()
 
         def settled(future: Future[None]) -> None:

@@ -1,4 +1,4 @@
-"""What a log remembers, and what all that is done with it needs: which segment an offset is in, and how a log fails.
+"""What a log remembers, and what all that is done with it needs: where an offset is, what is not on disk, how a log fails.
 
 When the disk refuses, the log has failed: nothing is appended any more and what was staged is dropped. Recovery at the
 next start cuts what was half written.
@@ -104,6 +104,20 @@ class LogState:
     def segments(self) -> list[Segment]:
         """In order of their offsets. Not to be changed."""
         return self._segments
+
+    def unsynced(self) -> list[Callable[[], None]]:
+        """Work for the background that brings what is committed now to disk; then tell `synced`. Raises OSError.
+
+        All that is not known to be on disk, not only what is newest: an earlier sync may be under way or never have run.
+        """
+        work: list[Callable[[], None]] = []
+        index = len(self._segments) - 1
+        while index >= 0 and self._segment_end(index) > self.recovery_point:
+            work.append(self._segments[index].file.sync)
+            index -= 1
+        if not self.epochs.is_saved():
+            work.append(self.epochs.saver())
+        return work[::-1]
 
     def fail(self, error: OSError) -> None:
         """The disk has refused something that was done for this log."""

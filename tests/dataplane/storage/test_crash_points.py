@@ -105,16 +105,49 @@ def test_a_clean_stop_of_long_ago_is_not_taken_for_one_of_now():
 def test_an_orderly_stop_syncs_all_logs_at_once():
     files, manager, jobs = begin()
     for partition in range(20):
-        append(manager.create("t", partition, TOPIC_ID), "a")
+        append(manager.create("t", partition, TOPIC_ID), "a", epoch=3)
     jobs.all()
     calls: list[str] = []
     files.observer = calls.append
     manager.close()
-    assert sum(call.startswith("sync below") for call in calls) == 1
+    # The second is for the names of the files of epochs, which take their places when they are on disk themselves.
+    assert sum(call.startswith("sync below") for call in calls) == 2
     synced = {call.split("/data/")[1] for call in calls if call.startswith("sync /data/")}
     assert not {path for path in synced if path.startswith("t-")}
     opened = open_manager(files.after_power_cut(STRICT), Jobs(Random(2)))
     assert all(values(opened.get("t", partition)) == [b"a"] for partition in range(20))
+    assert all(opened.get("t", partition).epochs.entries() == [(3, 0)] for partition in range(20))
+
+
+def test_an_orderly_stop_that_the_power_cuts_short_loses_no_epoch():
+    files, manager, jobs = begin()
+    log = manager.create("t", 0, TOPIC_ID)
+    append(log, "a", epoch=3)
+    log.flush()
+    append(log, "b", epoch=5)
+    manager.checkpoints.write({})
+    jobs.all()
+    left = []
+    files.observer = lambda call: left.extend([files.after_power_cut(STRICT), files.after_power_cut(NAMES_ONLY)])
+    manager.close()
+    assert len(left) > 10
+    for found in left:
+        found.observer = None
+        opened = open_manager(found, Jobs(Random(2))).get("t", 0)
+        assert opened.epochs.entries() == [(3, 0), (5, 1)][: len(values(opened))]
+
+
+def test_what_is_late_for_a_deleted_log_leaves_the_next_of_its_name_alone():
+    files, manager, jobs = begin()
+    log = manager.create("t", 0, TOPIC_ID)
+    append(log, "a", epoch=7)
+    late = log.unsynced()
+    manager.delete("t", 0)
+    manager.create("t", 0, UUID(int=8))
+    for sync in late:
+        sync()
+    assert not files.exists(f"{HOME}/t-0/leader-epoch-checkpoint")
+    jobs.all()
 
 
 def test_a_checkpoint_that_knows_more_than_there_is_keeps_nothing_from_being_synced():

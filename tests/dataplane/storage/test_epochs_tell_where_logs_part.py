@@ -13,9 +13,11 @@ PATH = f"{DIRECTORY}/leader-epoch-checkpoint"
 
 
 def epochs_of(*entries, files=None) -> Epochs:
+    """Saved, as by a sync of the log."""
     epochs = Epochs(files or new_files(), DIRECTORY)
     for epoch, start in entries:
         epochs.assign(epoch, start)
+    epochs.saver()()
     return epochs
 
 
@@ -73,24 +75,58 @@ def test_an_epoch_that_begins_is_known_and_costs_no_write():
     epochs.begin(5, 20)
     assert epochs.end_offset(2, log_end=20) == (2, 20)
     assert epochs.end_offset(5, log_end=20) == (5, 20)
+    assert epochs.is_saved()  # it has no batch
 
 
-def test_an_epoch_is_on_disk_with_its_first_batch():
+def test_an_epoch_with_a_batch_is_to_be_saved_and_costs_no_write_before():
     files = new_files()
     epochs = epochs_of((2, 10), files=files)
     epochs.begin(5, 20)
-    assert Epochs(files, DIRECTORY).entries() == [(2, 10)]
     epochs.assign(5, 20)
+    assert not epochs.is_saved()
+    assert Epochs(files, DIRECTORY).entries() == [(2, 10)]
+    epochs.saver()()
+    assert epochs.is_saved()
     assert Epochs(files, DIRECTORY).entries() == [(2, 10), (5, 20)]
 
 
 def test_an_epoch_in_which_another_wrote_takes_the_place_of_one_that_only_began():
-    files = new_files()
-    epochs = epochs_of((2, 10), files=files)
+    epochs = epochs_of((2, 10))
     epochs.begin(7, 20)
     epochs.assign(5, 20)
-    assert epochs.entries() == Epochs(files, DIRECTORY).entries() == [(2, 10), (5, 20)]
-    assert epochs.written == 5
+    assert epochs.entries() == [(2, 10), (5, 20)]
+    assert epochs.in_log == 5
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_what_the_file_says_and_is_not_so_any_more_is_taken_back_at_once(is_written):
+    """Recovery believes an epoch of the file over a batch of an older one."""
+    files = new_files()
+    epochs = epochs_of((2, 10), files=files)
+    epochs.assign(7, 20)
+    late = epochs.saver()
+    if is_written:
+        late()
+    epochs.assign(5, 20)
+    late()
+    assert Epochs(files, DIRECTORY).entries() == [(2, 10), (5, 20)]
+
+
+def test_what_is_saved_late_takes_nothing_back():
+    files = new_files()
+    epochs = epochs_of((2, 10), files=files)
+    epochs.assign(5, 20)
+    first = epochs.saver()
+    epochs.assign(7, 30)
+    second = epochs.saver()
+    second()
+    first()
+    assert Epochs(files, DIRECTORY).entries() == [(2, 10), (5, 20), (7, 30)]
+    epochs.assign(9, 40)
+    third = epochs.saver()
+    epochs.truncate_from_end(30)
+    third()
+    assert Epochs(files, DIRECTORY).entries() == [(2, 10), (5, 20)]
 
 
 def test_cutting_the_end_and_the_start():
@@ -113,13 +149,20 @@ def test_the_epoch_of_an_offset():
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 30)), max_size=12))
-def test_both_columns_always_grow_and_the_file_agrees(assignments):
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 30)), max_size=12), st.integers(0, 12))
+def test_both_columns_always_grow_and_the_file_agrees(assignments, saved):
+    """Also a file that nobody has saved since a part of them, where the batches behind it are read again."""
     files = new_files()
-    epochs = epochs_of(*assignments, files=files)
+    epochs = epochs_of(*assignments[:saved], files=files)
+    for epoch, start in assignments[saved:]:
+        epochs.assign(epoch, start)
     entries = epochs.entries()
     assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(entries))
-    assert Epochs(files, DIRECTORY).entries() == entries
+    recovered = Epochs(files, DIRECTORY)
+    for epoch, start in entries:
+        if epoch > recovered.newest:
+            recovered.assign(epoch, start)
+    assert recovered.entries() == entries
     if assignments:
         epoch, start = assignments[-1]
         assert entries[-1][0] == epoch

@@ -5,6 +5,7 @@ import errno
 import pytest
 
 from dataplane.protocol.errors import ErrorCode
+from dataplane.storage.epochs import Epochs
 from dataplane.storage.log import LogConfig, LogFailedError
 from tests.dataplane.storage.support import DIRECTORY, append, batch_of, new_files, open_log, records_in, stage
 from tests.support.memory_files import ImmediateBackground
@@ -133,14 +134,56 @@ def test_a_failure_between_stage_and_commit_is_not_taken_for_success():
     assert log.end_offset == 3
 
 
-def test_an_epoch_is_on_disk_before_its_first_batch():
+def test_the_first_batch_of_an_epoch_waits_for_no_disk():
     files = new_files()
     log = open_log(files)
     order = []
     files.fault = lambda operation, path: order.append((operation, path.rpartition("/")[2]))
     append(log, "a", epoch=7)
-    order = [step for step in order if step[0] != "open"]
-    assert order == [("write_file", "leader-epoch-checkpoint"), ("append", f"{0:020d}.log")]
+    assert [step for step in order if step[0] != "open"] == [("append", f"{0:020d}.log")]
+
+
+@pytest.mark.parametrize("how", ["flush", "roll", "sync"])
+def test_the_recovery_point_passes_an_epoch_that_is_on_disk(how):
+    files, background = new_files(), ImmediateBackground()
+    log = open_log(files, background, config=LogConfig(segment_bytes=200))
+    points = {}
+
+    def fault(operation, path):
+        points.setdefault((operation, path.rpartition("/")[2]), log.recovery_point)
+
+    files.fault = fault
+    append(log, "x" * 60, epoch=7)
+    if how == "flush":
+        log.flush()
+    elif how == "roll":
+        append(log, "x" * 60, epoch=7)
+    else:
+        for sync in log.unsynced():
+            sync()
+        assert log.recovery_point == 0
+        log.synced(1, log.truncations)
+    assert points["write_file", "leader-epoch-checkpoint"] == 0
+    assert log.recovery_point == 1
+    assert Epochs(files, DIRECTORY).entries() == [(7, 0)]
+    points.clear()
+    log.flush()
+    assert ("write_file", "leader-epoch-checkpoint") not in points
+
+
+def test_epochs_that_cannot_be_written_fail_the_log():
+    files = new_files()
+    log = open_log(files)
+    append(log, "a", epoch=7)
+
+    def fault(operation, path):
+        if operation == "write_file":
+            raise OSError(errno.ENOSPC, "no space left", path)
+
+    files.fault = fault
+    with pytest.raises(LogFailedError):
+        log.flush()
+    assert (log.failed, log.recovery_point) == (True, 0)
 
 
 def test_a_batch_larger_than_a_segment_gets_one_of_its_own():
