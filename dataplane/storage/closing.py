@@ -27,11 +27,16 @@ def _sync_together(files: Files, home: str, logs: Sequence[Log]) -> None:
     try:
         if unsynced:
             files.sync_below(home)
-        # Only now: a file of epochs that is replaced before the new one is on disk may be lost with a power cut.
-        if any([_replaces_epochs(log) for log in unsynced]):  # noqa: C419 - all of them
-            files.sync_below(home)
     except OSError:
         return  # each syncs what it can when it is closed
+    # Only now: a file of epochs that is replaced before the new one is on disk may be lost with a power cut.
+    renamed = [log for log in unsynced if _replaces_epochs(log)]
+    try:
+        if renamed:
+            files.sync_below(home)
+    except OSError as error:
+        for log in renamed:
+            log.fail(error)  # which of the two files the disk has, nobody knows
     for log in unsynced:
         log.synced(log.end_offset, log.truncations)
 

@@ -78,6 +78,27 @@ def test_a_log_that_could_not_be_closed_makes_the_stop_unclean():
     assert records_in(again.get("u", 0)) == [(0, b"b")]
 
 
+def test_epochs_whose_new_file_may_not_have_its_name_on_disk_make_the_stop_unclean():
+    files = MemoryFiles()
+    first = manager(files)
+    append(first.create("t", 0, ID), "a", epoch=3)
+    renamed = []
+
+    def fault(operation, path):
+        if operation == "rename":
+            renamed.append(path)
+        if operation == "sync_below" and renamed:
+            raise OSError(5, "the disk is gone", path)
+
+    files.fault = fault
+    first.close()
+    files.fault = None
+    assert [path.rpartition("/")[2] for path in renamed] == ["leader-epoch-checkpoint.closing.tmp"]
+    assert not files.exists("/d1/.kafka_cleanshutdown")
+    again = manager(files).get("t", 0)
+    assert (records_in(again), again.epochs.entries()) == ([(0, b"a")], [(3, 0)])
+
+
 def test_high_watermarks_are_remembered():
     files = MemoryFiles()
     first = manager(files)
