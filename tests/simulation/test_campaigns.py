@@ -17,7 +17,7 @@ PLANTED = {  # a seed that found it; where brokers have changed since, one of th
     "elect who has lost its tail": 1,  # a real one, once
     "ignore the controller's epoch": 1,
     "any life of a broker will do": 7,
-    "commit on what is only proposed": 13,
+    "commit on what is only proposed": 32,
 }
 TRIES = 12
 
