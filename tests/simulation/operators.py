@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dataplane.cluster.paths import parse_topic, topic_path
 from dataplane.controller.asked_elections import ElectionType
 from dataplane.tasks import Future, Task
 from tests.simulation.faults import Faults
@@ -71,6 +72,10 @@ class Operators(Faults):
         return await answer
 
     def _is_everywhere(self, index: int) -> bool:
-        """As the brokers know it; what is on its way to be so is not so yet."""
+        """As the brokers know it; what is on its way to be so, or not to be so any more, is not."""
+        node = self._cluster.zookeeper.tree.node(topic_path(f"simulate.{self._topic}"))
+        assignment = parse_topic(node.data)
+        if index in assignment.adding or index in assignment.removing:
+            return False
         found = [b.metadata.partition(f"simulate.{self._topic}", index) for b in self._cluster.brokers.values()]
         return all(p is not None and sorted(p.replicas) == self._cluster.ids for p in found)
