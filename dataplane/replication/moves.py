@@ -145,14 +145,9 @@ class Moves:
     async def _sync(self, move: _Move) -> None:
         future = move.future
         assert future is not None
-        unsynced, end, truncations = future.unsynced(), future.end_offset, future.truncations
-
-        def work() -> None:
-            for sync in unsynced:
-                sync()
-
+        sync, end, truncations = future.syncer(), future.end_offset, future.truncations
         move.unsynced = 0
-        await self._background.run(work)
+        await self._background.run(sync)
         future.synced(end, truncations)
 
     def _take_place(self, move: _Move, log: Log) -> bool:

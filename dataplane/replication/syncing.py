@@ -99,7 +99,7 @@ class Syncs:
             if log.failed or partition.is_offline:
                 continue
             try:
-                jobs.append((partition, log, log.unsynced(), log.end_offset, log.truncations))
+                jobs.append((partition, log, log.syncer(), log.end_offset, log.truncations))
             except OSError as error:
                 log.fail(error)
                 self._replicas.failed(partition)
@@ -108,7 +108,7 @@ class Syncs:
         self._running = True
 
         def work() -> list[OSError | None]:
-            return [_sync(unsynced) for _, _, unsynced, _, _ in jobs]
+            return [_error_of(sync) for _, _, sync, _, _ in jobs]
 
         def done(future: Future[list[OSError | None]]) -> None:
             self._running = False
@@ -141,10 +141,9 @@ class Syncs:
             self._replicas.fetchers.ask_again(partition)
 
 
-def _sync(unsynced: list[Callable[[], None]]) -> OSError | None:
+def _error_of(sync: Callable[[], None]) -> OSError | None:
     try:
-        for sync in unsynced:
-            sync()
+        sync()
     except OSError as error:
         return error
     return None

@@ -32,11 +32,16 @@ class MetadataError(Exception):
 
 def write_rows(files: Files, path: str, rows: Iterable[tuple[object, ...]]) -> None:
     """Replace a checkpoint, durably."""
-    files.write_file(path, content([" ".join(map(str, row)).encode() for row in rows]))
+    files.write_file(path, content_of(rows))
+
+
+def content_of(rows: Iterable[tuple[object, ...]]) -> bytes:
+    """Of a checkpoint with these rows."""
+    return content([" ".join(map(str, row)).encode() for row in rows])
 
 
 def content(lines: list[bytes]) -> bytes:
-    """Of a checkpoint with these rows."""
+    """Of a checkpoint with these lines."""
     return b"\n".join([VERSION.encode(), str(len(lines)).encode(), *lines, b""])
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dataplane.storage.errors import LogFailedError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from dataplane.doors import Files
     from dataplane.storage.log import Log
@@ -23,14 +23,14 @@ def close_together(files: Files, home: str, logs: Sequence[Log]) -> bool:
 
 def _sync_together(files: Files, home: str, logs: Sequence[Log]) -> None:
     """With two calls at most. Each of ten thousand logs would sync eight times and more, one after the other."""
-    unsynced = [log for log in logs if _needs_sync(log)]
+    unsynced = [log for log in logs if not log.failed and _succeeds(log.prepare_close)]
     try:
         if unsynced:
             files.sync_below(home)
     except OSError:
         return  # each syncs what it can when it is closed
     # Only now: a file of epochs that is replaced before the new one is on disk may be lost with a power cut.
-    renamed = [log for log in unsynced if _replaces_epochs(log)]
+    renamed = [log for log in unsynced if _succeeds(log.replace_epochs)]
     try:
         if renamed:
             files.sync_below(home)
@@ -41,18 +41,11 @@ def _sync_together(files: Files, home: str, logs: Sequence[Log]) -> None:
         log.synced(log.end_offset, log.truncations)
 
 
-def _needs_sync(log: Log) -> bool:
+def _succeeds(step: Callable[[], bool]) -> bool:
     try:
-        return not log.failed and log.prepare_close()
+        return step()
     except LogFailedError:
-        return False  # it is marked, and not closed in order
-
-
-def _replaces_epochs(log: Log) -> bool:
-    try:
-        return log.replace_epochs()
-    except LogFailedError:
-        return False  # it is marked, and not closed in order
+        return False  # the log is marked, and not closed in order
 
 
 def _closes(log: Log) -> bool:

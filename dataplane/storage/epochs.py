@@ -18,7 +18,7 @@ from bisect import bisect_left, bisect_right
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from dataplane.storage.checkpoints import content, read_rows
+from dataplane.storage.checkpoints import content_of, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,9 +103,10 @@ class Epochs:
         """
         if self.begin(epoch, start_offset) or self.in_log != epoch:
             self.in_log = epoch
-            self._changes += 1
             if epoch <= self._in_file:  # which recovery would believe over a batch of an older epoch
-                self.saver()()
+                self._write()
+            else:
+                self._changes += 1
 
     def end_offset(self, epoch: int, log_end: int) -> tuple[int, int]:
         """The largest epoch not above `epoch` and the offset where it ended, as OffsetForLeaderEpoch answers.
@@ -165,7 +166,7 @@ class Epochs:
 
     def saver(self) -> Callable[[], None]:
         """Work for the background: what is known now, on disk, unless something newer is by then. It raises OSError."""
-        text, number = self._content(), self._changes
+        text, number = content_of(self.entries()), self._changes
         self._in_file = max(self._in_file, self.newest)
 
         def save() -> None:
@@ -178,7 +179,7 @@ class Epochs:
 
     def put_beside(self) -> None:
         """What the file should say, in another one that is on disk some time: then `take_place`. Raises OSError."""
-        self._files.put_file(self._path + _BESIDE, self._content())
+        self._files.put_file(self._path + _BESIDE, content_of(self.entries()))
 
     def take_place(self) -> bool:
         """What was put beside, and is on disk, is the file, under a name that is on disk some time. Raises OSError.
@@ -196,9 +197,6 @@ class Epochs:
         """Leave the file as it is: the log is closed, or its directory will soon be of another."""
         with self._writing:
             self._saved = _FOR_EVER
-
-    def _content(self) -> bytes:
-        return content([f"{epoch} {start}".encode() for epoch, start in self.entries()])
 
     def _write(self) -> None:
         self.newest = self.in_log = self._epochs[-1] if self._epochs else UNDEFINED

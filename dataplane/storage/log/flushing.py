@@ -22,14 +22,13 @@ class Flushing(Producing):
         """Force everything committed to disk (blocks). Raises LogFailedError."""
         end = self.end_offset
         try:
-            for sync in self.unsynced():
-                sync()
+            self.syncer()()
         except OSError as error:
             raise self._fail(error) from error
         self.recovery_point = end
 
     def synced(self, end: int, truncations: int) -> None:
-        """What was `unsynced` when the log ended at `end` is on disk, unless the log was cut since."""
+        """What `syncer` was asked for when the log ended at `end` is on disk, unless the log was cut since."""
         if truncations == self.truncations and not self.failed:
             self.recovery_point = max(self.recovery_point, end)
 

@@ -84,7 +84,7 @@ class Rolling(LogState):
     def _roll(self, base_offset: int) -> None:
         """Begin a new segment. The old one goes to disk in the background; then recovery need not look at it."""
         sealed = self._active
-        unsynced = self.unsynced()
+        sync = self.syncer()
         self._active = Segment(self._files, self.directory, base_offset, self._descriptors)
         self._segments.append(self._active)
         self._created_ms, self._roll_after = self._now_ms(), FOREVER
@@ -95,8 +95,7 @@ class Rolling(LogState):
         save_indexes, truncations = sealed.index_saver(), self.truncations
 
         def settle() -> None:
-            for sync in unsynced:
-                sync()
+            sync()
             save_indexes()
 
         def settled(future: Future[None]) -> None:

@@ -105,8 +105,8 @@ class LogState:
         """In order of their offsets. Not to be changed."""
         return self._segments
 
-    def unsynced(self) -> list[Callable[[], None]]:
-        """Work for the background that brings what is committed now to disk; then tell `synced`. Raises OSError.
+    def syncer(self) -> Callable[[], None]:
+        """Work for the background that brings what is committed now to disk; then tell `synced`. Both raise OSError.
 
         All that is not known to be on disk, not only what is newest: an earlier sync may be under way or never have run.
         """
@@ -117,7 +117,12 @@ class LogState:
             index -= 1
         if not self.epochs.is_saved():
             work.append(self.epochs.saver())
-        return work[::-1]
+
+        def sync() -> None:
+            for step in reversed(work):
+                step()
+
+        return sync
 
     def fail(self, error: OSError) -> None:
         """The disk has refused something that was done for this log."""

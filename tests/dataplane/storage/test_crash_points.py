@@ -141,11 +141,10 @@ def test_what_is_late_for_a_deleted_log_leaves_the_next_of_its_name_alone():
     files, manager, jobs = begin()
     log = manager.create("t", 0, TOPIC_ID)
     append(log, "a", epoch=7)
-    late = log.unsynced()
+    late = log.syncer()
     manager.delete("t", 0)
     manager.create("t", 0, UUID(int=8))
-    for sync in late:
-        sync()
+    late()
     assert not files.exists(f"{HOME}/t-0/leader-epoch-checkpoint")
     jobs.all()
 

@@ -159,8 +159,7 @@ def test_the_recovery_point_passes_an_epoch_that_is_on_disk(how):
     elif how == "roll":
         append(log, "x" * 60, epoch=7)
     else:
-        for sync in log.unsynced():
-            sync()
+        log.syncer()()
         assert log.recovery_point == 0
         log.synced(1, log.truncations)
     assert points["write_file", "leader-epoch-checkpoint"] == 0
