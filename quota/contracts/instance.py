@@ -5,14 +5,16 @@ The control plane writes it, and others what `InstanceSpec.keeping` names; broke
     {"version": 1, "id": "ins-k3v9x2qa", "generation": 7, "state": "running",
      "limits": {"produce_bytes_per_s": 5242880, "consume_bytes_per_s": 5242880, "storage_bytes": 10737418240,
                 "partitions": 60, "connections": 1000, "connections_per_address": 500, "connections_per_s": 200,
-                "topics": 20, "requests_per_s": null},
+                "topics": 20, "requests_per_s": null, "loop_ms_per_s": 600},
      "whitelist": ["10.0.0.0/8"], "topic_whitelists": {"orders": ["10.1.2.3/32"]},
      "brokers": [1, 2, 3], "strategy": "ckafka", "auto_create_topics": false,
      "routes": [{"id": "default", "security": "plaintext", "proxy_protocol": false,
                  "endpoints": {"1": {"bind": "127.0.0.1:20100", "advertised": "127.0.0.1:20100"}}}],
      "rules": {"version": 4, "items": [...]}}                 only where there are some: `quota.contracts.rules`
 
-A limit of null is "unlimited", 0 is "blocked": two different things. A reader ignores members it does not know, so a
+A limit of null is "unlimited", 0 is "blocked": two different things. `loop_ms_per_s` is broker time: milliseconds a second
+that the loops of all brokers together may work for the instance (what Kafka calls a request percentage, KIP-124); missing
+in what older writers wrote, and then unlimited. A reader ignores members it does not know, so a
 newer writer may add some; it refuses a higher ``version``.
 """
 
@@ -64,6 +66,7 @@ class Limits:
     connections_per_s: int | None = None  # that begin; a second's worth may begin at once
     topics: int | None = None  # these two are an operator's to set
     requests_per_s: int | None = None
+    loop_ms_per_s: int | None = None  # broker time: of all brokers' loops together
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,10 @@ REQUESTS = "requests"
 """In place of a rule's id: the row of an instance's request rate, which is divided as bandwidth is. It flows as `produce`."""
 REQUEST = 1_000
 """What a request counts in that row: in whole requests, a broker's share of a small limit would be nothing."""
+LOOP_TIME = "loop-time"
+"""In place of a rule's id: the row of an instance's broker time, `loop_ms_per_s`, in microseconds. It flows as `produce`."""
+LOOP_MS = 1_000
+"""What a millisecond counts in that row."""
 
 
 def flow_key(instance: str, rule: str, names: Sequence[str] = ()) -> str:

@@ -1,4 +1,4 @@
-"""What the ledger divides between brokers: instances, their requests and their throttle rules, each under its row's name."""
+"""What the ledger divides between brokers: instances, their requests, broker time and throttle rules, by names of rows."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from quota.contracts.instance import InstanceSpec
-from quota.contracts.rules import REQUEST, REQUESTS, flow_key, rule_key
+from quota.contracts.rules import LOOP_MS, LOOP_TIME, REQUEST, REQUESTS, flow_key, rule_key
 
 
 class Limited(NamedTuple):
-    """The limits of one row in bytes/s, of requests in thousandths (None = unlimited, 0 = blocked), and how they are divided."""
+    """The limits of one row (None = unlimited, 0 = blocked), and how they are divided.
+
+    In bytes/s; of requests in thousandths, of broker time in microseconds.
+    """
 
     produce: int | None
     consume: int | None
@@ -29,6 +32,8 @@ def limited_rows(specs: Iterable[InstanceSpec], reported: Collection[str]) -> di
         if spec.limits.requests_per_s is not None:
             requests = Limited(spec.limits.requests_per_s * REQUEST, None, spec.strategy)
             rows[flow_key(spec.id, REQUESTS)] = requests
+        if spec.limits.loop_ms_per_s is not None:
+            rows[flow_key(spec.id, LOOP_TIME)] = Limited(spec.limits.loop_ms_per_s * LOOP_MS, None, spec.strategy)
         for rule in spec.rules.items:
             limited = Limited(rule.produce_bytes_per_s, rule.consume_bytes_per_s, spec.strategy)
             rows[flow_key(spec.id, rule.id)] = limited

@@ -27,7 +27,7 @@ SPEC = InstanceSpec(
     id=INSTANCE,
     generation=7,
     state=InstanceState.RUNNING,
-    limits=Limits(5_242_880, None, 10_737_418_240, 60, 0, 500, 200, topics=20, requests_per_s=1000),
+    limits=Limits(5_242_880, None, 10_737_418_240, 60, 0, 500, 200, topics=20, requests_per_s=1000, loop_ms_per_s=600),
     whitelist=("10.0.0.0/8", "fd00::/8"),
     routes=(
         Route(
@@ -177,3 +177,12 @@ def test_an_address_comes_back_as_it_was(address):
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(ContractError):
         parse_address(text)
+
+
+def test_a_limit_that_an_older_writer_did_not_know_is_unlimited():
+    document = json.loads(SPEC.to_json())
+    for name in ("topics", "requests_per_s", "loop_ms_per_s"):
+        del document["limits"][name]
+    limits = InstanceSpec.from_json(json.dumps(document).encode()).limits
+    assert (limits.topics, limits.requests_per_s, limits.loop_ms_per_s) == (None, None, None)
+    assert limits.partitions == 60

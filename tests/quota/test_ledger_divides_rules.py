@@ -8,7 +8,7 @@ import pytest
 from quota.contracts.grant import Grants
 from quota.contracts.instance import ContractError
 from quota.contracts.report import FlowReport, InstanceReport
-from quota.contracts.rules import REQUEST, REQUESTS, RuleKind, RuleSet, ThrottleRule, flow_key
+from quota.contracts.rules import LOOP_MS, LOOP_TIME, REQUEST, REQUESTS, RuleKind, RuleSet, ThrottleRule, flow_key
 from quota.core.ledger import Ledger
 from tests.quota.samples import INSTANCE, flow, spec
 
@@ -64,6 +64,19 @@ def test_requests_are_divided_likewise_also_where_there_are_fewer_than_brokers()
     for broker, flowed in enumerate((2 * REQUEST, 0, 0), 1):
         take(ledger, broker, {INSTANCE: 0, row: flowed}, leaders=1)
     assert granted(ledger, row) == [2000, 200, 200]
+    ledger.set_specs({INSTANCE: spec(produce=1000)}, NOW)
+    assert row not in ledger.grants(1, NOW).instances
+
+
+def test_broker_time_is_divided_likewise():
+    limited = spec(produce=1000)
+    limited = replace(limited, limits=replace(limited.limits, loop_ms_per_s=300))
+    ledger = ledger_with()
+    ledger.set_specs({INSTANCE: limited}, NOW)
+    row = flow_key(INSTANCE, LOOP_TIME)
+    for broker, flowed in enumerate((300 * LOOP_MS, 0, 0), 1):
+        take(ledger, broker, {INSTANCE: 0, row: flowed}, leaders=1)
+    assert granted(ledger, row) == [300_000, 30_000, 30_000]
     ledger.set_specs({INSTANCE: spec(produce=1000)}, NOW)
     assert row not in ledger.grants(1, NOW).instances
 
