@@ -1,11 +1,19 @@
 """Long Python work in slices between the turns of the loop, a millisecond each, fairly shared among owners.
 
-What is run are `records.steps`: generators that yield None to pause, or a call for the background door (codecs). A piece
-of work begins at once, and most of it is over before its first pause. What is not goes on in later turns: one slice per
-turn in all, so that conversion, however much is asked for, takes a bounded part of the loop; owners (instances) take turns.
+What is run are `records.steps`: generators that yield None every 50 to 100 microseconds of work, or a call for the
+background door (codecs). A piece of work begins at once, and most of it is over within its first slice. What is not goes
+on in later turns: `SLICE_S` per turn in all, so that long work, however much is asked for, takes a bounded part of the
+loop. Owners (instances) take turns, so one owner's long work delays another's by a slice at a time, and what the loop
+spent on a slice is told to `charge`: not of the part that runs inside `run`, which is the caller's own time.
 
 Of one owner one piece is under way at a time, and `MAX_UNDER_WAY` in all: that bounds the memory that half-done work
-holds. What waits has not begun, and so holds only what it was given.
+holds. What waits has not begun, and so holds only what it was given. The cluster's own work (`INTERNAL`: other brokers,
+the control plane) has places of its own, several pieces at a time, and every second slice while it has any: a
+controller's word must wait neither for the tenants' work nor for a listing that an operator asked for.
+
+The future of a piece says how to `give_up` (nobody wants it any more: it is dropped, and the generator closed), and that
+the connection it is for is read no further until it is done (`held_until`), as Kafka handles one request of a connection
+at a time: that bounds what waits by the number of connections.
 """
 
 from __future__ import annotations
@@ -14,93 +22,214 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dataplane.tasks import Future
+from dataplane.tasks import CancelledError, Future
 
 if TYPE_CHECKING:
     from dataplane.doors import Background, Loop
     from dataplane.records.steps import Steps
 
 T = TypeVar("T")
+SLICE_S = 0.001
+AT_ONCE_S = 0.002
+"""Of a turn, for work that begins in it; what comes later in the turn begins in the next one."""
+STEPS_PER_SLICE = 32
+"""At most, whatever the clock says: in a simulation it stands still during a turn."""
 MAX_UNDER_WAY = 16
+MAX_INTERNAL_UNDER_WAY = 8
+INTERNAL = ""
+"""The owner of what is not an instance's."""
 
 
-class _Job:
-    __slots__ = ("future", "owner", "steps")
+class Job(Future[T]):
+    """The result of a piece of work."""
 
-    def __init__(self, owner: str, steps: Steps[Any], future: Future[Any]) -> None:
-        self.owner, self.steps, self.future = owner, steps, future
+    __slots__ = ("_slices", "answer", "error_thrown", "has_begun", "is_running", "owner", "steps")
+
+    def __init__(self, slices: Slices, owner: str, steps: Steps[T]) -> None:
+        super().__init__()
+        self._slices, self.owner, self.steps = slices, owner, steps
+        self.answer: Any = None  # of the call that the steps made last
+        self.error_thrown: Exception | None = None
+        self.has_begun = self.is_running = False
+
+    @property
+    def held_until(self) -> Future[T]:
+        """Until when nothing more is read from the connection that this is for."""
+        return self
+
+    def give_up(self) -> None:
+        """Nobody wants it any more. Harmless when it is done."""
+        if not self.done:
+            self._slices.drop(self)
+
+
+def _nothing(_owner: str, _seconds: float) -> None:
+    """Nobody counts."""
 
 
 class Slices:
-    """See the module."""
+    """See the module. `charge` is told whose slice took how many seconds."""
 
-    def __init__(self, loop: Loop, background: Background) -> None:
-        self._loop, self._background = loop, background
-        self._under_way: dict[str, _Job] = {}
-        self._waiting: dict[str, deque[_Job]] = {}  # in the order in which owners came
-        self._ready: deque[_Job] = deque()
+    def __init__(self, loop: Loop, background: Background, charge: Callable[[str, float], None] = _nothing) -> None:
+        self._loop, self._background, self._charge = loop, background, charge
+        self._clock = loop.clock.monotonic
+        self._under_way: dict[str, int] = {}  # how many of each owner
+        self._waiting: dict[str, deque[Job[Any]]] = {}  # in the order in which owners came
+        self._ready: dict[str, deque[Job[Any]]] = {}  # whose turn is next
+        self._last: str | None = None  # who had the slice before
         self._is_scheduled = False
+        self._at_once_s = 0.0  # spent in this turn
 
-    def run(self, owner: str, steps: Steps[T]) -> Future[T]:
-        """The future has what the steps return or raise; it is done already where they did not pause."""
-        future: Future[T] = Future()
-        job = _Job(owner, steps, future)
-        if owner in self._under_way or len(self._under_way) >= MAX_UNDER_WAY:
+    def run(self, owner: str, steps: Steps[T]) -> Job[T]:
+        """The future has what the steps return or raise; it is done already where they did not take long."""
+        job = Job(self, owner, steps)
+        if not self._may_begin(owner) or owner in self._waiting:
             self._waiting.setdefault(owner, deque()).append(job)
-        else:
-            self._under_way[owner] = job
-            self._step(job, None, None)
-        return future
+            return job
+        self._begin(job)
+        if self._at_once_s >= AT_ONCE_S:
+            self._later(job)
+            return job
+        if not self._at_once_s:
+            self._loop.at_turn_end(self._turn_ends)
+        since = self._clock()
+        self._run_slice(job, since + SLICE_S)
+        self._at_once_s += max(self._clock() - since, 1e-9)
+        return job
 
-    def _step(self, job: _Job, answer: Any, error: Exception | None) -> None:
+    def drop(self, job: Job[Any]) -> None:
+        """What `Job.give_up` does."""
+        if not job.is_running:
+            job.steps.close()
+        if job.has_begun:
+            self._over(job)
+        job.fail(CancelledError())  # where it waits in a line, it is passed over when its turn comes
+
+    # --- slices -------------------------------------------------------------------------------------------------------
+
+    def _turn_ends(self) -> None:
+        self._at_once_s = 0.0
+
+    def _turn(self) -> None:
+        """One slice, shared by those who do not need a whole one; the others in later turns."""
+        self._is_scheduled = False
+        since = now = self._clock()
+        steps = 0
+        while steps < STEPS_PER_SLICE and now - since < SLICE_S and (job := self._next()) is not None:
+            steps += self._run_slice(job, since + SLICE_S)
+            before, now = now, self._clock()
+            self._charge(job.owner, now - before)
+        self._schedule()
+
+    def _next(self) -> Job[Any] | None:
+        """Whose turn it is: the cluster's own work every second time."""
+        ready = self._ready
+        while ready:
+            owner = next((o for o in ready if o != INTERNAL), INTERNAL)
+            if self._last != INTERNAL and INTERNAL in ready:
+                owner = INTERNAL
+            self._last = owner
+            line = ready.pop(owner)
+            job = line.popleft()
+            if line:
+                ready[owner] = line  # behind the others
+            if not job.done:
+                return job
+        return None
+
+    def _run_slice(self, job: Job[Any], until: float) -> int:
+        """Steps until the time is over; how many."""
+        steps, clock = job.steps, self._clock
+        done = 0
+        job.is_running = True
         try:
-            work = job.steps.send(answer) if error is None else job.steps.throw(error)
+            while True:
+                done += 1
+                work = self._step(job)
+                if job.done:  # given up meanwhile
+                    steps.close()
+                    break
+                if work is not None:
+                    self._elsewhere(job, work)
+                    break
+                if done >= STEPS_PER_SLICE or clock() >= until:
+                    self._later(job)
+                    break
         except StopIteration as stop:
-            self._over(job)
-            job.future.resolve(stop.value)
+            self._ended(job)
+            job.resolve(stop.value)
         except Exception as failure:  # noqa: BLE001 - the future carries it
-            self._over(job)
-            job.future.fail(failure)
-        else:
-            if work is None:
-                self._later(job)
-            else:
-                self._elsewhere(job, work)
+            self._ended(job)
+            job.fail(failure)
+        job.is_running = False
+        return done
 
-    def _elsewhere(self, job: _Job, work: Callable[[], Any]) -> None:
+    @staticmethod
+    def _step(job: Job[Any]) -> Callable[[], Any] | None:
+        error, answer = job.error_thrown, job.answer
+        job.error_thrown = job.answer = None
+        return job.steps.throw(error) if error is not None else job.steps.send(answer)
+
+    def _elsewhere(self, job: Job[Any], work: Callable[[], Any]) -> None:
         def done(future: Future[Any]) -> None:
+            if job.done:
+                return
             error = future.error
             if error is None:
-                self._step(job, future.result(), None)
+                job.answer = future.result()
             else:
                 assert isinstance(error, Exception)
-                self._step(job, None, error)
+                job.error_thrown = error
+            self._later(job)
 
         self._background.run(work).then(done)
 
-    def _later(self, job: _Job) -> None:
-        self._ready.append(job)
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            self._loop.call_soon(self._turn)
+    def _later(self, job: Job[Any]) -> None:
+        self._ready.setdefault(job.owner, deque()).append(job)
+        self._schedule()
 
-    def _turn(self) -> None:
-        """One slice, and the others in later turns."""
-        self._is_scheduled = False
-        self._step(self._ready.popleft(), None, None)
+    def _schedule(self) -> None:
         if self._ready and not self._is_scheduled:
             self._is_scheduled = True
             self._loop.call_soon(self._turn)
 
-    def _over(self, job: _Job) -> None:
-        """Let the next one begin, in a later turn."""
-        del self._under_way[job.owner]
-        owner = next((owner for owner in self._waiting if owner not in self._under_way), None)
-        if owner is None:
-            return
-        queue = self._waiting.pop(owner)
-        following = queue.popleft()
-        if queue:
-            self._waiting[owner] = queue  # behind the other owners
-        self._under_way[owner] = following
-        self._later(following)
+    # --- who may begin ------------------------------------------------------------------------------------------------
+
+    def _may_begin(self, owner: str) -> bool:
+        if owner == INTERNAL:
+            return self._under_way.get(INTERNAL, 0) < MAX_INTERNAL_UNDER_WAY
+        return owner not in self._under_way and not self._is_full()
+
+    def _is_full(self) -> bool:
+        return len(self._under_way) - (INTERNAL in self._under_way) >= MAX_UNDER_WAY
+
+    def _begin(self, job: Job[Any]) -> None:
+        job.has_begun = True
+        self._under_way[job.owner] = self._under_way.get(job.owner, 0) + 1
+
+    def _ended(self, job: Job[Any]) -> None:
+        if not job.done:
+            self._over(job)
+
+    def _over(self, job: Job[Any]) -> None:
+        """Let those who wait begin, in a later turn."""
+        left = self._under_way[job.owner] - 1
+        if left:
+            self._under_way[job.owner] = left
+        else:
+            del self._under_way[job.owner]
+        while (owner := self._next_waiting()) is not None:
+            queue = self._waiting.pop(owner)
+            following = queue.popleft()
+            if queue:
+                self._waiting[owner] = queue  # behind the other owners
+            if not following.done:
+                self._begin(following)
+                self._later(following)
+
+    def _next_waiting(self) -> str | None:
+        if INTERNAL in self._waiting and self._may_begin(INTERNAL):
+            return INTERNAL
+        if self._is_full():
+            return None
+        return next((o for o in self._waiting if o != INTERNAL and o not in self._under_way), None)

@@ -94,6 +94,13 @@ class RequestContext:
     correlation_id: int
     client_id: str | None
     size: int  # of the request on the wire, length included
+    is_long: bool = False  # it has very many elements: decoded, handled and answered in slices
+
+    @property
+    def owner(self) -> str:
+        """Whose work it is (`dataplane.slices`): the key of an instance, or the cluster's own."""
+        instance = self.session.instance
+        return "" if instance is None else instance.names.key
 
     def owns(self, physical: str) -> bool:
         """Whether a physical name is visible to this session."""
@@ -129,4 +136,9 @@ class RequestContext:
 
 
 Reply = Any
-"""A response message or an `Encoded` one, or a Future or coroutine of either."""
+"""A response message or an `Encoded` one, a Future or coroutine of either, or `records.steps` of any of these.
+
+Steps are for what may be long: they pause after 50 to 100 microseconds of work. Between two pauses other requests are
+served: what a handler in steps reads is true of each element by itself, not of all of them at one moment, and it asks
+for each element anew whether the session may see or change it.
+"""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dataplane.protocol.primitives import Splice
+from dataplane.protocol.primitives import Buffer, Splice
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """A whole frame, as it goes out."""
 
-    parts: list[bytes | Splice]
+    parts: list[bytes | Splice] | list[Buffer | Splice]
     throttle_s: float = 0.0
     """How long the next request of this kind on this connection has to wait."""
 

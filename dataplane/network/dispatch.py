@@ -1,8 +1,12 @@
 """From frames to handlers and back: one `ClientConnection` sits on every accepted connection.
 
-It finds the row of the handler table, decodes and calls; a handler may answer at once (a message) or later (a future or a
-coroutine). It is four classes, each on top of the one before, with one object's slots between them: calls from one
-object to the other would show in every request.
+It finds the row of the handler table, decodes and calls; a handler may answer at once (a message), later (a future or a
+coroutine), or in slices (a generator: `records.steps`), whose first step is made at once; the others, and the encoding
+then, are `dataplane.slices`' affair. A request of many elements is copied, and decoded and handled in slices as well; the
+connection is not read meanwhile.
+
+It is four classes, each on top of the one before, with one object's slots between them: calls from one object to the
+other would show in every request.
 
     answers      places in the order of requests, and how many may be owed
     throttling   requests whose time has not come
@@ -17,7 +21,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from types import CoroutineType
+from types import CoroutineType, GeneratorType
 from typing import Any
 
 from dataplane.doors import Connection
@@ -31,10 +35,12 @@ from dataplane.network.counting import Counted
 from dataplane.network.slots import Parts, Slot
 from dataplane.network.throttling import FETCH, PRODUCE, STORED_BY_GROUPS
 from dataplane.protocol.api import ApiKey
-from dataplane.protocol.codec import decoder, limited_decoder
-from dataplane.protocol.headers import RequestHeader, encode_frame, parse_request_header
+from dataplane.protocol.codec import ManyElementsError, decoder_in_steps, limited_decoder_in_steps, short_decoder
+from dataplane.protocol.headers import RequestHeader, encode_frame, encode_frame_in_steps, parse_request_header
 from dataplane.protocol.primitives import DecodeError
+from dataplane.records.steps import Steps, resumed
 from dataplane.tasks import Future, Task
+from quota.core.bucket import TokenBucket
 
 MAX_OTHER_FRAME_BYTES = 2 * 2**20
 """Of a tenant's request that is not Produce."""
@@ -109,22 +115,18 @@ class ClientConnection(Counted):
         trusted = session.is_internal and session.authenticated
         if not trusted and len(frame) > MAX_OTHER_FRAME_BYTES and header.api_key != PRODUCE:
             raise CloseConnectionError("a large request that is not Produce")
-        decode = (decoder if trusted else limited_decoder)(row.api.request, header.api_version)
-        request = decode(frame, header.position, session.names)[0]
-        if slot is None and session.instance is not None and session.instance.rules is not None:
-            debt = self._debt_of_rules(session.instance.rules, header, request)
-            if debt is not None:
-                self._park(frame, debt)
-                return
-        ctx = RequestContext(
-            self.broker,
-            session,
-            row.api.key,
-            header.api_version,
-            header.correlation_id,
-            header.client_id,
-            len(frame) + 4,
-        )
+        try:
+            request = short_decoder(row.api.request, header.api_version)(frame, header.position, session.names)[0]
+        except ManyElementsError:
+            ctx = self._context(row, header, len(frame), is_long=True)
+            kept = memoryview(bytearray(frame))  # the frame's own memory ends with this turn
+            self._take(row, ctx, self._long(row, ctx, header, kept, is_let_in=slot is not None), slot)
+            return
+        debt = None if slot is not None else self._debt(header, request)
+        if debt is not None:
+            self._park(frame, debt)
+            return
+        ctx = self._context(row, header, len(frame), is_long=False)
         if header.api_key == PRODUCE:
             self._produce.remember(ctx, request, frame)
         elif header.api_key == FETCH:
@@ -134,6 +136,24 @@ class ClientConnection(Counted):
         self._take(row, ctx, row.handle(ctx, request), slot)
         if row.api.key == ApiKey.SASL_AUTHENTICATE:
             self._authenticated_or_gone()
+
+    def _context(self, row: Handler, header: RequestHeader, size: int, *, is_long: bool) -> RequestContext:
+        return RequestContext(
+            self.broker,
+            self.session,
+            row.api.key,
+            header.api_version,
+            header.correlation_id,
+            header.client_id,
+            size + 4,
+            is_long,
+        )
+
+    def _debt(self, header: RequestHeader, request: Any) -> TokenBucket | None:
+        instance = self.session.instance
+        if instance is None or instance.rules is None:
+            return None
+        return self._debt_of_rules(instance.rules, header, request)
 
     def _authenticated_or_gone(self) -> None:
         if self.session.authenticated:
@@ -157,15 +177,63 @@ class ClientConnection(Counted):
         self.fill(self.reserve(), answer)  # type: ignore[arg-type]
         return None
 
+    # --- long requests and answers ------------------------------------------------------------------------------------
+
+    def _long(
+        self, row: Handler, ctx: RequestContext, header: RequestHeader, frame: memoryview, *, is_let_in: bool
+    ) -> Steps[Any]:
+        """A request of many elements: decoded, and then as `_serve` does."""
+        session = self.session
+        trusted = session.is_internal and session.authenticated
+        make = decoder_in_steps if trusted else limited_decoder_in_steps
+        request = (yield from make(row.api.request, header.api_version)(frame, header.position, session.names))[0]
+        debt = None if is_let_in else self._debt(header, request)
+        if debt is not None:
+            return self._when_paid(row, ctx, request, debt)
+        if header.api_key in STORED_BY_GROUPS:
+            self._charge_groups(header, request, len(frame))
+        return (yield from self._answered(row, ctx, row.handle(ctx, request)))
+
+    async def _when_paid(self, row: Handler, ctx: RequestContext, request: Any, debt: TokenBucket) -> Any:
+        paid: Future[None] = Future()
+        self.broker.lines.join(debt, 0.0, lambda: paid.resolve(None))
+        await paid
+        return await self.broker.slices.run(ctx.owner, self._answered(row, ctx, row.handle(ctx, request)))
+
+    def _first_step(self, row: Handler, ctx: RequestContext, steps: Steps[Any]) -> Any:
+        """Of a handler in steps: what is over with it is an answer like any other, what is not goes on in slices."""
+        try:
+            work = next(steps)
+        except StopIteration as stop:
+            return stop.value
+        return self.broker.slices.run(ctx.owner, self._answered(row, ctx, resumed(steps, work)))
+
+    def _answered(self, row: Handler, ctx: RequestContext, reply: Any) -> Steps[Any]:
+        """A handler's reply, encoded if it is there."""
+        if type(reply) is GeneratorType:
+            reply = yield from reply
+        if reply is None or isinstance(reply, (Future, CoroutineType, Encoded)):
+            return reply
+        reply = self._with_waits(ctx, reply)
+        return Encoded(
+            (yield from encode_frame_in_steps(row.api, ctx.version, ctx.correlation_id, reply, self.session.names))
+        )
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
     def _take(self, row: Handler, ctx: RequestContext, reply: Any, slot: Slot | None) -> None:
         """Send a handler's reply, now or when it is there."""
+        if type(reply) is GeneratorType:
+            reply = self._first_step(row, ctx, reply)
+        held_until = None
         if type(reply) is CoroutineType:
             reply = Task(reply, row.api.key.name)
+            held_until = reply if ctx.is_long else None  # much waits with it: one at a time
         if isinstance(reply, Future):
             slot = slot or self.reserve()
             if not reply.done:
                 self._wait_for(slot, ctx, reply)
-                held_until = getattr(reply, "held_until", None)
+                held_until = held_until or getattr(reply, "held_until", None)
                 if held_until is not None and not held_until.done:
                     self._hold_until(held_until)
             reply.then(lambda future: self._settle(row, ctx, slot, future))
@@ -194,8 +262,14 @@ class ClientConnection(Counted):
         if self._closed:
             return
         try:
-            self.fill(slot, self._encode(row, ctx, future.result()))
-        except CloseConnectionError:
+            reply = future.result()
+            if isinstance(reply, (Future, CoroutineType)):  # of a long request that is decoded
+                self._take(row, ctx, reply, slot)
+            elif ctx.is_long and not isinstance(reply, Encoded):
+                self._take(row, ctx, self._answered(row, ctx, reply), slot)
+            else:
+                self.fill(slot, self._encode(row, ctx, reply))
+        except (DecodeError, CloseConnectionError):
             self._connection.close()
         except Exception:  # noqa: BLE001 - any bug ends this connection and nothing else
             self._connection.close()
@@ -206,12 +280,17 @@ class ClientConnection(Counted):
             if reply.throttle_s:
                 self._mute(ctx.api_key, reply.throttle_s)
             return reply.parts  # type: ignore[return-value]
+        reply = self._with_waits(ctx, reply)
+        return encode_frame(  # type: ignore[return-value]
+            row.api, ctx.version, ctx.correlation_id, reply, self.session.names
+        )
+
+    def _with_waits(self, ctx: RequestContext, reply: Any) -> Any:
+        """An answer with what has to be waited for."""
         throttle_time_ms = getattr(reply, "throttle_time_ms", 0)
         if throttle_time_ms and ctx.api_key == ApiKey.PRODUCE:
             self.mute_produce(throttle_time_ms / 1000)
         instance = self.session.instance
         if instance is not None and instance.request_bucket is not None:
             reply = self._with_wait(instance.request_bucket, ctx.api_key, reply)
-        return encode_frame(  # type: ignore[return-value]
-            row.api, ctx.version, ctx.correlation_id, reply, self.session.names
-        )
+        return reply

@@ -12,12 +12,17 @@ files.
 that are not in memory: the frame is sent as bytes, file range, bytes, … A decoder never allocates for more elements
 than there are bytes left, and raises DecodeError for whatever does not follow the declaration. One element can cost a
 hundred times the bytes that it has on the wire; `limited_decoder` is for requests of strangers and counts them.
+
+An element takes a microsecond or a few, so a message of very many holds whoever reads or writes it for long. From the
+same text with pauses in its loops come `decoder_in_steps`, `limited_decoder_in_steps` and `encoder_in_steps`, which make
+`records.steps` of the same results. Nobody knows beforehand how many elements a frame has: `short_decoder` is the
+straight line up to SHORT_ELEMENTS, and says with ManyElementsError that the steps are needed.
 """
 
 from __future__ import annotations
 
 import struct as _struct
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import cache, lru_cache
 from itertools import count
 from typing import Any, TypeVar
@@ -31,13 +36,22 @@ from quota.contracts.namespace import ClusterNames, Names
 T = TypeVar("T")
 Decoder = Callable[[Buffer, int, Names], tuple[Any, int]]
 Encoder = Callable[[Any, bytearray, Names, Splices], None]
+DecoderInSteps = Callable[[Buffer, int, Names], Generator[None, None, tuple[Any, int]]]
+EncoderInSteps = Callable[[Any, bytearray, Names, Splices], Generator[None, None, None]]
 
 MAX_ELEMENTS = 20_000
 """Of all arrays of a stranger's request together: topics, partitions, names."""
+SHORT_ELEMENTS = 256
+"""So many are decoded in a straight line, within half a millisecond."""
+ELEMENTS_PER_STEP = 32
 _LONGEST_STRING = 2**15 - 1  # as in Kafka, also where the length is a varint
 
 _FORMATS = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "float64": "d", "bool": "?"}
 _PHYSICAL = ClusterNames()
+
+
+class ManyElementsError(DecodeError):
+    """There is nothing wrong with the message but its length."""
 
 
 def decode(cls: type[T], version: int, buffer: Buffer, position: int = 0, names: Names = _PHYSICAL) -> T:
@@ -70,40 +84,68 @@ def _cached(make: Callable[[type, int], T]) -> Callable[[type, int], T]:
 @_cached
 def decoder(cls: type, version: int) -> Decoder:
     """The decoder of a message at a version. Raises ValueError for a version that the message does not have."""
-    return _make_decoder(cls, version, max_elements=None)
+    return _make_decoder(cls, version, _Source())  # type: ignore[no-any-return]
 
 
 @_cached
 def limited_decoder(cls: type, version: int) -> Decoder:
     """The same for what a stranger sends: DecodeError for more than MAX_ELEMENTS in all arrays together."""
-    return _make_decoder(cls, version, max_elements=MAX_ELEMENTS)
+    return _make_decoder(cls, version, _Source(MAX_ELEMENTS))  # type: ignore[no-any-return]
 
 
-def _make_decoder(cls: type, version: int, *, max_elements: int | None) -> Decoder:
-    source = _Source(max_elements)
+@_cached
+def short_decoder(cls: type, version: int) -> Decoder:
+    """The same for what is mostly short: ManyElementsError for more than SHORT_ELEMENTS, soon."""
+    return _make_decoder(cls, version, _Source(SHORT_ELEMENTS, ManyElementsError))  # type: ignore[no-any-return]
+
+
+@_cached
+def decoder_in_steps(cls: type, version: int) -> DecoderInSteps:
+    """As `decoder`, with pauses."""
+    return _make_decoder(cls, version, _Source(in_steps=True))  # type: ignore[no-any-return]
+
+
+@_cached
+def limited_decoder_in_steps(cls: type, version: int) -> DecoderInSteps:
+    """As `limited_decoder`, with pauses."""
+    return _make_decoder(cls, version, _Source(MAX_ELEMENTS, in_steps=True))  # type: ignore[no-any-return]
+
+
+def _make_decoder(cls: type, version: int, source: _Source) -> Any:
     source.emit("def decode(b, p, names):")
     source.emit(" end = len(b)")
-    if max_elements is not None:
-        source.emit(f" left = {max_elements}")
+    if source.max_elements is not None:
+        source.emit(f" left = {source.max_elements}")
     source.emit(" try:")
     source.indent = "  "
+    source.begin_steps()
     result = _decode_struct(source, cls, version, flexible=_flexible(cls, version))
     source.emit(f"return {result}, p")
     source.indent = ""
     source.emit(" except (struct_error, UnicodeDecodeError, IndexError) as error:")
     source.emit("  raise DecodeError(f'{type(error).__name__}: {error}') from None")
-    return source.build("decode", f"{cls.__name__}.v{version}.decode")  # type: ignore[no-any-return]
+    return source.build("decode", f"{cls.__name__}.v{version}.decode")
 
 
 @_cached
 def encoder(cls: type, version: int) -> Encoder:
     """The encoder of a message at a version. Raises ValueError for a version that the message does not have."""
-    source = _Source()
+    return _make_encoder(cls, version, _Source())  # type: ignore[no-any-return]
+
+
+@_cached
+def encoder_in_steps(cls: type, version: int) -> EncoderInSteps:
+    """As `encoder`, with pauses."""
+    return _make_encoder(cls, version, _Source(in_steps=True))  # type: ignore[no-any-return]
+
+
+def _make_encoder(cls: type, version: int, source: _Source) -> Any:
     source.emit("def encode(m, out, names, splices):")
     source.indent = " "
     source.emit("pass")
+    source.begin_steps()
     _encode_struct(source, "m", cls, version, flexible=_flexible(cls, version))
-    return source.build("encode", f"{cls.__name__}.v{version}.encode")  # type: ignore[no-any-return]
+    return source.build("encode", f"{cls.__name__}.v{version}.encode")
 
 
 def _flexible(cls: type, version: int) -> bool:
@@ -116,13 +158,21 @@ def _flexible(cls: type, version: int) -> bool:
 class _Source:
     """The text of one function and the objects it refers to."""
 
-    def __init__(self, max_elements: int | None = None) -> None:
+    def __init__(
+        self,
+        max_elements: int | None = None,
+        too_many: type[DecodeError] = DecodeError,
+        *,
+        in_steps: bool = False,
+    ) -> None:
         self.max_elements = max_elements
+        self.in_steps = in_steps
         self.lines: list[str] = []
         self.indent = ""
         self.names: dict[str, Any] = {
             "struct_error": _struct.error,
             "DecodeError": DecodeError,
+            "TooMany": too_many,
             "read_uvarint": primitives.read_uvarint,
             "write_uvarint": primitives.write_uvarint,
             "uuid_of": _uuid_of,
@@ -131,6 +181,18 @@ class _Source:
 
     def emit(self, line: str) -> None:
         self.lines.append(self.indent + line)
+
+    def begin_steps(self) -> None:
+        """What makes a generator of the function, also where it has no loop."""
+        if self.in_steps:
+            self.emit(f"pause_in = {ELEMENTS_PER_STEP}")
+            self.emit("if 0: yield")
+
+    def pause(self) -> None:
+        """At each element of an array: perhaps a pause."""
+        if self.in_steps:
+            self.emit("pause_in -= 1")
+            self.emit(f"if not pause_in: pause_in = {ELEMENTS_PER_STEP}; yield")
 
     def fresh(self, stem: str = "v") -> str:
         return f"{stem}{next(self._serial)}"
@@ -314,7 +376,7 @@ def _decode_array(source: _Source, target: str, wire: Wire, version: int, *, fle
     source.emit(f"if {length} > end - p: raise DecodeError(f'{{{length}}} elements in {{end - p}} bytes')")
     if source.max_elements is not None:
         source.emit(f"left -= {length}")
-        source.emit("if left < 0: raise DecodeError('too many elements')")
+        source.emit("if left < 0: raise TooMany('too many elements')")
     items = source.fresh("items")
     if isinstance(wire.element, Wire) and wire.element.kind in _FORMATS:
         code = _FORMATS[wire.element.kind]
@@ -325,6 +387,7 @@ def _decode_array(source: _Source, target: str, wire: Wire, version: int, *, fle
         source.emit(f"{items} = []")
         source.emit(f"for _ in range({length}):")
         source.indent += " "
+        source.pause()
         if isinstance(wire.element, Wire):
             item = source.fresh()
             _decode_value(source, item, wire.element, version, flexible=flexible)
@@ -480,6 +543,7 @@ def _encode_array(source: _Source, expression: str, wire: Wire, version: int, *,
     source.emit(f"for {item} in {local}:")
     source.indent += " "
     source.emit("pass")
+    source.pause()
     if isinstance(wire.element, Wire):
         _encode_value(source, item, wire.element, version, flexible=flexible)
     else:

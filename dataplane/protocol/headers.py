@@ -14,10 +14,11 @@ and must get an answer that it can read (KIP-511).
 from __future__ import annotations
 
 import struct
+from collections.abc import Generator
 from typing import Any, NamedTuple
 
 from dataplane.protocol.api import APIS, Api, ApiKey
-from dataplane.protocol.codec import decode, decoder, encoder
+from dataplane.protocol.codec import decode, decoder, encoder, encoder_in_steps
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import ApiVersionsResponse
 from dataplane.protocol.primitives import Buffer, DecodeError, Splice, Splices, skip_tagged_fields
@@ -110,6 +111,20 @@ def encode_frame(
     spliced = sum(splice.size for _, splice in splices)
     _ANSWER.pack_into(out, 0, len(out) - _SIZE.size + spliced, correlation_id)
     return _cut(out, splices)
+
+
+def encode_frame_in_steps(
+    api: Api, version: int, correlation_id: int, message: Any, names: Names = _PHYSICAL
+) -> Generator[None, None, list[Buffer | Splice]]:
+    """The same with pauses: `records.steps`. Of a long answer no second copy is made."""
+    out = bytearray(_ANSWER.size)
+    if (api.response, version) in _TAGGED_ANSWERS:
+        out.append(0)  # no tags
+    splices: Splices = []
+    yield from encoder_in_steps(api.response, version)(message, out, names, splices)
+    spliced = sum(splice.size for _, splice in splices)
+    _ANSWER.pack_into(out, 0, len(out) - _SIZE.size + spliced, correlation_id)
+    return list(_cut(out, splices)) if splices else [out]
 
 
 def _cut(out: bytearray, splices: Splices) -> list[bytes | Splice]:

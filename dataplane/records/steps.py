@@ -3,14 +3,16 @@
 Such work is a generator. What it yields is a pause (None: go on in another turn) or a call that releases the GIL for its
 whole length, codecs above all, to be made wherever the runner likes; the value of the call is sent back in, its error
 thrown in. What the generator returns is the result. `run_through` is the runner for tests and for who has time;
-`dataplane.handlers.conversion` has the one that shares a broker's loop.
+`dataplane.slices` has the one that shares a broker's loop.
 
-Python code costs one to five microseconds a record, so `RECORDS_PER_STEP` of them are about a millisecond.
+Handlers of long requests are such generators too. They pause after every 50 to 100 microseconds of work, counted in
+elements, since pure code has no clock: whoever runs them knows how many such steps are a slice. Python code costs one to
+five microseconds a record, which makes `RECORDS_PER_STEP`; of its elements each handler knows how many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, TypeVar
 
 from dataplane.protocol.errors import ErrorCode
@@ -19,9 +21,11 @@ from dataplane.records.compression import Buffer
 from dataplane.records.header import CorruptBatchError
 
 T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
 Steps = Generator[Callable[[], Any] | None, Any, T]
 
-RECORDS_PER_STEP = 256
+RECORDS_PER_STEP = 64
 _INLINE_PACKED = 16 * 2**10
 _INLINE_UNPACKED = 128 * 2**10
 """What a codec does within about a millisecond, gzip apart, which takes two."""
@@ -41,6 +45,35 @@ def run_through(steps: Steps[T]) -> T:
                 work = steps.send(answer)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
+
+
+def resumed(steps: Steps[T], work: Callable[[], Any] | None) -> Steps[T]:
+    """Steps whose first pause has come: `work` is what they yielded."""
+    try:
+        while True:
+            try:
+                answer = yield work
+            except Exception as error:  # noqa: BLE001 - the generator decides
+                work = steps.throw(error)
+            else:
+                work = steps.send(answer)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+    finally:
+        steps.close()
+
+
+def each(items: Iterable[A], make: Callable[[A], B], per_step: int) -> Steps[list[B]]:
+    """What `make` says of every item, with a pause after each `per_step` of them."""
+    made: list[B] = []
+    left = per_step
+    for item in items:
+        if not left:
+            yield None
+            left = per_step
+        left -= 1
+        made.append(make(item))
+    return made
 
 
 def unpacked(codec: int, data: Buffer, limit: int) -> Steps[Buffer]:

@@ -1,26 +1,42 @@
-"""Long work shares the loop: a slice a turn, owners by turns, one piece of an owner at a time."""
+"""Long work shares the loop: a millisecond a turn, owners by turns, one piece of an owner at a time."""
 
 import pytest
 
 from dataplane import slices as slices_module
-from dataplane.slices import Slices
+from dataplane.records.steps import resumed, run_through
+from dataplane.slices import INTERNAL, SLICE_S, STEPS_PER_SLICE, Slices
+from dataplane.tasks import CancelledError
 from tests.support.memory_files import ImmediateBackground
+
+STEP_S = SLICE_S / 9.99
 
 
 class Turns:
-    """A loop whose turns are counted by hand."""
+    """A loop whose turns are counted by hand, and its clock, which moves when work is done."""
 
     def __init__(self):
-        self.callbacks = []
+        self.callbacks, self.at_end, self.clock, self.seconds = [], [], self, 0.0
+
+    def monotonic(self):
+        return self.seconds
 
     def call_soon(self, callback):
         self.callbacks.append(callback)
+
+    def at_turn_end(self, callback):
+        self.at_end.append(callback)
 
     def turn(self):
         callbacks, self.callbacks = self.callbacks, []
         for callback in callbacks:
             callback()
+        self.end()
         return len(callbacks)
+
+    def end(self):
+        at_end, self.at_end = self.at_end, []
+        for callback in at_end:
+            callback()
 
 
 @pytest.fixture
@@ -34,48 +50,88 @@ def background():
 
 
 @pytest.fixture
-def slices(loop, background):
-    return Slices(loop, background)
+def charged():
+    return []
 
 
-def work(seen, name, pauses):
-    for number in range(pauses):
-        seen.append(f"{name}{number}")
-        yield None
-    seen.append(f"{name} done")
-    return name
+@pytest.fixture
+def slices(loop, background, charged):
+    return Slices(loop, background, lambda owner, seconds: charged.append((owner, round(seconds / SLICE_S, 1))))
 
 
-def test_what_does_not_pause_is_done_at_once(slices, loop):
+@pytest.fixture
+def work(loop):
+    """`work(seen, name, slices)`: so many slices of ten steps, and at the end nothing more."""
+
+    def steps(seen, name, slices):
+        for number in range(slices):
+            seen.append(f"{name}{number}")
+            for _ in range(10):
+                loop.seconds += STEP_S
+                yield None
+        seen.append(f"{name} done")
+        return name
+
+    return steps
+
+
+def test_what_takes_less_than_a_slice_is_done_at_once(slices, loop):
+    def short():
+        for _ in range(9):
+            loop.seconds += STEP_S
+            yield None
+        return "short"
+
+    future = slices.run("x", short())
+    assert (future.done, future.result(), loop.callbacks) == (True, "short", [])
+
+
+def test_a_slice_a_turn_and_owners_take_turns(slices, loop, work):
     seen = []
-    future = slices.run("x", work(seen, "a", 0))
-    assert (future.done, future.result(), seen, loop.callbacks) == (True, "a", ["a done"], [])
-
-
-def test_one_slice_a_turn_and_owners_take_turns(slices, loop):
-    seen = []
-    futures = [slices.run(owner, work(seen, owner, 2)) for owner in "ab"]
+    futures = [slices.run(owner, work(seen, owner, 3)) for owner in "ab"]
     assert seen == ["a0", "b0"]
-    for expected in ("a1", "b1", "a done", "b done"):
+    for expected in (["a1"], ["b1"], ["a2"], ["b2"]):
+        seen.clear()
+        before = loop.seconds
         assert loop.turn() == 1
-        assert seen[-1] == expected
+        assert seen == expected
+        assert loop.seconds - before == pytest.approx(SLICE_S, rel=0.01)
+    loop.turn()
     assert [future.result() for future in futures] == ["a", "b"]
     assert loop.turn() == 0
 
 
-def test_a_second_piece_of_an_owner_begins_when_the_first_is_over(slices, loop):
+def test_what_needs_less_than_a_slice_leaves_the_rest_of_it_to_others(slices, loop, work):
+    seen = []
+    slices.run("a", work(seen, "a", 1))
+    slices.run("b", work(seen, "b", 2))
+    loop.turn()
+    assert seen == ["a0", "b0", "a done", "b1"]
+
+
+def test_what_begins_in_one_turn_is_bounded_as_well(slices, loop, work):
+    seen = []
+    for owner in "abcd":
+        slices.run(owner, work(seen, owner, 1))
+    assert seen == ["a0", "b0"]
+    loop.end()
+    slices.run("e", work(seen, "e", 1))
+    assert seen == ["a0", "b0", "e0"]
+
+
+def test_a_second_piece_of_an_owner_begins_when_the_first_is_over(slices, loop, work):
     seen = []
     first, second = slices.run("x", work(seen, "a", 1)), slices.run("x", work(seen, "b", 0))
     assert not second.done
     loop.turn()
-    assert (first.done, second.done) == (True, False)
-    loop.turn()
     assert seen == ["a0", "a done", "b done"]
+    assert first.done
     assert second.done
 
 
-def test_so_many_are_under_way_in_all(slices, loop, monkeypatch):
+def test_so_many_are_under_way_in_all(slices, loop, work, monkeypatch):
     monkeypatch.setattr(slices_module, "MAX_UNDER_WAY", 2)
+    monkeypatch.setattr(slices_module, "AT_ONCE_S", 1.0)
     seen = []
     futures = [slices.run(owner, work(seen, owner, 1)) for owner in "abcab"]
     assert seen == ["a0", "b0"]
@@ -83,6 +139,55 @@ def test_so_many_are_under_way_in_all(slices, loop, monkeypatch):
         pass
     assert all(future.done for future in futures)
     assert seen.index("c0") > seen.index("a done")
+
+
+def test_the_clusters_own_work_has_every_second_slice_and_its_own_places(slices, loop, work, monkeypatch):
+    monkeypatch.setattr(slices_module, "MAX_UNDER_WAY", 2)
+    monkeypatch.setattr(slices_module, "AT_ONCE_S", 1.0)
+    seen = []
+    for owner in "abc":
+        slices.run(owner, work(seen, owner, 4))
+    slices.run(INTERNAL, work(seen, "i", 4))
+    slices.run(INTERNAL, work(seen, "j", 4))
+    assert seen == ["a0", "b0", "i0", "j0"]
+    for _ in range(6):
+        loop.turn()
+    assert seen[4:] == ["i1", "a1", "j1", "b1", "i2", "a2"]
+
+
+def test_the_clusters_own_work_is_bounded_too(slices, loop, work, monkeypatch):
+    monkeypatch.setattr(slices_module, "MAX_INTERNAL_UNDER_WAY", 1)
+    seen = []
+    slices.run(INTERNAL, work(seen, "i", 2))
+    slices.run(INTERNAL, work(seen, "j", 1))
+    slices.run("a", work(seen, "a", 1))
+    assert seen == ["i0", "a0"]
+    while loop.turn():
+        pass
+    assert seen.index("j0") > seen.index("i done")
+
+
+def test_a_clock_that_stands_still_does_not_make_a_slice_endless(slices, loop):
+    steps = []
+
+    def forever():
+        while True:
+            steps.append(None)
+            yield None
+
+    slices.run("x", forever())
+    assert len(steps) == STEPS_PER_SLICE
+    loop.turn()
+    assert len(steps) == 2 * STEPS_PER_SLICE
+
+
+def test_owners_are_charged_for_slices_but_not_for_what_runs_in_their_callers_time(slices, loop, work, charged):
+    slices.run("a", work([], "a", 2))
+    slices.run("b", work([], "b", 1))
+    assert charged == []
+    while loop.turn():
+        pass
+    assert charged == [("a", 1.0), ("b", 0.0), ("a", 0.0)]
 
 
 def test_calls_are_made_in_the_background_and_their_errors_come_back(slices, loop, background):
@@ -100,17 +205,87 @@ def test_calls_are_made_in_the_background_and_their_errors_come_back(slices, loo
     assert not future.done
     background.held = False
     background.release()
+    while loop.turn():
+        pass
     assert future.result() == 21
 
 
-def test_an_error_ends_its_piece_only(slices, loop):
+def test_an_error_ends_its_piece_only(slices, loop, work):
     def failing():
         yield None
         raise KeyError("bad")
 
-    seen = []
-    bad, good = slices.run("x", failing()), slices.run("x", work(seen, "a", 1))
+    bad, good = slices.run("x", failing()), slices.run("x", work([], "a", 1))
     while loop.turn():
         pass
     assert isinstance(bad.error, KeyError)
     assert good.result() == "a"
+
+
+class Witness:
+    """Steps that say when they were closed."""
+
+    def __init__(self):
+        self.steps, self.is_closed = 0, False
+
+    def run(self):
+        try:
+            while True:
+                self.steps += 1
+                yield None
+        finally:
+            self.is_closed = True
+
+
+def test_what_nobody_wants_any_more_is_dropped_and_the_next_begins(slices, loop, work):
+    witness, seen = Witness(), []
+    dropped, following = slices.run("x", witness.run()), slices.run("x", work(seen, "a", 1))
+    before = witness.steps
+    dropped.give_up()
+    assert witness.is_closed
+    assert isinstance(dropped.error, CancelledError)
+    while loop.turn():
+        pass
+    assert witness.steps == before
+    assert following.result() == "a"
+
+
+def test_what_waits_is_dropped_as_well(slices, loop, work):
+    seen = []
+    slices.run("x", work(seen, "a", 1))
+    dropped, third = slices.run("x", work(seen, "b", 1)), slices.run("x", work(seen, "c", 0))
+    dropped.give_up()
+    while loop.turn():
+        pass
+    assert seen == ["a0", "a done", "c done"]
+    assert third.done
+
+
+def test_what_is_dropped_while_the_background_works_for_it_stays_dropped(slices, loop, background, work):
+    def calling():
+        yield lambda: 1
+        raise AssertionError("went on")
+
+    background.held = True
+    job, following = slices.run("x", calling()), slices.run("x", work([], "a", 0))
+    job.give_up()
+    background.held = False
+    background.release()
+    while loop.turn():
+        pass
+    assert isinstance(job.error, CancelledError)
+    assert following.done
+
+
+def test_steps_that_have_begun_go_on_where_they_are():
+    def steps():
+        got = yield lambda: 3
+        try:
+            yield lambda: 1 // 0
+        except ZeroDivisionError:
+            got += 1
+        yield None
+        return got
+
+    begun = steps()
+    assert run_through(resumed(begun, next(begun))) == 4

@@ -7,6 +7,8 @@ from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, Fetc
 from dataplane.records.batch import Record, build_batch, read_header, split_batches
 from dataplane.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
 from dataplane.records.legacy import Message, read_shallow, write_message_set
+from dataplane.records.steps import RECORDS_PER_STEP
+from dataplane.slices import STEPS_PER_SLICE
 from tests.dataplane.handlers.asking import MIB, Tenant, Wire, records_of
 from tests.simulation.cluster import SimulatedCluster
 
@@ -182,5 +184,5 @@ def test_a_conversion_takes_several_turns_and_others_are_served_between(tenant):
     before = loop.turns
     answer = tenant.start_produce(1, old(20_000, value=b"%d"))
     tenant.cluster.until(lambda: answer.done)
-    assert loop.turns - before > 20_000 / 256
+    assert loop.turns - before > 20_000 / RECORDS_PER_STEP / STEPS_PER_SLICE
     assert read_header(tenant.fetch(11, 0).records).count == 20_000
