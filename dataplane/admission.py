@@ -46,10 +46,9 @@ class Admission:
         if not instance.admits(connection.peer[0]) or self._is_full() or not broker.gate.admits_connection(instance):
             return None
         connection.max_frame_bytes = broker.config.settings.socket_request_max_bytes
-        connection.account = instance.spec.id
+        connection.account = instance.names.key
         client = ClientConnection(broker, connection, Session(instance, route, instance.names, connection.peer[0]))
         instance.connected(client)
-        client.begin_in_debt()
         return client
 
     def _is_full(self) -> bool:

@@ -108,7 +108,7 @@ class Broker:
         )
         self.replica_fetches = ReplicaFetches(self.replicas)
         self.fetch_sessions = FetchSessions(doors.clock, doors.random, config.settings)
-        self.slices = Slices(doors.loop, doors.background)
+        self.slices = Slices(doors.loop, doors.background, doors.loop.worked_for)
 
     def _wire_groups(self) -> None:
         """Groups, and what numbers producers."""
@@ -129,8 +129,8 @@ class Broker:
         self.agent = Agent(
             broker=config.id, boot=boot, now=doors.clock.monotonic(), period_ms=config.settings.quota_report_period_ms
         )
-        self.gate = Gate(self.agent, doors.clock, config.settings.group_bytes_per_s_per_instance)
         self.lines = Lines(doors.loop)
+        self.gate = Gate(self.agent, doors.loop, self.lines, config.settings.group_bytes_per_s_per_instance)
         self.admission = Admission(self)
         self.registry = Registry(doors, config.id, boot, self.admission.tenant, self._instance_changed)
         self.facts = Facts(self.registry, self.replicas, self.metadata, self.groups)

@@ -17,9 +17,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dataplane.tasks import Future
+
+if TYPE_CHECKING:
+    from quota.core.bucket import TokenBucket
 
 T = TypeVar("T")
 Buffer = bytes | bytearray | memoryview
@@ -69,7 +72,7 @@ class Connection(Protocol):
     peer: tuple[str, int]
     local: tuple[str, int]
     max_frame_bytes: int  # a peer that announces a larger frame is cut off
-    account: str  # whose reads from the disk are limited together; "": the cluster's own
+    account: str  # whose time, memory and reads from the disk are limited together; "": the cluster's own
 
     def send(self, parts: Sequence[Buffer | FileRange]) -> None:
         """Queue parts in order; they go out at the end of the turn. The caller does not change buffers afterwards."""
@@ -91,13 +94,30 @@ class Connection(Protocol):
         """Undo `pause_reading`."""
         ...
 
+    def pause_for_limit(self) -> None:
+        """As `pause_reading`, because of a limit: until `resume_now` others of the account are read frame by frame."""
+        ...
+
+    def resume_now(self) -> None:
+        """As `resume_reading`; the first frame that waits, if it is here, is handed out before this returns."""
+        ...
+
+    def hold(self, more: int) -> None:
+        """So many bytes more (or fewer) are kept for this connection by its protocol: they count as the account's."""
+        ...
+
     def queued_bytes(self) -> int:
         """What was queued and has not left."""
         ...
 
 
 class FrameProtocol(Protocol):
-    """What sits on a connection."""
+    """What sits on a connection.
+
+    One that also has `begins(key, size)` is asked before a frame is taken from the socket:
+    the first two bytes as a number (-1: there are not two), and the size without the length. If it says no it has paused
+    the connection, and is asked again when that is read on. A frame that began is not asked about again.
+    """
 
     def frame(self, frame: memoryview) -> None:
         """One frame, without its length. The memory is valid until the end of the turn only."""
@@ -141,6 +161,14 @@ class Loop(Protocol):
 
     def listen(self, host: str, port: int, accept: Callable[[Connection], FrameProtocol | None]) -> Listener:
         """Listen; `accept` returns the protocol of a new connection, or None to close it at once. Raises OSError."""
+        ...
+
+    def charge_to(self, account: str, bucket: TokenBucket | None) -> None:
+        """From now on what the loop works for an account is charged to this bucket, in microseconds."""
+        ...
+
+    def worked_for(self, account: str, seconds: float) -> None:
+        """Something else than a connection has used the loop for an account."""
         ...
 
     def connect(

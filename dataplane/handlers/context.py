@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dataplane.throttle.gate import Gate
     from dataplane.throttle.lines import Lines
     from dataplane.transactions.producer_ids import ProducerIds
+    from quota.core.shares import Sender
 
 
 class SessionNames(Names, Protocol):
@@ -95,12 +96,18 @@ class RequestContext:
     client_id: str | None
     size: int  # of the request on the wire, length included
     is_long: bool = False  # it has very many elements: decoded, handled and answered in slices
+    told_s: float = 0.0  # what its sender is told to wait before the next, as far as that was known when it began
 
     @property
     def owner(self) -> str:
         """Whose work it is (`dataplane.slices`): the key of an instance, or the cluster's own."""
         instance = self.session.instance
         return "" if instance is None else instance.names.key
+
+    @property
+    def sender(self) -> Sender:
+        """Whose share of the instance's limits it uses."""
+        return (self.client_id or "", self.session.peer)
 
     def owns(self, physical: str) -> bool:
         """Whether a physical name is visible to this session."""

@@ -173,7 +173,7 @@ class _Fetch:
         ctx = self._ctx
         parts = encode_frame(_API, ctx.version, ctx.correlation_id, response, ctx.session.names)
         size = sum(len(part) if isinstance(part, bytes) else part.size for part in parts)
-        delay_s = ctx.broker.gate.charge_consume(ctx.session.instance, size)
+        delay_s = ctx.broker.gate.charge_consume(ctx.session.instance, ctx.sender, size, ctx.told_s)
         if self._rules is not None:
             topics = self._sizes(response)
             delay_s = max(delay_s, self._rules.charge_consume(ctx.session, ctx.client_id, size, topics))
@@ -183,7 +183,7 @@ class _Fetch:
             head = bytearray(parts[0])  # type: ignore[arg-type]
             head[at : at + 4] = throttle_ms(delay_s).to_bytes(4)
             parts[0] = bytes(head)
-        self.answer.resolve(Encoded(parts, delay_s))
+        self.answer.resolve(Encoded(parts))
 
     def _sizes(self, response: FetchResponse) -> Iterator[tuple[str, int]]:
         """The bytes of records by topic."""

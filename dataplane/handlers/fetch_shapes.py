@@ -145,11 +145,10 @@ class FetchShapes:
             body, tail = body + _pack_length(size), b""
         whole = 4 + len(body) + size + len(tail)
         if instance is not None:
-            delay_s = client.broker.gate.charge_consume(instance, whole + 4)
-            if delay_s:
-                client.mute_fetch(delay_s)
+            told_s = client.consumed(whole + 4, client.take_told_s())
+            if told_s:
                 at = 1 if shape.flexible else 0
-                body = body[:at] + throttle_ms(delay_s).to_bytes(4) + body[at + 4 :]
+                body = body[:at] + throttle_ms(told_s).to_bytes(4) + body[at + 4 :]
         head = _pack_length(whole) + correlation_id + body
         if not size:
             client.fill_soon(slot, (head + tail,))

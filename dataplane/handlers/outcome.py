@@ -12,8 +12,6 @@ class Encoded:
     """A whole frame, as it goes out."""
 
     parts: list[bytes | Splice] | list[Buffer | Splice]
-    throttle_s: float = 0.0
-    """How long the next request of this kind on this connection has to wait."""
 
 
 class CloseConnectionError(Exception):

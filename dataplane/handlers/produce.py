@@ -50,7 +50,7 @@ _REFUSED = Appended(ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1)
 
 def handle_produce(ctx: RequestContext, request: ProduceRequest) -> Reply:
     """All partitions of a request, answered together."""
-    delay_s = ctx.broker.gate.charge_produce(ctx.session.instance, ctx.size)
+    delay_s = ctx.told_s  # it was charged when it began
     instance = ctx.session.instance
     if instance is not None and instance.rules is not None:
         delay_s = max(delay_s, instance.rules.charge_produce(ctx.session, ctx.client_id, ctx.size, _sizes(request)))
@@ -62,7 +62,7 @@ def handle_produce(ctx: RequestContext, request: ProduceRequest) -> Reply:
         pending = _Pending(ctx, request, throttle_ms(delay_s))
         pending.start(request)
     if request.acks == 0:
-        return pending.unanswered(delay_s)
+        return pending.unanswered()
     return pending.answer
 
 
@@ -125,17 +125,17 @@ class _Pending:
         blocked = self._ctx.broker.gate.produce_refusal(self._ctx.session.instance)
         return (ErrorCode.POLICY_VIOLATION, blocked) if blocked else (ErrorCode.NONE, None)
 
-    def unanswered(self, delay_s: float) -> Reply:
+    def unanswered(self) -> Reply:
         """With acks=0 there is no answer; an error ends the connection, and then the client asks for metadata."""
         if self._staged.done and not self.has_errors():
-            return Encoded([], delay_s)
+            return Encoded([])
         reply = _Held(self._staged)
 
         def staged(_: Future[None]) -> None:
             if self.has_errors():
                 reply.fail(CloseConnectionError("an error on a produce request with acks=0"))
             else:
-                reply.resolve(Encoded([], delay_s))
+                reply.resolve(Encoded([]))
 
         self._staged.then(staged)
         return reply

@@ -108,7 +108,6 @@ class ProduceShapes:
             partition = shape.partition = found
         if partition.rules is not None or (shape.version < FIRST_ZSTD_PRODUCED and is_early_zstd(batch, shape.version)):
             return False
-        delay_s = 0.0
         if instance is not None:
             if instance.has_topic_whitelists and instance.topic_denied(shape.physical, client.session.peer):
                 return False
@@ -120,14 +119,11 @@ class ProduceShapes:
         appended = broker.replicas.append(partition, batch, acks)
         if appended.error or appended.duplicate:
             return False  # nothing was staged: the slow path finds the same and words the answer
-        if instance is not None:
-            delay_s = broker.gate.charge_produce(instance, len(frame) + 4)
-            if delay_s:
-                client.mute_produce(delay_s)
         if acks:
             answer = _Answer(client, shape, bytes(frame[4:8]), partition, appended.base_offset)
-            if delay_s:
-                answer.throttle_time_ms = throttle_ms(delay_s)
+            told_s = client.take_told_s()
+            if told_s:
+                answer.throttle_time_ms = throttle_ms(told_s)
             client.append_slot(answer)
             broker.replicas.after_commit(partition, appended.last_offset, acks, shape.timeout_s, answer)
         return True

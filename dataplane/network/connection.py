@@ -1,8 +1,13 @@
 """One socket: bytes in, cut into frames; what goes out is `sending`'s.
 
 `recvmsg_into` fills the rest of an incomplete frame first and the shared arena after it, in one call. Only an incomplete
-frame owns memory (`incomplete`); an idle connection owns none. Requests that came pipelined are handed out for a slice of
-time, or until their answers queue up; the rest waits in a backlog, so that one peer holds up nobody.
+frame owns memory (`incomplete`); an idle connection owns none. What epoll reports is done when the time of the connection's
+account comes (`accounts`). Requests that came pipelined are handed out for a slice of that time, or until their answers
+queue up; the rest waits in a backlog, so that one peer holds up nobody.
+
+Before a frame is begun its protocol is asked (`begins`), and may put it off: then the connection is paused. While others of
+the account are put off, each frame's first bytes are looked at where they are, in the socket, and no more than that frame
+is received: what has to wait is held by the peer's system, not by the broker.
 """
 
 from __future__ import annotations
@@ -10,22 +15,25 @@ from __future__ import annotations
 import select
 import socket
 import struct
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dataplane.doors import FrameProtocol
-from dataplane.network.incomplete import IncompleteFrame, TooManyLargeFramesError
+from dataplane.network.incomplete import WHOLE_BELOW_BYTES, IncompleteFrame
 from dataplane.network.sending import STOP_READING_ABOVE_BYTES, Sender
 
 if TYPE_CHECKING:
     from dataplane.network.loop import EpollLoop
 
 DEFAULT_MAX_FRAME_BYTES = 100 * 2**20
-SLICE_S = 0.01
-"""So long the frames of one connection are handed out before others have their turn."""
+HEAD_BYTES = 8
+"""Of a frame, that say what it is: its length, and the key and version of the request."""
 
 _SIZE = struct.Struct(">i").unpack_from
 _NONE = memoryview(b"")
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
+_HANGUP = select.EPOLLHUP | select.EPOLLERR
+_NO_REQUEST = -1
 
 
 class SocketConnection(Sender):
@@ -33,12 +41,18 @@ class SocketConnection(Sender):
 
     __slots__ = (
         "_backlog",
+        "_backlog_bytes",
+        "_begins",
         "_events",
+        "_head",
+        "_in_queue",
+        "_is_limited",
+        "_is_readable",
+        "_is_starved",
         "_partial",
         "_paused",
         "_protocol",
         "_resuming",
-        "_size_bytes",
         "_trusted",
         "local",
         "max_frame_bytes",
@@ -51,17 +65,24 @@ class SocketConnection(Sender):
         self.local: tuple[str, int] = sock.getsockname()[:2]
         self.max_frame_bytes = DEFAULT_MAX_FRAME_BYTES
         self._protocol: FrameProtocol | None = None
+        self._begins: Callable[[int, int], bool] | None = None
         self._trusted = trusted  # we have chosen this peer
         self._partial: IncompleteFrame | None = None
-        self._size_bytes = b""  # one to three bytes of a frame's length
+        self._head = b""  # the first bytes of a frame, fewer than say what it is
         self._backlog = _NONE  # received and not handed out, in memory of its own: comes before anything received later
+        self._backlog_bytes = 0  # of that memory
         self._paused = False
         self._resuming = False  # the backlog waits for its turn
+        self._is_starved = False  # its account holds too much for another frame to begin
+        self._is_limited = False  # paused because of a limit
+        self._is_readable = False
+        self._in_queue = False  # of its account
         self._events = 0
 
     def start(self, protocol: FrameProtocol) -> None:
         """Begin to read for `protocol`."""
         self._protocol = protocol
+        self._begins = getattr(protocol, "begins", None)
         self._loop.watch(self._fd, _IN, self.ready)
         self._events = _IN
 
@@ -70,27 +91,60 @@ class SocketConnection(Sender):
         self._socket.close()
         self._fd = -1
 
-    # --- receiving ----------------------------------------------------------------------------------------------------
+    # --- when its time comes ------------------------------------------------------------------------------------------
 
     def ready(self, events: int) -> None:
         """What epoll calls."""
         if events & _OUT:
+            self._may_flush = True
+        if events & ~_OUT:
+            if events & _HANGUP and not self._events & _IN:
+                self._gone("reset by the peer")  # nobody reads: it would be reported for ever
+                return
+            self._is_readable = True
+        self._queue_up()
+
+    def _queue_up(self) -> None:
+        if not self._in_queue:
+            self._in_queue = True
+            self._loop.accounts.ready(self._account, self)
+
+    def serve(self, until: float) -> None:
+        """Send, hand out what waited, receive: whatever it is ready for."""
+        self._in_queue = False
+        if self._may_flush and self._fd >= 0:
             self._waits_to_send = False
             self.flush()
-        if events & ~_OUT and self._fd >= 0:
-            self._receive()
+        if self._fd < 0:
+            return
+        if self._resuming:
+            self._resume(until)
+        elif self._is_readable and not self._paused and not self._is_starved:
+            self._is_readable = False
+            self._receive(until)
 
-    def _receive(self) -> None:
+    def cut_off(self, reason: str) -> None:
+        """End it: it holds too much."""
+        self._gone(reason)
+
+    # --- receiving ----------------------------------------------------------------------------------------------------
+
+    def _receive(self, until: float) -> None:
         arena = self._loop.arena
         if arena.is_full():
             self._loop.end_turn()
             if self._fd < 0:
                 return
         partial = self._partial
+        singly = self._begins is not None and self._account.reads_frame_by_frame
+        if singly and partial is None:
+            self._receive_one()
+            return
         try:
             if partial is None:
-                rest = received = self._socket.recv_into(arena.space())
-            elif len(partial.memory) < partial.size:  # what follows is of this frame
+                received = self._socket.recv_into(arena.space())
+                rest = received
+            elif singly or len(partial.memory) < partial.size:  # what follows is of this frame
                 received = self._socket.recv_into(partial.memory[partial.filled :])
                 rest = -1
             else:
@@ -105,51 +159,117 @@ class SocketConnection(Sender):
         if received == 0:
             self._gone("closed by the peer")
             return
+        self._loop.accounts.received(self._account, received)
         if partial is not None:
-            if rest < 0:
-                self._fill(partial, received)
+            partial.filled += received if rest < 0 else received - max(rest, 0)
+            if partial.filled < partial.size:
+                if partial.filled == len(partial.memory):
+                    partial.grow(self._hold)
                 return
             self._partial = None
-            partial.free()
+            partial.free(self._hold)
             self._deliver(partial.memory)
         if rest > 0:
-            self._cut(arena.take(rest))
+            self._cut(arena.take(rest), until)
+
+    def _receive_one(self) -> None:
+        """Look at the next frame where it is, and take it, and nothing behind it, if it may begin."""
+        seen = self._look()
+        if not seen or self._fd < 0:
+            return
+        head = self._head + seen
+        size = _SIZE(head)[0] if len(head) >= 4 else HEAD_BYTES
+        if len(head) < min(HEAD_BYTES, 4 + size):
+            self._socket.recv(len(seen))
+            self._head = head
+            return
+        if not self._is_possible(size) or not self._may_begin(
+            head[4] << 8 | head[5] if size > 1 else _NO_REQUEST, size
+        ):
+            return
+        missing = 4 + size - len(self._head)
+        received = self._socket.recv_into(self._loop.arena.space()[:missing])  # what was seen is there
+        data = self._loop.arena.take(received)
+        self._loop.accounts.received(self._account, received)
+        if self._head:
+            data = memoryview(bytearray(self._head) + data)
+            self._head = b""
+        if received < missing:
+            self._begin(size, data[4:])
+        else:
+            self._deliver(data[4:])
+
+    def _look(self) -> bytes:
+        """What is missing of the first bytes of a frame, left where it is."""
+        try:
+            seen = self._socket.recv(HEAD_BYTES - len(self._head), socket.MSG_PEEK)
+        except BlockingIOError:
+            return b""
+        except OSError as error:
+            self._gone(error.strerror or "receive failed")
+            return b""
+        if not seen:
+            self._gone("closed by the peer")
+        return seen
+
+    def _is_possible(self, size: int) -> bool:
+        if 0 <= size <= self.max_frame_bytes:
+            return True
+        self._gone(f"a frame of {size} bytes")
+        return False
+
+    def _may_begin(self, key: int, size: int) -> bool:
+        """Whether the next frame may be taken now. If not, nothing is read until it may."""
+        if self._account.is_short and size > WHOLE_BELOW_BYTES and not self._trusted:
+            self._is_starved = True
+            self._account.when_there_is_room(self._fed)
+            self._listen_for()
+            return False
+        return self._begins is None or self._begins(key, size)
+
+    def _fed(self) -> None:
+        """There is room again."""
+        if self._is_starved and self._fd >= 0:
+            self._is_starved = False
+            self._resuming = True
+            self._queue_up()
 
     def _begin(self, size: int, data: memoryview) -> None:
         """An incomplete frame of `size` bytes, of which `data` is here."""
-        try:
-            self._partial = IncompleteFrame(size, data, None if self._trusted else self._loop.large_frames)
-        except TooManyLargeFramesError:
-            self._gone("too many large frames at once")
+        partial = IncompleteFrame(size, data, self._hold, is_chosen=self._trusted)
+        if self._fd >= 0:
+            self._partial = partial
 
-    def _fill(self, partial: IncompleteFrame, received: int) -> None:
-        partial.filled += received
-        if partial.filled == len(partial.memory):
-            try:
-                partial.grow()
-            except TooManyLargeFramesError:
-                self._gone("too many large frames at once")
+    def _hold(self, more: int) -> None:
+        """So many bytes more are held for this connection. It may be cut off for it."""
+        if self._fd >= 0 and not self._trusted:
+            self._loop.accounts.hold(self._account, self, more)
 
     def _deliver(self, frame: memoryview) -> None:
-        if self._paused or self._resuming:
-            self._append(len(frame).to_bytes(4) + frame)
-        elif self._protocol is not None and not self._closing:
+        if self._protocol is not None and not self._closing:
             self._protocol.frame(frame)
 
-    def _append(self, data: bytes | memoryview) -> None:
-        self._backlog = memoryview(bytearray(self._backlog) + data)
+    def _keep(self, backlog: memoryview) -> None:
+        """It is memory of its own, all of which is held while any of it waits."""
+        self._backlog = backlog
+        memory = backlog.obj if backlog else b""
+        assert isinstance(memory, (bytes, bytearray))
+        size = len(memory)
+        if size != self._backlog_bytes:
+            more, self._backlog_bytes = size - self._backlog_bytes, size
+            self._hold(more)
 
-    def _cut(self, data: memoryview, *, is_backlog: bool = False) -> None:
+    def _cut(self, data: memoryview, until: float, *, is_backlog: bool = False) -> None:
         """Hand out the whole frames of `data` and keep the incomplete one."""
-        if self._size_bytes:
-            data = memoryview(bytearray(self._size_bytes) + data)
-            self._size_bytes = b""
+        if self._head:
+            data = memoryview(bytearray(self._head) + data)
+            self._head = b""
         position, end = 0, len(data)
         protocol = self._protocol
+        asks = self._begins is not None
         clock = self._loop.clock.monotonic
-        until = 0.0
         while end - position >= 4:
-            if self._paused or self._resuming or self._closing:
+            if self._paused or self._resuming or self._is_starved or self._closing:
                 break
             if position and (self._queued > STOP_READING_ABOVE_BYTES or clock() > until):
                 self._let_others_go_first()
@@ -159,32 +279,40 @@ class SocketConnection(Sender):
                 self._gone(f"a frame of {size} bytes")
                 return
             after = position + 4 + size
+            if asks:
+                if end - position < HEAD_BYTES and after > end:
+                    break
+                key = data[position + 4] << 8 | data[position + 5] if size > 1 else _NO_REQUEST
+                if not self._may_begin(key, size):
+                    break
             if after > end:
+                self._keep(_NONE)
                 self._begin(size, data[position + 4 :])
                 return
             assert protocol is not None
-            if not until and after < end:
-                until = clock() + SLICE_S
             protocol.frame(data[position + 4 : after])
             if self._fd < 0:
                 return
             position = after
-        if self._closing:
+        if self._closing or self._fd < 0:
             return
-        if self._paused or self._resuming:
+        if self._paused or self._resuming or self._is_starved:
             if is_backlog:  # as it is: who is paused after every frame would have it copied each time
-                self._backlog = data[position:]
+                self._keep(data[position:])
             else:
-                self._append(data[position:])
-        elif position < end:
-            self._size_bytes = bytes(data[position:])
+                self._keep(memoryview(bytearray(self._backlog) + data[position:]))
+            return
+        if is_backlog:
+            self._keep(_NONE)
+        if position < end:
+            self._head = bytes(data[position:])
 
     def _let_others_go_first(self) -> None:
         """This connection has had its slice, or its answers queue up: what was received waits in the backlog."""
         if self._queued > STOP_READING_ABOVE_BYTES:
             self._stuffed = True
         else:
-            self._loop.call_soon(self._resume)
+            self._queue_up()
         self._resuming = True
         self._listen_for()
 
@@ -196,24 +324,54 @@ class SocketConnection(Sender):
 
     def resume_reading(self) -> None:
         """Frames again, those that waited first."""
+        self._no_limit()
         if self._paused and self._fd >= 0:
             self._paused = False
             self._resuming = True  # until then nothing is received: it would overtake the backlog
-            self._loop.call_soon(self._resume)
+            self._queue_up()
 
-    def _resume(self) -> None:
-        if self._fd < 0 or not self._resuming:
-            return
+    def resume_now(self) -> None:
+        """As `resume_reading`, and the first of what waits, if it is here, is handed out before this returns."""
+        self._no_limit()
+        if self._paused and self._fd >= 0:
+            self._paused = False
+            self._resuming = True
+            self._resume(0.0)
+
+    def pause_for_limit(self) -> None:
+        """As `pause_reading`; until then others of the account are read frame by frame."""
+        if not self._is_limited:
+            self._is_limited = True
+            self._account.waiting += 1
+        self.pause_reading()
+
+    def _no_limit(self) -> None:
+        if self._is_limited:
+            self._is_limited = False
+            self._account.waiting -= 1
+
+    def hold(self, more: int) -> None:
+        """So many bytes more are kept for this connection by its protocol."""
+        self._hold(more)
+
+    def resume(self) -> None:
+        """Hand out what waited, when the account's time comes."""
+        self._queue_up()
+
+    def _resume(self, until: float) -> None:
         if self._queued > STOP_READING_ABOVE_BYTES:
             self._stuffed = True
             return
         self._resuming = False
-        if self._paused:
+        if self._paused or self._is_starved:
             return
-        backlog, self._backlog = self._backlog, _NONE
+        backlog = self._backlog
         try:
             if backlog:  # no frame is half received then: what came while paused went to the backlog as it was
-                self._cut(backlog, is_backlog=True)
+                self._backlog = _NONE
+                self._cut(backlog, until, is_backlog=True)
+            elif not self._paused:
+                self._receive(until)
         except Exception:
             self.close()  # what lay behind in the backlog is lost
             raise
@@ -224,8 +382,14 @@ class SocketConnection(Sender):
         """Tell epoll what we wait for now."""
         if self._fd < 0 or self._protocol is None:
             return
-        too_much = self._queued > STOP_READING_ABOVE_BYTES
-        events = (0 if self._paused or self._resuming or too_much else _IN) | (_OUT if self._waits_to_send else 0)
+        held_up = (
+            self._paused
+            or self._resuming
+            or self._is_starved
+            or self._queued > STOP_READING_ABOVE_BYTES
+            or self._is_stopped
+        )
+        events = (0 if held_up else _IN) | (_OUT if self._waits_to_send else 0)
         if events != self._events:
             self._events = events
             self._loop.change(self._fd, events)
@@ -249,13 +413,16 @@ class SocketConnection(Sender):
         self._loop.forget(self._fd)
         self._socket.close()
         self._fd = -1
+        self._no_limit()
         self._let_go()
-        if self._partial is not None:
-            self._partial.free()
-            self._partial = None
+        self._partial = None
         self._backlog = _NONE
         if self._marks:
             self._tell_of_the_rest()
         protocol = self._protocol
         if protocol is not None:
             self._loop.at_turn_end(lambda: protocol.closed(reason))
+        accounts, account = self._loop.accounts, self._account
+        held = account.held_by(self)
+        if held:
+            accounts.hold(account, self, -held)

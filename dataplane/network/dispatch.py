@@ -5,12 +5,11 @@ coroutine), or in slices (a generator: `records.steps`), whose first step is mad
 then, are `dataplane.slices`' affair. A request of many elements is copied, and decoded and handled in slices as well; the
 connection is not read meanwhile.
 
-It is four classes, each on top of the one before, with one object's slots between them: calls from one object to the
+It is three classes, each on top of the one before, with one object's slots between them: calls from one object to the
 other would show in every request.
 
     answers      places in the order of requests, and how many may be owed
-    throttling   requests whose time has not come
-    counting     and how many may come
+    turnstile    what may begin, and what waits unread
     dispatch     from a frame to its handler, and from there to an answer
 
 What a client may hold is bounded: frames of other requests than Produce, elements of a request, requests that wait for
@@ -31,15 +30,15 @@ from dataplane.handlers.fetch_shapes import FetchShapes
 from dataplane.handlers.outcome import CloseConnectionError, Encoded
 from dataplane.handlers.produce_shapes import ProduceShapes
 from dataplane.handlers.table import HANDLERS, Handler
-from dataplane.network.counting import Counted
 from dataplane.network.slots import Parts, Slot
-from dataplane.network.throttling import FETCH, PRODUCE, STORED_BY_GROUPS
+from dataplane.network.turnstile import FETCH, PRODUCE, STORED_BY_GROUPS, Turnstile
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import ManyElementsError, decoder_in_steps, limited_decoder_in_steps, short_decoder
 from dataplane.protocol.headers import RequestHeader, encode_frame, encode_frame_in_steps, parse_request_header
 from dataplane.protocol.primitives import DecodeError
 from dataplane.records.steps import Steps, resumed
 from dataplane.tasks import Future, Task
+from dataplane.throttle.lines import EVERYBODY
 from quota.core.bucket import TokenBucket
 
 MAX_OTHER_FRAME_BYTES = 2 * 2**20
@@ -52,7 +51,7 @@ _log = logging.getLogger(__name__)
 _BEFORE_AUTHENTICATION = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
 
-class ClientConnection(Counted):
+class ClientConnection(Turnstile):
     """The broker's side of one connection."""
 
     __slots__ = ("_fetch", "_produce", "_quiet")
@@ -66,15 +65,9 @@ class ClientConnection(Counted):
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def frame(self, frame: memoryview) -> None:
-        """One request."""
+        """One request, that was let begin."""
         self._quiet = 0
-        instance = self.session.instance
         try:
-            bucket = None if instance is None else instance.request_bucket
-            if bucket is not None and self._counts_later(bucket, frame):
-                return
-            if self._muted_until and len(frame) > 2 and self._parks(frame):
-                return
             shapes = self._fetch if len(frame) > 1 and frame[1] == FETCH else self._produce
             if not shapes.serve(frame):
                 self._serve(frame)
@@ -112,6 +105,8 @@ class ClientConnection(Counted):
         if row is None:
             return
         session = self.session
+        if header.client_id != self._sender[0]:
+            self._sender = (header.client_id or "", session.peer)
         trusted = session.is_internal and session.authenticated
         if not trusted and len(frame) > MAX_OTHER_FRAME_BYTES and header.api_key != PRODUCE:
             raise CloseConnectionError("a large request that is not Produce")
@@ -120,11 +115,13 @@ class ClientConnection(Counted):
         except ManyElementsError:
             ctx = self._context(row, header, len(frame), is_long=True)
             kept = memoryview(bytearray(frame))  # the frame's own memory ends with this turn
+            self._connection.hold(len(kept))
             self._take(row, ctx, self._long(row, ctx, header, kept, is_let_in=slot is not None), slot)
             return
         debt = None if slot is not None else self._debt(header, request)
         if debt is not None:
-            self._park(frame, debt)
+            again = memoryview(bytearray(frame))  # a batch is changed in place
+            self._keep_until_paid(debt, len(again), lambda: self.frame(again))
             return
         ctx = self._context(row, header, len(frame), is_long=False)
         if header.api_key == PRODUCE:
@@ -147,6 +144,7 @@ class ClientConnection(Counted):
             header.client_id,
             size + 4,
             is_long,
+            self._told_s,
         )
 
     def _debt(self, header: RequestHeader, request: Any) -> TokenBucket | None:
@@ -182,21 +180,24 @@ class ClientConnection(Counted):
     def _long(
         self, row: Handler, ctx: RequestContext, header: RequestHeader, frame: memoryview, *, is_let_in: bool
     ) -> Steps[Any]:
-        """A request of many elements: decoded, and then as `_serve` does."""
+        """A request of many elements: decoded, and then as `_serve` does. Its copy counts as held until then."""
         session = self.session
         trusted = session.is_internal and session.authenticated
         make = decoder_in_steps if trusted else limited_decoder_in_steps
-        request = (yield from make(row.api.request, header.api_version)(frame, header.position, session.names))[0]
-        debt = None if is_let_in else self._debt(header, request)
-        if debt is not None:
-            return self._when_paid(row, ctx, request, debt)
-        if header.api_key in STORED_BY_GROUPS:
-            self._charge_groups(header, request, len(frame))
-        return (yield from self._answered(row, ctx, row.handle(ctx, request)))
+        try:
+            request = (yield from make(row.api.request, header.api_version)(frame, header.position, session.names))[0]
+            debt = None if is_let_in else self._debt(header, request)
+            if debt is not None:
+                return self._when_paid(row, ctx, request, debt)
+            if header.api_key in STORED_BY_GROUPS:
+                self._charge_groups(header, request, len(frame))
+            return (yield from self._answered(row, ctx, row.handle(ctx, request)))
+        finally:
+            self._connection.hold(-len(frame))
 
     async def _when_paid(self, row: Handler, ctx: RequestContext, request: Any, debt: TokenBucket) -> Any:
         paid: Future[None] = Future()
-        self.broker.lines.join(debt, 0.0, lambda: paid.resolve(None))
+        self.broker.lines.join(debt, EVERYBODY, ctx.size, lambda: paid.resolve(None))
         await paid
         return await self.broker.slices.run(ctx.owner, self._answered(row, ctx, row.handle(ctx, request)))
 
@@ -214,7 +215,7 @@ class ClientConnection(Counted):
             reply = yield from reply
         if reply is None or isinstance(reply, (Future, CoroutineType, Encoded)):
             return reply
-        reply = self._with_waits(ctx, reply)
+        reply = self._with_wait(ctx.api_key, ctx.told_s, reply)
         return Encoded(
             (yield from encode_frame_in_steps(row.api, ctx.version, ctx.correlation_id, reply, self.session.names))
         )
@@ -277,20 +278,8 @@ class ClientConnection(Counted):
 
     def _encode(self, row: Handler, ctx: RequestContext, reply: Any) -> Parts:
         if isinstance(reply, Encoded):
-            if reply.throttle_s:
-                self._mute(ctx.api_key, reply.throttle_s)
             return reply.parts  # type: ignore[return-value]
-        reply = self._with_waits(ctx, reply)
+        reply = self._with_wait(ctx.api_key, ctx.told_s, reply)
         return encode_frame(  # type: ignore[return-value]
             row.api, ctx.version, ctx.correlation_id, reply, self.session.names
         )
-
-    def _with_waits(self, ctx: RequestContext, reply: Any) -> Any:
-        """An answer with what has to be waited for."""
-        throttle_time_ms = getattr(reply, "throttle_time_ms", 0)
-        if throttle_time_ms and ctx.api_key == ApiKey.PRODUCE:
-            self.mute_produce(throttle_time_ms / 1000)
-        instance = self.session.instance
-        if instance is not None and instance.request_bucket is not None:
-            reply = self._with_wait(instance.request_bucket, ctx.api_key, reply)
-        return reply

@@ -1,9 +1,12 @@
 """The network door: one thread, one epoll, raw non-blocking sockets.
 
-A turn: everything that epoll reports is received into one shared arena and cut into frames; each frame goes to its
-connection's protocol, which may answer at once or later. Then the turn-end callbacks run (group commit), then every
-connection with output sends. Frames are views into the arena, so they are valid until the end of the turn only; when the
-arena is full in the middle of a poll, the turn ends there and a new one begins.
+A turn: what epoll reports is queued with the account of its connection (an instance's, or the cluster's own), and the
+accounts are served in rounds of about two milliseconds (`accounts`): bytes are received into one shared arena and cut into
+frames; each frame goes to its connection's protocol, which may answer at once or later. Then the turn-end callbacks run
+(group commit), then every connection with output sends. Frames are views into the arena, so they are valid until the end
+of the turn only; when the arena is full in the middle of a round, the turn ends there and a new one begins.
+
+How long turns are, and who had them, is kept (`turns`): one that was too long is a line on standard error.
 
 Why not asyncio or uvloop: measured at 2-4 times the CPU per small request (see docs/subsystems/performance.md).
 """
@@ -22,13 +25,15 @@ from collections.abc import Callable
 from itertools import count
 
 from dataplane.doors import Callback, Clock, Connection, FrameProtocol
+from dataplane.network.accounts import Accounts
 from dataplane.network.arena import Arena
 from dataplane.network.cold import ColdReads
 from dataplane.network.connection import SocketConnection
-from dataplane.network.incomplete import FramesBudget
 from dataplane.network.sending import Sender
+from dataplane.network.turns import Turns
+from quota.core.bucket import TokenBucket
 
-_MAX_ACCEPTS_PER_TURN = 64
+_MAX_ACCEPTS_PER_TURN = 16
 _NO_DESCRIPTOR_PAUSE_S = 1.0
 _MANY_CANCELLED = 1_000
 _COMPLAINTS_PER_SECOND = 5
@@ -73,6 +78,8 @@ class _Listener:
             self._loop.watch(self._socket.fileno(), _IN, self.ready)
 
     def ready(self, _events: int) -> None:
+        clock = self._loop.clock.monotonic
+        began = clock()
         for _ in range(_MAX_ACCEPTS_PER_TURN):
             try:
                 sock, peer = self._socket.accept()
@@ -90,6 +97,7 @@ class _Listener:
                 connection.abandon()
             else:
                 connection.start(protocol)
+            began = self._loop.charge(connection, began)
 
 
 class _Connecting:
@@ -142,7 +150,8 @@ class EpollLoop:
         self._complained = (0, 0)  # in which second, how often
         self._cancelled = 0  # timers in the heap that will do nothing
         self.cold_reads: ColdReads | None = None  # without, what is sent from files is taken to be in the page cache
-        self.large_frames = FramesBudget()
+        self.accounts = Accounts(clock.monotonic, self._broken)
+        self.turns = Turns(self.report)
         self.watch(self._wake, _IN, self._woken)
 
     # --- scheduling ---------------------------------------------------------------------------------------------------
@@ -257,25 +266,45 @@ class EpollLoop:
         """Send this connection's output at the end of the turn."""
         self._unsent.append(connection)
 
+    def charge_to(self, account: str, bucket: TokenBucket | None) -> None:
+        """From now on what is worked for an account is charged to this bucket, in microseconds."""
+        self.accounts.of(account).loop_bucket = bucket
+
+    def worked_for(self, account: str, seconds: float) -> None:
+        """Something else than a connection has used the loop."""
+        self.accounts.charge(self.accounts.of(account), seconds)
+
+    def charge(self, connection: Sender, began: float) -> float:
+        """The loop has worked for a connection since then; returns the present."""
+        now = self.clock.monotonic()
+        self.accounts.charge(connection._account, now - began)  # noqa: SLF001 - the loop and its connections
+        return now
+
     # --- the loop -----------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Turn until `stop`."""
         self._running = True
-        poll, handlers = self._epoll.poll, self._handlers
+        poll, handlers, accounts, clock = self._epoll.poll, self._handlers, self.accounts, self.clock.monotonic
         while self._running:
-            for fd, events in poll(self._patience()):
+            events_of = poll(self._patience())
+            began = clock()
+            for fd, events in events_of:
                 handler = handlers.get(fd)
                 if handler is not None:
                     try:
                         handler(events)
                     except Exception:  # noqa: BLE001 - one connection's bug must not stop the others
-                        self._broken(handler)
+                        self._broken(getattr(handler, "__self__", None))
             if self._timers:
                 self._run_timers()
             for _ in range(len(self._soon)):
                 self._call(self._soon.popleft())
+            if accounts.is_busy:
+                accounts.serve()
             self.end_turn()
+            ended = clock()
+            self.turns.ended(ended, ended - began, accounts.end_turn(ended))
 
     def stop(self) -> None:
         """Let `run` return after this turn."""
@@ -285,12 +314,24 @@ class EpollLoop:
         """Run the turn-end callbacks, send, and free the arena."""
         while self._turn_end or self._unsent:
             callbacks, self._turn_end = self._turn_end, []
-            for callback in callbacks:
-                self._call(callback)
+            if callbacks:
+                began = self.clock.monotonic()
+                for callback in callbacks:
+                    self._call(callback)
+                self.accounts.charge_turn_end(self.clock.monotonic() - began)
             unsent, self._unsent = self._unsent, []
-            for connection in unsent:
-                connection.flush()
+            if unsent:
+                self._flush(unsent)
         self.arena.reset()
+
+    def _flush(self, unsent: list[Sender]) -> None:
+        began = self.clock.monotonic()
+        for connection in unsent:
+            if self.accounts.may_send(connection._account):  # noqa: SLF001 - the loop and its connections
+                connection.flush()
+                began = self.charge(connection, began)
+            else:
+                connection.put_off()
 
     def close(self) -> None:
         """Close every socket that is still watched, and the loop's own descriptors. Only after `run` has returned."""
@@ -304,7 +345,7 @@ class EpollLoop:
         os.close(self._wake)
 
     def _patience(self) -> float:
-        if self._soon or self._foreign:
+        if self._soon or self._foreign or self.accounts.is_busy:
             return 0
         timers = self._timers
         while timers and timers[0][2].callback is None:
@@ -334,9 +375,8 @@ class EpollLoop:
         if self._complained[1] <= _COMPLAINTS_PER_SECOND:
             self.report(traceback.format_exc())
 
-    def _broken(self, handler: Callable[[int], None]) -> None:
+    def _broken(self, owner: object) -> None:
         self._complain()
-        owner = getattr(handler, "__self__", None)
         if isinstance(owner, SocketConnection):
             owner.close()
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from dataplane.tasks import Future
 
 SENDFILE_BYTES = 2**20
+MOST_AT_ONCE_BYTES = 2 * 2**20
+"""What one connection sends before others have their turn: a peer that reads fast takes it as fast as it is sent."""
 COPY_BELOW_BYTES = 64 * 2**10
 MAX_BUFFERS = 256
 STOP_READING_ABOVE_BYTES = 16 * 2**20
@@ -31,11 +33,16 @@ class Sender:
     """What is queued for one socket. Its other half (`connection`) reads, listens for events, and ends it."""
 
     __slots__ = (
+        "_account",
+        "_buffered",
         "_closing",
         "_departed",
         "_fd",
+        "_held_buffers",
+        "_is_stopped",
         "_loop",
         "_marks",
+        "_may_flush",
         "_out",
         "_queued",
         "_scheduled",
@@ -43,7 +50,6 @@ class Sender:
         "_stuffed",
         "_waits_for_disk",
         "_waits_to_send",
-        "account",
     )
 
     def __init__(self, loop: EpollLoop, sock: socket.socket) -> None:
@@ -57,14 +63,35 @@ class Sender:
         self._waits_to_send = False
         self._waits_for_disk = False
         self._closing = False
-        self.account = ""
+        self._account = loop.accounts.internal
+        self._buffered = 0  # of what is queued, what is held in memory for this connection alone
+        self._held_buffers = 0  # so much of it is told to the account: what the peer did not take at once
+        self._is_stopped = False  # its account holds too much, and this connection does not read its answers
+        self._may_flush = False
+
+    @property
+    def account(self) -> str:
+        """See `doors.Connection`."""
+        return self._account.name
+
+    @account.setter
+    def account(self, name: str) -> None:
+        self._account = self._loop.accounts.of(name)
 
     def _listen_for(self) -> None:
         """Tell epoll what we wait for now."""
         raise NotImplementedError
 
-    def _resume(self) -> None:
+    def resume(self) -> None:
         """Hand out the requests that waited."""
+        raise NotImplementedError
+
+    def _queue_up(self) -> None:
+        """Have `serve` called when the account's time comes."""
+        raise NotImplementedError
+
+    def _hold(self, more: int) -> None:
+        """Tell the account."""
         raise NotImplementedError
 
     def _gone(self, reason: str) -> None:
@@ -78,7 +105,9 @@ class Sender:
         self._out += parts
         for part in parts:
             if isinstance(part, (bytes, bytearray, memoryview)):
-                self._queued += len(part)
+                size = len(part)
+                self._queued += size
+                self._buffered += size
             else:
                 self._queued += part.size
                 if part.sent is not None:
@@ -95,27 +124,51 @@ class Sender:
 
     def flush(self) -> None:
         """Send as much as the socket takes."""
-        self._scheduled = False
+        self._scheduled = self._may_flush = False
         if self._fd < 0:
             return
         try:
-            self._send_some()
+            self._send_some(self._departed + MOST_AT_ONCE_BYTES)
         except BlockingIOError:
             self._waits_to_send = True
         except OSError as error:
             self._gone(error.strerror or "send failed")
             return
+        if self._buffered or self._held_buffers:
+            self._hold_what_is_left()
+            if self._fd < 0:
+                return
         if not self._out and self._closing:
             self._gone("closed after the last answer")
             return
         if self._stuffed and self._queued <= STOP_READING_ABOVE_BYTES:
             self._stuffed = False
-            self._loop.call_soon(self._resume)
+            self.resume()
         self._listen_for()
 
-    def _send_some(self) -> None:
+    def put_off(self) -> None:
+        """Not in this turn: send when the account's time comes."""
+        self._scheduled = False
+        if self._fd >= 0:
+            self._may_flush = True
+            self._queue_up()
+
+    def _hold_what_is_left(self) -> None:
+        """What the peer has not taken is held by the account; where that holds too much, nothing more is asked for here."""
+        more, self._held_buffers = self._buffered - self._held_buffers, self._buffered
+        if more:
+            self._hold(more)
+        was_stopped, self._is_stopped = self._is_stopped, self._held_buffers > 0 and self._account.is_short
+        if was_stopped and not self._is_stopped:
+            self.resume()
+
+    def _send_some(self, until: int) -> None:
         out = self._out
         while out and not self._waits_for_disk:
+            if self._departed >= until:
+                self._may_flush = True
+                self._queue_up()
+                return
             buffers: list[Buffer] = []
             gathered = 0
             while out and len(buffers) < MAX_BUFFERS and gathered < SENDFILE_BYTES:
@@ -127,6 +180,7 @@ class Sender:
                     if data is None:
                         break
                     part = data
+                    self._buffered += len(data)
                 buffers.append(part)
                 gathered += len(part)
                 out.popleft()
@@ -144,6 +198,7 @@ class Sender:
             self._out.extendleft(reversed(buffers))
             raise
         self._left(sent)
+        self._buffered -= sent
         if sent < size:
             rest = _after(buffers, sent)
             self._out.extendleft(reversed(rest))
@@ -226,7 +281,7 @@ class Sender:
         if self._out and isinstance(self._out[0], Brought):
             self._out[0].let_go()
         self._out.clear()
-        self._queued = 0
+        self._queued = self._buffered = self._held_buffers = 0
 
     def _left(self, sent: int) -> None:
         """So many bytes more are in the hands of the system."""

@@ -11,6 +11,7 @@ from quota.contracts.namespace import InstanceNames, instance_key
 if TYPE_CHECKING:
     from dataplane.handlers.context import Session
     from dataplane.throttle.rules import InstanceRules
+    from dataplane.throttle.tolls import Tolls
     from quota.core.bucket import TokenBucket
 
 
@@ -34,6 +35,9 @@ class Instance:
         self.consume_bucket: TokenBucket | None = None
         self.group_bucket: TokenBucket | None = None
         self.request_bucket: TokenBucket | None = None  # None: there is no limit of requests
+        self.loop_bucket: TokenBucket | None = None  # None: there is no limit of what they cost the loop
+        self.tolls: dict[int, Tolls] = {}  # by the key of a request
+        self.other_tolls: Tolls = ()  # of all other keys
         self.rules: InstanceRules | None = None  # None: there are no throttle rules
         self.connection_bucket: TokenBucket | None = None
         self._by_address: dict[str, int] = {}  # how many of the connections

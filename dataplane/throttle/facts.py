@@ -9,7 +9,7 @@ from dataplane.groups.shard import Entry
 from quota.agent.agent import InstanceFacts
 from quota.contracts.instance import InstanceSpec
 from quota.contracts.namespace import split_physical
-from quota.contracts.rules import REQUESTS, flow_key
+from quota.contracts.rules import LOOP_TIME, REQUESTS, flow_key
 
 if TYPE_CHECKING:
     from dataplane.cluster.metadata import Metadata
@@ -46,7 +46,9 @@ class Facts:
             )
             yield instance.spec.id, whole
             if instance.request_bucket is not None:
-                yield flow_key(instance.spec.id, REQUESTS), _of_requests(instance.spec)
+                yield flow_key(instance.spec.id, REQUESTS), _of_all_brokers(instance.spec)
+            if instance.loop_bucket is not None:
+                yield flow_key(instance.spec.id, LOOP_TIME), _of_all_brokers(instance.spec)
             if instance.rules is not None:
                 yield from list(self._of_rules(instance.rules, whole))  # they may be others in the next turn
 
@@ -90,6 +92,6 @@ class Facts:
         return self._all_leaders
 
 
-def _of_requests(spec: InstanceSpec) -> InstanceFacts:
-    """They come to leaders and to others: every broker on which the instance has a listener counts alike."""
+def _of_all_brokers(spec: InstanceSpec) -> InstanceFacts:
+    """Requests, and the time they take, come to leaders and to others: every broker with a listener of it counts alike."""
     return InstanceFacts(1, len(spec.hosts), storage_bytes=0, connections=0)

@@ -1,13 +1,12 @@
-"""The gate: charges the buckets of `quota.agent` for what passes, and refuses producing where storage is full.
+"""The gate: an instance's buckets, made of its limits, and the storage fence.
 
-One dictionary-free look-up a request: an instance holds its two buckets. Traffic of the internal listener has no
-instance and is never charged.
-
-Where an instance's requests are limited, an answer says the longer of two waits: for its bytes, or for its requests, which
-`network.counting` has charged.
+One look-up a request: an instance holds the buckets that each kind of request has to pass (`throttle.tolls`);
+`network.turnstile` asks them before it lets a request begin. Traffic of the internal listener has no instance and is never
+charged. What a fetch brings is charged here, when it is known.
 
 What consumer groups store is charged to a bucket of its own: it is nobody's bandwidth, but it lies on the disks that all
-share, and a producer that is throttled must not hold up the commits of consumers.
+share, and a producer that is throttled must not hold up the commits of consumers. What an instance's requests cost the loop
+is charged by the loop, to the bucket that it is told of here.
 """
 
 from __future__ import annotations
@@ -15,12 +14,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from dataplane.doors import Clock
+from dataplane.doors import Loop
+from dataplane.throttle.lines import Lines
 from dataplane.throttle.rules import InstanceRules
+from dataplane.throttle.tolls import tolls_by_key
 from quota.agent.agent import Agent
 from quota.contracts.instance import GIB, MIB
-from quota.contracts.rules import REQUEST, REQUESTS, flow_key
+from quota.contracts.rules import LOOP_MS, LOOP_TIME, REQUEST, REQUESTS, flow_key
 from quota.core.bucket import TokenBucket
+from quota.core.shares import Sender
 
 if TYPE_CHECKING:
     from dataplane.tenancy.instance import Instance
@@ -43,10 +45,10 @@ def _amount(size: int) -> str:
 class Gate:
     """See the file's text."""
 
-    def __init__(self, agent: Agent, clock: Clock, group_bytes_per_s: int) -> None:
-        self._agent = agent
+    def __init__(self, agent: Agent, loop: Loop, lines: Lines, group_bytes_per_s: int) -> None:
+        self._agent, self._loop, self._lines = agent, loop, lines
         self._group_bytes_per_s = group_bytes_per_s
-        self._clock = clock
+        self._clock = loop.clock
 
     def configure(self, instance: Instance) -> None:
         """An instance appeared or its limits changed."""
@@ -60,19 +62,28 @@ class Gate:
         if instance.connection_bucket is None:
             instance.connection_bucket = TokenBucket(limits.connections_per_s, now)
         instance.connection_bucket.set_rate(limits.connections_per_s, now)
-        self._configure_requests(instance)
+        instance.request_bucket = self._bucket_of_all_brokers(instance, REQUESTS, limits.requests_per_s, REQUEST)
+        instance.loop_bucket = self._bucket_of_all_brokers(instance, LOOP_TIME, limits.loop_ms_per_s, LOOP_MS)
+        self._loop.charge_to(instance.names.key, instance.loop_bucket)
+        instance.tolls, instance.other_tolls = tolls_by_key(
+            instance.produce_bucket,
+            instance.consume_bucket,
+            instance.group_bucket,
+            instance.request_bucket,
+            instance.loop_bucket,
+        )
         self._configure_rules(instance)
 
-    def _configure_requests(self, instance: Instance) -> None:
-        spec, row = instance.spec, flow_key(instance.spec.id, REQUESTS)
-        if spec.limits.requests_per_s is None:
+    def _bucket_of_all_brokers(self, instance: Instance, flow: str, limit: int | None, unit: int) -> TokenBucket | None:
+        """Of what comes to every broker alike, whoever leads what. None: there is no such limit."""
+        spec, row = instance.spec, flow_key(instance.spec.id, flow)
+        if limit is None:
             self._agent.remove(row)
-            instance.request_bucket = None
-            return
+            return None
         now = self._clock.monotonic()
-        self._agent.configure(row, spec.limits.requests_per_s * REQUEST, None, now)
+        self._agent.configure(row, limit * unit, None, now)
         self._agent.set_leaders(row, 1, len(spec.hosts), now)
-        instance.request_bucket = self._agent.bucket(row, "produce")
+        return self._agent.bucket(row, "produce")
 
     def _configure_rules(self, instance: Instance) -> None:
         spec, rules = instance.spec, instance.rules
@@ -89,6 +100,8 @@ class Gate:
         """An instance is gone."""
         self._agent.remove(instance.spec.id)
         self._agent.remove(flow_key(instance.spec.id, REQUESTS))
+        self._agent.remove(flow_key(instance.spec.id, LOOP_TIME))
+        self._loop.charge_to(instance.names.key, None)
         if instance.rules is not None:
             instance.rules.close()
 
@@ -102,27 +115,11 @@ class Gate:
         bucket.charge(1, now)
         return True
 
-    def charge_produce(self, instance: Instance | None, size: int) -> float:
-        """Charge the bytes of a produce request; the seconds that its connection has to wait before the next."""
-        if instance is None or instance.produce_bucket is None:
-            return 0.0
-        now = self._clock.monotonic()
-        delay_s = instance.produce_bucket.charge(size, now)
-        return delay_s if instance.request_bucket is None else max(delay_s, instance.request_bucket.delay(now))
-
-    def charge_consume(self, instance: Instance | None, size: int) -> float:
-        """Charge the bytes of a fetch answer; the seconds that its connection has to wait before the next."""
+    def charge_consume(self, instance: Instance | None, sender: Sender, size: int, told_s: float = 0.0) -> float:
+        """Charge the bytes of a fetch answer; the seconds that its sender is told to wait before the next."""
         if instance is None or instance.consume_bucket is None:
-            return 0.0
-        now = self._clock.monotonic()
-        delay_s = instance.consume_bucket.charge(size, now)
-        return delay_s if instance.request_bucket is None else max(delay_s, instance.request_bucket.delay(now))
-
-    def charge_groups(self, instance: Instance | None, size: int) -> float:
-        """Charge what a group's request leaves behind; the seconds that its connection has to wait before the next."""
-        if instance is None or instance.group_bucket is None:
-            return 0.0
-        return instance.group_bucket.charge(size, self._clock.monotonic())
+            return told_s
+        return max(told_s, self._lines.charge(instance.consume_bucket, sender, size, self._clock.monotonic()))
 
     def fetch_bytes(self, instance: Instance | None, window_s: float) -> int | None:
         """The most that one fetch answer should hold; None: no limit. Never nothing: a consumer must not stall."""

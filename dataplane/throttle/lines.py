@@ -1,78 +1,173 @@
-"""Who waits for a debt to be paid: one behind the other, with one timer for all of them.
+"""Who may pass a bucket now, and who waits for its debt to be paid.
 
-A request that is parked joins the line of the bucket that owes. When the debt is paid, the first of the line is served,
-which leaves a debt of its own, for which the next one waits. Were each woken by a timer of its own, all would wake at the
-same moment, one would be served, and the others would find the new debt and lie down again: a tenant with a thousand
-connections would have the loop do all that a thousand times as often, and his neighbours would wait for it.
+Where a bucket owes nothing and nobody waits, everybody passes, at the cost of one comparison. From the moment it owes, it
+has a line: its rate is divided between those who ask (`quota.core.shares`), and who asks for more than an equal part waits.
+When the debt is paid the first is served, which leaves a debt of its own, for which the next one waits. Were each woken by
+a timer of its own, all would wake at the same moment, one would be served, and the others would find the new debt and lie
+down again: a tenant with a thousand connections would have the loop do all that a thousand times as often.
 
 So a turn serves one request of a line, and what a line costs grows with what is served, not with how many wait. A bucket
-that is blocked (a rate of 0) never pays: then everybody waits until the moment that he was told.
+that is blocked (a rate of 0) serves nobody; that somebody waits is noted in it, or the master would see no demand.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
-from typing import NamedTuple
 
-from dataplane.doors import Callback, Loop
-from quota.core.bucket import TokenBucket
+from dataplane.doors import Callback, Loop, Timer
+from quota.core.bucket import MAX_DELAY_S, TokenBucket
+from quota.core.shares import Sender, Shares
 
 NOTHING_S = 0.001
 """Less than this is not waited for."""
 LOOK_AGAIN_S = 1.0
 """A rate may have changed: the master grants once in this time."""
+EVERYBODY: Sender = ("", "")
+"""Who asks where nobody has a share of his own: those who wait are served in the order in which they came."""
 
 
-class _Waiting(NamedTuple):
-    """A request that is parked."""
+class Waiting:
+    """A request that waits. Its sender may give up."""
 
-    told: float  # the moment until which its sender was told to wait
-    serve: Callback
+    __slots__ = ("_serve", "size")
+
+    def __init__(self, serve: Callback, size: int) -> None:
+        self._serve: Callback | None = serve
+        self.size = size
+
+    def give_up(self) -> None:
+        """It will not be served."""
+        self._serve = None
+
+    def serve(self) -> None:
+        """Its time has come. May raise."""
+        serve, self._serve = self._serve, None
+        if serve is not None:
+            serve()
+
+
+class Line:
+    """Of one bucket, for as long as it owes, somebody waits, or somebody's share is of interest."""
+
+    def __init__(self, loop: Loop, bucket: TokenBucket) -> None:
+        self._loop, self._bucket = loop, bucket
+        self._shares = Shares()
+        self._waiting = 0
+        self._waiting_size = 0
+        self._timer: Timer | None = None
+        self._look_in(LOOK_AGAIN_S)
+
+    def passes(self, sender: Sender, size: int, now: float) -> bool:
+        """Whether a request of this size may pass."""
+        rate = self._bucket.rate
+        if rate is None:
+            return True
+        share = self._shares.of(sender, now)
+        if not rate or share.line:
+            return False
+        if not self._waiting and self._bucket.delay(now) <= NOTHING_S:
+            return True
+        return sender is not EVERYBODY and self._shares.earned(share, rate, now) >= max(size, 1)
+
+    def used(self, sender: Sender, size: int, now: float) -> float:
+        """It has passed. The credit that its sender has left; below 0: he has had more than an equal part."""
+        share = self._shares.of(sender, now)
+        self._shares.use(share, size, self._bucket.rate or 1, now)
+        return share.credit
+
+    def ahead_s(self) -> float:
+        """How long those who wait will take."""
+        return self._waiting_size / self._bucket.rate if self._bucket.rate else 0.0
+
+    def join(self, sender: Sender, size: int, serve: Callback, now: float) -> Waiting:
+        """Call `serve` when the bucket owes nothing and nobody else is to be served before."""
+        waiting = Waiting(serve, size)
+        self._shares.of(sender, now).line.append(waiting)
+        self._waiting += 1
+        self._waiting_size += size
+        self._note(now)
+        if self._waiting == 1:
+            self._look_in(self._owed_s(now))
+        return waiting
+
+    def _note(self, now: float) -> None:
+        """Where nothing passes, only this shows that somebody wants to."""
+        if self._bucket.rate == 0:
+            self._bucket.wait(now)
+
+    def _owed_s(self, now: float) -> float:
+        return min(self._bucket.delay(now), LOOK_AGAIN_S)
+
+    def _look_in(self, delay_s: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(delay_s, self._look)
+
+    def _look(self) -> None:
+        now = self._loop.clock.monotonic()
+        if not self._waiting:
+            self._rest(now)
+        elif self._bucket.rate == 0 or self._bucket.delay(now) > NOTHING_S:
+            self._note(now)
+            self._look_in(self._owed_s(now))
+        else:
+            self._serve_first(now)
+
+    def _rest(self, now: float) -> None:
+        """Nobody waits. When nobody has a share either, and nothing is owed, the bucket needs no line."""
+        self._shares.forget_quiet(now)
+        if len(self._shares) or self._bucket.delay(now) > NOTHING_S:
+            self._look_in(LOOK_AGAIN_S)
+        else:
+            self._bucket.line = None
+
+    def _serve_first(self, now: float) -> None:
+        share = self._shares.first(self._bucket.rate or 1, now)
+        assert share is not None
+        waiting = share.line.popleft()
+        assert isinstance(waiting, Waiting)
+        self._waiting -= 1
+        self._waiting_size -= waiting.size
+        try:
+            waiting.serve()
+        finally:
+            self._look_in(self._owed_s(self._loop.clock.monotonic()) if self._waiting else LOOK_AGAIN_S)
 
 
 class Lines:
-    """Of all buckets of a broker. `serve` may raise, and may join a line again."""
+    """Of all buckets of a broker. A bucket that suffices has none."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._lines: dict[TokenBucket, deque[_Waiting]] = {}  # each has a timer, and somebody in it
 
-    def join(self, bucket: TokenBucket, told: float, serve: Callback) -> None:
-        """Call `serve` when the bucket owes nothing and those who came before have been served."""
-        line = self._lines.get(bucket)
-        if line is None:
-            line = self._lines[bucket] = deque()
-        line.append(_Waiting(told, serve))
-        if len(line) == 1:
-            self._look_later(bucket, line)
+    def passes(self, bucket: TokenBucket, sender: Sender, size: int, now: float) -> bool:
+        """Whether a request of this size, that is yet to be charged, may pass now."""
+        if bucket.line is None and bucket.paid_at <= now + NOTHING_S:
+            return True
+        return self._of(bucket).passes(sender, size, now)
 
-    def _look_later(self, bucket: TokenBucket, line: deque[_Waiting]) -> None:
-        left_s = waits_s(bucket, line[0].told, self._loop.clock.monotonic())
-        self._loop.call_later(min(left_s, LOOK_AGAIN_S), lambda: self._look(bucket, line))
+    def charge(self, bucket: TokenBucket, sender: Sender, size: int, now: float) -> float:
+        """A request has passed; the seconds that its sender should wait before the next."""
+        delay_s = bucket.charge(size, now)
+        line = bucket.line
+        if not isinstance(line, Line) or sender is EVERYBODY:
+            return delay_s
+        credit = line.used(sender, size, now)
+        return min(delay_s + line.ahead_s(), MAX_DELAY_S) if delay_s and credit < 0 else 0.0
 
-    def _look(self, bucket: TokenBucket, line: deque[_Waiting]) -> None:
-        if waits_s(bucket, line[0].told, self._loop.clock.monotonic()) > NOTHING_S:
-            self._look_later(bucket, line)
-            return
-        try:
-            line[0].serve()  # still in its place: whoever joins meanwhile sets no timer
-        finally:
-            line.popleft()
-            if line:
-                self._look_later(bucket, line)
-            else:
-                del self._lines[bucket]
+    def join(self, bucket: TokenBucket, sender: Sender, size: int, serve: Callback) -> Waiting:
+        """Call `serve` once, later, when a request of this size may pass. It may raise, and may join again."""
+        return self._of(bucket).join(sender, size, serve, self._loop.clock.monotonic())
 
-
-def waits_s(bucket: TokenBucket, told: float, now: float) -> float:
-    """How long somebody who was told to wait until a moment has to."""
-    return max(0.0, told - now) if bucket.rate == 0 else bucket.delay(now)
+    def _of(self, bucket: TokenBucket) -> Line:
+        line = bucket.line
+        if not isinstance(line, Line):
+            line = bucket.line = Line(self._loop, bucket)
+        return line
 
 
 def owed_s(bucket: TokenBucket, now: float) -> float:
-    """The seconds until what has passed is paid for."""
-    # An allocation of 0 is not a debt: a request that waited for ever would never show the master that there is demand.
+    """The seconds until what has passed is paid for. A rate of 0 is not a debt."""
     return bucket.delay(now) if bucket.rate else 0.0
 
 

@@ -46,11 +46,15 @@ class TokenBucket:
         "_throttled_until",
         "blocked",
         "charged_bytes",
+        "line",
+        "paid_at",
         "rate",
     )
 
     def __init__(self, rate: int | None, now: float, on_throttled: Callable[[], None] = _nobody) -> None:
         self.rate = rate  # read it; change it by `set_rate`
+        self.paid_at = float("inf") if rate == 0 else NEVER  # the moment from which nothing is owed
+        self.line: object = None  # where those wait who wait for it, kept by whoever lets them pass
         self.blocked: str | None = None  # why nothing may pass at all ("storage"): for who asks before charging
         self.charged_bytes = 0
         self._burst = (rate or 0) * SLICE_S
@@ -75,6 +79,10 @@ class TokenBucket:
         if level >= 0.0 and rate:
             return 0.0
         return self._throttle(now)
+
+    def wait(self, now: float) -> None:
+        """Somebody waits who was not charged: with a rate of 0 that is all there is to see of him."""
+        self._throttle(now)
 
     def delay(self, now: float) -> float:
         """The seconds that a charge of nothing would have to wait now. Changes nothing."""
@@ -114,11 +122,18 @@ class TokenBucket:
         self.rate = rate
         self._burst = burst
         self._at = now
+        self.paid_at = self._paid_at(now)
         self._throttled_s = self.throttled_s(now)
         self._throttled_until = now + self.delay(now) if self._level < 0 else min(self._throttled_until, now)
         self._throttled_s += max(0.0, self._throttled_until - now)
 
+    def _paid_at(self, now: float) -> float:
+        if self.rate == 0:
+            return float("inf")
+        return now - self._level / self.rate if self.rate and self._level < 0.0 else NEVER
+
     def _throttle(self, now: float) -> float:
+        self.paid_at = self._paid_at(now)
         delay = MAX_DELAY_S if not self.rate else min(-self._level / self.rate, MAX_DELAY_S)
         until, before = now + delay, self._throttled_until
         self._throttled_s += max(0.0, until - max(now, before))

@@ -36,6 +36,7 @@ from dataplane.protocol.messages.produce import PartitionProduceData, ProduceReq
 from dataplane.records.batch import Record, build_batch
 from dataplane.tenancy.instance import Instance
 from dataplane.throttle.gate import Gate
+from dataplane.throttle.lines import Lines
 from quota.agent.agent import Agent
 from quota.contracts.instance import InstanceSpec, InstanceState, Limits
 from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule
@@ -78,6 +79,7 @@ def _instances() -> dict[str, InstanceSpec | None]:
         "unlimited": _spec(Limits(None, None, None, None)),
         "below its limit": _spec(limited),
         "requests too": _spec(replace(limited, requests_per_s=PLENTY)),
+        "broker time too": _spec(replace(limited, requests_per_s=PLENTY, loop_ms_per_s=PLENTY)),
         "a rule elsewhere": _spec(limited, "another"),
         "a rule for it": _spec(limited, NAME),
     }
@@ -103,15 +105,22 @@ def _door() -> Door:
 
 def _way(door: Door, spec: InstanceSpec | None) -> Serve:
     """Into a connection of such an instance to the door's broker."""
-    clock = SystemClock()
-    gate = Gate(Agent(broker=1, boot="b", now=clock.monotonic()), clock, group_bytes_per_s=PLENTY)
+    loop = SimpleNamespace(
+        clock=SystemClock(), charge_to=lambda _account, _bucket: None, call_later=door.broker.doors.loop.call_later
+    )
+    lines = Lines(loop)
+    gate = Gate(Agent(broker=1, boot="b", now=loop.clock.monotonic()), loop, lines, group_bytes_per_s=PLENTY)
     instance = None
     if spec is not None:
         instance = Instance(spec)
         gate.configure(instance)
-    broker = SimpleNamespace(**{**vars(door.broker), "gate": gate})
-    session = Session(instance, "default", door.instance.names, "127.0.0.1")
-    serve: Serve = ClientConnection(broker, Connection(), session).frame
+    broker = SimpleNamespace(**{**vars(door.broker), "gate": gate, "lines": lines})
+    client = ClientConnection(broker, Connection(), Session(instance, "default", door.instance.names, "127.0.0.1"))
+
+    def serve(frame: memoryview) -> None:
+        client.begins(frame[0] << 8 | frame[1], len(frame))
+        client.frame(frame)
+
     return serve
 
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from dataplane.clock import SystemClock
-from dataplane.network import incomplete, sending
+from dataplane.network import sending
 from dataplane.network.loop import EpollLoop
 from tests.dataplane.network.test_connection import echo, framed, read_exactly, server, wait_until
 
@@ -56,21 +56,22 @@ def test_a_large_frame_arrives_whole_in_pieces(server):
         client.sendall(payload[10:] + framed(b"next"))
         assert read_exactly(client, len(payload) + 4) == framed(payload)
         assert read_exactly(client, 8) == framed(b"next")
-    assert target.loop.large_frames.held_bytes == 0
+    wait_until(lambda: target.loop.accounts.internal.held_bytes == 0)
 
 
-def test_large_frames_share_a_budget_that_comes_back(server, monkeypatch):
-    monkeypatch.setattr(incomplete, "LARGE_FRAMES_BYTES", 2**20)
+def test_what_connections_hold_is_bounded_and_the_one_that_holds_most_goes(server):
     target = one(server)
-    half = struct.pack(">i", 900_000) + bytes(600_000)
+    account = target.loop.accounts.internal
+    account.budget_bytes = 2**20
     with target.connect() as first, target.connect() as second:
-        first.sendall(half)
-        wait_until(lambda: target.loop.large_frames.held_bytes)
-        second.sendall(half)
-        assert is_closed(second)
-        first.sendall(bytes(300_000))
-        assert len(read_exactly(first, 900_004)) == 900_004
-    assert target.loop.large_frames.held_bytes == 0
+        first.sendall(struct.pack(">i", 900_000) + bytes(600_000))
+        wait_until(lambda: account.held_bytes > 600_000)
+        second.sendall(struct.pack(">i", 500_000) + bytes(300_000))
+        assert is_closed(first)
+        second.sendall(bytes(200_000))
+        assert len(read_exactly(second, 500_004)) == 500_004
+    wait_until(lambda: account.held_bytes == 0)
+    assert account.cut_connections == 1
 
 
 def test_answers_to_a_pipeline_that_nobody_reads_are_bounded(server):

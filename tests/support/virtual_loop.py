@@ -232,6 +232,12 @@ class VirtualLoop:
     def call_threadsafe(self, callback: Callback) -> None:
         self.post(callback)
 
+    def charge_to(self, account: str, bucket: object) -> None:
+        """Work takes no time here."""
+
+    def worked_for(self, account: str, seconds: float) -> None:
+        """As `charge_to`."""
+
     def at_turn_end(self, callback: Callback) -> None:
         self._turn_end.append(callback)
         self.wake()  # called from outside of a turn (by a test), it gets one
@@ -360,10 +366,19 @@ class VirtualConnection:
             self._held.append(lambda: self.receive(data))
             return
         self._stream += data
-        while self.is_open and not self._paused and (frame := self._next_frame()) is not None:
+        while self.is_open and not self._paused and self._may_begin() and (frame := self._next_frame()) is not None:
             assert self.protocol is not None
             self.network.record(self._route, frame)
             self.protocol.frame(self.loop.lend(frame))
+
+    def _may_begin(self) -> bool:
+        """Ask the protocol about a frame when it is all here; one that began is not asked about again."""
+        if len(self._stream) < 6 or (begins := getattr(self.protocol, "begins", None)) is None:
+            return True
+        (size,) = _SIZE.unpack_from(self._stream)
+        if not 2 <= size <= self.max_frame_bytes or len(self._stream) < 4 + size:
+            return True
+        return begins(int.from_bytes(self._stream[4:6]), size)
 
     def _next_frame(self) -> bytes | None:
         if len(self._stream) < 4:
@@ -380,6 +395,16 @@ class VirtualConnection:
 
     def pause_reading(self) -> None:
         self._paused = True
+
+    pause_for_limit = pause_reading
+
+    def resume_now(self) -> None:
+        if self._paused:
+            self._paused = False
+            self._catch_up()
+
+    def hold(self, more: int) -> None:
+        """Memory is not what is looked at here."""
 
     def resume_reading(self) -> None:
         if self._paused:

@@ -48,8 +48,8 @@ class Gate:
     def fetch_bytes(self, _instance, _window_s):
         return self.allowed
 
-    def charge_consume(self, _instance, _size):
-        return 0.0
+    def charge_consume(self, _instance, _sender, _size, told_s=0.0):
+        return told_s
 
 
 class Metadata:

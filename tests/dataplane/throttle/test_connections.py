@@ -27,7 +27,8 @@ def clock():
 
 @pytest.fixture
 def gate(clock):
-    return Gate(Agent(broker=1, boot="b", now=0.0), clock, group_bytes_per_s=1)
+    loop = SimpleNamespace(clock=clock, charge_to=lambda _account, _bucket: None)
+    return Gate(Agent(broker=1, boot="b", now=0.0), loop, None, group_bytes_per_s=1)
 
 
 def instance_with(**limits):

@@ -24,6 +24,15 @@ def cluster_with(requests_per_s):
     return cluster
 
 
+def introduced(cluster):
+    """A connection of which the broker knows whose it is."""
+    wire = Wire(Tenant(cluster))
+    wire.send(ApiVersionsRequest(), 2)
+    cluster.network.run_for(0.01)
+    wire.answers.clear()
+    return wire
+
+
 def told_ms(wire, api, version):
     """What the last answer says."""
     return decode_response(APIS[api], version, wire.answers[-1])[1].throttle_time_ms
@@ -46,7 +55,7 @@ def test_requests_of_every_kind_are_held_to_the_rate():
 
 def test_another_connection_is_no_way_around_it():
     cluster = cluster_with(30)
-    wires = [Wire(Tenant(cluster)) for _ in range(10)]
+    wires = [introduced(cluster) for _ in range(10)]
     for wire in wires:
         for _ in range(5):
             wire.send(METADATA, 5)
@@ -139,10 +148,10 @@ def test_a_heartbeat_is_never_parked_however_much_is_owed():
 
 def test_a_members_other_requests_are_parked_for_half_a_session_at_most():
     cluster = cluster_with(3)
-    busy = [Wire(Tenant(cluster)) for _ in range(20)]
+    busy = [introduced(cluster) for _ in range(20)]
     for wire in busy:
         wire.send(METADATA, 5)
-    member = Wire(Tenant(cluster))
+    member = introduced(cluster)
     member.send(HEARTBEAT, 3)
     member.send(LeaveGroupRequest(group_id="readers", member_id="nobody"), 2)
     member.send(HEARTBEAT, 3)

@@ -1,0 +1,267 @@
+"""Who has the loop, and whose memory it holds: an account for each instance, and one for the cluster's own connections.
+
+Time. What is ready waits in the queue of its account, and a turn serves accounts by deficit round robin (Shreedhar and
+Varghese, 1995): each is given its part of `TURN_S`, pays for what it uses, and takes what it overdrew into its next
+turns. So a tenant with a thousand busy connections, or with one costly request, delays another by a part of a turn, not by
+a thousand connections. An account that is not busy is not in any queue and costs nothing. The cluster's own account comes
+first in every turn: replication, the controller and the control plane do not stand behind tenants.
+
+What else the loop does for an account (slices of long work, answers on their way out, its part of the writing at the end
+of the turn) is charged to it as well, by the clock.
+
+Memory. What a connection holds (frames on their way in, requests that wait, answers that nobody reads) is held by its
+account. Above half of its budget nothing more is begun; above all of it, or when all accounts together hold too much, the
+connection that holds most of the account that holds most is ended, and counted.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from quota.core.bucket import TokenBucket
+
+TURN_S = 0.002
+"""So long a turn serves what is ready, all accounts together."""
+LEAST_QUANTUM_S = 0.000_25
+"""Of one account in a turn: less would be spent on going from one to the next."""
+MOST_OVERDRAWN_S = 1.0
+"""What is remembered of an account that used more than its part."""
+ACCOUNT_BYTES = 128 * 2**20
+"""What one account may hold."""
+INTERNAL_BYTES = 256 * 2**20
+ALL_ACCOUNTS_BYTES = 512 * 2**20
+"""What the accounts of all instances may hold together."""
+INTERNAL = ""
+MICROSECONDS = 1_000_000
+
+
+class Holder(Protocol):
+    """A connection, as its account sees it."""
+
+    def serve(self, until: float) -> None:
+        """Do what it is ready for, until about this moment; what is left it queues again."""
+        ...
+
+    def cut_off(self, reason: str) -> None:
+        """End it: it holds too much."""
+        ...
+
+
+class Account:
+    """One instance's, or the cluster's own."""
+
+    __slots__ = (
+        "_holders",
+        "_ready",
+        "_starved",
+        "budget_bytes",
+        "cut_connections",
+        "deficit_s",
+        "held_bytes",
+        "is_active",
+        "left_at",
+        "loop_bucket",
+        "name",
+        "queue",
+        "received_bytes",
+        "spent_s",
+        "waiting",
+    )
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.queue: deque[Holder | Callable[[], None]] = deque()
+        self.is_active = False  # in the round, or being served
+        self.deficit_s = 0.0  # what it may still use; below 0: what it has to give back
+        self.left_at = 0.0  # when it had nothing to do any more
+        self.spent_s = 0.0  # of the loop, since the beginning
+        self.loop_bucket: TokenBucket | None = None  # what is spent is charged to it, in microseconds
+        self.received_bytes = 0  # in this turn
+        self.waiting = 0  # connections that are not read from because of a limit: then others are read frame by frame
+        self.budget_bytes = ACCOUNT_BYTES if name else INTERNAL_BYTES
+        self.held_bytes = 0
+        self.cut_connections = 0
+        self._holders: dict[Holder, int] = {}
+        self._starved: deque[Callable[[], None]] = deque()
+
+    # --- memory -------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_short(self) -> bool:
+        """Whether nothing more may be begun: half of the budget is held."""
+        return self.held_bytes > self.budget_bytes >> 1
+
+    @property
+    def reads_frame_by_frame(self) -> bool:
+        """Whether what stands behind a request stays in the socket."""
+        return self.waiting > 0 or self.held_bytes > self.budget_bytes >> 2
+
+    def held_by(self, holder: Holder) -> int:
+        """Bytes that one connection holds."""
+        return self._holders.get(holder, 0)
+
+    def largest(self) -> Holder | None:
+        """The connection that holds most."""
+        return max(self._holders, key=self._holders.__getitem__, default=None)
+
+    def when_there_is_room(self, callback: Callable[[], None]) -> None:
+        """Call once less than half of the budget is held; whoever came first, first."""
+        self._starved.append(callback)
+
+    def _change(self, holder: Holder, more: int) -> None:
+        held = self._holders.get(holder, 0) + more
+        if held:
+            self._holders[holder] = held
+        else:
+            self._holders.pop(holder, None)
+        self.held_bytes += more
+
+    def next_starved(self) -> Callable[[], None] | None:
+        """Somebody who waits for room, when there is some."""
+        return self._starved.popleft() if self._starved and not self.is_short else None
+
+
+class Accounts:
+    """Of one loop. `clock` is its monotonic one, in seconds."""
+
+    def __init__(self, clock: Callable[[], float], broken: Callable[[object], None]) -> None:
+        self._clock = clock
+        self._broken = broken  # told what raised: the others are served
+        self._all: dict[str, Account] = {}
+        self._active: deque[Account] = deque()  # those that have something ready
+        self.internal = self.of(INTERNAL)
+        self.tenants_held_bytes = 0
+        self._receivers: list[Account] = []  # of this turn
+        self._used: dict[Account, float] = {}  # of this turn
+
+    def of(self, name: str) -> Account:
+        """The account of this name."""
+        account = self._all.get(name)
+        if account is None:
+            account = self._all[name] = Account(name)
+        return account
+
+    def forget(self, name: str) -> None:
+        """The instance is gone. Connections that still end keep the account they have."""
+        account = self._all.get(name)
+        if account is not None and not account.held_bytes:
+            del self._all[name]
+
+    def all(self) -> list[Account]:
+        """For figures."""
+        return list(self._all.values())
+
+    # --- time ---------------------------------------------------------------------------------------------------------
+
+    def ready(self, account: Account, work: Holder | Callable[[], None]) -> None:
+        """To be served when the account's time comes."""
+        if not account.is_active:
+            account.is_active = True
+            self._active.append(account)
+            if account.deficit_s < 0.0:  # what was overdrawn is given back by doing without, too
+                account.deficit_s = min(0.0, account.deficit_s + self._clock() - account.left_at)
+        account.queue.append(work)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn is owed to somebody."""
+        return bool(self._active)
+
+    def received(self, account: Account, size: int) -> None:
+        """So many bytes came in this turn: the end of the turn is charged by them."""
+        if not account.received_bytes:
+            self._receivers.append(account)
+        account.received_bytes += size
+
+    def charge(self, account: Account, seconds: float) -> None:
+        """The loop has worked for this account."""
+        account.deficit_s = max(account.deficit_s - seconds, -MOST_OVERDRAWN_S)
+        used = self._used
+        used[account] = used.get(account, 0.0) + seconds
+
+    def charge_turn_end(self, seconds: float) -> None:
+        """What the end of the turn took (writing above all), by what each account sent."""
+        receivers, self._receivers = self._receivers, []
+        total = sum(account.received_bytes for account in receivers)
+        for account in receivers:
+            self.charge(account, seconds * account.received_bytes / total)
+            account.received_bytes = 0
+
+    def end_turn(self, now: float) -> Account | None:
+        """Settle what was used in this turn; who used most of it."""
+        most, longest_s = None, 0.0
+        for account, seconds in self._used.items():
+            account.spent_s += seconds
+            if account.loop_bucket is not None:
+                account.loop_bucket.charge(int(seconds * MICROSECONDS), now)
+            if seconds > longest_s:
+                most, longest_s = account, seconds
+        self._used.clear()
+        return most
+
+    def may_send(self, account: Account) -> bool:
+        """Whether answers may leave in this turn: not those of an account that has overdrawn while others wait."""
+        return account.deficit_s > -TURN_S or not self._active
+
+    def serve(self) -> None:
+        """One round: each account that has something ready uses its part of a turn."""
+        active = self._active
+        if self.internal.queue and active[0] is not self.internal:
+            active.remove(self.internal)
+            active.appendleft(self.internal)
+        quantum_s = max(LEAST_QUANTUM_S, TURN_S / len(active))
+        for _ in range(len(active)):
+            account = active.popleft()
+            account.deficit_s = min(account.deficit_s + (TURN_S if account is self.internal else quantum_s), TURN_S)
+            self._serve(account)
+            if account.queue:
+                active.append(account)
+            else:
+                account.is_active = False
+                account.left_at = self._clock()
+                account.deficit_s = min(account.deficit_s, 0.0)
+
+    def _serve(self, account: Account) -> None:
+        clock, queue = self._clock, account.queue
+        began = clock()
+        while queue and account.deficit_s > 0.0:
+            work = queue.popleft()
+            try:
+                if callable(work):
+                    work()
+                else:
+                    work.serve(began + account.deficit_s)
+            except Exception:  # noqa: BLE001 - one connection's bug must not stop the others
+                self._broken(work)
+            ended = clock()
+            self.charge(account, ended - began)
+            began = ended
+
+    # --- memory -------------------------------------------------------------------------------------------------------
+
+    def hold(self, account: Account, holder: Holder, more: int) -> None:
+        """A connection holds so many bytes more, or less. It may be the one that is cut off for it."""
+        account._change(holder, more)  # noqa: SLF001 - the two halves of one thing
+        if account is not self.internal:
+            self.tenants_held_bytes += more
+        if more > 0:
+            self._end_largest(account)
+        else:
+            while (waiting := account.next_starved()) is not None:
+                waiting()
+
+    def _end_largest(self, account: Account) -> None:
+        while account.held_bytes > account.budget_bytes:
+            self._cut(account, "its instance holds too much of the broker's memory")
+        while self.tenants_held_bytes > ALL_ACCOUNTS_BYTES:
+            tenants = (each for each in self._all.values() if each is not self.internal)
+            self._cut(max(tenants, key=lambda each: each.held_bytes), "instances hold too much of the broker's memory")
+
+    def _cut(self, account: Account, reason: str) -> None:
+        largest = account.largest()
+        if largest is None:
+            raise AssertionError(f"{account.name!r} holds {account.held_bytes} bytes and nobody has them")
+        account.cut_connections += 1
+        largest.cut_off(reason)  # gives back what it holds

@@ -1,0 +1,202 @@
+"""What of an instance's requests may begin now, and what waits unread (KIP-13, KIP-124, KIP-219).
+
+Before a frame is taken from the socket its first bytes are shown to `begins`: the kind of request, and its size. What it
+asks for is looked up in the instance's tolls: a list of buckets for each kind (`Instance.tolls`, made by the gate). Where
+one of them owes, and the sender has used an equal part of it already (`throttle.lines`), the connection is not read from
+until it is served; so what waits is held by the client, not by the broker. What may begin is charged at once by the size
+that it announces; a fetch and what it cost the loop are charged when they are known.
+
+The answer goes out at once and says how long to wait before the next. Two kinds never wait, and so cannot be kept from a
+group by its instance's other work: heartbeats, and what a connection introduces itself with. Commits wait for nothing but
+what groups store. On a member's connection nothing else waits longer than half of the shortest session timeout either, since
+a heartbeat may stand behind it.
+
+Throttle rules within the instance can only be looked up when a request is decoded. One that meets such a debt is kept, and
+counts as held memory; the next one of the connection waits for the same debt unread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dataplane.doors import Callback, Connection
+from dataplane.handlers.context import BrokerRooms, Session
+from dataplane.handlers.offsets import stored_bytes
+from dataplane.network.answers import Answers
+from dataplane.protocol.api import ApiKey
+from dataplane.protocol.headers import RequestHeader
+from dataplane.throttle.gate import throttle_ms
+from dataplane.throttle.lines import EVERYBODY, Waiting
+from dataplane.throttle.tolls import (
+    BYTES_IN,
+    BYTES_OUT,
+    GROUP_BYTES,
+    HEARTBEATS,
+    INTRODUCTIONS,
+    LOOP_TIME,
+    REQUEST_COUNT,
+)
+from quota.contracts.rules import REQUEST
+from quota.core.bucket import TokenBucket
+from quota.core.shares import Sender
+
+if TYPE_CHECKING:
+    from dataplane.throttle.rules import InstanceRules
+
+PRODUCE, FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
+_COMMIT = int(ApiKey.OFFSET_COMMIT)
+STORED_BY_GROUPS = (_COMMIT, int(ApiKey.JOIN_GROUP), int(ApiKey.SYNC_GROUP))
+_OF_MEMBERS = (int(ApiKey.JOIN_GROUP), int(ApiKey.SYNC_GROUP), int(ApiKey.HEARTBEAT))
+_COUNTED = (REQUEST_COUNT, HEARTBEATS)
+LEAST_FETCH_BYTES = 64 * 2**10
+"""So much credit a fetch needs to pass while others wait: nobody knows beforehand what it will bring."""
+
+
+class Turnstile(Answers):
+    """Lets requests begin, or has them wait."""
+
+    __slots__ = ("_fetched_bytes", "_is_members", "_let_in", "_ruled_by", "_sender", "_told_s", "_waiting")
+
+    def __init__(self, broker: BrokerRooms, connection: Connection, session: Session) -> None:
+        super().__init__(broker, connection, session)
+        self._sender: Sender = ("", session.peer)
+        self._told_s = 0.0  # what the answer to the request that began last tells its sender to wait
+        self._waiting: Waiting | None = None
+        self._let_in: tuple[TokenBucket, ...] = ()  # by their lines
+        self._fetched_bytes = 0  # by the last fetch
+        self._is_members = False  # a member of a group speaks on it
+        self._ruled_by: dict[int, TokenBucket] = {}  # by key: the rule that its last request had to wait for
+
+    # --- before a request is read -------------------------------------------------------------------------------------
+
+    def begins(self, key: int, size: int) -> bool:
+        """Whether a request of this kind and size may be taken now; if not, reading goes on when it may."""
+        instance = self.session.instance
+        if instance is None:
+            return True
+        self._told_s = 0.0
+        tolls = instance.tolls.get(key, instance.other_tolls)
+        if not tolls:
+            return True
+        if key in _OF_MEMBERS:
+            self._is_members = True
+        now = self.broker.doors.clock.monotonic()
+        if self._ruled_by and not self._rule_allows(key, size, now):
+            return False
+        for bucket, kind in tolls:
+            if (bucket.line is not None or bucket.paid_at > now) and not self._passes(bucket, kind, size, now):
+                return False
+        self._let_in = ()
+        for bucket, kind in tolls:
+            if kind == BYTES_IN:
+                self._told_s = max(self._told_s, self.broker.lines.charge(bucket, self._sender, size + 4, now))
+            elif kind in _COUNTED:
+                self._told_s = max(self._told_s, self.broker.lines.charge(bucket, self._sender, REQUEST, now))
+            elif kind == LOOP_TIME:
+                self._told_s = max(self._told_s, bucket.delay(now))
+        return True
+
+    def _passes(self, bucket: TokenBucket, kind: int, size: int, now: float) -> bool:
+        if kind == HEARTBEATS or bucket in self._let_in:
+            return True
+        sender = self._sender
+        if kind == BYTES_IN:
+            asked = size + 4
+        elif kind == BYTES_OUT:
+            asked = max(self._fetched_bytes, LEAST_FETCH_BYTES)
+        elif kind == GROUP_BYTES:
+            asked = size
+        elif kind == REQUEST_COUNT:
+            asked = REQUEST
+        else:
+            asked, sender = 0, EVERYBODY  # nobody knows what it will cost
+        if self.broker.lines.passes(bucket, sender, asked, now):
+            return True
+        self._stand_in_line(bucket, sender, asked, lambda: self._go_on(bucket))
+        return False
+
+    def _rule_allows(self, key: int, size: int, now: float) -> bool:
+        bucket = self._ruled_by.pop(key, None)
+        if bucket is None or bucket in self._let_in or bucket.paid_at <= now:
+            return True
+        self._stand_in_line(bucket, EVERYBODY, size, lambda: self._go_on(bucket))
+        return False
+
+    def _stand_in_line(self, bucket: TokenBucket, sender: Sender, size: int, go_on: Callback) -> None:
+        self._is_parked = True
+        self._connection.pause_for_limit()
+        waiting = self._waiting = self.broker.lines.join(bucket, sender, size, go_on)
+        if self._is_members:
+            patience_s = self.broker.config.settings.group_min_session_timeout_ms / 1000 / 2
+            self.broker.doors.loop.call_later(patience_s, waiting.serve)  # its turn and the end of patience both come
+
+    def _go_on(self, bucket: TokenBucket) -> None:
+        self._waiting = None
+        self._is_parked = False
+        if not self._closed:
+            self._let_in = (*self._let_in, bucket)
+            if not self._is_held:
+                self._connection.resume_now()
+
+    def _drop_answers(self) -> None:
+        super()._drop_answers()
+        if self._waiting is not None:
+            self._waiting.give_up()
+
+    # --- when it is decoded -------------------------------------------------------------------------------------------
+
+    def _charge_groups(self, header: RequestHeader, request: Any, size: int) -> None:
+        instance = self.session.instance
+        if instance is None or instance.group_bucket is None:
+            return
+        if header.api_key == _COMMIT:
+            size += stored_bytes(request, header.api_version)
+        self.broker.lines.charge(instance.group_bucket, self._sender, size, self.broker.doors.clock.monotonic())
+
+    def _debt_of_rules(self, rules: InstanceRules, header: RequestHeader, request: Any) -> TokenBucket | None:
+        """What this request has to wait for by the throttle rules that concern it."""
+        session, client_id = self.session, header.client_id
+        if header.api_key == PRODUCE:
+            debt = rules.produce_debt(session, client_id, (topic.name for topic in request.topic_data))
+        elif header.api_key == FETCH:
+            debt = rules.fetch_debt(session, client_id)
+        else:
+            return None
+        if debt is not None:
+            self._ruled_by[header.api_key] = debt
+        return debt
+
+    def _keep_until_paid(self, bucket: TokenBucket, size: int, serve: Callback) -> None:
+        """Call `serve` when the bucket owes nothing, and read nothing until then. What is kept is memory of this size."""
+        self._connection.hold(size)
+
+        def paid() -> None:
+            self._connection.hold(-size)
+            self._waiting = None
+            self._is_parked = False
+            if not self._closed:
+                serve()
+                self._read_on()
+
+        self._stand_in_line(bucket, EVERYBODY, size, paid)
+
+    # --- what its sender is told --------------------------------------------------------------------------------------
+
+    def consumed(self, size: int, told_s: float = 0.0) -> float:
+        """A fetch brings so many bytes; the seconds that its sender is told to wait before the next."""
+        self._fetched_bytes = size
+        return self.broker.gate.charge_consume(self.session.instance, self._sender, size, told_s)
+
+    def take_told_s(self) -> float:
+        """What the request that has just begun tells its sender to wait."""
+        return self._told_s
+
+    def _with_wait(self, key: int, told_s: float, reply: Any) -> Any:
+        """An answer that goes out now, saying what has to be waited for if it is longer than what it says already."""
+        if not told_s or key in INTRODUCTIONS:
+            return reply
+        wait_ms = throttle_ms(told_s)
+        if wait_ms <= getattr(reply, "throttle_time_ms", wait_ms):
+            return reply
+        return replace(reply, throttle_time_ms=wait_ms)

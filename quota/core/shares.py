@@ -1,0 +1,93 @@
+"""How a limit is divided between those who use it, while it does not suffice for all: max-min, by credit.
+
+While a bucket owes, everybody who uses it earns credit at an equal part of its rate, and keeps at most half a second of
+it. A request that its sender's credit covers passes although the bucket owes: so who asks for less than an equal part
+does not wait for those who ask for more. All others wait until the bucket owes nothing, and then whoever has used least of
+his part is first. What a sender has used beyond his credit he owes himself, for a second at most.
+
+Together they earn no more than the rate, and what they have kept is half a second of it: so much, and no more, can pass
+beyond the limit at once, however many senders are made up. A sender is a client id and an address; those beyond `MOST`
+share places.
+
+Pure: moments are arguments, in seconds.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import deque
+from collections.abc import Iterator
+
+CREDIT_S = 0.5
+"""So many seconds of an equal part may be kept."""
+OWED_S = 1.0
+"""And so many be owed."""
+MOST = 256
+"""Senders with a place of their own."""
+QUIET_S = 1.0
+"""Who has asked for nothing for so long has no part any more."""
+
+Sender = tuple[str, str]
+"""Client id and address."""
+
+
+class Share:
+    """What one sender has of a bucket. `line` is where the requests of the sender wait, whoever keeps them."""
+
+    __slots__ = ("at", "credit", "line", "seen")
+
+    def __init__(self, now: float) -> None:
+        self.credit = 0.0
+        self.at = now  # when credit was counted
+        self.seen = now
+        self.line: deque[object] = deque()
+
+
+class Shares:
+    """Of one bucket, while it does not suffice."""
+
+    __slots__ = ("_shares",)
+
+    def __init__(self) -> None:
+        self._shares: dict[Sender, Share] = {}
+
+    def __len__(self) -> int:
+        return len(self._shares)
+
+    def __iter__(self) -> Iterator[Share]:
+        return iter(self._shares.values())
+
+    def of(self, sender: Sender, now: float) -> Share:
+        """The share of a sender who asks for something now."""
+        share = self._shares.get(sender)
+        if share is None:
+            if len(self._shares) >= MOST:
+                sender = ("", str(zlib.crc32("\0".join(sender).encode()) % MOST))
+                share = self._shares.get(sender)
+            if share is None:
+                share = self._shares[sender] = Share(now)
+        share.seen = now
+        return share
+
+    def earned(self, share: Share, rate: float, now: float) -> float:
+        """The credit that a share has now, at this rate of the whole bucket."""
+        part = rate / len(self._shares)
+        share.credit = min(share.credit + (now - share.at) * part, part * CREDIT_S)
+        share.at = now
+        return share.credit
+
+    def use(self, share: Share, size: float, rate: float, now: float) -> None:
+        """Something of this size has passed."""
+        self.earned(share, rate, now)
+        share.credit = max(share.credit - size, -rate / len(self._shares) * OWED_S)
+
+    def first(self, rate: float, now: float) -> Share | None:
+        """Of those that have somebody waiting, the one that has used least of its part."""
+        waiting = [share for share in self._shares.values() if share.line]
+        return max(waiting, key=lambda share: self.earned(share, rate, now), default=None)
+
+    def forget_quiet(self, now: float) -> None:
+        """Those that ask for nothing any more."""
+        for sender, share in list(self._shares.items()):
+            if now - share.seen > QUIET_S and not share.line:
+                del self._shares[sender]

@@ -1,0 +1,219 @@
+"""The loop's time and memory are divided between accounts: an instance with much to do costs another its own part only."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataplane.network import accounts as module
+from dataplane.network.accounts import ACCOUNT_BYTES, MICROSECONDS, TURN_S, Accounts
+from quota.core.bucket import TokenBucket
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+class Work:
+    """A connection that has something to do as often as it is asked, until it has done it `times`."""
+
+    def __init__(self, clock, accounts, account, took, *, seconds, times):
+        self.clock, self.accounts, self.account, self.took = clock, accounts, account, took
+        self.seconds, self.times = seconds, times
+        self.is_cut = False
+        accounts.ready(account, self)
+
+    def serve(self, _until):
+        self.clock.now += self.seconds
+        self.took.append(self.account.name)
+        self.times -= 1
+        if self.times:
+            self.accounts.ready(self.account, self)
+
+    def cut_off(self, _reason):
+        self.is_cut = True
+        self.accounts.hold(self.account, self, -self.account.held_by(self))
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def accounts(clock):
+    return Accounts(clock, lambda work: pytest.fail(f"{work} raised"))
+
+
+def turn(accounts, clock):
+    """One turn; how long it took."""
+    began = clock.now
+    accounts.serve()
+    accounts.end_turn(clock.now)
+    return clock.now - began
+
+
+def test_a_thousand_connections_of_one_have_no_more_than_one_of_another(accounts, clock):
+    took = []
+    for _ in range(1_000):
+        Work(clock, accounts, accounts.of("many"), took, seconds=0.000_1, times=100)
+    Work(clock, accounts, accounts.of("one"), took, seconds=0.000_1, times=1_000)
+    for _ in range(50):
+        turn(accounts, clock)
+    assert took.count("one") == pytest.approx(len(took) / 2, rel=0.05)
+
+
+def test_who_has_costly_requests_has_fewer_of_them(accounts, clock):
+    took = []
+    Work(clock, accounts, accounts.of("costly"), took, seconds=0.005, times=1_000)
+    Work(clock, accounts, accounts.of("cheap"), took, seconds=0.000_1, times=100_000)
+    for _ in range(200):
+        turn(accounts, clock)
+    costly_s, cheap_s = took.count("costly") * 0.005, took.count("cheap") * 0.000_1
+    assert costly_s == pytest.approx(cheap_s, rel=0.1)
+
+
+@given(
+    costs=st.lists(st.integers(10, 3_000), min_size=1, max_size=8),
+    counts=st.lists(st.integers(1, 40), min_size=8, max_size=8),
+)
+def test_a_turn_is_bounded_and_nobody_is_left_out(costs, counts):
+    clock, took = Clock(), []
+    accounts = Accounts(clock, lambda _: None)
+    for number, cost in enumerate(costs):
+        for _ in range(counts[number]):
+            Work(clock, accounts, accounts.of(f"ins-{number}"), took, seconds=cost / MICROSECONDS, times=3)
+    longest = max(costs) / MICROSECONDS
+    turns = 0
+    while accounts.is_busy:
+        spent = turn(accounts, clock)
+        quanta = max(TURN_S, len(costs) * module.LEAST_QUANTUM_S)
+        assert spent <= quanta + len(costs) * longest + 1e-9
+        turns += 1
+        assert turns < 10_000
+    assert len(took) == 3 * sum(counts[: len(costs)])
+
+
+def test_alone_nobody_waits_for_the_sake_of_others(accounts, clock):
+    took = []
+    Work(clock, accounts, accounts.of("alone"), took, seconds=0.000_05, times=30)
+    turn(accounts, clock)
+    assert len(took) == 30
+    assert not accounts.is_busy
+
+
+def test_the_clusters_own_come_first(accounts, clock):
+    took = []
+    for name in ("a", "b"):
+        Work(clock, accounts, accounts.of(name), took, seconds=0.000_1, times=1)
+    Work(clock, accounts, accounts.internal, took, seconds=0.000_1, times=1)
+    turn(accounts, clock)
+    assert took == ["", "a", "b"]
+
+
+def test_what_was_overdrawn_is_given_back_by_doing_without(accounts, clock):
+    account = accounts.of("a")
+    accounts.charge(account, 0.5)
+    account.left_at = clock.now
+    clock.now += 0.6
+    took = []
+    Work(clock, accounts, account, took, seconds=0.000_1, times=1)
+    turn(accounts, clock)
+    assert took == ["a"]
+
+
+def test_one_that_raises_does_not_keep_the_others_from_their_turn(clock):
+    broken, took = [], []
+    accounts = Accounts(clock, broken.append)
+
+    class Bad:
+        def serve(self, _until):
+            raise ZeroDivisionError
+
+    bad = Bad()
+    accounts.ready(accounts.of("a"), bad)
+    Work(clock, accounts, accounts.of("a"), took, seconds=0.000_1, times=1)
+    turn(accounts, clock)
+    assert (broken, took) == ([bad], ["a"])
+
+
+def test_what_is_spent_is_charged_in_microseconds(accounts, clock):
+    account = accounts.of("a")
+    account.loop_bucket = TokenBucket(1_000_000, clock.now)
+    took = []
+    Work(clock, accounts, account, took, seconds=0.001, times=5)
+    while accounts.is_busy:
+        turn(accounts, clock)
+    accounts.charge(account, 0.002)  # a slice of long work, answers that leave
+    accounts.end_turn(clock.now)
+    assert account.loop_bucket.charged_bytes == pytest.approx(7_000, abs=10)
+    assert account.spent_s == pytest.approx(0.007)
+
+
+def test_the_end_of_a_turn_is_paid_by_who_sent(accounts):
+    a, b = accounts.of("a"), accounts.of("b")
+    accounts.received(a, 3_000)
+    accounts.received(b, 1_000)
+    accounts.charge_turn_end(0.004)
+    assert (a.deficit_s, b.deficit_s) == (pytest.approx(-0.003), pytest.approx(-0.001))
+    accounts.charge_turn_end(0.004)
+    assert a.deficit_s == pytest.approx(-0.003), "and only for their own turn"
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def holders(accounts, clock, account, *sizes):
+    made = []
+    for size in sizes:
+        holder = Work(clock, accounts, account, [], seconds=0, times=1)
+        made.append(holder)
+        accounts.hold(account, holder, size)
+    return made
+
+
+def test_above_its_budget_the_connection_that_holds_most_goes_and_is_counted(accounts, clock):
+    account = accounts.of("a")
+    small, large, last = holders(accounts, clock, account, 1_000, ACCOUNT_BYTES - 2_000, 1_500)
+    assert (small.is_cut, large.is_cut, last.is_cut) == (False, True, False)
+    assert (account.held_bytes, account.cut_connections) == (2_500, 1)
+
+
+def test_the_budget_of_one_is_not_anothers(accounts, clock):
+    [held] = holders(accounts, clock, accounts.of("a"), ACCOUNT_BYTES)
+    [other] = holders(accounts, clock, accounts.of("b"), ACCOUNT_BYTES)
+    assert not held.is_cut
+    assert not other.is_cut
+
+
+def test_when_all_together_hold_too_much_the_largest_of_the_largest_goes(accounts, clock, monkeypatch):
+    monkeypatch.setattr(module, "ALL_ACCOUNTS_BYTES", 1_000)
+    [first, second] = holders(accounts, clock, accounts.of("a"), 400, 300)
+    [other] = holders(accounts, clock, accounts.of("b"), 200)
+    [internal] = holders(accounts, clock, accounts.internal, 5_000)
+    assert not any(each.is_cut for each in (first, second, other, internal)), "the cluster's own does not count"
+    [late] = holders(accounts, clock, accounts.of("c"), 150)
+    assert [each.is_cut for each in (first, second, other, internal, late)] == [True, False, False, False, False]
+
+
+def test_above_half_of_it_nothing_begins_until_there_is_room(accounts, clock):
+    account, fed = accounts.of("a"), []
+    [holder] = holders(accounts, clock, account, ACCOUNT_BYTES // 2 + 1)
+    assert account.is_short
+    account.when_there_is_room(lambda: fed.append(1))
+    accounts.hold(account, holder, -1)
+    assert fed == [1]
+    assert not account.is_short
+
+
+def test_an_account_that_is_forgotten_while_it_holds_something_is_still_counted(accounts, clock):
+    account = accounts.of("a")
+    [holder] = holders(accounts, clock, account, 10)
+    accounts.forget("a")
+    assert accounts.of("a") is account
+    accounts.hold(account, holder, -10)
+    accounts.forget("a")
+    assert accounts.of("a") is not account
