@@ -98,6 +98,10 @@ class BatchFile:
         """All headers from a boundary on, up to `end` or what is the size now."""
         return walk(self.file, position, self.size if end is None else end, _SCAN_BYTES)
 
+    def has_records(self) -> bool:
+        """False where compaction has left nothing but headers, for the producers' sake. Raises OSError."""
+        return any(header.count for header, _ in self.headers())
+
     def first_timestamp(self) -> int:
         """The youngest of the first batch; NO_TIMESTAMP where there is none. Raises OSError."""
         for header, _ in walk(self.file, 0, self.size):

@@ -5,7 +5,8 @@ by time   the youngest record of the segment is older than retention.ms. The new
           messages of format 0, the time when the segment was last written counts instead, as in Kafka.
 by size   without the segment the log still has retention.bytes. The newest segment stays.
 
-What compaction has emptied goes with either: it would keep what is behind it.
+What compaction has emptied goes with either: it would keep what is behind it. Emptied is what has no records, not what
+has no times: where producers give none, the records of a compacted topic have none either.
 """
 
 from __future__ import annotations
@@ -34,10 +35,15 @@ def segments_to_delete(
         if following is not None and following.base_offset > high_watermark:
             break
         surplus = following is not None and 0 <= config.retention_bytes <= size_bytes - segment.size
-        empty = segment.size == 0 or (config.is_compacted and segment.max_timestamp < 0)
-        emptied = following is not None and empty and max(config.retention_ms, config.retention_bytes) >= 0
+        emptied = following is not None and _is_emptied(segment, config)
         if not (surplus or emptied or 0 <= config.retention_ms < now_ms - segment.youngest_ms()):
             break
         count += 1
         size_bytes -= segment.size
     return count
+
+
+def _is_emptied(segment: Segment, config: LogConfig) -> bool:
+    if max(config.retention_ms, config.retention_bytes) < 0:
+        return False
+    return segment.size == 0 or (config.is_compacted and segment.max_timestamp < 0 and not segment.has_records())

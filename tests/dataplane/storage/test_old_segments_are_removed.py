@@ -2,8 +2,10 @@
 
 import pytest
 
+from dataplane.records.batch import Record, build_batch, read_header
+from dataplane.storage.cleaner.batches import KeyMap, Rules, cleaned
 from dataplane.storage.log import LogConfig, OffsetOutOfRangeError
-from tests.dataplane.storage.support import DIRECTORY, append, new_files, open_log, records_in
+from tests.dataplane.storage.support import DIRECTORY, append, new_files, open_log, records_in, stage
 from tests.support.memory_files import ImmediateBackground
 
 
@@ -47,6 +49,43 @@ def test_without_timestamps_by_when_the_segment_was_written():
     assert log_files(files) == [4, 6, 8]
     log.apply_retention(now_ms=10**9, high_watermark=10)
     assert (log.start_offset, log.size_bytes) == (10, 0)
+
+
+@pytest.mark.parametrize("retention", [{"retention_ms": 5_000}, {"retention_ms": -1, "retention_bytes": 10**6}])
+def test_records_without_timestamps_are_not_taken_for_what_compaction_has_emptied(retention):
+    files = new_files()
+    files.now_ms = lambda: 1_000
+    log = open_log(files, config=LogConfig(segment_bytes=200, cleanup_policy="compact,delete", **retention))
+    for _ in range(10):
+        append(log, "x" * 30, now_ms=-1)
+    assert log.apply_retention(now_ms=6_000, high_watermark=10) == 0
+    assert [offset for offset, _ in records_in(log)] == list(range(10))
+    log.apply_retention(now_ms=7_000, high_watermark=10)
+    assert log.start_offset == (10 if log.config.retention_ms >= 0 else 0)
+
+
+def emptied_batch(producer_id):
+    """What compaction leaves of a producer's last batch, whose only key was written again."""
+    batch = build_batch(
+        [Record(b"key", b"x" * 30)], now_ms=1_000, producer_id=producer_id, producer_epoch=0, base_sequence=0
+    )
+    keys = KeyMap(1)
+    keys.put(b"key", 100)
+    return bytearray(cleaned(batch, read_header(batch), keys, Rules(0, 0), keeps_producer=True))
+
+
+def test_what_compaction_has_emptied_goes_and_keeps_nothing_behind_it():
+    files = new_files()
+    files.now_ms = lambda: 10_000  # the files were written later than their records say
+    log = open_log(files, config=LogConfig(segment_bytes=200, cleanup_policy="compact,delete", retention_ms=5_000))
+    for producer_id in range(3):
+        stage(log, emptied_batch(producer_id))
+    log.commit()
+    for n in range(4):
+        append(log, "x" * 30, now_ms=1_000 * n)
+    assert [segment.base_offset for segment in log.segments] == [0, 3, 5]
+    log.apply_retention(now_ms=6_500, high_watermark=7)
+    assert log.start_offset == 5
 
 
 def test_by_size():
