@@ -118,6 +118,7 @@ class Broker:
             self.doors.random,
             group_settings(self.config.settings),
             self._offsets_partitions,
+            self.doors.background,
         )
         self.replicas.on_leadership(self.groups.on_leadership)
         self.metadata.on_deleted(self.groups.partitions_deleted)

@@ -1,6 +1,7 @@
 """The group coordinator of a broker: it owns the groups whose partition of ``__consumer_offsets`` the broker leads.
 
-    elected   -> the partition's log is replayed, a slice per turn of the loop; meanwhile COORDINATOR_LOAD_IN_PROGRESS
+    elected   -> the partition's log is replayed, in slices (`loading`); meanwhile COORDINATOR_LOAD_IN_PROGRESS
+    failed    -> the log cannot be read: tried again and again; meanwhile COORDINATOR_NOT_AVAILABLE, also of FindCoordinator
     leading   -> each request is an event of its group's state machine, whose effects are carried out here
     resigned  -> every request that waits is answered NOT_COORDINATOR, and everything is forgotten
 
@@ -13,7 +14,8 @@ from __future__ import annotations
 import logging
 from collections import deque
 from dataclasses import replace
-from itertools import count, islice
+from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -38,26 +40,27 @@ from dataplane.groups.events import (
 from dataplane.groups.log import OFFSETS_TOPIC, OffsetsLog
 from dataplane.groups.rebalance import session_timer
 from dataplane.groups.records import KeyValue, write_group
-from dataplane.groups.shard import Entry, Shard, partition_of
+from dataplane.groups.shard import Entry, Forgetting, Shard, partition_of
 from dataplane.groups.state import handle
+from dataplane.groups.sweeping import Sweeper
 from dataplane.groups.timers import Deadlines
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.primitives import DecodeError
-from dataplane.records.batch import CorruptBatchError
-from dataplane.tasks import Future, resolved
+from dataplane.slices import Slices
+from dataplane.tasks import CancelledError, Future, resolved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from random import Random
 
-    from dataplane.doors import Loop
+    from dataplane.doors import Background, Loop
     from dataplane.groups.model import Group
     from dataplane.groups.settings import GroupSettings
     from dataplane.protocol.messages.group_records import OffsetCommitValue
 
 _PREFIX_LENGTH = 255
-LOADED_PER_TURN = 200
-"""Records replayed in one turn of the loop: about a millisecond."""
+LOAD_RETRY_S = 5.0
+"""After a partition could not be loaded. Its log may be read again, or be led by a broker that can."""
 
 _log = logging.getLogger(__name__)
 
@@ -84,8 +87,10 @@ class GroupCoordinator:
         random: Random,
         settings: GroupSettings,
         partition_count: Callable[[], int],
+        background: Background,
     ) -> None:
         self.settings = settings
+        self.unreadable_batches = 0  # that were passed over, since this broker's start
         self._loop = loop
         self._records = log
         self._random = random
@@ -94,7 +99,9 @@ class GroupCoordinator:
         self._tokens = count()
         self._events: deque[tuple[Shard, Entry, Event]] = deque()
         self._handling = False
-        self._sweeper = removal.Sweeper(loop, settings, self._live_shards, self.append)
+        self._slices = Slices(loop, background)  # its own: nobody waits for groups behind what tenants have converted
+        self._paced = removal.Paced(self.append, loop.call_soon)
+        self._sweeper = Sweeper(loop, self._slices, settings, self._live_shards, self._paced)
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -129,28 +136,35 @@ class GroupCoordinator:
     def _elect(self, index: int, leader_epoch: int) -> None:
         shard = Shard(index, leader_epoch, self._new_timers)
         self._shards[index] = shard
-        self._loop.call_soon(lambda: self._load(shard, self._records.read(index)))
+        self._loop.call_soon(lambda: self._load(shard))
 
     def _new_timers(self) -> Deadlines:
         return Deadlines(self._loop, lambda event: self._dispatch(*event))
 
-    def _load(self, shard: Shard, records: Iterator[KeyValue]) -> None:
+    def _load(self, shard: Shard) -> None:
+        if not shard.closed:
+            steps = self._records.read(shard.index, lambda key, value: self._load_record(shard, key, value))
+            self._slices.run(OFFSETS_TOPIC, steps).then(partial(self._was_read, shard))
+
+    def _was_read(self, shard: Shard, future: Future[list[str]]) -> None:
         if shard.closed:
             return
-        try:
-            loaded = list(islice(records, LOADED_PER_TURN))
-        except (OSError, CorruptBatchError) as error:
-            _log.warning("partition %d of %s cannot be loaded: %s", shard.index, OFFSETS_TOPIC, error)
-            self._resign(shard.index)
+        if future.error is not None:
+            _log.error(
+                "partition %d of %s cannot be loaded: %s; none of its groups is served, trying again in %d s",
+                *(shard.index, OFFSETS_TOPIC, future.error, LOAD_RETRY_S),
+            )
+            shard.load_again(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            self._loop.call_later(LOAD_RETRY_S, lambda: self._load(shard))
             return
-        for key, value in loaded:
-            self._load_record(shard, key, value)
-        if len(loaded) == LOADED_PER_TURN:
-            self._loop.call_soon(lambda: self._load(shard, records))
-        else:
-            self._loaded(shard)
+        for sentence in future.result():
+            self.unreadable_batches += 1
+            _log.error("a batch of partition %d of %s is passed over: %s", shard.index, OFFSETS_TOPIC, sentence)
+        self._loaded(shard)
 
     def _load_record(self, shard: Shard, key: bytes, value: bytes | None) -> None:
+        if shard.closed:
+            raise CancelledError
         try:
             shard.apply(key, value)
         except (DecodeError, ValueError) as error:  # one that a newer broker wrote must not take the others with it
@@ -165,6 +179,7 @@ class GroupCoordinator:
                     shard, entry, SetTimer(session_timer(member.member_id), member.session_timeout_ms, event)
                 )
             shard.drop_blank(group_id)
+        self._sweeper.loaded(shard)
 
     def _live_shards(self) -> list[Shard]:
         return [shard for _, shard in sorted(self._shards.items()) if not shard.loading]
@@ -176,7 +191,12 @@ class GroupCoordinator:
         shard = self._shards.get(partition_of(group_id, self._partition_count()))
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if shard.loading else shard
+        return shard.problem if shard.loading else shard
+
+    def has_failed(self, index: int) -> bool:
+        """Whether this broker should serve the groups of a partition and cannot: then nobody need be sent here."""
+        shard = self._shards.get(index)
+        return shard is not None and shard.loading and shard.problem == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     def find(self, group_id: str) -> Entry | ErrorCode | None:
         """A group as it is now; None where there is none."""
@@ -312,7 +332,8 @@ class GroupCoordinator:
 
     def append(self, shard: Shard, records: list[KeyValue], done: Callable[[ErrorCode], None]) -> None:
         """Append to a shard's partition; `done` is not called any more once the shard is closed."""
-        self._records.append(shard.index, records, lambda error: None if shard.closed else done(error))
+        if not shard.closed:
+            self._records.append(shard.index, records, lambda error: None if shard.closed else done(error))
 
     # --- offsets ------------------------------------------------------------------------------------------------------
 
@@ -347,6 +368,7 @@ class GroupCoordinator:
         token, future = next(self._tokens), Future[dict[tuple[str, int], ErrorCode]]()
         shard.park(token, future, refuse)
         entry.offsets.begin(plan.keys)
+        shard.spare(entry.group.group_id, plan.keys)
 
         def done(error: ErrorCode) -> None:
             entry.offsets.finish(plan.keys)
@@ -379,7 +401,7 @@ class GroupCoordinator:
             return resolved(shard)
         token, future = next(self._tokens), Future[ErrorCode]()
         shard.park(token, future, lambda error: error)
-        removal.delete_group(shard, group_id, self.append, lambda error: shard.answer(token, error))
+        removal.delete_group(shard, group_id, self._paced, lambda error: shard.answer(token, error))
         return future
 
     def delete_offsets(
@@ -391,9 +413,10 @@ class GroupCoordinator:
             return resolved((shard, {}))
         token, future = next(self._tokens), Future[tuple[ErrorCode, dict[tuple[str, int], ErrorCode]]]()
         shard.park(token, future, lambda error: (error, {}))
-        removal.delete_offsets(shard, group_id, keys, self.append, lambda *result: shard.answer(token, result))
+        removal.delete_offsets(shard, group_id, keys, self._paced, lambda *result: shard.answer(token, result))
         return future
 
     def partitions_deleted(self, deleted: list[tuple[str, int]]) -> None:
         """Topics were deleted: nobody may find their offsets when a topic of the same name is created."""
-        removal.forget_partitions(self._live_shards(), deleted, self.append)
+        for _, shard in sorted(self._shards.items()):
+            self._sweeper.forget(shard, Forgetting(deleted))

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from dataplane.groups.loading import load
 from dataplane.protocol.errors import ErrorCode
-from dataplane.records.batch import Record, build_batch, read_records
+from dataplane.records.batch import Record, build_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
+    from dataplane.groups.loading import Take
     from dataplane.groups.records import KeyValue
+    from dataplane.records.steps import Steps
     from dataplane.replication.manager import Replicas
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -29,8 +32,8 @@ class OffsetsLog(Protocol):
         """Append in one batch. `done` is called once, now or later, in order of the appends: NONE when committed."""
         ...
 
-    def read(self, partition_index: int) -> Iterator[KeyValue]:
-        """Every record, oldest first. Raises OSError or CorruptBatchError when the log cannot be read."""
+    def read(self, partition_index: int, take: Take) -> Steps[list[str]]:
+        """Give every record to `take`, oldest first. See `loading.load`."""
         ...
 
 
@@ -54,11 +57,9 @@ class ReplicatedOffsetsLog:
         else:
             self._replicas.after_commit(partition, appended.last_offset, ACKS_ALL, COMMIT_TIMEOUT_S, done)
 
-    def read(self, partition_index: int) -> Iterator[KeyValue]:
+    def read(self, partition_index: int, take: Take) -> Steps[list[str]]:
         """See OffsetsLog. Up to the end of the log: a leader's whole log becomes committed."""
         partition = self._replicas.leader(OFFSETS_TOPIC, partition_index)
         if isinstance(partition, ErrorCode):
             raise OSError(partition.name)
-        for header, batch in partition.log.batches(partition.log.start_offset, partition.log.end_offset):
-            if not header.is_control:
-                yield from ((r.key, r.value) for r in read_records(batch) if r.key is not None)
+        return (yield from load(partition.log, take))

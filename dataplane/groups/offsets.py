@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dataplane.protocol.messages.group_records import OffsetCommitValue
+    from dataplane.records.steps import Steps
 
 TopicPartition = tuple[str, int]
 CONSUMER = "consumer"
+OFFSETS_PER_PAUSE = 200
+"""Looking whether one has expired costs half a microsecond."""
 
 
 class GroupOffsets:
@@ -57,6 +60,14 @@ class GroupOffsets:
     def is_empty(self) -> bool:
         """Nothing committed and nothing on its way."""
         return not self.committed and not self.pending
+
+    def count(self) -> int:
+        """How many there are at most: one may be committed and on its way again."""
+        return len(self.committed) + len(self.pending)
+
+    def has(self, key: TopicPartition) -> bool:
+        """Committed or on its way."""
+        return key in self.committed or key in self.pending
 
     def all_keys(self) -> list[TopicPartition]:
         """Committed or on their way, in order of first commit."""
@@ -105,8 +116,8 @@ def _subscription_topics(metadata: bytes) -> tuple[str, ...]:
     return decode(ConsumerProtocolSubscription, version, metadata, 2).topics
 
 
-def expired(group: Group, offsets: GroupOffsets, now_ms: int, retention_ms: int) -> list[TopicPartition]:
-    """Committed offsets whose time is over."""
+def expired(group: Group, offsets: GroupOffsets, now_ms: int, retention_ms: int) -> Steps[dict[TopicPartition, object]]:
+    """Committed offsets whose time is over, each with the value that is, in steps: a group may have very many."""
     empty_since_ms = -1
     kept: frozenset[str] | None = frozenset()
     if group.protocol_type is not None and group.state is GroupState.EMPTY:
@@ -116,16 +127,18 @@ def expired(group: Group, offsets: GroupOffsets, now_ms: int, retention_ms: int)
     elif group.protocol_type is not None:
         kept = None
     if kept is None:
-        return []
+        return {}
+    gone: dict[TopicPartition, object] = {}
+    for number, (key, value) in enumerate(list(offsets.committed.items()), 1):
+        if key[0] not in kept and key not in offsets.pending and _is_over(value, now_ms, empty_since_ms, retention_ms):
+            gone[key] = value
+        if number % OFFSETS_PER_PAUSE == 0:
+            yield None
+    return gone
 
-    def is_over(value: OffsetCommitValue) -> bool:
-        if value.expire_timestamp >= 0:
-            return now_ms >= value.expire_timestamp
-        since_ms = empty_since_ms if empty_since_ms >= 0 else value.commit_timestamp
-        return now_ms - since_ms >= retention_ms
 
-    return [
-        key
-        for key, value in offsets.committed.items()
-        if key[0] not in kept and key not in offsets.pending and is_over(value)
-    ]
+def _is_over(value: OffsetCommitValue, now_ms: int, empty_since_ms: int, retention_ms: int) -> bool:
+    if value.expire_timestamp >= 0:
+        return now_ms >= value.expire_timestamp
+    since_ms = empty_since_ms if empty_since_ms >= 0 else value.commit_timestamp
+    return now_ms - since_ms >= retention_ms

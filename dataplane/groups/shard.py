@@ -6,7 +6,7 @@ expects of the broker it is sent to.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from dataplane.groups.model import Group
@@ -17,6 +17,7 @@ from dataplane.protocol.errors import ErrorCode
 from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
+    from dataplane.groups.offsets import TopicPartition
     from dataplane.groups.timers import Deadlines
     from dataplane.tasks import Future
 
@@ -51,6 +52,32 @@ Refuse = Callable[[ErrorCode], Any]
 """Makes the answer that says nothing but an error."""
 
 
+class Forgetting:
+    """Partitions of deleted topics, whose offsets are being looked for. What is committed from now on is of new topics."""
+
+    __slots__ = ("_spared", "deleted")
+
+    def __init__(self, deleted: Iterable[TopicPartition]) -> None:
+        self.deleted = dict.fromkeys(deleted)
+        self._spared: dict[str, dict[TopicPartition, None]] = {}  # by group
+
+    def spare(self, group_id: str, keys: Iterable[TopicPartition]) -> None:
+        """A group commits these."""
+        spared = [key for key in keys if key in self.deleted]
+        if spared:
+            self._spared.setdefault(group_id, {}).update(dict.fromkeys(spared))
+
+    def of(self, entry: Entry) -> list[TopicPartition]:
+        """Which offsets of a group have to go. Looks at the fewer of the two: there may be many of either."""
+        if len(self.deleted) < entry.offsets.count():
+            return [key for key in self.deleted if entry.offsets.has(key)]
+        return [key for key in entry.offsets.all_keys() if key in self.deleted]
+
+    def spares(self, entry: Entry, key: TopicPartition) -> bool:
+        """Whether it was committed since."""
+        return key in self._spared.get(entry.group.group_id, ())
+
+
 class Shard:
     """The groups of one partition, and the requests that wait for them."""
 
@@ -59,10 +86,18 @@ class Shard:
         self.leader_epoch = leader_epoch
         self.loading = True
         self.closed = False
+        self.problem = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # what is told while it is loading
         self.entries: dict[str, Entry] = {}
+        self.forgetting: list[Forgetting] = []
+        self.sweep: Future[None] | None = None
         self._owned: dict[str, int] = {}  # groups by instance key
         self._new_timers = new_timers
         self._parked: dict[int, tuple[Future[Any], Refuse]] = {}
+
+    def load_again(self, problem: ErrorCode) -> None:
+        """It could not be loaded: know nothing, and say so until it is."""
+        self.problem = problem
+        self.entries, self._owned = {}, {}
 
     def open(self, group_id: str) -> Entry:
         """The entry of a group, made if there is none."""
@@ -113,6 +148,11 @@ class Shard:
             entry = self.entries[record.group]
             entry.group = Group(record.group)
             entry.timers.cancel_all()
+
+    def spare(self, group_id: str, keys: Iterable[TopicPartition]) -> None:
+        """A group commits these: they are not of topics that were deleted before."""
+        for forgetting in self.forgetting:
+            forgetting.spare(group_id, keys)
 
     def drop_blank(self, group_id: str) -> None:
         """Forget a group of which nothing is left."""

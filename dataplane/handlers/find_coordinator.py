@@ -71,9 +71,10 @@ def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
     partitions = ctx.broker.metadata.partitions(OFFSETS_TOPIC)
     if not partitions:
         return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    leader = partitions[partition_of(physical, len(partitions))].leader
+    index = partition_of(physical, len(partitions))
+    leader = partitions[index].leader
     address = ctx.broker_address(leader) if leader in ctx.broker.metadata.brokers else None
-    if address is None:
+    if address is None or ctx.broker.groups.has_failed(index):
         return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return Coordinator(key, leader, address[0], address[1], ErrorCode.NONE, "")
 

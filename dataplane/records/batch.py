@@ -35,7 +35,7 @@ from dataplane.records.header import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 __all__ = [
     "HEADER_SIZE",
@@ -45,6 +45,7 @@ __all__ = [
     "build_batch",
     "check_batch",
     "check_stored",
+    "each_record",
     "read_header",
     "read_records",
     "split_batches",
@@ -111,8 +112,16 @@ def read_records(batch: Buffer, limit: int = compression.MAX_DECOMPRESSED) -> li
     header = read_header(batch)
     try:
         body = compression.decompress(header.compression, memoryview(batch)[HEADER_SIZE : header.size], limit)
-        return _read_all(body, header.count, header.base_offset, header.base_timestamp, _append_time(header))
-    except (DecodeError, compression.CompressionError, IndexError, UnicodeDecodeError) as error:
+    except compression.CompressionError as error:
+        raise CorruptBatchError(f"records of the batch at offset {header.base_offset}: {error}") from error
+    return list(each_record(body, header))
+
+
+def each_record(body: Buffer, header: BatchHeader) -> Iterator[Record]:
+    """One after the other, as somebody asks for them, from a batch's records unpacked. Raises CorruptBatchError."""
+    try:
+        yield from _read_each(body, header.count, header.base_offset, header.base_timestamp, _append_time(header))
+    except (DecodeError, IndexError, UnicodeDecodeError) as error:
         raise CorruptBatchError(f"records of the batch at offset {header.base_offset}: {error}") from error
 
 
@@ -143,22 +152,20 @@ def _write_bytes(out: bytearray, value: bytes | None) -> None:
         out += value
 
 
-def _read_all(body: Buffer, count: int, offset: int, timestamp: int, append_time: int | None) -> list[Record]:
+def _read_each(body: Buffer, count: int, offset: int, timestamp: int, append_time: int | None) -> Iterator[Record]:
     view = memoryview(body)
     if count * 7 > len(view):  # the smallest record has seven bytes: refuse before allocating
         raise DecodeError(f"{count} records in {len(view)} bytes")
-    records = []
     position = 0
     for _ in range(count):
         size, position = read_varint(view, position)
         end = position + size
         if size <= 0 or end > len(view):
             raise DecodeError("a record ends after its batch")
-        records.append(_read_record(view[position:end], offset, timestamp, append_time))
+        yield _read_record(view[position:end], offset, timestamp, append_time)
         position = end
     if position != len(view):
         raise DecodeError("bytes after the last record")
-    return records
 
 
 def _read_record(view: memoryview, base_offset: int, base_timestamp: int, append_time: int | None) -> Record:

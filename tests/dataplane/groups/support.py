@@ -4,9 +4,11 @@ from random import Random
 
 from dataplane.groups.coordinator import GroupCoordinator
 from dataplane.groups.events import Heartbeat, Join, Leave, Sync
+from dataplane.groups.loading import RECORDS_PER_PAUSE
 from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.groups.settings import GroupSettings
 from dataplane.protocol.errors import ErrorCode
+from tests.support.memory_files import ImmediateBackground
 from tests.support.virtual_loop import VirtualNetwork
 
 PARTITIONS = 4
@@ -21,6 +23,8 @@ class MemoryLog:
         self.waiting = []
         self.slow = False
         self.error = ErrorCode.NONE
+        self.read_error = None
+        self.unreadable = []
 
     def append(self, partition_index, records, done):
         if self.error != ErrorCode.NONE:
@@ -37,8 +41,14 @@ class MemoryLog:
         for done in waiting:
             done(error)
 
-    def read(self, partition_index):
-        yield from list(self.records.get(partition_index, []))
+    def read(self, partition_index, take):
+        for number, record in enumerate(list(self.records.get(partition_index, [])), 1):
+            take(*record)
+            if number % RECORDS_PER_PAUSE == 1:
+                yield lambda: None  # a piece of the file
+        if self.read_error is not None:
+            raise self.read_error
+        return self.unreadable
 
     def compacted(self, partition_index):
         latest = dict(self.records.get(partition_index, []))
@@ -52,13 +62,14 @@ class World:
         self.network = VirtualNetwork(seed=1)
         self.loop = self.network.loop("broker")
         self.log = MemoryLog(self.loop)
+        self.background = ImmediateBackground()
         self.settings = GroupSettings(**{"group_initial_rebalance_delay_ms": 0, **changes})
         self.epoch = 0
         self.coordinator = self.new_coordinator()
         self.elect()
 
     def new_coordinator(self):
-        return GroupCoordinator(self.loop, self.log, Random(1), self.settings, lambda: PARTITIONS)
+        return GroupCoordinator(self.loop, self.log, Random(1), self.settings, lambda: PARTITIONS, self.background)
 
     def elect(self):
         self.epoch += 1

@@ -2,14 +2,16 @@
 
 import pytest
 
-from dataplane.groups.coordinator import LOADED_PER_TURN
+from dataplane.groups.coordinator import LOAD_RETRY_S
 from dataplane.groups.events import Join, Sync
+from dataplane.groups.loading import RECORDS_PER_PAUSE
 from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.groups.model import GroupState, durable_value
 from dataplane.groups.records import write_offset
 from dataplane.groups.shard import partition_of
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.group_records import OffsetCommitValue
+from dataplane.records.header import CorruptBatchError
 from tests.dataplane.groups.support import PARTITIONS, World
 
 
@@ -200,18 +202,71 @@ def test_a_leader_again_after_somebody_else_loads_again():
     assert w.group().state is GroupState.STABLE
 
 
-def test_a_long_log_is_loaded_in_slices_and_heartbeats_are_answered_meanwhile():
+def test_while_a_long_log_is_read_heartbeats_are_answered():
     w = World()
     index = partition_of("g", PARTITIONS)
-    count = 3 * LOADED_PER_TURN + 1
+    count = 3 * RECORDS_PER_PAUSE + 1
     w.log.records[index] = [write_offset("g", "t", n, OffsetCommitValue(offset=n)) for n in range(count)]
     w.resign()
+    w.background.held = True
     w.coordinator.on_leadership(OFFSETS_TOPIC, index, 9)
-    turns = w.loop.turns
-    while w.coordinator.committed("g") == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-        w.run(0.00005)
+    w.run(1)
+    assert w.coordinator.committed("g") == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert w.heartbeat("x") == ErrorCode.NONE
+    w.background.held = False
+    w.background.release()
+    w.run(1)
     assert len(w.coordinator.committed("g")) == count
-    assert w.loop.turns - turns >= 4
+
+
+def test_a_move_in_the_middle_of_loading_leaves_nothing_of_it():
+    w = World()
+    index = partition_of("g", PARTITIONS)
+    w.log.records[index] = [write_offset("g", "t", n, OffsetCommitValue(offset=n)) for n in range(100)]
+    w.resign()
+    w.background.held = True
+    w.coordinator.on_leadership(OFFSETS_TOPIC, index, 9)
+    w.run(1)
+    w.resign()
+    w.background.held = False
+    w.background.release()
+    w.run(1)
+    assert w.coordinator.committed("g") == ErrorCode.NOT_COORDINATOR
+
+
+@pytest.mark.parametrize("error", [OSError("the disk"), CorruptBatchError("cannot be read behind position 7")])
+def test_a_partition_that_cannot_be_loaded_is_not_available_and_tried_again(error, caplog):
+    w = World()
+    committed_before = write_offset("g", "t", 0, OffsetCommitValue(offset=5))
+    index = partition_of("g", PARTITIONS)
+    w.log.records[index] = [committed_before]
+    w.resign()
+    w.log.read_error = error
+    w.coordinator.on_leadership(OFFSETS_TOPIC, index, 9)
+    w.run(0.01)
+    assert w.coordinator.has_failed(index)
+    assert w.coordinator.committed("g") == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert w.join().result().error == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert w.heartbeat("x") == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert w.sync("x").result().error == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert "cannot be loaded" in caplog.text
+    w.log.read_error = None
+    w.run(LOAD_RETRY_S)
+    assert not w.coordinator.has_failed(index)
+    assert w.coordinator.committed("g")[("t", 0)].offset == 5
+
+
+def test_who_is_not_the_coordinator_any_more_does_not_try_again():
+    w = World()
+    w.resign()
+    w.log.read_error = OSError("the disk")
+    w.coordinator.on_leadership(OFFSETS_TOPIC, 0, 9)
+    w.run(0.01)
+    w.resign()
+    assert not w.coordinator.has_failed(0)
+    w.log.read_error = None
+    w.run(3 * LOAD_RETRY_S)
+    assert w.coordinator.groups() == ([], ErrorCode.NONE)
 
 
 def test_a_record_that_cannot_be_read_does_not_take_the_others_with_it(caplog):

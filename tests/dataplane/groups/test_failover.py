@@ -27,7 +27,7 @@ def cluster(monkeypatch):
 def give_coordinator(broker):
     settings = GroupSettings(group_initial_rebalance_delay_ms=0)
     log = ReplicatedOffsetsLog(broker.replicas)
-    broker.groups = GroupCoordinator(broker.loop, log, Random(broker.id), settings, lambda: 1)
+    broker.groups = GroupCoordinator(broker.loop, log, Random(broker.id), settings, lambda: 1, broker.background)
     broker.replicas.on_leadership(broker.groups.on_leadership)
 
 

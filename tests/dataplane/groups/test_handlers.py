@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from dataplane.cluster.metadata import PartitionMetadata
+from dataplane.groups.coordinator import LOAD_RETRY_S
 from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.groups.shard import partition_of
 from dataplane.handlers.find_coordinator import CREATION_WAIT_S, handle_find_coordinator
@@ -375,6 +376,18 @@ def test_a_dead_leader_is_not_available():
     tenant.broker.metadata.brokers = {}
     found = tenant.call(handle_find_coordinator, FindCoordinatorRequest("g"), 2)
     assert (found.error_code, found.node_id, found.port) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, -1)
+
+
+def test_a_leader_that_cannot_load_the_groups_does_not_name_itself():
+    tenant = Tenant()
+    tenant.world.resign()
+    tenant.world.log.read_error = OSError("the disk")
+    tenant.world.elect()
+    found = tenant.call(handle_find_coordinator, FindCoordinatorRequest("g"), 2)
+    assert (found.error_code, found.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
+    tenant.world.log.read_error = None
+    tenant.world.run(LOAD_RETRY_S)
+    assert tenant.call(handle_find_coordinator, FindCoordinatorRequest("g"), 2).error_code == ErrorCode.NONE
 
 
 def test_the_first_question_creates_the_topic_and_waits_for_it_a_little():

@@ -4,12 +4,17 @@ import pytest
 
 from dataplane.groups.commits import Commit, Offset
 from dataplane.groups.events import Join, Sync
+from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.groups.model import GroupState
-from dataplane.groups.offsets import expired
-from dataplane.groups.shard import partition_of
+from dataplane.groups.offsets import OFFSETS_PER_PAUSE, expired
+from dataplane.groups.records import write_offset
+from dataplane.groups.shard import Forgetting, Shard, partition_of
+from dataplane.groups.sweeping import GROUPS_PER_PAUSE, RETRY_S, look, who_has
 from dataplane.protocol.codec import encode
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
+from dataplane.protocol.messages.group_records import OffsetCommitValue
+from dataplane.records.steps import run_through
 from tests.dataplane.groups.support import PARTITIONS, World
 
 KEY = ("t", 0)
@@ -262,6 +267,87 @@ def test_offsets_of_deleted_topics_are_forgotten():
     assert list(w.coordinator.committed("g")) == [("kept", 0)]
 
 
+def test_offsets_of_topics_deleted_while_the_groups_are_loaded_are_forgotten():
+    w = World()
+    committed(w, key=("gone", 0))
+    committed(w, key=("kept", 0))
+    w.resign()
+    w.background.held = True
+    w.epoch += 1
+    for index in range(PARTITIONS):
+        w.coordinator.on_leadership(OFFSETS_TOPIC, index, w.epoch)
+    w.coordinator.partitions_deleted([("gone", 0)])
+    w.background.held = False
+    w.background.release()
+    w.run(0.01)
+    assert list(w.coordinator.committed("g")) == [("kept", 0)]
+    w.take_over()
+    assert list(w.coordinator.committed("g")) == [("kept", 0)]
+
+
+def test_a_commit_after_the_deletion_is_of_a_new_topic():
+    w = World()
+    for group in ("a", "b"):
+        committed(w, 5, key=("again", 0), group=group)
+    w.log.slow = True
+    w.coordinator.partitions_deleted([("again", 0)])
+    commit(w, 1, key=("again", 0), group="b")
+    w.log.slow = False
+    w.log.commit()
+    w.run(0.1)
+    assert w.coordinator.committed("a") == {}
+    assert offset_of(w, ("again", 0), "b") == 1
+    w.take_over()
+    assert offset_of(w, ("again", 0), "b") == 1
+
+
+def test_what_the_log_does_not_take_is_forgotten_later():
+    w = World()
+    committed(w, key=("gone", 0))
+    w.log.error = ErrorCode.NOT_ENOUGH_REPLICAS
+    w.coordinator.partitions_deleted([("gone", 0)])
+    w.run(10)
+    assert list(w.coordinator.committed("g")) == [("gone", 0)]
+    w.log.error = ErrorCode.NONE
+    w.run(2 * RETRY_S)
+    assert w.coordinator.committed("g") == {}
+
+
+class Compared(tuple):
+    """A topic and partition that counts how often it is compared."""
+
+    __slots__ = ()
+    times = 0
+
+    def __eq__(self, other):
+        Compared.times += 1
+        return tuple.__eq__(self, other)
+
+    __hash__ = tuple.__hash__
+
+
+@pytest.mark.parametrize(("of_group", "deleted"), [(1_000, 100), (100, 1_000)])
+def test_looking_for_the_offsets_of_a_deleted_topic_costs_one_look_up_each(of_group, deleted):
+    shard = Shard(0, 0, lambda: None)
+    for n in range(of_group):
+        shard.apply(*write_offset("g", "t", n, OffsetCommitValue(offset=1)))
+    forgetting = Forgetting([Compared(("t", n)) for n in range(deleted)])
+    Compared.times = 0
+    assert len(forgetting.of(shard.entries["g"])) == 100
+    assert Compared.times <= 2_000
+
+
+def test_groups_are_looked_at_in_slices():
+    shard = Shard(0, 0, lambda: None)
+    for n in range(20 * GROUPS_PER_PAUSE):
+        shard.apply(*write_offset(f"g{n}", "t", 0, OffsetCommitValue(offset=1, commit_timestamp=1)))
+    for n in range(10 * OFFSETS_PER_PAUSE):
+        shard.apply(*write_offset("large", "t", n, OffsetCommitValue(offset=1, commit_timestamp=1)))
+    forgetting = Forgetting([("t", 5)])
+    assert len(list(who_has(shard, forgetting))) >= 20
+    assert len(list(look(shard, 10, 1_000))) >= 30
+
+
 # --- retention --------------------------------------------------------------------------------------------------------
 
 
@@ -321,8 +407,27 @@ def test_members_keep_the_offsets_of_what_they_read_and_of_nothing_else(topic, l
     committed(w, key=(topic, 0), group=group, member_id=member, generation=1)
     entry = w.coordinator.find(group)
     later_ms = w.loop.clock.now_ms() + 8 * DAY_S * 1000
-    gone = expired(entry.group, entry.offsets, later_ms, w.settings.offsets_retention_ms)
+    gone = list(run_through(expired(entry.group, entry.offsets, later_ms, w.settings.offsets_retention_ms)))
     assert gone == ([] if lives else [(topic, 0)])
+
+
+def test_what_has_changed_since_it_was_looked_at_stays():
+    w = World()
+    index = partition_of("g", PARTITIONS)
+    groups = [name for name in (f"g{n}" for n in range(100)) if partition_of(name, PARTITIONS) == index][:3]
+    for group in groups:
+        committed(w, 1, group=group)
+    w.coordinator.start()
+    w.run(7 * DAY_S - 700)
+    w.log.slow = True  # the tombstones of the first group, so that the others wait
+    w.run(1_300)
+    w.log.slow = False
+    for group in groups:
+        commit(w, 2, group=group)
+    w.log.commit()
+    w.run(1)
+    assert [offset_of(w, group=group) for group in groups] == [None, 2, 2]
+    w.coordinator.stop()
 
 
 def test_an_offset_that_is_being_committed_again_does_not_expire():
@@ -333,7 +438,7 @@ def test_an_offset_that_is_being_committed_again_does_not_expire():
     commit(w, 2)
     entry = w.coordinator.find("g")
     later_ms = w.loop.clock.now_ms() + 8 * DAY_S * 1000
-    gone = expired(entry.group, entry.offsets, later_ms, w.settings.offsets_retention_ms)
+    gone = list(run_through(expired(entry.group, entry.offsets, later_ms, w.settings.offsets_retention_ms)))
     assert gone == [("t", 1)]
 
 
@@ -342,4 +447,4 @@ def test_nothing_expires_from_a_group_whose_subscriptions_cannot_be_read():
     member = w.alone()  # its metadata is one byte
     committed(w, member_id=member, generation=1)
     entry = w.coordinator.find("g")
-    assert expired(entry.group, entry.offsets, w.loop.clock.now_ms() + 9 * DAY_S * 1000, 1) == []
+    assert run_through(expired(entry.group, entry.offsets, w.loop.clock.now_ms() + 9 * DAY_S * 1000, 1)) == {}

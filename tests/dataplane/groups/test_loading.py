@@ -1,0 +1,138 @@
+"""A partition of the offsets topic is read in pieces; what cannot be read of it is passed over, or nothing is believed."""
+
+import pytest
+from crc32c import crc32c
+
+from dataplane.groups.loading import RECORDS_PER_PAUSE, load
+from dataplane.records.batch import Record, build_batch
+from dataplane.records.compression import GZIP
+from dataplane.records.header import CorruptBatchError, read_header
+from dataplane.records.steps import run_through
+from dataplane.storage import replay
+from dataplane.storage.log import LogConfig
+from dataplane.storage.segment import Segment
+from tests.dataplane.storage.support import DIRECTORY, new_files, open_log
+
+SMALL = LogConfig(segment_bytes=600)
+
+
+def committed(log, *names, codec=0):
+    batch = build_batch([Record(name.encode(), b"v" * 20) for name in names], now_ms=1_000, codec=codec)
+    log.stage(memoryview(batch), read_header(batch), 0)
+    log.commit()
+
+
+def filled(count=20, config=SMALL):
+    files = new_files()
+    log = open_log(files, config=config)
+    for n in range(count):
+        committed(log, f"{n}")
+    return files, log
+
+
+def loaded(log):
+    """What was read, and the sentences about what was not."""
+    names = []
+    sentences = run_through(load(log, lambda key, value: names.append(key.decode())))
+    return names, sentences
+
+
+def drive(steps, work):
+    while True:
+        work = steps.send(None if work is None else work())
+
+
+def damage(files, log, offset, at, byte=0xFF):
+    """Change one byte of the batch that holds an offset."""
+    segment = next(s for s in reversed(log.segments) if s.base_offset <= offset)
+    path = f"{segment.path}.log"
+    data = bytearray(files.read_file(path))
+    data[segment.position_of(offset) + at] ^= byte
+    files.put_file(path, bytes(data))
+    for other in log.segments:
+        other.close()
+
+
+def test_everything_in_order_over_many_segments_and_packed_batches(monkeypatch):
+    monkeypatch.setattr(replay, "_CHUNK_BYTES", 150)  # less than a batch of many
+    _, log = filled()
+    committed(log, *(f"many{n}" for n in range(30)), codec=GZIP)
+    committed(log, *(f"large{n}" for n in range(15)))
+    assert len(log.segments) > 3
+    expected = [*map(str, range(20)), *(f"many{n}" for n in range(30)), *(f"large{n}" for n in range(15))]
+    assert loaded(log) == (expected, [])
+
+
+def test_what_is_deleted_is_not_read():
+    _, log = filled()
+    log.set_start_offset(7)
+    assert loaded(log)[0] == [str(n) for n in range(7, 20)]
+
+
+def test_a_pause_after_so_many_records():
+    _, log = filled(3)
+    committed(log, *(f"many{n}" for n in range(10 * RECORDS_PER_PAUSE)))
+    taken, most, steps, answer = [], 0, None, None
+    steps = load(log, lambda key, value: taken.append(key))
+    while True:
+        before = len(taken)
+        try:
+            work = steps.send(answer)
+        except StopIteration:
+            break
+        answer = None if work is None else work()
+        most = max(most, len(taken) - before)
+    assert len(taken) == 10 * RECORDS_PER_PAUSE + 3
+    assert most <= RECORDS_PER_PAUSE
+
+
+@pytest.mark.parametrize("at", [70, 25, 17], ids=["in a record", "in the header", "in the CRC"])
+def test_a_batch_that_cannot_be_read_is_passed_over_and_told(at):
+    files, log = filled()
+    damage(files, log, 11, at)
+    names, [sentence] = loaded(log)
+    assert names == [str(n) for n in range(20) if n != 11]
+    assert "offset 11" in sentence or "offsets 11" in sentence
+
+
+def test_records_that_were_written_wrong_do_not_stop_the_others():
+    _, log = filled(2)
+    batch = build_batch([Record(b"k", b"v")], now_ms=1)
+    wrong = bytearray(batch)
+    wrong[61] = 0x7F  # a record longer than its batch
+    wrong[17:21] = crc32c(bytes(wrong[21:])).to_bytes(4, "big")
+    log.stage(memoryview(wrong), read_header(wrong), 0)
+    log.commit()
+    committed(log, "last")
+    names, sentences = loaded(log)
+    assert (names, len(sentences)) == (["0", "1", "last"], 1)
+
+
+@pytest.mark.parametrize("at", [8, 9, 10, 11, 0, 4], ids=["length", "length", "length", "length", "offset", "offset"])
+def test_where_the_next_batch_cannot_be_found_nothing_is_believed(at):
+    files, log = filled()
+    damage(files, log, 11, at, 0x80)
+    with pytest.raises(CorruptBatchError):
+        loaded(log)
+
+
+def test_a_segment_that_is_replaced_meanwhile_is_read_to_its_end(monkeypatch):
+    monkeypatch.setattr(replay, "_CHUNK_BYTES", 150)
+    files, log = filled()
+    names = []
+    steps = load(log, lambda key, value: names.append(key.decode()))
+    work = next(steps)
+    while len(names) < 2:
+        work = steps.send(None if work is None else work())
+    first, second = log.segments[:2]
+    merged = bytes(files.read_file(f"{first.path}.log")) + bytes(files.read_file(f"{second.path}.log"))
+    for old in (first, second):  # as compaction does
+        old.close()
+        files.remove(f"{old.path}.log")
+        old.remove_indexes()
+    files.put_file(f"{DIRECTORY}/{first.base_offset:020d}.log", merged)
+    log.segments[:2] = [replaced := Segment(files, DIRECTORY, first.base_offset)]
+    replaced.trust(len(merged))
+    with pytest.raises(StopIteration):
+        drive(steps, work)
+    assert names == [str(n) for n in range(20)]
