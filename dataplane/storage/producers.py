@@ -11,11 +11,16 @@ number (KIP-360: its state expired).
 
 State expires some time after the last batch *came*. (Kafka takes the batch's own timestamp, which the client chose: who
 writes of the past would be forgotten while retrying, who writes of the future never.) Ids cost their sender nothing, so a
-log remembers a bounded number of producers, those that wrote last.
+log remembers a bounded number of producers, those that wrote last. Of those before, as many again and more are known by
+fingerprints of their batches, which cost eight bytes each and say one thing: this very batch is in the log. Its offset is
+not known any more, so the answer is DUPLICATE_SEQUENCE_NUMBER, which clients take for success. Fingerprints are not in
+snapshots: after a restart a retry of a producer that had to go is new.
 """
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.protocol.errors import ErrorCode
@@ -27,6 +32,8 @@ if TYPE_CHECKING:
 
 REMEMBERED = 5
 MAX_PRODUCERS = 5_000
+MOST_PAGES = 20
+"""Of fingerprints, each of a tenth of so many producers: at most 400 kB."""
 _SEQUENCE_MASK = 2**31 - 1
 
 
@@ -66,13 +73,31 @@ class _Producer:
         self.seen_ms: int | None = None  # None: since the last look
 
 
+class _Page:
+    """What producers that had to go had written: sorted, and nothing of it at or after `end`."""
+
+    __slots__ = ("_fingerprints", "end")
+
+    def __init__(self, gone: Iterable[tuple[int, _Producer]]) -> None:
+        self.end, found = 0, []
+        for producer_id, producer in gone:
+            self.end = max(self.end, producer.last_offset + 1)
+            found += [hash((producer_id, producer.epoch, b.first_sequence, b.last_sequence)) for b in producer.batches]
+        self._fingerprints = array("q", sorted(found))
+
+    def has(self, fingerprint: int) -> bool:
+        at = bisect_left(self._fingerprints, fingerprint)
+        return at < len(self._fingerprints) and self._fingerprints[at] == fingerprint
+
+
 class Producers:
     """All producers of one log."""
 
-    __slots__ = ("_by_id",)
+    __slots__ = ("_by_id", "_gone")
 
     def __init__(self) -> None:
         self._by_id: dict[int, _Producer] = {}
+        self._gone: list[_Page] = []  # the oldest first
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -85,7 +110,7 @@ class Producers:
         """May this batch be appended now? None: yes."""
         producer = self._by_id.get(header.producer_id)
         if producer is None:
-            return None  # nobody's, or a producer that is not remembered
+            return self._verdict_on_stranger(header) if self._gone else None
         epoch, first = header.producer_epoch, header.base_sequence
         if epoch != producer.epoch:
             if epoch < producer.epoch:
@@ -99,6 +124,13 @@ class Producers:
             if batch.first_sequence == first and batch.last_sequence == last:
                 return Duplicate(batch.base_offset)
         return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    def _verdict_on_stranger(self, header: BatchHeader) -> ErrorCode | None:
+        first = header.base_sequence
+        last = (first + header.last_offset_delta) & _SEQUENCE_MASK
+        fingerprint = hash((header.producer_id, header.producer_epoch, first, last))
+        is_known = any(page.has(fingerprint) for page in self._gone)
+        return ErrorCode.DUPLICATE_SEQUENCE_NUMBER if is_known else None
 
     def update(self, header: BatchHeader, base_offset: int) -> None:
         """A batch with a producer id was staged or replayed, at `base_offset`."""
@@ -120,8 +152,12 @@ class Producers:
     def _forget_oldest(self) -> None:
         """A tenth at a time: looking for them takes long."""
         by_offset = sorted(self._by_id, key=lambda producer_id: self._by_id[producer_id].last_offset)
-        for producer_id in by_offset[: max(1, MAX_PRODUCERS // 10)]:
-            del self._by_id[producer_id]
+        gone = [(producer_id, self._by_id.pop(producer_id)) for producer_id in by_offset[: max(1, MAX_PRODUCERS // 10)]]
+        self._gone = [*self._gone, _Page(gone)][-MOST_PAGES:]
+
+    def cut(self, end: int) -> None:
+        """The log ends here now: a batch behind is none of its own any more, and may come again."""
+        self._gone = [page for page in self._gone if page.end <= end]
 
     def holds_any_from(self, offset: int) -> bool:
         """Does any producer's state stem from records at or after `offset`? Then cutting there needs a replay."""
@@ -138,6 +174,7 @@ class Producers:
     def clear(self) -> None:
         """Forget all."""
         self._by_id.clear()
+        self._gone = []
 
     def states(self, now_ms: int) -> Iterator[ProducerState]:
         """All of them, for a snapshot. Who has written since the last look has done so now."""
@@ -147,7 +184,7 @@ class Producers:
 
     def restore(self, states: Iterable[ProducerState]) -> None:
         """Know these, and no others."""
-        self._by_id.clear()
+        self.clear()
         for state in states:
             producer = self._by_id[state.producer_id] = _Producer(state.epoch)
             producer.batches = state.batches

@@ -77,3 +77,5 @@ class Producing(LogState):
             self._producers_to = min(self._producers_to, end)
         elif self._producers.holds_any_from(end):
             self._load_producers(self._producers, end)
+        else:
+            self._producers.cut(end)

@@ -10,6 +10,7 @@ from dataplane.records.control import Marker, build_marker
 from dataplane.storage.producers import MAX_PRODUCERS, Duplicate, Producers
 from tests.dataplane.storage.support import append, batch_of, new_files, open_log, stage
 
+DUPLICATE = ErrorCode.DUPLICATE_SEQUENCE_NUMBER
 OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 TOP = 2**31 - 1
 
@@ -122,6 +123,59 @@ def test_a_log_remembers_those_that_wrote_last():
     assert len(producers) <= MAX_PRODUCERS
     assert producers.check(header(3 * MAX_PRODUCERS + 5, producer=10**9)) == OUT_OF_ORDER
     assert isinstance(producers.check(header(0, producer=3 * MAX_PRODUCERS - 1)), Duplicate)
+
+
+def crowded(writer: int = 7) -> Producers:
+    """One producer has written two batches, and then so many others that it had to go."""
+    producers = Producers()
+    producers.update(header(0, 2, producer=writer), 0)
+    producers.update(header(2, 2, producer=writer), 2)
+    for number in range(MAX_PRODUCERS):
+        producers.update(header(0, producer=1_000 + number), 4 + number)
+    assert producers.check(header(0, producer=1_000)) is not None
+    assert writer not in producers.last_batches()
+    return producers
+
+
+def test_a_retry_of_a_producer_that_had_to_go_is_recognised():
+    producers = crowded()
+    assert producers.check(header(0, 2, producer=7)) == DUPLICATE
+    assert producers.check(header(2, 2, producer=7)) == DUPLICATE
+    assert producers.check(header(4, 2, producer=7)) is None, "it goes on"
+    assert producers.check(header(2, 1, producer=7)) is None, "of another size: not what was written"
+    assert producers.check(header(0, 2, producer=8)) is None
+    assert producers.check(header(0, 2, producer=7, epoch=1)) is None
+    producers.update(header(4, 2, producer=7), 10**6)
+    assert producers.check(header(4, 2, producer=7)) == Duplicate(10**6)
+
+
+def test_what_was_cut_from_the_log_may_come_again():
+    producers = crowded()
+    producers.cut(10**6)
+    assert producers.check(header(2, 2, producer=7)) == DUPLICATE
+    producers.cut(3)
+    assert producers.check(header(2, 2, producer=7)) is None
+
+
+def test_fingerprints_do_not_grow_for_ever(monkeypatch):
+    monkeypatch.setattr("dataplane.storage.producers.MAX_PRODUCERS", 50)
+    producers = Producers()
+    for number in range(300):
+        producers.update(header(0, producer=number), number)
+    known = [producers.check(header(0, producer=number)) is not None for number in range(300)]
+    assert known[0] is False
+    assert 100 < sum(known) <= 150
+
+
+def test_a_cut_of_the_log_forgets_the_fingerprints_behind_it(monkeypatch):
+    monkeypatch.setattr("dataplane.storage.producers.MAX_PRODUCERS", 2)
+    log = open_log(new_files())
+    append(log, "kept")
+    for producer in (1, 2, 3):
+        append(log, "v", producer_id=producer, producer_epoch=0, base_sequence=0)
+    assert log.producers.check(header(0, producer=1)) == DUPLICATE
+    log.truncate(1)
+    assert log.producers.check(header(0, producer=1)) is None
 
 
 def test_a_batch_staged_in_this_turn_is_seen():
