@@ -4,7 +4,8 @@ Read once, at the start: whoever opens a log hears what was known of it. Written
 what comes meanwhile is noted, and goes with the next.
 
 They name logs by topic and partition. A log that is deleted, or moved away, may leave a row behind for a while, and the
-next one of that name must not be taken for it: `speak_of` says of which names that may be so.
+next one of that name must not be taken for it: `speak_of` says of which names that may be so. It is so no more when a
+writing has ended that began after the log had gone.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Checkpointing:
         self._positions = {home: Positions(files, home) for home, _ in directories.all()}
         self._high_watermarks: dict[Key, int] = {}
         self._namesakes: set[Key] = set()
+        self._leaving: set[Key] = set()  # and those that what is being written will make an end of
         self.marks_gone = 0  # the highest number that a mark of a log had that is not there any more
         self._writing: Future[None] | None = None
         self._start_offsets_wanted: Future[None] | None = None
@@ -71,7 +73,7 @@ class Checkpointing:
 
     def speak_of(self, key: Key) -> bool:
         """Whether a file may have a row of this name that is of a log of before."""
-        return key in self._namesakes
+        return key in self._namesakes or key in self._leaving
 
     # --- noting -------------------------------------------------------------------------------------------------------
 
@@ -116,6 +118,8 @@ class Checkpointing:
         if not any(taken.contents or taken.marks for _, _, taken in changes):
             return resolved(None)
         failed: dict[str, OSError] = {}
+        self._leaving |= self._namesakes
+        self._namesakes = set()
 
         def write() -> None:
             for home, positions, taken in changes:
@@ -127,6 +131,8 @@ class Checkpointing:
         def written(future: Future[None]) -> None:
             if future.error is None:
                 self._forget_marks([taken.marks for home, _, taken in changes if home not in failed])
+                if not failed:
+                    self._leaving = set()
             for home, error in failed.items():
                 self._failed(home, error)
 

@@ -153,6 +153,28 @@ def test_a_deleted_log_is_gone_at_once_and_its_space_soon():
     background.release()
 
 
+def test_the_name_of_a_deleted_log_is_remembered_until_no_checkpoint_can_speak_of_it():
+    files, background = MemoryFiles(), ImmediateBackground()
+    found = manager(files, background)
+    append(found.create("t", 0, ID), "a")
+    background.held = True
+    found.checkpoints.write({})  # on its way, with a row of it
+    found.delete("t", 0)
+    background.release()
+    assert found.checkpoints.speak_of(("t", 0))
+    found.checkpoints.write({})
+    assert found.checkpoints.speak_of(("t", 0)), "the next one is on its way"
+    background.release()
+    assert not found.checkpoints.speak_of(("t", 0))
+    found.create("other", 0, ID)
+    found.checkpoints.write({})
+    background.release()
+    again = manager(files)
+    assert again.checkpoints.speak_of(("other", 0))
+    again.checkpoints.write({})
+    assert not again.checkpoints.speak_of(("other", 0))
+
+
 def test_creating_twice_gives_the_same_log():
     found = manager(MemoryFiles())
     log = found.create("t", 0, ID)
