@@ -74,22 +74,25 @@ class Fetcher(Asking):
             return
         copying.pause_s = 0.0
         partition.leader_high_watermark = data.high_watermark
-        if isinstance(data.records, memoryview) and data.records:
+        records, size, is_news = data.records, 0, False
+        if isinstance(records, memoryview) and records:
             try:
-                partition.log.stage_replica(data.records)
+                is_news, size = partition.log.stage_replica(records), len(records)
             except (CorruptBatchError, OSError) as error:
                 if isinstance(error, OSError):
                     self._replicas.failed(partition)
                 else:
                     self._pause_one(partition, copying)
                 return
+            self._wishes[partition] = None
+        if is_news:
             if partition.is_durable:
                 self._forget(partition, copying)  # until it is on disk: to ask for more is to say that we have this
-            self._wishes[partition] = None
+                self._wishes[partition] = None
             if not partition.dirty:
                 self._replicas.mark_dirty(partition)
             if partition.throttles_copying:
-                delay_s = self._replicas.throttles.copied(partition, len(data.records))
+                delay_s = self._replicas.throttles.copied(partition, size)
                 if delay_s:
                     self._hold_back(partition, copying, delay_s)
         else:

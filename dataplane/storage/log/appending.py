@@ -51,19 +51,27 @@ class Appending(Rolling, Producing):
             (self._producers or self.producers).update(header, base)
         return base
 
-    def stage_replica(self, batches: memoryview) -> None:
-        """Take what the leader's log holds behind ours. A partial batch at the end is ignored.
+    def stage_replica(self, batches: memoryview) -> bool:
+        """Take what the leader's log holds behind ours; False where it brings nothing new.
 
-        Offsets may be missing between batches: the leader's log was compacted. Raises CorruptBatchError, having staged
-        nothing, unless every batch is whole and lies behind the one before.
+        A partial batch at the end is ignored, and so are those in front that we have: an answer that has crossed our next
+        request brings them again. Offsets may be missing between batches: the leader's log was compacted. Raises
+        CorruptBatchError, having staged nothing, unless every other batch is whole and lies behind the one before.
         """
         checked = split_batches(batches)
-        expected = self.staged_end
+        expected, repeated = self.staged_end, 0
         for header, batch in checked:
             check_stored(batch, header)
             if header.base_offset < expected:
+                if expected == self.staged_end and self._has_already(header):
+                    repeated += 1
+                    continue
                 raise CorruptBatchError(f"a batch at offset {header.base_offset}, which comes before {expected}")
             expected = header.next_offset
+        if expected == self.staged_end:
+            return False
+        if repeated:
+            del checked[:repeated]
         for header, batch in checked:
             if header.leader_epoch > self.epochs.in_log:
                 self._begin_epoch(header.leader_epoch, header.base_offset)
@@ -75,6 +83,11 @@ class Appending(Rolling, Producing):
                 self._is_late = True
             self._bytes_staged += header.size
         self.staged_end = expected
+        return True
+
+    def _has_already(self, header: BatchHeader) -> bool:
+        """Whether this batch of our leader is below our end, in the epoch that ours has there."""
+        return header.next_offset <= self.staged_end and self.epochs.epoch_of(header.base_offset) == header.leader_epoch
 
     def _begin_epoch(self, epoch: int, offset: int) -> None:
         try:

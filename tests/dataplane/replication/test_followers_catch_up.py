@@ -96,6 +96,24 @@ def _patient():
     return Settings(replica_lag_time_max_ms=20_000, replica_fetch_wait_max_ms=5_000)
 
 
+def test_an_answer_that_brings_a_batch_again_holds_nothing_up():
+    """A request for another partition is on its way while the leader answers: both answers bring the batch."""
+    for partitions_after in range(1, 8):  # how the messages meet differs
+        cluster = Cluster(size=2, seed=partitions_after, settings=_patient())
+        cluster.create((1, 2))
+        cluster.run(1)
+        worst = 0.0
+        for index in range(1, 1 + partitions_after):
+            produced = cluster.produce(1, "x")
+            before = cluster.network.clock.seconds
+            cluster.create((1, 2), index=index)
+            cluster.run(0.5)
+            assert produced.code == ErrorCode.NONE
+            worst = max(worst, produced.at - before)
+        assert worst < 0.02
+        assert cluster[2].values() == [b"x"] * partitions_after
+
+
 def test_an_idle_follower_asks_once_per_wait():
     cluster = Cluster(size=2)
     cluster.create((1, 2))

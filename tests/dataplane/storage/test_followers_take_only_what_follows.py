@@ -63,13 +63,36 @@ def test_batches_in_the_wrong_order_are_refused():
     assert (copy.end_offset, copy.staged_end) == (0, 0)
 
 
-def test_batches_it_has_already_are_refused():
+def test_batches_it_has_already_are_left_out():
+    """An answer that crossed the request for what comes after it brings the same again."""
     source, copy = leader(), open_log(new_files())
-    data = copy_of(source)
-    copy.stage_replica(memoryview(data))
+    first, *others = [bytes(batch) for _, batch in source.batches(0, source.end_offset)]
+    copy.stage_replica(memoryview(bytearray(first)))
+    copy.stage_replica(memoryview(bytearray(first)))  # in the same turn,
     copy.commit()
+    copy.stage_replica(memoryview(bytearray(first)))  # in a later one,
+    copy.stage_replica(memoryview(bytearray(first + b"".join(others))))  # and with more behind it
+    copy.commit()
+    assert copy_of(copy) == copy_of(source)
+    assert copy.epochs.entries() == source.epochs.entries()
+
+
+def test_a_batch_of_another_epoch_where_it_has_one_already_is_refused():
+    source, copy, other = leader(), open_log(new_files()), open_log(new_files())
+    copy.stage_replica(memoryview(copy_of(source)))
+    copy.commit()
+    append(other, "a", "x", epoch=2)
     with pytest.raises(CorruptBatchError):
-        copy.stage_replica(memoryview(data))
+        copy.stage_replica(memoryview(copy_of(other)))
+    assert copy_of(copy) == copy_of(source)
+
+
+def test_a_batch_that_begins_before_its_end_and_ends_behind_it_is_refused():
+    source, copy = leader(), open_log(new_files())
+    append(copy, "a", epoch=1)
+    with pytest.raises(CorruptBatchError):
+        copy.stage_replica(memoryview(copy_of(source)))
+    assert copy.staged_end == copy.end_offset == 1
 
 
 def test_a_damaged_batch_is_refused_with_all_that_came_with_it():
