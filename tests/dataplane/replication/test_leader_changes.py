@@ -68,6 +68,31 @@ def test_a_follower_keeps_what_is_above_its_own_high_watermark_if_the_leader_has
     assert cluster[2].committed_values() == [b"x"]
 
 
+def test_logs_that_part_above_the_high_watermark_are_cut_where_they_part():
+    """At the high watermark the follower would lose what both have, and with the leader's death it would be gone."""
+    cluster = Cluster()
+    cluster.create(min_insync_replicas="3")
+    cluster.produce(1, "committed", acks=1)
+    cluster.run(0.5)
+    cluster.network.cut("b1", "b3")
+    cluster.network.cut("b2", "b3")
+    cluster.produce(1, "on", "both", acks=1)
+    cluster.run(0.5)
+    cluster.network.cut("b1", "b2")
+    cluster.elect(2, (1, 2), told=(2,))
+    cluster.produce(2, "not", "here", acks=1)
+    cluster.run(0.01)
+    log = cluster[2].partition().log
+    assert (log.end_offset, cluster[2].partition().high_watermark) == (5, 1)
+    cluster.network.heal("b1", "b2")
+    cluster.elect(1, (1, 2), told=(1, 2))
+    cluster.network.run_until(lambda: log.end_offset != 5)
+    assert log.end_offset == 3
+    cluster.kill(1)
+    cluster.elect(2, (2,), told=(2,))
+    assert cluster[2].values() == [b"committed", b"on", b"both"]
+
+
 def test_two_quick_changes_of_leader_leave_no_trace_of_either():
     """KIP-279: one answer about an epoch is not enough when both logs have epochs that the other never saw."""
     cluster = _started()
