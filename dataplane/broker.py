@@ -106,6 +106,7 @@ class Broker:
             alter_partition=self._alter_partition,
             meter=self.meter,
         )
+        self.replicas.on_broken(self._replicas_lost)
         self.replica_fetches = ReplicaFetches(self.replicas)
         self.fetch_sessions = FetchSessions(doors.clock, doors.random, config.settings)
         self.slices = Slices(doors.loop, doors.background, doors.loop.worked_for)
@@ -206,8 +207,11 @@ class Broker:
 
     def _directory_failed(self, path: str, error: str, keys: list[tuple[str, int]]) -> None:
         self.log(f"data directory {path} is OFFLINE until the next start, with {len(keys)} replicas: {error}")
+        self._replicas_lost()
+
+    def _replicas_lost(self) -> None:
         if self._listener is not None:  # else the controller asks anyway, when we are registered
-            Task(self._tell_of_lost_replicas(), "a lost directory")
+            Task(self._tell_of_lost_replicas(), "lost replicas")
 
     async def _tell_of_lost_replicas(self) -> None:
         """The controller elects other leaders. A new session needs no telling: it begins with all our replicas."""

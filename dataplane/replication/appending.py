@@ -3,6 +3,9 @@
 At the end of the turn every partition that was appended to is written once, and only then anything is told: acks 0 and 1,
 followers that wait for bytes, and, as far as the high watermark moved, acks=all and consumers. Partitions that we follow
 go the same way.
+
+An exception that nobody expects ends nothing but the log that it met (`Roles.broken`), and none of what is told: what is
+staged lies in memory that the next turn uses again, so no partition may stay behind with it.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from dataplane.protocol.errors import ErrorCode
 from dataplane.records.header import HEADER, BatchHeader, check_batch, too_short
 from dataplane.replication.reading import Reading
 from dataplane.replication.roles import Roles
+from dataplane.replication.waiting import tell
 from dataplane.storage.errors import LogFailedError
 from dataplane.storage.producers import Duplicate
 
@@ -76,7 +80,13 @@ class Appending(Roles, Reading):
                         time = header.max_timestamp  # as Kafka: with a duplicate it is said whatever the topic's clock
                         return Appended(ErrorCode.NONE, base, last, time, log.start_offset, duplicate=True)
                     return Appended(verdict)
-            base = log.stage(batch, header, partition.leader_epoch)
+            try:
+                base = log.stage(batch, header, partition.leader_epoch)
+            except LogFailedError:
+                raise
+            except Exception as error:  # noqa: BLE001 - half of the batch may be staged
+                self.broken(partition, error)
+                return Appended(ErrorCode.KAFKA_STORAGE_ERROR)
         except struct.error:
             return Appended(too_short(batch).code)
         except LogFailedError:
@@ -113,22 +123,26 @@ class Appending(Roles, Reading):
             self.commit(partition)
 
     def commit(self, partition: Partition) -> None:
-        """Write what is staged, and tell whoever may know now."""
+        """Write what is staged, and tell whoever may know now. Never raises."""
         if not partition.dirty:
             return
         partition.dirty = False
-        log = partition.log
-        size, end = log.size_bytes, log.end_offset
         try:
-            log.commit()
+            self._write_and_tell(partition)
         except OSError:
             self.failed(partition)
-            return
+        except Exception as error:  # noqa: BLE001 - the other partitions of the turn are not written yet
+            self.broken(partition, error)
+
+    def _write_and_tell(self, partition: Partition) -> None:
+        log = partition.log
+        size, end = log.size_bytes, log.end_offset
+        log.commit()
         if partition.turn_end_calls:
             calls, partition.turn_end_calls = partition.turn_end_calls, []
             if not (partition.is_durable and self.syncs.hold_back(partition, calls)):
                 for call in calls:
-                    call(ErrorCode.NONE)
+                    tell(call, ErrorCode.NONE)
         if log.end_offset != end:
             self.accounting.measure(partition)
             if partition.flush_after is not None and log.end_offset - log.recovery_point >= partition.flush_after:
@@ -147,10 +161,5 @@ class Appending(Roles, Reading):
 
     def _copied(self, partition: Partition, start: int) -> None:
         before = partition.high_watermark
-        try:
-            moved = partition.copied(start)
-        except OSError:
-            self.failed(partition)
-            return
-        if moved:
+        if partition.copied(start):
             self.followed(partition, before)

@@ -17,6 +17,7 @@ all. What cures most errors, a LeaderAndIsr, puts the partition in anew.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from dataplane.protocol.errors import ErrorCode
@@ -45,6 +46,8 @@ FIRST_PAUSE_S = 0.05
 LAST_PAUSE_S = 1.0
 NOT_TOLD = 0
 _MAX_UNDER_WAY = 2
+
+_log = logging.getLogger(__name__)
 
 
 class Copying:
@@ -257,8 +260,13 @@ class Asking:
             self._pause_all()
         else:
             self._pause_s = 0.0
-            self._follow_session(answer.result())
-            self._take_all(number, answer.result())
+            try:
+                self._follow_session(answer.result())
+                self._take_all(number, answer.result())
+            except Exception:  # noqa: BLE001 - a bug
+                _log.exception("an answer of broker %d could not be taken", self._leader_id)
+                self._begin_anew()
+                self._pause_all()
         self._schedule()
 
     def _take_all(self, number: int, response: FetchResponse) -> None:

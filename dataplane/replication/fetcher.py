@@ -62,7 +62,10 @@ class Fetcher(Asking):
             self._take(partition, copying, data)
         except OSError:
             self._replicas.failed(partition)
-        except Exception:  # noqa: BLE001 - a bug
+        except Exception as error:  # noqa: BLE001 - a bug
+            if partition.log.is_staging():  # perhaps half of what came: nothing may be written of it
+                self._replicas.broken(partition, error)
+                return
             _log.exception("%s-%d cannot be copied", partition.topic, partition.index)
             self._pause_one(partition, copying)
 

@@ -19,6 +19,7 @@ from dataplane.protocol.messages.control import (
     AlterPartitionResponsePartitionData,
     BrokerState,
 )
+from dataplane.replication.waiting import hear
 from dataplane.tasks import Future
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class IsrChanges:
             if data is None or partition.isr_answered(data, now):
                 again.append(proposal)
             elif partition.proposed_isr is None:
-                self._confirmed(partition)
+                hear(self._confirmed, partition)
         if again:
             self._again_later(again)
         else:

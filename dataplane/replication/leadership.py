@@ -101,7 +101,19 @@ def _apply(replicas: Replicas, topic: str, topic_id: UUID, state: LeaderAndIsrPa
             replicas.isr_confirmed(partition)
     except OSError:
         return ErrorCode.KAFKA_STORAGE_ERROR
+    except Exception as error:  # noqa: BLE001 - a bug
+        return _broken(replicas, topic, state.partition_index, error)
     return ErrorCode.KAFKA_STORAGE_ERROR if partition.is_offline else ErrorCode.NONE
+
+
+def _broken(replicas: Replicas, topic: str, index: int, error: Exception) -> ErrorCode:
+    """A bug met one partition: the others have their turn, and the controller is not to say the same for ever."""
+    partition = replicas.get(topic, index)
+    if partition is None:
+        _log.error("%s-%d cannot be here", topic, index, exc_info=error)
+    else:
+        replicas.broken(partition, error)
+    return ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def _find_or_create(

@@ -91,6 +91,7 @@ class Replicas(Appending):
         self.tells_followers_at_once = config.settings.replica_selector_class != ""  # consumers may read from them
         self._dirty = []
         self._listeners = []
+        self._broken_listeners = []
         self.syncs = Syncs(self, doors.background, self._clock)
         self.moves = Moves(self, doors.background)
         self.throttles = Throttles(config, metadata, self._clock)

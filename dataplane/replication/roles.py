@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.replication.hosted import Hosted
+from dataplane.replication.waiting import hear, tell
 
 if TYPE_CHECKING:
-    from dataplane.doors import Loop
+    from dataplane.doors import Callback, Loop
     from dataplane.replication.fetchers import Fetchers
     from dataplane.replication.partition import Partition
 
 Leadership = Callable[[str, int, int | None], None]
 """(topic, partition, leader epoch): we lead it from here on; None: we do not, or not any more."""
+
+_log = logging.getLogger(__name__)
 
 
 class Roles(Hosted):
@@ -25,6 +29,7 @@ class Roles(Hosted):
     fetchers: Fetchers
 
     _listeners: list[Leadership]
+    _broken_listeners: list[Callback]
 
     def on_leadership(self, callback: Leadership) -> None:
         """Hear of every partition that we begin or cease to lead, after the fact and in order."""
@@ -39,7 +44,9 @@ class Roles(Hosted):
         self.syncs.catch_up(partition)
         if partition.is_leader or led:
             for listener in self._listeners:
-                listener(partition.topic, partition.index, partition.leader_epoch if partition.is_leader else None)
+                hear(
+                    listener, partition.topic, partition.index, partition.leader_epoch if partition.is_leader else None
+                )
 
     def failed(self, partition: Partition) -> None:
         """The disk refused: nothing of this replica can be trusted before recovery at the next start."""
@@ -51,8 +58,24 @@ class Roles(Hosted):
         calls = partition.turn_end_calls + [done for _, _, done in partition.turn_end_acks]
         partition.turn_end_calls, partition.turn_end_acks = [], []
         for call in calls:
-            call(ErrorCode.KAFKA_STORAGE_ERROR)
+            tell(call, ErrorCode.KAFKA_STORAGE_ERROR)
         self.role_changed(partition, led, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def on_broken(self, callback: Callback) -> None:
+        """Hear of replicas that are lost without their directory."""
+        self._broken_listeners.append(callback)
+
+    def broken(self, partition: Partition, error: Exception) -> None:
+        """A bug has met it in the middle of its work.
+
+        What its log has in memory cannot be trusted, nor anything that is staged: this one is offline until recovery at
+        the next start, as after a refusal of the disk. Nothing is wrong with the disk: the logs beside it serve on.
+        """
+        _log.error("%s-%d is offline until the next start", partition.topic, partition.index, exc_info=error)
+        partition.log.give_up()
+        self.failed(partition)
+        for listener in self._broken_listeners:
+            hear(listener)
 
     def _directory_failed(self, _path: str, _error: str, keys: list[tuple[str, int]]) -> None:
         """All that is there is lost to us. In the next turn: something is in the middle of its work."""

@@ -9,10 +9,13 @@ a fetch session, which stays there from fetch to fetch (`fetch_sessions`). The f
 Deadlines: most waiters are woken long before theirs, thousands in a second, with timeouts of 30 s. A timer for each
 would fill the loop's heap with dead ones. So deadlines are rounded up to ticks, a tick has one timer and the waiters
 that would time out then, and a waiter that is woken leaves its tick at once.
+
+An exception of one that is told is a bug of theirs: it is written down, and all others are told (`tell`, `hear`).
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from typing import TYPE_CHECKING, Protocol
 
@@ -27,6 +30,24 @@ if TYPE_CHECKING:
 TICK_S = 0.01
 MAX_WAIT_S = 300.0
 """Clients say how long to wait, up to 24 days. Nobody means it, and what waits takes memory."""
+
+_log = logging.getLogger(__name__)
+
+
+def tell(done: Callable[[ErrorCode], None], code: ErrorCode) -> None:
+    """Call one that waits. Never raises: others of the same turn have not been told yet."""
+    try:
+        done(code)
+    except Exception:  # noqa: BLE001 - a bug
+        _log.exception("what waited for %s failed", code.name)
+
+
+def hear(listener: Callable[..., None], *what: object) -> None:
+    """The same of one that hears of a change."""
+    try:
+        listener(*what)
+    except Exception:  # noqa: BLE001 - a bug
+        _log.exception("what heard of a change failed")
 
 
 class Watcher(Protocol):
@@ -151,7 +172,7 @@ class Waiting:
         waiters, ordered = partition.ack_waiters, True
         for last_offset, timeout_s, done in produces:
             if last_offset < partition.high_watermark:
-                done(_outcome(partition))
+                tell(done, _outcome(partition))
                 continue
             waiter = AckWaiter(partition, last_offset, done)
             # A duplicate of something that is not committed yet comes before what was appended since.
@@ -170,7 +191,7 @@ class Waiting:
         while waiters and waiters[0].last_offset < high_watermark:
             waiter = waiters.popleft()
             waiter.clear_deadline()
-            waiter.done(code)
+            tell(waiter.done, code)
 
     # --- low watermarks -----------------------------------------------------------------------------------------------
 
@@ -192,7 +213,7 @@ class Waiting:
             if waiter.offset <= low_watermark:
                 del partition.low_watermark_waiters[waiter]
                 waiter.clear_deadline()
-                waiter.done(ErrorCode.NONE)
+                tell(waiter.done, ErrorCode.NONE)
 
     # --- bytes --------------------------------------------------------------------------------------------------------
 
@@ -220,7 +241,7 @@ class Waiting:
         """`size` bytes more can be read where these hang."""
         for watcher in list(place):
             if watcher in place:
-                watcher.arrived(size)
+                hear(watcher.arrived, size)
 
     # --- ends ---------------------------------------------------------------------------------------------------------
 
@@ -231,7 +252,7 @@ class Waiting:
         partition.ack_waiters.clear()
         for waiter in waiters:
             waiter.clear_deadline()
-            waiter.done(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+            tell(waiter.done, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
     def dismiss(self, partition: Partition, code: ErrorCode) -> None:
         """We do not lead the partition any more: produces get `code`."""
@@ -240,12 +261,12 @@ class Waiting:
         partition.low_watermark_waiters.clear()
         for waiter in waiters:
             waiter.clear_deadline()
-            waiter.done(code)
+            tell(waiter.done, code)
         if partition.sync_calls:
             held_back, partition.sync_calls = partition.sync_calls, []
             for _, calls in held_back:
                 for call in calls:
-                    call(code)
+                    tell(call, code)
 
     @staticmethod
     def look_again(partition: Partition) -> None:
@@ -253,7 +274,7 @@ class Waiting:
         for place in (partition.read_waiters, partition.replica_waiters):
             for watcher in list(place):
                 if watcher in place:
-                    watcher.lost()
+                    hear(watcher.lost)
 
     def _set_deadline(self, waiter: _Waiter, timeout_s: float) -> None:
         timeout_s = min(timeout_s, MAX_WAIT_S)
@@ -271,7 +292,7 @@ class Waiting:
             waiter = next(iter(waiters))
             del waiters[waiter]
             waiter.tick = None
-            waiter.expired()
+            hear(waiter.expired)
 
 
 def _outcome(partition: Partition) -> ErrorCode:

@@ -100,6 +100,9 @@ class LogState:
     _producers: Producers | None  # None: nobody has asked since the log was opened,
     _producers_to: int  # when it ended here
 
+    def __repr__(self) -> str:
+        return f"<log {self.topic}-{self.partition}>"
+
     @property
     def segments(self) -> list[Segment]:
         """In order of their offsets. Not to be changed."""
@@ -127,6 +130,15 @@ class LogState:
     def fail(self, error: OSError) -> None:
         """The disk has refused something that was done for this log."""
         self._fail(error)
+
+    def give_up(self) -> None:
+        """Something unexpected has happened to this log alone: its owner is not told that the disk has refused."""
+        self.failed = True
+        self._drop_staged()
+
+    def is_staging(self) -> bool:
+        """Whether something is to be written by the next commit."""
+        return bool(self._buffers)
 
     def _fail(self, error: OSError) -> LogFailedError:
         first, self.failed = not self.failed, True
