@@ -1,11 +1,12 @@
 """What the replicas of a broker do by the clock: look for laggards, write checkpoints, delete what is old.
 
 Each of these looks at every partition here, and there may be ten thousand: a round goes in slices of a millisecond, one in
-each turn of the loop.
+each turn of the loop. An exception that nobody expects costs the one partition its turn, and no other.
 """
 
 from __future__ import annotations
 
+import logging
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _SLICE_S = 0.001
 _AT_ONCE = 16
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 class Housekeeping:
@@ -64,22 +67,34 @@ class Housekeeping:
         self._under_way[name] = None
 
         def go_on() -> None:
-            if name not in self._timers:
-                self._under_way.pop(name, None)
-                return  # stopped
-            until = loop.clock.monotonic() + _SLICE_S
-            while loop.clock.monotonic() <= until:
-                some = list(islice(things, _AT_ONCE))
-                for thing in some:
-                    work(thing)
-                if len(some) < _AT_ONCE:
-                    del self._under_way[name]
-                    if done is not None:
-                        done()
-                    return
-            loop.call_soon(go_on)
+            if name not in self._timers or self._slice(name, things, work):
+                del self._under_way[name]
+                if name in self._timers and done is not None:  # else it was stopped
+                    done()
+            else:
+                loop.call_soon(go_on)
 
         go_on()
+
+    def _slice(self, name: str, things: Iterator[T], work: Callable[[T], object]) -> bool:
+        """A turn's worth; whether that was the last. Never raises: the round would be under way for ever."""
+        clock = self._replicas.loop.clock
+        until = clock.monotonic() + _SLICE_S
+        some: list[T] = []
+        while clock.monotonic() <= until:
+            some.clear()
+            try:
+                some.extend(islice(things, _AT_ONCE))
+            except Exception:  # noqa: BLE001 - a bug
+                _log.exception("%s: a round ends early", name)
+            for thing in some:
+                try:
+                    work(thing)
+                except Exception:  # noqa: BLE001 - a bug
+                    _log.exception("%s: %r is left out", name, thing)
+            if len(some) < _AT_ONCE:
+                return True
+        return False
 
     def _look_for_laggards(self) -> None:
         self._in_slices("isr", self._replicas.partitions(), self._look_at)

@@ -81,6 +81,37 @@ def test_a_round_ends_when_everything_stops():
     assert len(seen) < COUNT
 
 
+def test_one_that_fails_keeps_none_from_its_turn():
+    """Nor the rounds that follow: else nothing of this broker is deleted or checkpointed any more."""
+    loop, _, partitions, housekeeping = start()
+    seen, ends = [], []
+
+    def look(partition) -> None:
+        if partition is partitions[3]:
+            raise ValueError("a bug")
+        seen.append(partition)
+
+    for rounds in (1, 2):
+        housekeeping._in_slices("isr", iter(partitions), look, lambda: ends.append(1))
+        loop.turns()
+        assert len(seen) == rounds * (COUNT - 1)
+        assert len(ends) == rounds
+        assert housekeeping._under_way == {}
+
+
+def test_a_round_that_breaks_off_is_followed_by_another():
+    loop, _, partitions, housekeeping = start()
+
+    def broken():
+        yield partitions[0]
+        raise ValueError("a bug")
+
+    seen = []
+    housekeeping._in_slices("isr", broken(), seen.append)
+    loop.turns()
+    assert (seen, housekeeping._under_way) == ([partitions[0]], {})
+
+
 def test_checkpoints_are_written_when_something_has_changed():
     loop, files, partitions, housekeeping = start()
     written = []
