@@ -7,8 +7,10 @@ newest records. With them, in the background and never in the loop:
     flush.ms             when that long has passed since the last time (looked at every log.flush.scheduler.interval.ms)
     flush.messages = 1   the *durable* profile: nothing is acknowledged, or counts as committed, that is not on disk
 
-Durable, in detail. What a turn of the loop has written to all such partitions is forced to disk by one job; what comes
-while it runs waits for the next job, so that load makes the groups larger and not the queue longer. A leader's own end
+Durable, in detail. What a turn of the loop has written to all such partitions of an instance is forced to disk by one
+job; what comes while it runs waits for the instance's next job, so that load makes the groups larger and not the queue
+longer. A job takes a few partitions, then another instance has its turn: who writes to a thousand partitions waits for
+them himself. And no more than half of the threads wait for disks, since others need them too. A leader's own end
 counts for the high watermark only as far as it is on disk, and acks=1 waits for that. A follower asks its leader for more
 only when what it has is on disk: its fetch offset is its word that it holds everything before. So with acks=all an
 acknowledged record is on the disks of the whole ISR, and no power cut, not even of all brokers at once, loses it.
@@ -18,9 +20,11 @@ A log whose sync fails has failed: after an error of fsync nobody knows what is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.protocol.errors import ErrorCode
+from dataplane.replication.waiting import tell
 from dataplane.storage.config import FOREVER
 
 if TYPE_CHECKING:
@@ -33,15 +37,28 @@ if TYPE_CHECKING:
     from dataplane.tasks import Future
 
 EVERY_MESSAGE = 1
+_JOBS = 2
+_PER_JOB = 16
+
+
+class _Due(NamedTuple):
+    """One log as a job has found it."""
+
+    partition: Partition
+    log: Log
+    sync: Callable[[], None]
+    end: int
+    truncations: int
 
 
 class Syncs:
-    """Which partitions want to be forced to disk, one job at a time."""
+    """Which partitions want to be forced to disk; one job of an instance at a time, and few in all."""
 
     def __init__(self, replicas: Replicas, background: Background, clock: Clock) -> None:
         self._replicas, self._background, self._clock = replicas, background, clock
-        self._wanted: dict[Partition, None] = {}
-        self._running = False
+        self._wanted: dict[str, dict[Partition, None]] = {}  # by instance, in the order of their turns
+        self._busy: dict[str, None] = {}  # instances whose job is under way
+        self._is_scheduled = False
         self._timed: dict[Partition, float] = {}  # with flush.ms: when last forced, seconds
 
     def configure(self, partition: Partition) -> None:
@@ -62,14 +79,15 @@ class Syncs:
 
     def forget(self, partition: Partition) -> None:
         """It is gone from here."""
-        self._wanted.pop(partition, None)
+        waiting = self._wanted.get(_owner(partition))
+        if waiting is not None:
+            waiting.pop(partition, None)
         self._timed.pop(partition, None)
 
     def want(self, partition: Partition) -> None:
         """Force this one to disk, with all others of the turn."""
-        if not self._wanted and not self._running:
-            self._replicas.loop.at_turn_end(self._start)
-        self._wanted[partition] = None
+        self._wanted.setdefault(_owner(partition), {})[partition] = None
+        self._schedule()
 
     def look_at_time(self) -> None:
         """Who has waited for flush.ms?"""
@@ -87,42 +105,71 @@ class Syncs:
         partition.sync_calls.append((partition.log.end_offset, calls))
         return True
 
-    # --- the job ------------------------------------------------------------------------------------------------------
+    # --- the jobs -----------------------------------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        if self._wanted and not self._is_scheduled and len(self._busy) < _JOBS:
+            self._is_scheduled = True
+            self._replicas.loop.at_turn_end(self._start)
 
     def _start(self) -> None:
-        if self._running or not self._wanted:
-            return
-        partitions, self._wanted = list(self._wanted), {}
-        jobs = []
-        for partition in partitions:
+        self._is_scheduled = False
+        for owner in list(self._wanted):
+            if len(self._busy) >= _JOBS:
+                return
+            if owner not in self._busy:
+                self._run(owner, self._due(owner))
+
+    def _due(self, owner: str) -> list[_Due]:
+        """What the next job of an instance does; the rest of what it wants comes behind all the others."""
+        waiting = self._wanted.pop(owner)
+        some = list(islice(waiting, _PER_JOB))
+        for partition in some:
+            del waiting[partition]
+        if waiting:
+            self._wanted[owner] = waiting
+        found = []
+        for partition in some:
             log = partition.log
             if log.failed or partition.is_offline:
                 continue
             try:
-                jobs.append((partition, log, log.syncer(), log.end_offset, log.truncations))
-            except OSError as error:
-                log.fail(error)
-                self._replicas.failed(partition)
+                found.append(_Due(partition, log, log.syncer(), log.end_offset, log.truncations))
+            except Exception as error:  # noqa: BLE001 - the others want it no less
+                self._failed(partition, log, error)
+        return found
+
+    def _run(self, owner: str, jobs: list[_Due]) -> None:
         if not jobs:
+            self._schedule()  # there may be more of its partitions
             return
-        self._running = True
+        self._busy[owner] = None
 
-        def work() -> list[OSError | None]:
-            return [_error_of(sync) for _, _, sync, _, _ in jobs]
+        def work() -> list[Exception | None]:
+            return [_error_of(job.sync) for job in jobs]
 
-        def done(future: Future[list[OSError | None]]) -> None:
-            self._running = False
+        def done(future: Future[list[Exception | None]]) -> None:
+            del self._busy[owner]
+            self._schedule()
             errors = future.result() if future.error is None else [OSError(str(future.error))] * len(jobs)
-            for (partition, log, _, end, truncations), error in zip(jobs, errors, strict=True):
-                self._done(partition, log, end, truncations, error)
-            self._start()
+            for job, error in zip(jobs, errors, strict=True):
+                try:
+                    self._done(job.partition, job.log, job.end, job.truncations, error)
+                except Exception as bug:  # noqa: BLE001 - the others are on disk, and wait to hear it
+                    self._replicas.broken(job.partition, bug)
 
         self._background.run(work).then(done)
 
-    def _done(self, partition: Partition, log: Log, end: int, truncations: int, error: OSError | None) -> None:
-        if error is not None:
+    def _failed(self, partition: Partition, log: Log, error: Exception) -> None:
+        if isinstance(error, OSError):
             log.fail(error)
             self._replicas.failed(partition)
+        else:
+            self._replicas.broken(partition, error)
+
+    def _done(self, partition: Partition, log: Log, end: int, truncations: int, error: Exception | None) -> None:
+        if error is not None:
+            self._failed(partition, log, error)
             return
         log.synced(end, truncations)
         if partition.is_durable and not partition.is_offline:
@@ -133,7 +180,7 @@ class Syncs:
         synced = partition.log.recovery_point
         while partition.sync_calls and partition.sync_calls[0][0] <= synced:
             for call in partition.sync_calls.pop(0)[1]:
-                call(ErrorCode.NONE)
+                tell(call, ErrorCode.NONE)
         if partition.is_leader:
             if partition.advance(self._clock.monotonic()):
                 self._replicas.high_watermark_moved(partition)
@@ -141,9 +188,13 @@ class Syncs:
             self._replicas.fetchers.ask_again(partition)
 
 
-def _error_of(sync: Callable[[], None]) -> OSError | None:
+def _owner(partition: Partition) -> str:
+    return partition.instance_key or ""
+
+
+def _error_of(sync: Callable[[], None]) -> Exception | None:
     try:
         sync()
-    except OSError as error:
+    except Exception as error:  # noqa: BLE001 - of one log, whatever it is
         return error
     return None

@@ -82,6 +82,46 @@ def test_all_partitions_of_a_turn_and_all_turns_of_a_sync_share_one_job():
     assert [p.code for p in produced] == [ErrorCode.NONE] * 6
 
 
+def test_who_writes_to_many_partitions_holds_up_no_other_instance():
+    cluster, many = Cluster(size=1), 60
+    for index in range(many + 2):
+        cluster.create((1,), index=index, flush_messages="1")
+    for index, key in ((many, "bbbbcccc"), (many + 1, "ccccdddd")):
+        cluster[1].partition(index).instance_key = key
+    cluster.run(0.1)
+    hold(cluster, 1)
+    produced = [cluster.produce(1, "x", index=index) for index in range(many + 2)]
+    cluster.run(0.1)
+    background = cluster[1].background
+    answered = []
+    while background._waiting:
+        assert len(background._waiting) <= 2, "others need threads, too"
+        cluster[1].loop.post(background.release)
+        cluster.run(0.01)
+        answered.append([index for index, p in enumerate(produced) if p.code == ErrorCode.NONE])
+    assert len(answered[0]) < many / 3
+    assert set(answered[1]) >= {many, many + 1}, "each in its turn, however many wait before them"
+    assert answered[-1] == list(range(many + 2))
+
+
+def test_one_whose_sync_meets_a_bug_holds_up_no_other(monkeypatch):
+    cluster = Cluster(size=1)
+    for index in range(3):
+        cluster.create((1,), index=index, flush_messages="1")
+    cluster.run(0.1)
+    log, synced = cluster[1].partition(1).log, type(cluster[1].partition(1).log).synced
+
+    def fails(self, *rest) -> None:
+        if self is log:
+            raise ValueError("a bug")
+        synced(self, *rest)
+
+    monkeypatch.setattr(type(log), "synced", fails)
+    produced = [cluster.produce(1, "x", index=index) for index in range(3)]
+    cluster.run(0.1)
+    assert [p.code for p in produced] == [ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE]
+
+
 def test_a_disk_that_cannot_sync_acknowledges_nothing():
     cluster = Cluster(size=1)
     cluster.create((1,), flush_messages="1")
