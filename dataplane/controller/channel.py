@@ -34,8 +34,9 @@ Call = Callable[[int, Any, int], "Future[Any]"]
 LEADER_AND_ISR_VERSION = 7
 UPDATE_METADATA_VERSION = 8
 STOP_REPLICA_VERSION = 4
+NO_EPOCH = -1
 EPOCH_DURING_DELETE = -2
-"""Leader epoch of a StopReplica that deletes a topic: above every other."""
+"""Leader epoch of a StopReplica that deletes a topic: above every other, since a deletion has none of its own."""
 
 _RETRY_FIRST_S = 0.05
 _RETRY_LONGEST_S = 1.0
@@ -70,7 +71,7 @@ class _Round:
     all_leaderships: bool = False  # whoever is not among them is not here any more
     leaderships: dict[Key, tuple[UUID, control.LeaderAndIsrPartitionState]] = field(default_factory=dict)
     metadata: MetadataStates = field(default_factory=dict)
-    removals: dict[Key, None] = field(default_factory=dict)
+    removals: dict[Key, int] = field(default_factory=dict)  # with the leader epochs in which they were decided
     settled: list[Future[None]] = field(default_factory=list)
 
     @property
@@ -140,10 +141,20 @@ class Channels:
             channel.metadata(seen)
 
     def remove(self, broker_id: int, partition: Partition) -> bool:
-        """Tell a broker to delete a replica; False where it is not there."""
+        """Tell a broker to delete a replica that has gone to others; False where it is not there.
+
+        With the leader epoch that begins without it (KIP-570): a replica that comes back later has a higher one.
+        """
+        return self._remove(broker_id, partition, NO_EPOCH if partition.state is None else partition.state.leader_epoch)
+
+    def delete(self, broker_id: int, partition: Partition) -> bool:
+        """The same, with its topic."""
+        return self._remove(broker_id, partition, EPOCH_DURING_DELETE)
+
+    def _remove(self, broker_id: int, partition: Partition, leader_epoch: int) -> bool:
         channel = self._channels.get(broker_id)
         if channel is not None:
-            channel.remove(partition)
+            channel.remove(partition, leader_epoch)
         return channel is not None
 
     def settled(self) -> Future[Any]:
@@ -196,10 +207,10 @@ class Channel:
         self._next.metadata_due = True
         self._wake()
 
-    def remove(self, partition: Partition) -> None:
+    def remove(self, partition: Partition, leader_epoch: int) -> None:
         """Delete a replica."""
         key = (partition.topic, partition.index)
-        self._next.removals[key] = None
+        self._next.removals[key] = leader_epoch
         self._next.leaderships.pop(key, None)
         self._wake()
 
@@ -293,23 +304,17 @@ class Channel:
     async def _send_removals(self, due: _Round) -> None:
         if not due.removals:
             return
-        by_topic: dict[str, list[int]] = {}
-        for topic, index in due.removals:
-            by_topic.setdefault(topic, []).append(index)
+        by_topic: dict[str, list[control.StopReplicaPartitionState]] = {}
+        for (topic, index), leader_epoch in due.removals.items():
+            state = control.StopReplicaPartitionState(index, leader_epoch, delete_partition=True)
+            by_topic.setdefault(topic, []).append(state)
         response = await self._call_until_answered(
             control.StopReplicaRequest(
                 controller_id=self._channels.controller_id,
                 controller_epoch=self._channels.epoch,
                 broker_epoch=self.broker_epoch,
                 topic_states=tuple(
-                    control.StopReplicaTopicState(
-                        topic,
-                        tuple(
-                            control.StopReplicaPartitionState(index, EPOCH_DURING_DELETE, delete_partition=True)
-                            for index in indexes
-                        ),
-                    )
-                    for topic, indexes in by_topic.items()
+                    control.StopReplicaTopicState(topic, tuple(states)) for topic, states in by_topic.items()
                 ),
             ),
             STOP_REPLICA_VERSION,

@@ -85,7 +85,7 @@ class Deletions:
     def _tell(self, name: str) -> None:
         replicas = self._replicas[name]
         for (index, broker), where in list(replicas.items()):
-            if where is DoomedReplica.DOOMED and self._channels.remove(broker, self._topics[name].partitions[index]):
+            if where is DoomedReplica.DOOMED and self._channels.delete(broker, self._topics[name].partitions[index]):
                 self._advance(name, [((index, broker), DeletionEvent.TOLD)])
 
     def _on(self, name: str, broker_id: int) -> list[tuple[int, int]]:

@@ -2,7 +2,8 @@
 
 What is refused, and why: a controller epoch below the highest seen (a deposed controller, KAFKA-6082); a broker epoch
 below ours (meant for an earlier life of this broker, KIP-380); a leader epoch that is not above ours (overtaken on
-its way; said again, it is harmless); a topic id that is not the one on disk (another topic of the same name).
+its way; said again, it is harmless); a topic id that is not the one on disk (another topic of the same name); a
+removal that metadata contradict (`_is_late`).
 
 A partition changes its role in one go: what is staged is written, then the role changes, then whoever waited for the
 old role is told. So a deposed leader acknowledges nothing of what was not committed when it was deposed.
@@ -133,6 +134,7 @@ def _find_or_create(
             return None
         partition = Partition(topic, index, log.topic_id, log, replicas.rules)
         partition.is_offline = log.failed
+        partition.metadata_version = replicas.metadata.version
         checkpoint = replicas.logs.checkpoints.high_watermark(topic, index)
         partition.high_watermark = max(log.start_offset, min(checkpoint, log.end_offset))
         owner = split_physical(topic)
@@ -174,7 +176,7 @@ def stop_replicas(replicas: Replicas, request: StopReplicaRequest) -> StopReplic
     if refused is not ErrorCode.NONE:
         return StopReplicaResponse(error_code=refused)
     errors = tuple(
-        StopReplicaPartitionError(topic_name=s.topic, partition_index=s.partition, error_code=_stop(replicas, s))
+        StopReplicaPartitionError(topic_name=s.topic, partition_index=s.partition, error_code=_obey(replicas, s))
         for s in _stops(request)
     )
     return StopReplicaResponse(partition_errors=errors)
@@ -189,6 +191,33 @@ def _stops(request: StopReplicaRequest) -> Iterator[_Stop]:
             yield _Stop(topic.name, index, NO_EPOCH, request.delete_partitions)
     for ungrouped in request.ungrouped_partitions:
         yield _Stop(ungrouped.topic_name, ungrouped.partition_index, NO_EPOCH, request.delete_partitions)
+
+
+def _obey(replicas: Replicas, stop: _Stop) -> ErrorCode:
+    if stop.delete and _is_late(replicas, stop):
+        return ErrorCode.FENCED_LEADER_EPOCH
+    try:
+        return _stop(replicas, stop)
+    except Exception as error:  # noqa: BLE001 - a bug
+        return _broken(replicas, stop.topic, stop.partition, error)
+
+
+def _is_late(replicas: Replicas, stop: _Stop) -> bool:
+    """Whether this lay in a connection that its controller has closed, and the replica has come here since.
+
+    The request has no topic id, and a deletion is above every leader epoch. But a controller tells of a replica in an
+    order: who leads, then what there is (metadata); and takes it back in another: what there is, then what is to be
+    removed. So a removal is not of this replica while metadata have it here, or have not said anything since it came.
+    """
+    metadata, log = replicas.metadata, replicas.logs.get(stop.topic, stop.partition)
+    partition = replicas.get(stop.topic, stop.partition)
+    if log is None:
+        return False
+    if partition is not None and partition.metadata_version == metadata.version:
+        return True
+    known = metadata.partition(stop.topic, stop.partition)
+    is_the_same = metadata.topic_id(stop.topic) in (log.topic_id, NO_UUID, None)
+    return known is not None and is_the_same and replicas.config.id in known.replicas
 
 
 def _stop(replicas: Replicas, stop: _Stop) -> ErrorCode:

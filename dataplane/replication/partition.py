@@ -162,6 +162,7 @@ class Partition:
         "log",
         "low_watermark_waiters",
         "max_message_bytes",
+        "metadata_version",
         "min_insync_replicas",
         "others_eligible",
         "partition_epoch",
@@ -189,6 +190,7 @@ class Partition:
         self._rules = rules
         self.is_leader = False
         self.is_offline = False  # the log failed: no more reads and writes until the broker starts anew
+        self.metadata_version = -1  # of what the broker knew of the cluster when the replica came here
         self.leader_id = NO_LEADER
         self.leader_epoch = -1
         self.partition_epoch = -1

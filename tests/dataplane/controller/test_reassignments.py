@@ -11,6 +11,7 @@ import pytest
 from dataplane.cluster.paths import REASSIGN_PARTITIONS, reassignment_json, topic_path
 from dataplane.doors import Create
 from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages import control
 from dataplane.tasks import Task
 from tests.dataplane.controller.cluster import Cluster
 
@@ -316,3 +317,25 @@ def test_many_partitions_move_in_few_transactions(cluster: Cluster) -> None:
     assert set(reassign(cluster, {("t", index): (1, 3) for index in range(450)}).values()) == {0}
     assert cluster.server.tree.node(topic_path("t")).version == version + 3
     assert len(ongoing(cluster)) == 450
+
+
+def removals(cluster: Cluster, broker_id: int) -> list[int]:
+    """The leader epochs with which a broker was told to remove replicas."""
+    return [
+        partition.leader_epoch
+        for request in cluster.brokers[broker_id].requests
+        if isinstance(request, control.StopReplicaRequest)
+        for topic in request.topic_states
+        for partition in topic.partition_states
+    ]
+
+
+def test_a_removal_names_the_epoch_in_which_it_was_decided_and_a_deletion_is_above_all(cluster: Cluster) -> None:
+    """KIP-570: so a replica that has come back since is not removed by a request that was late."""
+    cluster.create_on("t", 1, 2)
+    cluster.run(0.2)
+    reassign(cluster, {("t", 0): (2, 3)})
+    join(cluster, "t", 1, 2, 3)
+    assert removals(cluster, 1) == [cluster.state("t", 0).leader_epoch]
+    cluster.delete("t")
+    assert removals(cluster, 2) == removals(cluster, 3) == [-2]

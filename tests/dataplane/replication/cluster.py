@@ -79,8 +79,12 @@ class KnownCluster:
         self.brokers: dict[int, object] = {}
         self.controller_id = CONTROLLER
         self.controller_epoch = 1
+        self.version = 0
 
     def partition(self, topic, index):
+        return None
+
+    def topic_id(self, topic):
         return None
 
     def saw_controller(self, controller_id, epoch):
@@ -290,6 +294,8 @@ class Cluster:
 
             broker.loop.post(apply)
         self.network.run_for(0.0001)
+        for broker in self.brokers.values():
+            broker.metadata.version += 1  # as the controller goes on: everybody hears of it
         return answers
 
     def leader_and_isr(self, broker: Broker, index: int = 0) -> LeaderAndIsrRequest:

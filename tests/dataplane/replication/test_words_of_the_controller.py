@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
+import pytest
+
+from dataplane.cluster.metadata import Metadata
 from dataplane.protocol.codec import decode, encode
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import (
@@ -13,8 +16,11 @@ from dataplane.protocol.messages.control import (
     StopReplicaPartitionState,
     StopReplicaRequest,
     StopReplicaTopicState,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
 )
-from tests.dataplane.replication.cluster import CONTROLLER, TOPIC, TOPIC_ID, Cluster
+from tests.dataplane.replication.cluster import CONTROLLER, TOPIC, TOPIC_ID, Cluster, State
 
 
 def _stop(cluster: Cluster, broker_id: int, leader_epoch: int, *, delete: bool, **more: int) -> ErrorCode:
@@ -132,6 +138,97 @@ def test_a_deletion_of_an_older_epoch_is_refused():
     cluster.elect(1, (1, 2, 3))
     assert _stop(cluster, 1, 0, delete=True) == ErrorCode.FENCED_LEADER_EPOCH
     assert cluster[1].partition().is_leader
+
+
+class Told:
+    """A broker with real metadata, told by a controller in its order: who leads, what there is, what is to be removed."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster(size=1)
+        self.broker = self.cluster[1]
+        self.broker.replicas.metadata = self.metadata = Metadata()
+
+    def leads(self, topic_id: UUID, leader_epoch: int = 0) -> None:
+        self.cluster.controller.states[TOPIC, 0] = State(1, leader_epoch, (1,), (1,))
+        (topic,) = (request := self.cluster.leader_and_isr(self.broker)).topic_states
+        request = replace(request, topic_states=(replace(topic, topic_id=topic_id),))
+        answer = self.broker.replicas.apply_leader_and_isr(request)
+        assert answer.topics[0].partition_errors[0].error_code == ErrorCode.NONE
+
+    def update(self, topic_id: UUID, *replicas: int, leader: int = 1, leader_epoch: int = 0) -> None:
+        row = UpdateMetadataPartitionState(
+            partition_index=0, leader=leader, leader_epoch=leader_epoch, isr=replicas, zk_version=0, replicas=replicas
+        )
+        topic = UpdateMetadataTopicState(TOPIC, topic_id, (row,))
+        self.metadata.apply(UpdateMetadataRequest(controller_id=CONTROLLER, controller_epoch=1, topic_states=(topic,)))
+
+    def created(self, topic_id: UUID, leader_epoch: int = 0) -> None:
+        self.leads(topic_id, leader_epoch)
+        self.update(topic_id, 1, leader_epoch=leader_epoch)
+        self.cluster.produce(1, "x")
+        self.cluster.run(0.1)
+
+    def stop(self, leader_epoch: int) -> ErrorCode:
+        return _stop(self.cluster, 1, leader_epoch, delete=True)
+
+    def values(self) -> list[bytes | None]:
+        return self.broker.values()
+
+
+OTHER_ID = UUID(int=8)
+
+
+def test_a_topic_that_is_deleted_goes_once_everybody_has_heard_of_it():
+    told = Told()
+    told.created(TOPIC_ID)
+    told.update(TOPIC_ID, 1, leader=-2)
+    assert told.stop(-2) == ErrorCode.NONE
+    assert told.broker.logs.get(TOPIC, 0) is None
+
+
+@pytest.mark.parametrize("leader_epoch", [-2, -1, 5])
+@pytest.mark.parametrize("is_announced", [True, False])
+def test_a_deletion_that_comes_late_leaves_the_topic_that_was_made_again_alone(leader_epoch, is_announced):
+    """It lay in a connection that the controller has closed; by another one it was repeated and answered."""
+    told = Told()
+    told.created(TOPIC_ID, leader_epoch=3)
+    told.update(TOPIC_ID, 1, leader=-2)
+    assert told.stop(-2) == ErrorCode.NONE
+    told.leads(OTHER_ID)
+    if is_announced:
+        told.update(OTHER_ID, 1)
+    assert told.stop(leader_epoch) == ErrorCode.FENCED_LEADER_EPOCH
+    assert told.broker.partition().is_leader
+    assert told.broker.logs.get(TOPIC, 0).topic_id == OTHER_ID
+
+
+def test_a_replica_that_was_moved_away_goes():
+    told = Told()
+    told.created(TOPIC_ID)
+    told.update(TOPIC_ID, 2, 3, leader=2, leader_epoch=1)
+    assert told.stop(1) == ErrorCode.NONE
+    assert told.broker.logs.get(TOPIC, 0) is None
+
+
+@pytest.mark.parametrize("leader_epoch", [1, 2])
+def test_a_removal_that_comes_late_leaves_the_replica_that_has_come_back_alone(leader_epoch):
+    told = Told()
+    told.created(TOPIC_ID)
+    told.update(TOPIC_ID, 2, 3, leader=2, leader_epoch=1)
+    assert told.stop(1) == ErrorCode.NONE
+    told.created(TOPIC_ID, leader_epoch=2)
+    assert told.stop(leader_epoch) == ErrorCode.FENCED_LEADER_EPOCH
+    assert told.values() == [b"x"]
+
+
+def test_a_log_that_no_controller_has_spoken_of_goes_with_its_topic():
+    told = Told()
+    told.created(TOPIC_ID)
+    told.cluster.kill(1)
+    told.broker = told.cluster.start(1)
+    assert told.broker.logs.get(TOPIC, 0) is not None
+    assert told.stop(-2) == ErrorCode.NONE
+    assert told.broker.logs.get(TOPIC, 0) is None
 
 
 def test_the_first_batch_of_an_epoch_waits_for_no_disk():
