@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.compression import ZSTD
 from dataplane.records.down_conversion import Converted, down_convert
-from dataplane.records.header import HEADER_SIZE, BatchHeader, CorruptBatchError, check_batch, read_header
+from dataplane.records.header import HEADER_SIZE, LENGTH_END, BatchHeader, CorruptBatchError, check_batch, read_header
 from dataplane.records.legacy import LOG_OVERHEAD, OVERHEAD
 from dataplane.records.preparation import NO_RULES, prepare_batch, prepare_messages
 from dataplane.replication.partition import Partition
@@ -79,14 +79,15 @@ def produce_problem(records: object, version: int) -> ErrorCode:
         return ErrorCode.NONE
     if len(records) <= _MAGIC_AT:
         return ErrorCode.INVALID_RECORD
-    if _length_of(records, 8)[0] < _SHORTEST:
+    length = _length_of(records, 8)[0]
+    if length < _SHORTEST:
         return ErrorCode.CORRUPT_MESSAGE
     if records[_MAGIC_AT] != 2:  # the magic byte has the same place in every format
         return ErrorCode.INVALID_RECORD if records[_MAGIC_AT] < 2 else ErrorCode.CORRUPT_MESSAGE
     if is_early_zstd(records, version):
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    if len(records) >= HEADER_SIZE and 0 < read_header(records).size < len(records):
-        return ErrorCode.INVALID_RECORD  # more than one batch
+    if length + LENGTH_END > len(records) or (len(records) >= HEADER_SIZE and length + LENGTH_END < len(records)):
+        return ErrorCode.INVALID_RECORD  # cut on its way, or more than one batch
     return ErrorCode.NONE
 
 

@@ -124,10 +124,17 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def too_short(buffer: Buffer, position: int = 0) -> CorruptBatchError:
-    """A message of an old format may be shorter than our header: say so rather than calling it corrupt."""
-    if len(buffer) > position + MAGIC_AT and buffer[position + MAGIC_AT] < MAGIC:
+    """Why these bytes, fewer than our header, are no batch.
+
+    A message of an old format may be as short: say so rather than calling it corrupt. A batch that was cut on its way is
+    no valid record, as with Kafka: clients send again what is corrupt.
+    """
+    size = len(buffer) - position
+    if size > MAGIC_AT and buffer[position + MAGIC_AT] < MAGIC:
         return CorruptBatchError("a message of format 0 or 1", ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
-    return CorruptBatchError(f"{len(buffer) - position} bytes are less than a batch header")
+    is_cut = size < LENGTH_END or _length_of(buffer, position + 8)[0] + LENGTH_END > size
+    code = ErrorCode.INVALID_RECORD if is_cut else ErrorCode.CORRUPT_MESSAGE
+    return CorruptBatchError(f"{size} bytes are less than a batch header", code)
 
 
 def check_batch(batch: memoryview, header: BatchHeader, max_bytes: int) -> ErrorCode:
@@ -140,8 +147,8 @@ def check_batch(batch: memoryview, header: BatchHeader, max_bytes: int) -> Error
     if magic != MAGIC:
         return ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
     if length + LENGTH_END != size:
-        # Kafka wants exactly one batch; a shorter buffer than promised was cut on its way.
-        return ErrorCode.INVALID_RECORD if HEADER_SIZE <= length + LENGTH_END < size else ErrorCode.CORRUPT_MESSAGE
+        # Kafka wants exactly one batch, whole. Said again, what was cut would still be: no error that is retried.
+        return ErrorCode.INVALID_RECORD if length + LENGTH_END >= HEADER_SIZE else ErrorCode.CORRUPT_MESSAGE
     if size > max_bytes:
         return ErrorCode.MESSAGE_TOO_LARGE
     if crc32c(batch[CHECKED_FROM:]) != crc:

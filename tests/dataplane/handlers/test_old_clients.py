@@ -120,6 +120,19 @@ def test_new_requests_hold_no_old_messages(tenant):
     assert tenant.partition().log.end_offset == 0
 
 
+def test_a_batch_that_was_cut_is_refused_once_and_for_all_as_by_kafka(tenant):
+    """CORRUPT_MESSAGE would have the client send it again until its delivery time-out."""
+    whole = bytes(build_batch([Record(b"k", b"v")], now_ms=1))
+    for cut in (whole[:-3], whole[:61], whole[:20], whole[:8] + (10_000).to_bytes(4) + whole[12:]):
+        for version in (0, 3, 7, 9):
+            answer = tenant.produce(version, cut)
+            assert answer.error_code == ErrorCode.INVALID_RECORD
+            assert answer.log_start_offset == -1
+    flipped = whole[:-1] + bytes([whole[-1] ^ 1])
+    assert tenant.produce(9, flipped).error_code == ErrorCode.CORRUPT_MESSAGE
+    assert tenant.partition().log.end_offset == 0
+
+
 def test_bad_message_sets_are_refused_and_the_connection_lives(tenant):
     good = old(2, 1)
     flipped = bytearray(good)

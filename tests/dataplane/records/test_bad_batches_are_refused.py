@@ -51,7 +51,7 @@ def test_a_good_batch_passes():
     [
         ({"magic": 1}, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
         ({"magic": 3}, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT),
-        ({"batch_length": 10_000}, ErrorCode.CORRUPT_MESSAGE),
+        ({"batch_length": 10_000}, ErrorCode.INVALID_RECORD),
         ({"batch_length": -1}, ErrorCode.CORRUPT_MESSAGE),
         ({"batch_length": 48}, ErrorCode.CORRUPT_MESSAGE),
         ({"batch_length": 49}, ErrorCode.INVALID_RECORD),
@@ -95,16 +95,26 @@ def test_every_flipped_bit_behind_the_crc_is_found():
             assert checked(bad) == ErrorCode.CORRUPT_MESSAGE, (position, bit)
 
 
-def test_a_cut_batch_is_corrupt_at_every_length():
+def test_a_batch_that_was_cut_is_invalid_at_every_length():
+    """As Kafka says it. A client would send what is called corrupt again and again: it has no other bytes."""
     good = batch_of()
     for size in range(len(good)):
         cut = good[:size]
         if size < 61:
             with pytest.raises(CorruptBatchError) as caught:
                 read_header(cut)
-            assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+            assert caught.value.code == ErrorCode.INVALID_RECORD, size
         else:
-            assert checked(cut) == ErrorCode.CORRUPT_MESSAGE, size
+            assert checked(cut) == ErrorCode.INVALID_RECORD, size
+
+
+@pytest.mark.parametrize("size", [26, 40, 60])
+def test_a_batch_that_is_whole_and_smaller_than_any_can_be_is_corrupt(size):
+    small = batch_of()[:size]
+    small[8:12] = (size - 12).to_bytes(4)
+    with pytest.raises(CorruptBatchError) as caught:
+        read_header(small)
+    assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
 
 
 def test_a_short_message_of_an_old_format_is_called_that():
