@@ -1,14 +1,15 @@
 """AlterConfigs and IncrementalAlterConfigs: whichever broker is asked writes the new overrides to ZooKeeper.
 
 Each resource by itself, by compare-and-set: two requests at the same time both take effect. When the answer leaves, this
-broker acts by the new configuration; the others hear of it by their watches.
+broker acts by the new configuration; the others hear of it by their watches. Whether the session may change a resource is
+asked when the resource's turn comes.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dataplane.cluster.alterations import Change, altered, check_form, touched
 from dataplane.cluster.broker_settings import BROKER_SETTINGS, check_broker_overrides
@@ -28,82 +29,116 @@ from dataplane.protocol.messages.configs import (
     IncrementalAlterConfigsResponse,
     IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
 )
+from dataplane.records.steps import Pace, each
+from dataplane.tasks import Task
 
 if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
+    from dataplane.records.steps import Steps
 
+R = TypeVar("R")
 _NOT_A_LIST = None
+_RESOURCE_US, _CHANGE_US, _ANSWER_US = 40, 4, 2
+_MOST_CONFIGS = 200
+"""In one resource: more than there are can only be nonsense, and it would take long to say what is wrong with it."""
 
 
 async def handle_alter_configs(ctx: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     """What is named replaces all that was set before."""
-    doubled = _doubled([(r.resource_type, r.resource_name) for r in request.resources])
-    return AlterConfigsResponse(
-        responses=tuple(
-            [
-                AlterConfigsResponseAlterConfigsResourceResponse(
-                    *await _answer(
-                        ctx,
-                        (r.resource_type, r.resource_name),
-                        [Change(c.name, c.value) for c in r.configs],
-                        doubled,
-                        replace=True,
-                        validate_only=request.validate_only,
-                    )
-                )
-                for r in request.resources
-            ]
-        )
+    responses = await _responses(
+        ctx,
+        request,
+        lambda c: Change(c.name, c.value),
+        AlterConfigsResponseAlterConfigsResourceResponse,
+        replace=True,
     )
+    return AlterConfigsResponse(responses=responses)
 
 
 async def handle_incremental_alter_configs(
     ctx: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     """What is not named stays."""
-    doubled = _doubled([(r.resource_type, r.resource_name) for r in request.resources])
-    return IncrementalAlterConfigsResponse(
-        responses=tuple(
-            [
-                IncrementalAlterConfigsResponseAlterConfigsResourceResponse(
-                    *await _answer(
-                        ctx,
-                        (r.resource_type, r.resource_name),
-                        [Change(c.name, c.value, c.config_operation) for c in r.configs],
-                        doubled,
-                        replace=False,
-                        validate_only=request.validate_only,
-                    )
-                )
-                for r in request.resources
-            ]
-        )
+    responses = await _responses(
+        ctx,
+        request,
+        lambda c: Change(c.name, c.value, c.config_operation),
+        IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
+        replace=False,
     )
+    return IncrementalAlterConfigsResponse(responses=responses)
 
 
 Asked = tuple[int, str]
 """Type and name of a resource."""
 
 
-def _doubled(asked: Sequence[Asked]) -> dict[Asked, int]:
-    return {resource: times for resource, times in Counter(asked).items() if times > 1}
+Answer = tuple[int, str | None, int, str]
+"""Error code, sentence, and the resource again."""
 
 
-async def _answer(
+async def _responses(
     ctx: RequestContext,
-    asked: Asked,
-    changes: Sequence[Change],
-    doubled: Mapping[Asked, int],
+    request: AlterConfigsRequest | IncrementalAlterConfigsRequest,
+    change_of: Callable[[Any], Change],
+    make: Callable[[int, str | None, int, str], R],
     *,
     replace: bool,
-    validate_only: bool,
-) -> tuple[int, str | None, int, str]:
-    """Error code, sentence, and the resource again."""
+) -> tuple[R, ...]:
+    """One resource after the other, each begun in a slice: those that are refused wait for nothing else."""
+    run = partial(ctx.broker.slices.run, ctx.owner)
+    doubled = await run(_doubled(request.resources))
+
+    def begin(resource: Any) -> Task[Answer]:
+        asked: Asked = (resource.resource_type, resource.resource_name)
+        alter = _alter(
+            ctx,
+            asked,
+            resource.configs,
+            change_of,
+            is_doubled=asked in doubled,
+            replace=replace,
+            validate_only=request.validate_only,
+        )
+        return Task(_answer(asked, alter), "change of configurations")
+
+    answers: list[Answer] = []
+    left = iter(request.resources)
+    while begun := await run(_begin_some(left, begin)):
+        answers += [await task for task in begun]
+    return tuple(await run(each(answers, lambda answer: make(*answer), _ANSWER_US)))
+
+
+def _doubled(resources: Iterable[Any]) -> Steps[set[Asked]]:
+    """Type and name of what is named more than once."""
+    pace = Pace()
+    seen: set[Asked] = set()
+    doubled: set[Asked] = set()
+    for resource in resources:
+        if pace.over(_ANSWER_US):
+            yield None
+        asked = (resource.resource_type, resource.resource_name)
+        (doubled if asked in seen else seen).add(asked)
+    return doubled
+
+
+def _begin_some(left: Iterator[Any], begin: Callable[[Any], Task[Answer]]) -> Steps[list[Task[Answer]]]:
+    """Those that are over at once, and the first one that is not. None: there is nothing left."""
+    pace = Pace()
+    begun: list[Task[Answer]] = []
+    for resource in left:
+        begun.append(begin(resource))
+        if not begun[-1].done:
+            break
+        if pace.over(_RESOURCE_US + _CHANGE_US * len(resource.configs)):
+            yield None
+    return begun
+
+
+async def _answer(asked: Asked, alter: Coroutine[Any, Any, None]) -> Answer:
     code, message = ErrorCode.NONE, None
     try:
-        if asked in doubled:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "the request names the resource more than once")
-        await _alter(ctx, asked, changes, replace=replace, validate_only=validate_only)
+        await alter
     except ApiError as refusal:
         code, message = refusal.code, refusal.message
     except NoNodeError:
@@ -114,11 +149,23 @@ async def _answer(
 
 
 async def _alter(
-    ctx: RequestContext, asked: Asked, changes: Sequence[Change], *, replace: bool, validate_only: bool
+    ctx: RequestContext,
+    asked: Asked,
+    configs: Sequence[Any],
+    change_of: Callable[[Any], Change],
+    *,
+    is_doubled: bool,
+    replace: bool,
+    validate_only: bool,
 ) -> None:
+    if is_doubled:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "the request names the resource more than once")
     resource = _find(ctx, asked)
     if isinstance(resource, BrokerResource) and not ctx.session.is_internal:
         raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "brokers belong to the service: they cannot be changed")
+    if len(configs) > _MOST_CONFIGS:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{len(configs)} configurations are more than there are")
+    changes = [change_of(config) for config in configs]
     check_form(changes)
 
     def decide(before: Mapping[str, str]) -> Mapping[str, str]:

@@ -1,4 +1,7 @@
-"""DeleteRecords: partitions begin later; what lay before is gone. See `replication.deletion`."""
+"""DeleteRecords: partitions begin later; what lay before is gone. See `replication.deletion`.
+
+In steps, partition by partition: whether the session may do it is asked when the partition's turn comes.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +16,25 @@ from dataplane.protocol.messages.fetch import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from dataplane.records.steps import Pace
 from dataplane.replication.deletion import NO_LOW_WATERMARK, delete_records
 from dataplane.tasks import Future
 
 if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
+    from dataplane.records.steps import Steps
 
+_PARTITION_US = 25
 _KEPT = frozenset({"__consumer_offsets", "__transaction_state"})
 """What the cluster itself lives on: compaction keeps it small, nobody deletes from it."""
 
 Row = tuple[str, list[DeleteRecordsPartitionResult]]
 
 
-def handle_delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> Future[DeleteRecordsResponse]:
+def handle_delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> Steps[Future[DeleteRecordsResponse]]:
     """All partitions of a request, answered together."""
     pending = _Pending(ctx, request)
-    pending.start()
+    yield from pending.start()
     return pending.answer
 
 
@@ -41,8 +47,9 @@ class _Pending:
         self._open = 1  # one for `start` itself
         self.answer: Future[DeleteRecordsResponse] = Future()
 
-    def start(self) -> None:
+    def start(self) -> Steps[None]:
         """Delete on the leader, and wait for the others."""
+        pace = Pace()
         timeout_s = self._request.timeout_ms / 1000
         for topic in self._request.topics:
             rows = [
@@ -51,6 +58,8 @@ class _Pending:
             ]
             self._topics.append((topic.name, rows))
             for place, wanted in enumerate(topic.partitions):
+                if pace.over(_PARTITION_US):
+                    yield None
                 self._open += 1
                 self._delete(topic.name, wanted, timeout_s, partial(self._set, rows, place))
         self._close_one()

@@ -10,16 +10,19 @@ being with settings that are not its own.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.groups.shard import partition_of
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from dataplane.records.steps import each
 from dataplane.tasks import Future
 
 if TYPE_CHECKING:
-    from dataplane.handlers.context import RequestContext
+    from dataplane.handlers.context import Reply, RequestContext
+    from dataplane.records.steps import Steps
 
 GROUP, TRANSACTION = 0, 1
 
@@ -33,28 +36,37 @@ CREATION_WAIT_S = 2.0
 """So long an answer waits for the internal topic to be created; then the client asks again."""
 
 
-async def handle_find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """One key, or (v4) several of one type."""
-    if request.key_type == GROUP:
-        await _topic_exists(ctx, OFFSETS_TOPIC)
+_KEY_US = 16
+
+
+def handle_find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> Reply:
+    """One key, or (v4) several of one type: in steps, each as it is when its turn comes."""
+    if request.key_type == GROUP and not ctx.broker.metadata.partitions(OFFSETS_TOPIC):
+        return _when_created(ctx, request)
+    return _answer(ctx, request)
+
+
+async def _when_created(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    await _topic_exists(ctx, OFFSETS_TOPIC)
+    return await ctx.broker.slices.run(ctx.owner, _answer(ctx, request))
+
+
+def _answer(ctx: RequestContext, request: FindCoordinatorRequest) -> Steps[FindCoordinatorResponse]:
     if ctx.version >= 4:
-        return FindCoordinatorResponse(
-            coordinators=tuple(_find(ctx, request.key_type, key) for key in request.coordinator_keys)
-        )
-    found = _find(ctx, request.key_type, request.key)
+        found = yield from each(request.coordinator_keys, partial(_find, ctx, request.key_type), _KEY_US)
+        return FindCoordinatorResponse(coordinators=tuple(found))
+    only = _find(ctx, request.key_type, request.key)
     return FindCoordinatorResponse(
-        error_code=found.error_code,
-        error_message=found.error_message or "NONE",  # Kafka's word in these versions
-        node_id=found.node_id,
-        host=found.host,
-        port=found.port,
+        error_code=only.error_code,
+        error_message=only.error_message or "NONE",  # Kafka's word in these versions
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
     )
 
 
 async def _topic_exists(ctx: RequestContext, topic: str) -> None:
-    """Create it if need be, and wait a little. If it is still missing then, the answer says so."""
-    if ctx.broker.metadata.partitions(topic):
-        return
+    """Create it, and wait a little. If it is still missing then, the answer says so."""
     either: Future[None] = Future()
     timer = ctx.broker.doors.loop.call_later(CREATION_WAIT_S, lambda: either.resolve(None))
     ctx.broker.ensure_internal_topic(topic).then(lambda _: either.resolve(None))

@@ -1,6 +1,8 @@
 """Membership of consumer groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and the administrators' view of groups.
 
 What is answered is decided in `dataplane.groups`; here requests become events and results become messages.
+
+Administrators may ask for thousands of groups: in steps, each group as it was when its turn came.
 """
 
 from __future__ import annotations
@@ -35,13 +37,16 @@ from dataplane.protocol.messages.groups import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from dataplane.records.steps import Pace, each
 from dataplane.tasks import Future, gather, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dataplane.handlers.context import RequestContext
+    from dataplane.records.steps import Steps
 
+_NAME_US, _GROUP_US, _MEMBER_US, _DELETION_US = 2, 12, 6, 40
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -173,33 +178,43 @@ def handle_leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Futur
 # --- the administrators' view -----------------------------------------------------------------------------------------
 
 
-def handle_describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+def handle_describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> Steps[DescribeGroupsResponse]:
     """State, members and assignments. A group that does not exist is Dead, without an error."""
     operations = GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_NOT_ASKED
-    groups = tuple(_describe(ctx, group_id) for group_id in dict.fromkeys(request.groups))
-    return DescribeGroupsResponse(
-        groups=tuple(g if g.error_code else replace(g, authorized_operations=operations) for g in groups)
-    )
+    pace = Pace()
+    described: dict[str, DescribedGroup] = {}
+    for group_id in request.groups:
+        if pace.over(_NAME_US):
+            yield None
+        if group_id not in described:
+            group = yield from _describe(ctx, group_id, pace)
+            described[group_id] = group if group.error_code else replace(group, authorized_operations=operations)
+    return DescribeGroupsResponse(groups=tuple(described.values()))
 
 
-def _describe(ctx: RequestContext, group_id: str) -> DescribedGroup:
+def _describe(ctx: RequestContext, group_id: str, pace: Pace) -> Steps[DescribedGroup]:
+    if pace.over(_GROUP_US):
+        yield None
     entry = ctx.broker.groups.find(group_id)
     if isinstance(entry, Entry):
-        return _described(entry.group)
+        return (yield from _described(entry.group, pace))
     if entry is None:
         return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
     return DescribedGroup(error_code=entry, group_id=group_id)
 
 
-def _described(group: Group) -> DescribedGroup:
-    """Only a stable group has a protocol and assignments that hold."""
+def _described(group: Group, pace: Pace) -> Steps[DescribedGroup]:
+    """Only a stable group has a protocol and assignments that hold. A group is a value: it does not change meanwhile."""
     stable = group.state is GroupState.STABLE
+    members = yield from each(
+        group.members.values(), lambda member: _described_member(group, member, stable=stable), _MEMBER_US, pace
+    )
     return DescribedGroup(
         group_id=group.group_id,
         group_state=group.state.value,
         protocol_type=group.protocol_type or "",
         protocol_data=(group.protocol or "") if stable else "",
-        members=tuple(_described_member(group, member, stable=stable) for member in group.members.values()),
+        members=tuple(members),
     )
 
 
@@ -214,23 +229,24 @@ def _described_member(group: Group, member: Member, *, stable: bool) -> Describe
     )
 
 
-def handle_list_groups(ctx: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
-    """The groups that this broker coordinates and that belong to whoever asks."""
+def handle_list_groups(ctx: RequestContext, request: ListGroupsRequest) -> Steps[ListGroupsResponse]:
+    """The groups that this broker coordinates and that belong to whoever asks, as they are when the request begins."""
+    pace = Pace()
     groups, error = ctx.broker.groups.groups()
-    states = [state.lower() for state in request.states_filter]
-    return ListGroupsResponse(
-        error_code=error,
-        groups=tuple(
-            ListedGroup(group.group_id, group.protocol_type or "", group.state.value)
-            for group in groups
-            if ctx.owns(group.group_id) and (not states or group.state.value.lower() in states)
-        ),
-    )
+    states = frozenset((yield from each(request.states_filter, str.lower, _NAME_US, pace)))
+    listed = []
+    for group in groups:
+        if pace.over(_NAME_US):
+            yield None
+        if ctx.owns(group.group_id) and (not states or group.state.value.lower() in states):
+            listed.append(ListedGroup(group.group_id, group.protocol_type or "", group.state.value))
+    return ListGroupsResponse(error_code=error, groups=tuple(listed))
 
 
 async def handle_delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     """Groups without members, with their offsets. Answered when that is committed."""
     names = list(dict.fromkeys(request.groups_names))
-    errors = await gather([ctx.broker.groups.delete_group(group_id) for group_id in names])
+    deletions = await ctx.broker.slices.run(ctx.owner, each(names, ctx.broker.groups.delete_group, _DELETION_US))
+    errors = await gather(deletions)
     results = zip(names, errors, strict=True)
     return DeleteGroupsResponse(results=tuple(DeletableGroupResult(*result) for result in results))

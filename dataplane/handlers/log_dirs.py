@@ -2,12 +2,16 @@
 
 A tenant sees how large its own partitions are, all of them in one directory of no meaning: which disks there are, and
 how full, is the service's affair.
+
+Describing is done in steps: there may be ten thousand replicas. Each is as it was when it was looked at; what came or
+went meanwhile may be missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from dataplane.handlers.context import RequestContext
 from dataplane.protocol.errors import ErrorCode
@@ -16,44 +20,76 @@ from dataplane.protocol.messages.log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
+    DescribableLogDirTopic,
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from dataplane.records.steps import Pace
 from dataplane.replication.partition import Partition
 from dataplane.storage.log import Log
 from dataplane.storage.moving import home_of
 
+if TYPE_CHECKING:
+    from dataplane.records.steps import Steps
+
+_NAME_US, _REPLICA_US, _LOG_US = 2, 4, 8
 TENANTS_DIRECTORY = "/kafka-logs"
-Place = tuple[Partition, Log]
-"""A replica, and one of the logs that it has: its own, or the copy that is to take its place."""
+_Topics = dict[str, list[DescribeLogDirsPartition]]
 
 
 # --- describing -------------------------------------------------------------------------------------------------------
 
 
-def handle_describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+def handle_describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> Steps[DescribeLogDirsResponse]:
     """The named partitions that are here, or (null) all; what is not here is not mentioned."""
-    replicas = list(_asked(ctx, request))
+    pace = Pace()
+    found: Iterable[Partition] = ctx.broker.replicas.partitions()
+    if request.topics is not None:
+        found = yield from _named(ctx, request.topics, pace)
+    by_directory: dict[str, _Topics] = {}
+    for replica in found:
+        if pace.over(_REPLICA_US):
+            yield None
+        if ctx.owns(replica.topic) and not ctx.topic_denied(replica.topic):
+            for path, log in _places(ctx, replica):
+                if pace.over(_LOG_US):
+                    yield None
+                topics = by_directory.setdefault(path, {})
+                topics.setdefault(replica.topic, []).append(_partition(replica, log))
     if not ctx.session.is_internal:
-        places = [(replica, replica.log) for replica in replicas]
-        return DescribeLogDirsResponse(results=(_directory(TENANTS_DIRECTORY, places),))
-    by_directory: dict[str, list[Place]] = {}
-    for replica in replicas:
-        future = ctx.broker.replicas.moves.future(replica)
-        for log in (replica.log, future):
-            if log is not None:
-                by_directory.setdefault(home_of(log.directory), []).append((replica, log))
+        return DescribeLogDirsResponse(results=(_directory(TENANTS_DIRECTORY, by_directory),))
     return DescribeLogDirsResponse(
         results=tuple(
-            _with_space(ctx, _directory(path, by_directory.get(path, [])))
+            _with_space(ctx, _directory(path, by_directory))
             if error is None
             else DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, path)
             for path, error in ctx.broker.logs.directories()
         )
     )
+
+
+def _named(ctx: RequestContext, topics: Iterable[DescribableLogDirTopic], pace: Pace) -> Steps[list[Partition]]:
+    """Those that are here, each once."""
+    found: dict[tuple[str, int], Partition] = {}
+    for topic in topics:
+        for index in topic.partitions:
+            if pace.over(_NAME_US):
+                yield None
+            replica = ctx.broker.replicas.get(topic.topic, index)
+            if replica is not None:
+                found[topic.topic, index] = replica
+    return list(found.values())
+
+
+def _places(ctx: RequestContext, replica: Partition) -> list[tuple[str, Log]]:
+    """The logs of a replica, its own and the copy that is to take its place, with what their directory is called."""
+    if not ctx.session.is_internal:
+        return [(TENANTS_DIRECTORY, replica.log)]
+    logs = (replica.log, ctx.broker.replicas.moves.future(replica))
+    return [(home_of(log.directory), log) for log in logs if log is not None]
 
 
 def _with_space(ctx: RequestContext, result: DescribeLogDirsResult) -> DescribeLogDirsResult:
@@ -64,22 +100,9 @@ def _with_space(ctx: RequestContext, result: DescribeLogDirsResult) -> DescribeL
     return replace(result, total_bytes=total, usable_bytes=usable)
 
 
-def _asked(ctx: RequestContext, request: DescribeLogDirsRequest) -> Iterator[Partition]:
-    if request.topics is None:
-        found: Iterable[Partition] = ctx.broker.replicas.partitions()
-    else:
-        named = {(topic.topic, index): None for topic in request.topics for index in topic.partitions}
-        found = (replica for key in named if (replica := ctx.broker.replicas.get(*key)) is not None)
-    for replica in found:
-        if ctx.owns(replica.topic) and not ctx.topic_denied(replica.topic):
-            yield replica
-
-
-def _directory(path: str, places: list[Place]) -> DescribeLogDirsResult:
-    by_topic: dict[str, list[DescribeLogDirsPartition]] = {}
-    for replica, log in places:
-        by_topic.setdefault(replica.topic, []).append(_partition(replica, log))
-    topics = tuple(DescribeLogDirsTopic(topic, tuple(found)) for topic, found in by_topic.items())
+def _directory(path: str, by_directory: dict[str, _Topics]) -> DescribeLogDirsResult:
+    found = by_directory.get(path, {})
+    topics = tuple(DescribeLogDirsTopic(topic, tuple(partitions)) for topic, partitions in found.items())
     return DescribeLogDirsResult(log_dir=path, topics=topics)
 
 

@@ -1,10 +1,15 @@
-"""ListOffsets and OffsetForLeaderEpoch: where a log begins and ends, in time and in leader epochs."""
+"""ListOffsets and OffsetForLeaderEpoch: where a log begins and ends, in time and in leader epochs.
+
+In steps, for there may be thousands of partitions, and looking for a time opens batches. Each partition is as it was when
+its turn came. One that is named more than once is refused, as in Kafka; before version 1 Kafka answers each mention, with
+as many offsets as the log has segments: we refuse it there too, and nobody's client does it.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from dataplane.handlers.conversion import owner_of
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.fetch import (
     ListOffsetsPartition,
@@ -18,12 +23,12 @@ from dataplane.protocol.messages.fetch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
-from dataplane.records.steps import run_through
+from dataplane.records.steps import Pace, each, run_through
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dataplane.handlers.context import Reply, RequestContext
+    from dataplane.handlers.context import RequestContext
     from dataplane.records.steps import Steps
     from dataplane.replication.manager import Replicas
     from dataplane.replication.partition import Partition
@@ -34,15 +39,13 @@ NOT_FOUND = -1
 _NO_EPOCH = -1
 _MAX_TIMESTAMP_SINCE = 7
 _OFFSET_NOT_AVAILABLE_SINCE = 5
+_NAME_US, _PARTITION_US, _SEGMENT_US = 1, 14, 1
 _Found = tuple[int, int, int]  # offset, timestamp, leader epoch
 
 
-def handle_list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> Reply:
-    """Offsets by timestamp, for consumers; for replicas (internal listener only) up to the end of the log.
-
-    Looking for a time opens batches, so that is done in slices; the ends of logs are known at once.
-    """
-    steps = _list_all(
+def handle_list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> Steps[ListOffsetsResponse]:
+    """Offsets by timestamp, for consumers; for replicas (internal listener only) up to the end of the log."""
+    return _list_all(
         ctx.broker.replicas,
         request,
         ctx.version,
@@ -50,16 +53,13 @@ def handle_list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> Rep
         is_denied=ctx.topic_denied,
         now_ms=ctx.broker.doors.clock.now_ms(),
     )
-    if all(wanted.timestamp in (LATEST, EARLIEST) for topic in request.topics for wanted in topic.partitions):
-        return run_through(steps)
-    return ctx.broker.slices.run(owner_of(ctx), steps)
 
 
 def handle_offset_for_leader_epoch(
     ctx: RequestContext, request: OffsetForLeaderEpochRequest
-) -> OffsetForLeaderEpochResponse:
+) -> Steps[OffsetForLeaderEpochResponse]:
     """Where leader epochs ended, for who wants to know whether its position still exists (KIP-320)."""
-    return offsets_for_leader_epochs(ctx.broker.replicas, request, is_denied=ctx.topic_denied)
+    return _epochs(ctx.broker.replicas, request, is_denied=ctx.topic_denied)
 
 
 def _nothing_denied(_topic: str) -> bool:
@@ -91,19 +91,25 @@ def _list_all(
 ) -> Steps[ListOffsetsResponse]:
     """The answer, partition by partition."""
     as_replica = is_internal and request.replica_id >= 0
+    pace = Pace()
     asked: dict[tuple[str, int], int] = {}
     for topic in request.topics:
         for wanted in topic.partitions:
+            if pace.over(_NAME_US):
+                yield None
             key = (topic.name, wanted.partition_index)
             asked[key] = asked.get(key, 0) + 1
     topics = []
     for topic in request.topics:
-        denied = is_denied(topic.name)
         rows = []
+        if pace.over(_NAME_US):
+            yield None
         for wanted in topic.partitions:
-            if denied:
+            if pace.over(_PARTITION_US):
+                yield None
+            if is_denied(topic.name):
                 row = _error(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            elif version and asked[topic.name, wanted.partition_index] > 1:
+            elif asked[topic.name, wanted.partition_index] > 1:
                 row = _error(wanted, ErrorCode.INVALID_REQUEST)
             else:
                 row = yield from _list_one(replicas, topic.name, wanted, version, now_ms, as_replica=as_replica)
@@ -126,6 +132,8 @@ def _list_one(
     end = partition.log.end_offset if as_replica else partition.high_watermark
     try:
         if version == 0:
+            if Pace().over(_SEGMENT_US * len(partition.log.segments)):
+                yield None
             offsets = offsets_before(partition.log, timestamp, wanted.max_num_offsets, end, now_ms)
             return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, old_style_offsets=offsets)
         offset, time, epoch = yield from _find(partition, timestamp, end)
@@ -189,16 +197,26 @@ def _error(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitio
 def offsets_for_leader_epochs(
     replicas: Replicas, request: OffsetForLeaderEpochRequest, *, is_denied: Callable[[str], bool] = _nothing_denied
 ) -> OffsetForLeaderEpochResponse:
+    """The answer, at once."""
+    return run_through(_epochs(replicas, request, is_denied=is_denied))
+
+
+def _epochs(
+    replicas: Replicas, request: OffsetForLeaderEpochRequest, *, is_denied: Callable[[str], bool]
+) -> Steps[OffsetForLeaderEpochResponse]:
     """The largest epoch not above the one asked about, and where it ended; (-1, -1) where we cannot say."""
+
+    def row(topic: str, wanted: OffsetForLeaderPartition) -> OffsetForLeaderEpochResponseEpochEndOffset:
+        if is_denied(topic):
+            return _epoch_error(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return _epoch_end(replicas, topic, wanted)
+
+    pace = Pace()
     results = []
     for topic in request.topics:
-        denied = is_denied(topic.topic)
-        rows = []
-        for wanted in topic.partitions:
-            if denied:
-                rows.append(_epoch_error(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-            else:
-                rows.append(_epoch_end(replicas, topic.topic, wanted))
+        if pace.over(_NAME_US):
+            yield None
+        rows = yield from each(topic.partitions, partial(row, topic.topic), _PARTITION_US, pace)
         results.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(rows)))
     return OffsetForLeaderEpochResponse(topics=tuple(results))
 

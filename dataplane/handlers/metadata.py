@@ -1,8 +1,13 @@
-"""Metadata: brokers, topics and leaders, as this session sees them."""
+"""Metadata: brokers, topics and leaders, as this session sees them.
+
+In steps: there may be tens of thousands of topics, or of partitions of one. Each topic is as it was at one moment, and
+whether the session may see it is asked then; the topics of one answer need not be of the same moment.
+"""
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from dataplane.cluster.watching import either, sleep
@@ -18,12 +23,21 @@ from dataplane.protocol.messages.discovery import (
     MetadataResponseTopic,
 )
 from dataplane.protocol.schema import NO_UUID
+from dataplane.records.steps import Pace
 from quota.contracts.namespace import split_physical, topic_name_problem
 from quota.contracts.usage import USAGE_TOPIC
+
+if TYPE_CHECKING:
+    from dataplane.cluster.metadata import PartitionMetadata
+    from dataplane.records.steps import Steps
+
+    _Row = tuple[int, PartitionMetadata]
 
 _PATIENCE_S = 10.0
 _TOPIC_IDS_SINCE = 12
 _ASKS_FOR_CREATION_SINCE = 4  # before, whoever asks wants it to be
+_NAME_US, _TOPIC_US, _PARTITION_US, _CREATION_US = 1, 12, 4, 40
+_PARTITIONS_PER_STEP = 16
 
 
 def handle_metadata(ctx: RequestContext, request: MetadataRequest) -> Reply:
@@ -37,21 +51,32 @@ def handle_metadata(ctx: RequestContext, request: MetadataRequest) -> Reply:
 
 async def _when_known(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
     await either(ctx.broker.metadata.known(), sleep(ctx.broker.doors.loop, _PATIENCE_S))
-    return _answer(ctx, request)
+    return await ctx.broker.slices.run(ctx.owner, _answer(ctx, request))
 
 
-def _answer(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
+def _answer(ctx: RequestContext, request: MetadataRequest) -> Steps[MetadataResponse]:
     """All topics for null (and, in version 0, for an empty list); otherwise the ones asked for, in their order."""
     if ctx.version < _TOPIC_IDS_SINCE and any(_has_id(topic) for topic in request.topics or ()):
         return _refused(ctx, request)
+    pace = Pace()
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
+    topics: list[MetadataResponseTopic] = []
     if request.topics is None or (ctx.version == 0 and not request.topics):
-        topics = [_describe(ctx, name) for name in visible_topics(ctx)]
+        for name in candidates(ctx):
+            if pace.over(_NAME_US):
+                yield None
+            if is_visible(ctx, name):
+                topics.append((yield from _described(ctx, name, operations, pace)))
     else:
         # As in Kafka each is described once, however often it is named: an answer is no larger than what there is.
-        wanted = {topic.topic_id if _has_id(topic) else topic.name: topic for topic in request.topics}
-        topics = [_asked(ctx, request, topic) for topic in wanted.values()]
-    if request.include_topic_authorized_operations:
-        topics = [topic if topic.error_code else _with_operations(topic) for topic in topics]
+        wanted: dict[UUID | str | None, MetadataRequestTopic] = {}
+        for topic in request.topics:
+            if pace.over(_NAME_US):
+                yield None
+            wanted[topic.topic_id if _has_id(topic) else topic.name] = topic
+        for topic in wanted.values():
+            described = yield from _asked(ctx, request, topic, operations, pace)
+            topics.append(described)
     return MetadataResponse(
         brokers=tuple(MetadataResponseBroker(*broker) for broker in ctx.live_brokers()),
         cluster_id=ctx.cluster_id,
@@ -63,27 +88,32 @@ def _answer(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
     )
 
 
-def _with_operations(topic: MetadataResponseTopic) -> MetadataResponseTopic:
-    return dataclasses.replace(topic, topic_authorized_operations=TOPIC_OPERATIONS)
-
-
-def visible_topics(ctx: RequestContext) -> list[str]:
-    """Physical names of all that this session may see, sorted. Not to be changed."""
+def candidates(ctx: RequestContext) -> list[str]:
+    """Physical names of what this session may see, sorted, as of now: ask `is_visible` of each. Not to be changed."""
     instance, metadata = ctx.session.instance, ctx.broker.metadata
-    if instance is None:
-        return metadata.topics()
-    return [name for name in metadata.topics_of(instance.names.key) if ctx.owns(name) and not ctx.topic_denied(name)]
+    return metadata.topics() if instance is None else metadata.topics_of(instance.names.key)
 
 
-def _asked(ctx: RequestContext, request: MetadataRequest, topic: MetadataRequestTopic) -> MetadataResponseTopic:
+def is_visible(ctx: RequestContext, name: str) -> bool:
+    """Whether a topic is still there, this session's, and not refused by its whitelist."""
+    if not ctx.broker.metadata.has_topic(name):
+        return False
+    return ctx.session.instance is None or (ctx.owns(name) and not ctx.topic_denied(name))
+
+
+def _asked(
+    ctx: RequestContext, request: MetadataRequest, topic: MetadataRequestTopic, operations: int, pace: Pace
+) -> Steps[MetadataResponseTopic]:
+    if pace.over(_TOPIC_US):
+        yield None
     if _has_id(topic):
-        return _by_id(ctx, topic.topic_id)
+        return (yield from _by_id(ctx, topic.topic_id, operations, pace))
     assert topic.name is not None  # `_has_id`
     if ctx.topic_denied(topic.name):  # whether it exists or not
         return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=topic.name)
     if ctx.broker.metadata.partitions(topic.name):
-        return _describe(ctx, topic.name)
-    return _missing(ctx, request, topic.name)
+        return (yield from _described(ctx, topic.name, operations, pace))
+    return (yield from _missing(ctx, request, topic.name, pace))
 
 
 def _has_id(topic: MetadataRequestTopic) -> bool:
@@ -101,20 +131,22 @@ def _refused(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
     return MetadataResponse(topics=tuple(refused))
 
 
-def _by_id(ctx: RequestContext, topic_id: UUID) -> MetadataResponseTopic:
+def _by_id(ctx: RequestContext, topic_id: UUID, operations: int, pace: Pace) -> Steps[MetadataResponseTopic]:
     name = ctx.broker.metadata.topic_of_id(topic_id)
     if name is None or not ctx.owns(name) or ctx.topic_denied(name):
         return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
-    return _describe(ctx, name)
+    return (yield from _described(ctx, name, operations, pace))
 
 
-def _missing(ctx: RequestContext, request: MetadataRequest, name: str) -> MetadataResponseTopic:
+def _missing(ctx: RequestContext, request: MetadataRequest, name: str, pace: Pace) -> Steps[MetadataResponseTopic]:
     """Asked for once more, a topic that may come into being is there: the first answer only says that it is not yet."""
     if name_problem(name) is not None:
         return MetadataResponseTopic(error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, name=name)
     wanted = ctx.version < _ASKS_FOR_CREATION_SINCE or request.allow_auto_topic_creation
     if wanted and _may_come_into_being(ctx, name):
         ctx.broker.create_topic_automatically(name)
+        if pace.over(_CREATION_US):
+            yield None
         return MetadataResponseTopic(error_code=ErrorCode.LEADER_NOT_AVAILABLE, name=name)
     return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name)
 
@@ -130,25 +162,41 @@ def _may_come_into_being(ctx: RequestContext, name: str) -> bool:
     return split_physical(name) is None and ctx.broker.config.settings.auto_create_topics_enable
 
 
-def _describe(ctx: RequestContext, name: str) -> MetadataResponseTopic:
+def _described(ctx: RequestContext, name: str, operations: int, pace: Pace) -> Steps[MetadataResponseTopic]:
+    """A topic as it is now, even if it takes several steps: `partitions` is replaced when it changes, never edited."""
     metadata = ctx.broker.metadata
-    partitions = tuple(
-        MetadataResponsePartition(
-            error_code=ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
-            partition_index=index,
-            leader_id=partition.leader,
-            leader_epoch=partition.leader_epoch,
-            replica_nodes=tuple(partition.replicas),
-            isr_nodes=tuple(partition.isr),
-            offline_replicas=tuple(r for r in partition.replicas if r not in metadata.brokers),
-        )
-        for index, partition in sorted(metadata.partitions(name).items())
-    )
+    known, topic_id = metadata.partitions(name), metadata.topic_id(name) or NO_UUID
+    if pace.over(_TOPIC_US):
+        yield None
+    partitions: list[MetadataResponsePartition] = []
+    for some in _in_portions(sorted(known.items()), _PARTITIONS_PER_STEP):
+        partitions += [_partition(ctx, index, partition) for index, partition in some]
+        if pace.over(_PARTITION_US * len(some)):
+            yield None
     return MetadataResponseTopic(
         name=name,
-        topic_id=metadata.topic_id(name) or NO_UUID,
+        topic_id=topic_id,
         is_internal=is_internal(name),
-        partitions=partitions,
+        partitions=tuple(partitions),
+        topic_authorized_operations=operations,
+    )
+
+
+def _in_portions(rows: list[_Row], size: int) -> Iterator[list[_Row]]:
+    for first in range(0, len(rows), size):
+        yield rows[first : first + size]
+
+
+def _partition(ctx: RequestContext, index: int, partition: PartitionMetadata) -> MetadataResponsePartition:
+    brokers = ctx.broker.metadata.brokers
+    return MetadataResponsePartition(
+        error_code=ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=tuple(partition.replicas),
+        isr_nodes=tuple(partition.isr),
+        offline_replicas=tuple(r for r in partition.replicas if r not in brokers),
     )
 
 

@@ -3,11 +3,17 @@
 Version 0 of the first two keeps offsets in ZooKeeper (`dataplane.groups.legacy`). In the others a partition that was
 never committed has the offset -1 and no error. A topic that a whitelist refuses says so when it is named, and is left
 out of a list of everything.
+
+Many offsets are committed, removed and told with other requests served between: committed and removed in portions, each
+with its own answers, so a reader may see one portion and not yet the next, as it may of two commits. Whether the session
+may see a topic, and whether it exists, is asked when the turn of its portion comes.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dataplane.groups import legacy
 from dataplane.groups.commits import Commit, Offset
@@ -16,6 +22,7 @@ from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.group_records import OffsetCommitValue
 from dataplane.protocol.messages.offsets import (
     OffsetCommitRequest,
+    OffsetCommitRequestPartition,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -31,19 +38,28 @@ from dataplane.protocol.messages.offsets import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from dataplane.records.steps import Pace, each, run_through
+from dataplane.tasks import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from dataplane.handlers.context import RequestContext
+    from dataplane.handlers.context import Reply, RequestContext
+    from dataplane.records.steps import Steps
 
 TopicPartition = tuple[str, int]
 Wanted = list[tuple[str, tuple[int, ...]]]
 """Topics with their partitions, as asked."""
 Found = list[tuple[str, list[tuple[int, OffsetCommitValue, ErrorCode]]]]
 """Topics with the offset of each partition, as answered."""
+Errors = dict[TopicPartition, ErrorCode]
 T = TypeVar("T")
 
+PORTION = 64
+"""Offsets that are committed or removed together: about a millisecond of work."""
+_NAME_US, _OFFSET_US = 1, 6
+_TOP_LEVEL_ERROR_SINCE = 2
+_SEVERAL_GROUPS_SINCE = 8
 _RECORD_BYTES = 150
 _BYTES_IN_ZOOKEEPER = 32 * 2**10
 NEVER_COMMITTED = OffsetCommitValue(offset=-1)
@@ -70,12 +86,44 @@ def stored_bytes(request: OffsetCommitRequest, version: int) -> int:
 
 async def handle_offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Answered when every in-sync replica has it."""
+    if sum(len(topic.partitions) for topic in request.topics) <= PORTION:
+        errors = await _commit(ctx, request, run_through(_asked(request.topics)))
+        return run_through(_commit_answer(request, errors))
+    run = partial(ctx.broker.slices.run, ctx.owner)
+    errors = {}
+    for portion in _portions(await run(_asked(request.topics))):
+        (committed,) = await run(each([portion], lambda rows: Task(_commit(ctx, request, rows)), _OFFSET_US))
+        errors.update(await committed)
+    return await run(_commit_answer(request, errors))
+
+
+def _asked(topics: Iterable[Any]) -> Steps[dict[TopicPartition, Any]]:
+    """The rows of a request by topic and partition: what is said last of one holds."""
+    pace = Pace()
+    rows = {}
+    for topic in topics:
+        for row in topic.partitions:
+            if pace.over(_NAME_US):
+                yield None
+            rows[topic.name, row.partition_index] = row
+    return rows
+
+
+def _portions(rows: dict[TopicPartition, T]) -> Iterator[dict[TopicPartition, T]]:
+    """At least one."""
+    left = iter(rows.items())
+    yield dict(islice(left, PORTION))
+    while portion := dict(islice(left, PORTION)):
+        yield portion
+
+
+async def _commit(
+    ctx: RequestContext, request: OffsetCommitRequest, rows: dict[TopicPartition, OffsetCommitRequestPartition]
+) -> Errors:
+    """One portion: decided now, over when it is committed."""
     offsets = {
-        (topic.name, p.partition_index): Offset(
-            p.committed_offset, p.committed_leader_epoch, p.committed_metadata or "", p.commit_timestamp
-        )
-        for topic in request.topics
-        for p in topic.partitions
+        key: Offset(p.committed_offset, p.committed_leader_epoch, p.committed_metadata or "", p.commit_timestamp)
+        for key, p in rows.items()
     }
     errors = {key: _partition_problem(ctx, *key) for key in offsets}
     if is_too_long(request.group_id):
@@ -92,18 +140,20 @@ async def handle_offset_commit(ctx: RequestContext, request: OffsetCommitRequest
             request.retention_time_ms,
         )
         errors.update(await ctx.broker.groups.commit(request.group_id, ask))
-    return OffsetCommitResponse(
-        topics=tuple(
-            OffsetCommitResponseTopic(
-                topic.name,
-                tuple(
-                    OffsetCommitResponsePartition(p.partition_index, errors[(topic.name, p.partition_index)])
-                    for p in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        )
-    )
+    return errors
+
+
+def _commit_answer(request: OffsetCommitRequest, errors: Errors) -> Steps[OffsetCommitResponse]:
+    pace = Pace()
+    topics = []
+    for topic in request.topics:
+        rows = []
+        for p in topic.partitions:
+            if pace.over(_OFFSET_US):
+                yield None
+            rows.append(OffsetCommitResponsePartition(p.partition_index, errors[topic.name, p.partition_index]))
+        topics.append(OffsetCommitResponseTopic(topic.name, tuple(rows)))
+    return OffsetCommitResponse(topics=tuple(topics))
 
 
 async def _commit_in_zookeeper(
@@ -124,24 +174,43 @@ async def _commit_in_zookeeper(
 # --- OffsetFetch ------------------------------------------------------------------------------------------------------
 
 
-async def handle_offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+def handle_offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> Reply:
     """One group, or (v8) several."""
-    if ctx.version >= 8:
-        # Named more than once, a group is answered once: everything it has, twenty thousand times, would be too much.
-        asked = {(g.group_id, g.topics): g for g in request.groups}.values()
-        groups = [(g.group_id, *_fetch(ctx, request, g.group_id, _wanted(g.topics))) for g in asked]
-        return OffsetFetchResponse(
-            groups=tuple(
-                OffsetFetchResponseGroup(group_id, _topics_of_group(found), error) for group_id, found, error in groups
-            )
-        )
-    wanted = _wanted(request.topics)
     if ctx.version == 0:
-        return OffsetFetchResponse(topics=_topics(await _fetch_from_zookeeper(ctx, request.group_id, wanted or [])))
-    found, error = _fetch(ctx, request, request.group_id, wanted)
-    if error != ErrorCode.NONE and ctx.version < 2:  # no place for an error but the partitions
+        return _fetch_legacy(ctx, request)
+    return _fetch_groups(ctx, request) if ctx.version >= _SEVERAL_GROUPS_SINCE else _fetch_group(ctx, request)
+
+
+def _fetch_groups(ctx: RequestContext, request: OffsetFetchRequest) -> Steps[OffsetFetchResponse]:
+    pace = Pace()
+    # Named more than once, a group is answered once: everything it has, twenty thousand times, would be too much.
+    asked = {}
+    for g in request.groups:
+        if pace.over(_NAME_US * (1 + len(g.topics or ()))):
+            yield None
+        asked[g.group_id, g.topics] = g
+    groups = []
+    for g in asked.values():
+        found, error = yield from _fetch(ctx, request, g.group_id, _wanted(g.topics), pace)
+        topics = yield from _topics(found, OffsetFetchResponseTopics, OffsetFetchResponsePartitions, pace)
+        groups.append(OffsetFetchResponseGroup(g.group_id, topics, error))
+    return OffsetFetchResponse(groups=tuple(groups))
+
+
+def _fetch_group(ctx: RequestContext, request: OffsetFetchRequest) -> Steps[OffsetFetchResponse]:
+    pace = Pace()
+    wanted = _wanted(request.topics)
+    found, error = yield from _fetch(ctx, request, request.group_id, wanted, pace)
+    if error != ErrorCode.NONE and ctx.version < _TOP_LEVEL_ERROR_SINCE:  # no place for an error but the partitions
         found = [(name, [(p, NEVER_COMMITTED, error) for p in partitions]) for name, partitions in wanted or []]
-    return OffsetFetchResponse(error_code=error, topics=_topics(found))
+    topics = yield from _topics(found, OffsetFetchResponseTopic, OffsetFetchResponsePartition, pace)
+    return OffsetFetchResponse(error_code=error, topics=topics)
+
+
+async def _fetch_legacy(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    found = await _fetch_from_zookeeper(ctx, request.group_id, _wanted(request.topics) or [])
+    made = _topics(found, OffsetFetchResponseTopic, OffsetFetchResponsePartition, Pace())
+    return OffsetFetchResponse(topics=await ctx.broker.slices.run(ctx.owner, made))
 
 
 def _wanted(topics: Iterable[T] | None) -> Wanted | None:
@@ -149,8 +218,8 @@ def _wanted(topics: Iterable[T] | None) -> Wanted | None:
 
 
 def _fetch(
-    ctx: RequestContext, request: OffsetFetchRequest, group_id: str, wanted: Wanted | None
-) -> tuple[Found, ErrorCode]:
+    ctx: RequestContext, request: OffsetFetchRequest, group_id: str, wanted: Wanted | None, pace: Pace
+) -> Steps[tuple[Found, ErrorCode]]:
     committed = ctx.broker.groups.committed(group_id)
     if isinstance(committed, ErrorCode):
         return [], committed
@@ -163,26 +232,36 @@ def _fetch(
             return partition, NEVER_COMMITTED, ErrorCode.UNSTABLE_OFFSET_COMMIT
         return partition, committed.get((topic, partition), NEVER_COMMITTED), ErrorCode.NONE
 
-    asked = _everything(ctx, committed) if wanted is None else wanted
-    return [(topic, [one(topic, p) for p in partitions]) for topic, partitions in asked], ErrorCode.NONE
+    asked = (yield from _everything(ctx, list(committed), pace)) if wanted is None else wanted
+    found = []
+    for topic, partitions in asked:
+        if pace.over(_NAME_US):
+            yield None
+        answers = yield from each(partitions, partial(one, topic), _OFFSET_US, pace)
+        found.append((topic, answers))
+    return found, ErrorCode.NONE
 
 
-def _everything(ctx: RequestContext, committed: Iterable[TopicPartition]) -> Wanted:
+def _everything(ctx: RequestContext, committed: list[TopicPartition], pace: Pace) -> Steps[Wanted]:
     """All topics of the group that this session may see."""
-    topics: dict[str, tuple[int, ...]] = {}
+    topics: dict[str, list[int]] = {}
     for topic, partition in committed:
+        if pace.over(_OFFSET_US):
+            yield None
         if ctx.owns(topic) and not ctx.topic_denied(topic):
-            topics[topic] = (*topics.get(topic, ()), partition)
-    return list(topics.items())
+            topics.setdefault(topic, []).append(partition)
+    return [(topic, tuple(partitions)) for topic, partitions in topics.items()]
 
 
 async def _fetch_from_zookeeper(ctx: RequestContext, group_id: str, wanted: Wanted) -> Found:
+    run = partial(ctx.broker.slices.run, ctx.owner)
     problem = legacy.group_problem(group_id)
     found: Found = []
     for topic, partitions in wanted:
+        problems = await run(each(partitions, partial(_partition_problem, ctx, topic), _OFFSET_US))
         answers = []
-        for partition in partitions:
-            offset, error = legacy.NO_OFFSET, problem or _partition_problem(ctx, topic, partition)
+        for partition, own_problem in zip(partitions, problems, strict=True):
+            offset, error = legacy.NO_OFFSET, problem or own_problem
             if error == ErrorCode.NONE:
                 offset, error = await legacy.fetch(ctx.broker.doors.zookeeper, group_id, topic, partition)
             answers.append((partition, OffsetCommitValue(offset=offset), error))
@@ -190,23 +269,20 @@ async def _fetch_from_zookeeper(ctx: RequestContext, group_id: str, wanted: Want
     return found
 
 
-def _topics(found: Found) -> tuple[OffsetFetchResponseTopic, ...]:
-    return tuple(
-        OffsetFetchResponseTopic(
-            name, tuple(OffsetFetchResponsePartition(p, v.offset, v.leader_epoch, v.metadata, e) for p, v, e in answers)
+def _topics(
+    found: Found, topic_type: Callable[..., T], partition_type: Callable[..., Any], pace: Pace
+) -> Steps[tuple[T, ...]]:
+    """As messages, which for one group and for several differ in their types only."""
+    topics = []
+    for name, answers in found:
+        rows = yield from each(
+            answers,
+            lambda row: partition_type(row[0], row[1].offset, row[1].leader_epoch, row[1].metadata, row[2]),
+            _OFFSET_US,
+            pace,
         )
-        for name, answers in found
-    )
-
-
-def _topics_of_group(found: Found) -> tuple[OffsetFetchResponseTopics, ...]:
-    return tuple(
-        OffsetFetchResponseTopics(
-            name,
-            tuple(OffsetFetchResponsePartitions(p, v.offset, v.leader_epoch, v.metadata, e) for p, v, e in answers),
-        )
-        for name, answers in found
-    )
+        topics.append(topic_type(name, tuple(rows)))
+    return tuple(topics)
 
 
 # --- OffsetDelete -----------------------------------------------------------------------------------------------------
@@ -216,22 +292,34 @@ async def handle_offset_delete(ctx: RequestContext, request: OffsetDeleteRequest
     """Offsets of topics that the group does not read at the moment."""
     if has_no_name(ctx, request.group_id):
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    keys = [(topic.name, p.partition_index) for topic in request.topics for p in topic.partitions]
-    errors = {key: _partition_problem(ctx, *key) for key in keys}
+    run = partial(ctx.broker.slices.run, ctx.owner)
+    errors: Errors = {}
+    for portion in _portions(await run(_asked(request.topics))):
+        (deleted,) = await run(each([portion], lambda rows: Task(_delete(ctx, request.group_id, rows)), _OFFSET_US))
+        error, results = await deleted
+        is_gone_with_them = error == ErrorCode.GROUP_ID_NOT_FOUND and bool(errors)
+        if error != ErrorCode.NONE and not is_gone_with_them:
+            return OffsetDeleteResponse(error_code=error)
+        errors.update(results)
+    return await run(_delete_answer(request, errors))
+
+
+async def _delete(ctx: RequestContext, group_id: str, rows: dict[TopicPartition, Any]) -> tuple[ErrorCode, Errors]:
+    """One portion."""
+    errors = {key: _partition_problem(ctx, *key) for key in rows}
     valid = [key for key, error in errors.items() if error == ErrorCode.NONE]
-    error, results = await ctx.broker.groups.delete_offsets(request.group_id, valid)
-    if error != ErrorCode.NONE:
-        return OffsetDeleteResponse(error_code=error)
-    errors.update(results)
-    return OffsetDeleteResponse(
-        topics=tuple(
-            OffsetDeleteResponseTopic(
-                topic.name,
-                tuple(
-                    OffsetDeleteResponsePartition(p.partition_index, errors[(topic.name, p.partition_index)])
-                    for p in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        )
-    )
+    error, results = await ctx.broker.groups.delete_offsets(group_id, valid)
+    return error, {**errors, **results}
+
+
+def _delete_answer(request: OffsetDeleteRequest, errors: Errors) -> Steps[OffsetDeleteResponse]:
+    pace = Pace()
+    topics = []
+    for topic in request.topics:
+        rows = []
+        for p in topic.partitions:
+            if pace.over(_OFFSET_US):
+                yield None
+            rows.append(OffsetDeleteResponsePartition(p.partition_index, errors[topic.name, p.partition_index]))
+        topics.append(OffsetDeleteResponseTopic(topic.name, tuple(rows)))
+    return OffsetDeleteResponse(topics=tuple(topics))

@@ -1,6 +1,11 @@
-"""DescribeProducers: who has written to a partition with a producer id, as its leader remembers."""
+"""DescribeProducers: who has written to a partition with a producer id, as its leader remembers.
+
+In steps: a partition may remember thousands. Each partition is as it was when its turn came.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.metadata import name_problem
@@ -12,25 +17,39 @@ from dataplane.protocol.messages.produce import (
     ProducerState,
     TopicResponse,
 )
+from dataplane.records.steps import Pace, each
 from dataplane.storage import producers
 
+if TYPE_CHECKING:
+    from dataplane.records.steps import Steps
+
+_NAME_US, _PARTITION_US, _STATE_US = 1, 16, 3
 _NO_COORDINATOR = -1  # it has ended no transaction
 
 
-def handle_describe_producers(ctx: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
+def handle_describe_producers(
+    ctx: RequestContext, request: DescribeProducersRequest
+) -> Steps[DescribeProducersResponse]:
     """Each partition by itself, and once, however often it is named."""
+    pace = Pace()
     asked: dict[str, dict[int, None]] = {}
     for topic in request.topics:
+        if pace.over(_NAME_US * (1 + len(topic.partition_indexes))):
+            yield None
         asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
-    return DescribeProducersResponse(
-        topics=tuple(
-            TopicResponse(name, tuple(_partition(ctx, name, index) for index in indexes))
-            for name, indexes in asked.items()
-        )
-    )
+    topics = []
+    for name, indexes in asked.items():
+        rows = []
+        for index in indexes:
+            row = yield from _partition(ctx, name, index, pace)
+            rows.append(row)
+        topics.append(TopicResponse(name, tuple(rows)))
+    return DescribeProducersResponse(topics=tuple(topics))
 
 
-def _partition(ctx: RequestContext, topic: str, index: int) -> PartitionResponse:
+def _partition(ctx: RequestContext, topic: str, index: int, pace: Pace) -> Steps[PartitionResponse]:
+    if pace.over(_PARTITION_US):
+        yield None
     if ctx.topic_denied(topic):
         return PartitionResponse(index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     problem = name_problem(topic)
@@ -43,7 +62,8 @@ def _partition(ctx: RequestContext, topic: str, index: int) -> PartitionResponse
         return PartitionResponse(index, partition)
     now_ms = ctx.broker.doors.clock.now_ms()
     states = partition.log.producers.states(now_ms)
-    return PartitionResponse(index, active_producers=tuple(_state(state) for state in states))
+    rows = yield from each(states, _state, _STATE_US, pace)
+    return PartitionResponse(index, active_producers=tuple(rows))
 
 
 def _state(state: producers.ProducerState) -> ProducerState:

@@ -79,6 +79,6 @@ def _broker(ctx: RequestContext, name: str) -> BrokerResource:
         return BrokerResource(None)
     if not (name.isascii() and name.isdecimal()):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"a broker's id is a whole number, not {name[:20]!r}")
-    if int(name[:20]) != ctx.broker.config.id:
+    if name != str(ctx.broker.config.id):  # and no other way to write it: each would be a resource of its own
         raise ApiError(ErrorCode.INVALID_REQUEST, f"this is broker {ctx.broker.config.id}: ask the broker itself")
     return BrokerResource(ctx.broker.config.id)

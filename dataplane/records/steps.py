@@ -63,15 +63,36 @@ def resumed(steps: Steps[T], work: Callable[[], Any] | None) -> Steps[T]:
         steps.close()
 
 
-def each(items: Iterable[A], make: Callable[[A], B], per_step: int) -> Steps[list[B]]:
-    """What `make` says of every item, with a pause after each `per_step` of them."""
+STEP_US = 80
+
+
+class Pace:
+    """Says when a pause is due, to who knows what its elements cost: `if pace.over(12): yield None`.
+
+    A pure function cannot look at a clock, and one that could would not want to at every element.
+    """
+
+    __slots__ = ("_left_us",)
+
+    def __init__(self) -> None:
+        self._left_us = STEP_US
+
+    def over(self, cost_us: int) -> bool:
+        """Whether this much work more makes a step full. It is measured on the slow side: a pause costs little."""
+        self._left_us -= cost_us
+        if self._left_us > 0:
+            return False
+        self._left_us = STEP_US
+        return True
+
+
+def each(items: Iterable[A], make: Callable[[A], B], cost_us: int, pace: Pace | None = None) -> Steps[list[B]]:
+    """What `make` says of every item, with pauses. One that raises ends it."""
+    pace = pace or Pace()
     made: list[B] = []
-    left = per_step
     for item in items:
-        if not left:
+        if pace.over(cost_us):
             yield None
-            left = per_step
-        left -= 1
         made.append(make(item))
     return made
 

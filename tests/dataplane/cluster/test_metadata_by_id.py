@@ -17,6 +17,7 @@ from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import UpdateMetadataRequest
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from quota.contracts.namespace import ClusterNames, InstanceNames, Names
+from tests.support.answering import answer_of
 
 ID = UUID(int=7)
 
@@ -29,7 +30,7 @@ def test_an_id_before_version_12_fails_the_whole_request(version: int, names: Na
     broker: Any = SimpleNamespace(metadata=metadata)
     context = RequestContext(broker, Session(None, "", names, "127.0.0.1"), ApiKey.METADATA, version, 1, None, 0)
     topics = (MetadataRequestTopic(ID, None), MetadataRequestTopic(name=names.topic_in("orders")))
-    answer = handle_metadata(context, MetadataRequest(topics=topics))
+    answer = answer_of(handle_metadata(context, MetadataRequest(topics=topics)))
     assert isinstance(answer, MetadataResponse)
     seen = decode(MetadataResponse, version, encode(answer, version, names))
     assert [(topic.error_code, topic.name, topic.topic_id.int) for topic in seen.topics] == [

@@ -14,17 +14,19 @@ from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRespo
 from dataplane.tasks import Task
 from quota.contracts.namespace import ClusterNames
 from tests.simulation.virtual_time import VirtualTime
+from tests.support.answering import SlicesAtOnce, answer_of
 
 
 def _ask(time: VirtualTime, metadata: Metadata) -> Any:
-    broker: Any = SimpleNamespace(metadata=metadata, doors=SimpleNamespace(loop=time))
+    broker: Any = SimpleNamespace(metadata=metadata, doors=SimpleNamespace(loop=time), slices=SlicesAtOnce())
     session = Session(None, "internal", ClusterNames(), "127.0.0.1")
-    return handle_metadata(RequestContext(broker, session, ApiKey.METADATA, 9, 1, None, 0), MetadataRequest())
+    ctx = RequestContext(broker, session, ApiKey.METADATA, 9, 1, None, 0)
+    return answer_of(handle_metadata(ctx, MetadataRequest()))
 
 
 def test_the_answer_waits_for_the_controllers_first_word() -> None:
     time, metadata = VirtualTime(), Metadata()
-    answer: Task[MetadataResponse] = Task(_ask(time, metadata))
+    answer: Task[MetadataResponse] = _ask(time, metadata)
     time.run(1)
     assert not answer.done
     metadata.apply(UpdateMetadataRequest(controller_id=3, controller_epoch=1))
@@ -34,6 +36,6 @@ def test_the_answer_waits_for_the_controllers_first_word() -> None:
 
 def test_without_any_controller_it_is_given_after_a_while() -> None:
     time = VirtualTime()
-    answer: Task[MetadataResponse] = Task(_ask(time, Metadata()))
+    answer: Task[MetadataResponse] = _ask(time, Metadata())
     assert time.wait(answer).controller_id == -1
     assert time.monotonic() == 10

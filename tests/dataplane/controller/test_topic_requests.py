@@ -20,11 +20,12 @@ from dataplane.protocol.codec import decode, encode
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages import configs, topics
 from dataplane.protocol.schema import NO_UUID
-from dataplane.tasks import Task
+from dataplane.tasks import Future
 from dataplane.tenancy.instance import Instance
 from quota.contracts.instance import InstanceSpec, InstanceState, Limits
 from quota.contracts.namespace import ClusterNames
 from tests.dataplane.controller.cluster import Cluster
+from tests.support.answering import SlicesAtOnce, answer_of
 
 KEY = "k3v9x2qa"
 SPEC = InstanceSpec(
@@ -56,14 +57,15 @@ class World:
             layers=Layers(Settings()),
             registry=SimpleNamespace(by_key=lambda key: self.instance if key == KEY else None),
             topic_configs=SimpleNamespace(get=lambda topic: self.overrides.get(topic, {})),
+            slices=SlicesAtOnce(),
         )
         names: Any = ClusterNames() if internal else self.instance.names
         session = Session(None if internal else self.instance, "default", names, "127.0.0.1")
         ctx = RequestContext(broker, session, ApiKey.CREATE_TOPICS, version, 1, None, 0)
         decoded = decode(type(request), version, encode(request, version), 0, names)
-        reply = handle(ctx, decoded)
-        if not isinstance(reply, configs.DescribeConfigsResponse):
-            reply = self.cluster.wait(Task(reply))
+        reply = answer_of(handle(ctx, decoded))
+        if isinstance(reply, Future):
+            reply = self.cluster.wait(reply)
         return decode(type(reply), version, encode(reply, version, names))
 
     def create(self, *wanted: topics.CreatableTopic, version: int = 7, **how: Any) -> list[Any]:

@@ -50,6 +50,7 @@ from dataplane.tasks import Future, Task, resolved
 from quota.contracts.namespace import InstanceNames
 from tests.dataplane.groups.support import PARTITIONS, World
 from tests.simulation.zookeeper import ZooKeeperServer
+from tests.support.answering import SlicesAtOnce, answer_of
 
 KEY = "aaaaaaaa"
 GROUP = f"{KEY}.g"
@@ -90,6 +91,7 @@ class Tenant:
             metadata=Cluster(),
             doors=SimpleNamespace(loop=loop, zookeeper=ZooKeeperServer(loop.call_later).connect()),
             ensure_internal_topic=self.ensure,
+            slices=SlicesAtOnce(),
         )
         self.session = SimpleNamespace(names=InstanceNames(KEY), peer="10.1.2.3")
 
@@ -102,14 +104,13 @@ class Tenant:
             broker=self.broker,
             session=self.session,
             version=version,
+            owner=KEY,
             client_id="cli",
             owns=self.session.names.owns,
             topic_denied=lambda topic: topic in self.denied,
             broker_address=lambda broker_id: (f"vip-{broker_id}", 20_000 + broker_id) if broker_id > 0 else None,
         )
-        reply = handle(ctx, request)
-        if hasattr(reply, "send"):
-            reply = Task(reply)
+        reply = answer_of(handle(ctx, request))
         if isinstance(reply, Future):
             self.world.run(run_s)
             reply = reply.result()
