@@ -5,15 +5,18 @@ It mirrors ZooKeeper: loaded when the controller is elected, changed only after 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from dataplane.cluster.paths import NO_LEADER, BrokerAddress, PartitionState
 from dataplane.controller.assignment import Assignment
 from dataplane.controller.state import PARTITION, PartitionEvent, PartitionStatus
 from quota.contracts.namespace import split_physical
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,8 @@ class Holdings(NamedTuple):
 
     topics: int = 0
     replicas: int = 0
+    on_brokers: Mapping[int, int] = MappingProxyType({})
+    """Of the replicas; brokers that hold none are not in it. Not to be changed."""
 
 
 @dataclass(slots=True)
@@ -80,11 +85,6 @@ class Topic:
     topic_id: UUID
     partitions: dict[int, Partition]
     has_directory: bool = False  # whether /brokers/topics/<t>/partitions exists
-
-    @property
-    def replica_count(self) -> int:
-        """Of all partitions, without those that are about to go: what an instance's partition limit counts."""
-        return sum(len(partition.assignment.target) for partition in self.partitions.values())
 
 
 class Context:
@@ -97,7 +97,8 @@ class Context:
         self.topics: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._by_broker: dict[int, dict[tuple[str, int], Partition]] = {}
-        self._holdings: dict[str, Holdings] = {}
+        self._topics_of: dict[str, int] = {}  # by the instance's key
+        self._replicas_of: dict[str, dict[int, int]] = {}  # likewise, and by broker
 
     def sort_brokers(self) -> None:
         """In order of their ids, after one was added. The dictionary stays the same: channels read it."""
@@ -111,18 +112,16 @@ class Context:
         self._by_id[topic.topic_id] = topic
         for partition in topic.partitions.values():
             self._host(partition)
-        self._count(topic, topic.replica_count, topics=1)
+        self._count_topic(topic, 1)
 
     def add_partitions(self, topic: Topic, partitions: Iterable[Partition]) -> None:
         """A topic that is known has grown."""
         for partition in partitions:
             topic.partitions[partition.index] = partition
             self._host(partition)
-            self._count(topic, len(partition.assignment.target))
 
     def reassign(self, partition: Partition, assignment: Assignment) -> None:
         """A partition's replicas are others now."""
-        self._count(self.topics[partition.topic], len(assignment.target) - len(partition.assignment.target))
         self._unhost(partition)
         partition.assignment = assignment
         self._host(partition)
@@ -140,7 +139,7 @@ class Context:
         self._by_id.pop(topic.topic_id, None)
         for partition in topic.partitions.values():
             self._unhost(partition)
-        self._count(topic, -topic.replica_count, topics=-1)
+        self._count_topic(topic, -1)
 
     def topic_of_id(self, topic_id: UUID) -> Topic | None:
         """A topic by its id."""
@@ -185,20 +184,40 @@ class Context:
         return min(self.min_insync_replicas(partition.topic), len(partition.replicas))
 
     def holdings(self, key: str) -> Holdings:
-        """What the instance of this key has."""
-        return self._holdings.get(key, Holdings())
+        """What the instance of this key has. Replicas that are about to go do not count, those on their way do."""
+        on_brokers = self._replicas_of.get(key, {})
+        return Holdings(self._topics_of.get(key, 0), sum(on_brokers.values()), on_brokers)
 
     def _host(self, partition: Partition) -> None:
         for replica in partition.replicas:
             self._by_broker.setdefault(replica, {})[partition.topic, partition.index] = partition
+        self._count_replicas(partition, 1)
 
     def _unhost(self, partition: Partition) -> None:
         for replica in partition.replicas:
             self._by_broker.get(replica, {}).pop((partition.topic, partition.index), None)
+        self._count_replicas(partition, -1)
 
-    def _count(self, topic: Topic, replicas: int, topics: int = 0) -> None:
-        """So many more."""
-        parsed = split_physical(topic.name)
-        if parsed is not None:
-            before = self.holdings(parsed[0])
-            self._holdings[parsed[0]] = Holdings(before.topics + topics, before.replicas + replicas)
+    def _count_topic(self, topic: Topic, step: int) -> None:
+        owner = split_physical(topic.name)
+        if owner is not None:
+            _add(self._topics_of, owner[0], step)
+
+    def _count_replicas(self, partition: Partition, step: int) -> None:
+        owner = split_physical(partition.topic)
+        if owner is None:
+            return
+        on_brokers = self._replicas_of.setdefault(owner[0], {})
+        for broker_id in partition.assignment.target:
+            _add(on_brokers, broker_id, step)
+        if not on_brokers:
+            del self._replicas_of[owner[0]]
+
+
+def _add(counts: dict[T, int], key: T, step: int) -> None:
+    """What has come to nothing is forgotten."""
+    after = counts.get(key, 0) + step
+    if after:
+        counts[key] = after
+    else:
+        counts.pop(key, None)

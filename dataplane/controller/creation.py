@@ -5,7 +5,8 @@ Pure, but for the dice of the placement.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from uuid import UUID
@@ -18,6 +19,8 @@ from dataplane.protocol.schema import NO_UUID
 
 MAX_PARTITIONS_PER_TOPIC = 10_000
 """A topic's assignment is one node of at most a mebibyte."""
+EVEN_SHARES_ON_A_BROKER = 2
+"""So much of its limit, divided by its brokers, an instance may put on one of them by assignments of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,7 @@ class NewTopic:
     brokers: tuple[int, ...] = ()  # where replicas may be placed; empty = anywhere
     replica_limit: int | None = None  # of the owner, all its topics together; None = unlimited
     topic_limit: int | None = None  # likewise
+    is_tenants: bool = False  # a tenant asks: its assignments must be spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +45,9 @@ class MorePartitions:
     name: str  # physical
     count: int  # of all its partitions, afterwards
     assignment: tuple[tuple[int, ...], ...] | None = None  # of the new ones
-    brokers: tuple[int, ...] = ()  # as in `NewTopic`
+    brokers: tuple[int, ...] = ()  # these as in `NewTopic`
     replica_limit: int | None = None
+    is_tenants: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,7 @@ def assign(topic: NewTopic, live: Racks, held: Holdings, defaults: tuple[int, in
         assignment = dict(topic.assignment)
         _check_assignment(assignment, _allowed(topic, live))
         _check_limit(topic, held.replicas, sum(len(replicas) for replicas in assignment.values()))
+        _check_share(topic, assignment.values(), held, len(topic.brokers or live))
     else:
         assignment = _placed(topic, live, held.replicas, defaults, random)
     return TopicAssignment(new_topic_id(random), assignment)
@@ -101,6 +107,7 @@ def grow(
         added = dict(enumerate(wanted.assignment, before))
         _check_replicas([present[0], *wanted.assignment], wanted.assignment, allowed)
         _check_limit(wanted, held.replicas, more * factor)
+        _check_share(wanted, wanted.assignment, held, len(wanted.brokers or live))
         return added
     _check_factor(factor, allowed)
     _check_limit(wanted, held.replicas, more * factor)
@@ -119,6 +126,23 @@ def _check_limit(topic: NewTopic | MorePartitions, used_replicas: int, needed: i
             f"the instance may hold {topic.replica_limit} partitions, replicas included; it holds {used_replicas} and "
             f"this topic needs {needed}{' more' if isinstance(topic, MorePartitions) else ''}",
         )
+
+
+def _check_share(
+    topic: NewTopic | MorePartitions, added: Iterable[tuple[int, ...]], held: Holdings, brokers: int
+) -> None:
+    """Who chooses brokers himself must not heap on one of them what was sold as spread over all."""
+    if topic.replica_limit is None or not topic.is_tenants:
+        return
+    share = EVEN_SHARES_ON_A_BROKER * -(-topic.replica_limit // brokers)
+    for broker_id, more in sorted(Counter(broker for replicas in added for broker in replicas).items()):
+        after = held.on_brokers.get(broker_id, 0) + more
+        if after > share:
+            raise ApiError(
+                ErrorCode.POLICY_VIOLATION,
+                f"an assignment may bring the instance's replicas on one broker to {share}, twice an even share of its "
+                f"limit; broker {broker_id} would hold {after}",
+            )
 
 
 def _check_factor(factor: int, brokers: Collection[int]) -> None:
@@ -153,6 +177,8 @@ def _placed(
 
 
 def _check_assignment(assignment: Mapping[int, tuple[int, ...]], allowed: Collection[int]) -> None:
+    if len(assignment) > MAX_PARTITIONS_PER_TOPIC:
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, f"a topic has {MAX_PARTITIONS_PER_TOPIC} partitions at most")
     if sorted(assignment) != list(range(len(assignment))):
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions must be numbered from 0 without a gap")
     _check_replicas(list(assignment.values()), list(assignment.values()), allowed)

@@ -51,4 +51,5 @@ def _more(ctx: RequestContext, topic: CreatePartitionsTopic) -> MorePartitions:
         None if assigned is None else tuple(tuple(a.broker_ids) for a in assigned),
         spec.brokers if spec is not None else (),
         spec.limits.partitions if spec is not None else None,
+        is_tenants=not ctx.session.is_internal,
     )

@@ -99,6 +99,7 @@ def _new_topic(ctx: RequestContext, topic: CreatableTopic) -> NewTopic:
         spec.brokers if spec is not None else (),
         spec.limits.partitions if spec is not None else None,
         spec.limits.topics if spec is not None else None,
+        is_tenants=not ctx.session.is_internal,
     )
 
 

@@ -14,6 +14,7 @@ from dataplane.cluster.paths import parse_topic, topic_path
 from dataplane.config import BrokerConfig, Settings
 from dataplane.handlers.configs import handle_describe_configs
 from dataplane.handlers.context import RequestContext, Session
+from dataplane.handlers.partitions import handle_create_partitions
 from dataplane.handlers.topics import handle_create_topics, handle_delete_topics
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import decode, encode
@@ -114,6 +115,18 @@ def test_the_instances_topic_limit_is_named_with_its_use_whoever_asks(world: Wor
     for answer in (tenant, plane):
         assert answer.error_code == ErrorCode.POLICY_VIOLATION
         assert answer.error_message == "the instance may hold 2 topics; it holds 2"
+
+
+def test_a_tenant_may_not_heap_its_replicas_on_one_broker_and_an_operator_may(world: World) -> None:
+    """The limit is 12 on three brokers."""
+    heap = tuple(topics.CreatableReplicaAssignment(index, (1,)) for index in range(9))
+    (tenant,) = world.create(topics.CreatableTopic("t", -1, -1, heap))
+    (plane,) = world.create(topics.CreatableTopic(f"{KEY}.t", -1, -1, heap), internal=True)
+    assert (tenant.error_code, plane.error_code) == (ErrorCode.POLICY_VIOLATION, 0)
+    more = topics.CreatePartitionsTopic("t", 10, (topics.CreatePartitionsAssignment((1,)),))
+    request = topics.CreatePartitionsRequest(topics=(more,), timeout_ms=5000)
+    (grown,) = world.ask(handle_create_partitions, request, 3).results
+    assert (grown.error_code, "broker 1 would hold 10" in grown.error_message) == (ErrorCode.POLICY_VIOLATION, True)
 
 
 @pytest.mark.parametrize(
