@@ -97,6 +97,11 @@ class Settings:
     leader_replication_throttled_rate: int = 2**63 - 1  # bytes/s of replicas that topics name as throttled
     follower_replication_throttled_rate: int = 2**63 - 1
     controller_request_timeout_ms: int = 10_000
+    controller_mutation_rate: int = (
+        50  # partitions that an instance may have made, added or deleted in a second (KIP-599)
+    )
+    controller_quota_window_num: int = 11
+    controller_quota_window_size_seconds: int = 1
     quota_report_period_ms: int = 1_000
     usage_topic_num_partitions: int = 8
     usage_topic_retention_ms: int = 35 * 86_400_000

@@ -19,6 +19,8 @@ from dataplane.protocol.messages.topics import (
     CreateTopicsResponse,
 )
 from dataplane.tasks import Future, Task, resolved
+from dataplane.throttle.mutations import mutation_bucket
+from quota.contracts.namespace import split_physical
 from quota.contracts.usage import USAGE_TOPIC
 
 if TYPE_CHECKING:
@@ -47,9 +49,22 @@ class InternalTopics:
         return self._begin(name)
 
     def create_for_tenant(self, physical: str) -> None:
-        """Start to create it; the client asks again, also where too many are under way."""
-        if len(self._under_way) < _MAX_UNDER_WAY:
+        """Start to create it; the client asks again, also where too many are under way, or too many have been made."""
+        if physical not in self._under_way and len(self._under_way) < _MAX_UNDER_WAY and self._pays(physical):
             self._begin(physical)
+
+    def _pays(self, physical: str) -> bool:
+        """We ask the controller, who lets us through: so what an instance may have made in a second is counted here."""
+        owner, settings = split_physical(physical), self._broker.config.settings
+        instance = None if owner is None else self._broker.registry.by_key(owner[0])
+        if instance is None:
+            return True
+        now = self._broker.doors.clock.monotonic()
+        bucket = mutation_bucket(instance, settings, now)
+        if bucket.delay(now):
+            return False
+        bucket.charge(settings.num_partitions, now)
+        return True
 
     def _begin(self, name: str) -> Task[None]:
         task = self._under_way.get(name)

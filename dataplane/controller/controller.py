@@ -39,6 +39,7 @@ from dataplane.doors import (
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages import control
 from dataplane.tasks import Future, Task
+from dataplane.throttle.mutations import FREE, Toll
 
 __all__ = ["Controller", "MorePartitions", "NewTopic", "Rules", "TopicOutcome"]
 
@@ -93,21 +94,32 @@ class Controller:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def create_topics(
-        self, topics: Sequence[NewTopic], timeout_s: float = 30.0, *, validate_only: bool = False
+        self, topics: Sequence[NewTopic], timeout_s: float = 30.0, *, validate_only: bool = False, toll: Toll = FREE
     ) -> list[TopicOutcome]:
         """Create topics; answers when every live broker knows them. REQUEST_TIMED_OUT: they are there, or will be."""
-        names = [topic.name for topic in topics]
         return await self._decided(
-            names, lambda reign: reign.create_topics(topics, validate_only=validate_only), timeout_s, validate_only
+            [topic.name for topic in topics],
+            lambda reign: reign.create_topics(topics, toll, validate_only=validate_only),
+            timeout_s,
+            validate_only,
+            toll,
         )
 
     async def create_partitions(
-        self, topics: Sequence[MorePartitions], timeout_s: float = 30.0, *, validate_only: bool = False
+        self,
+        topics: Sequence[MorePartitions],
+        timeout_s: float = 30.0,
+        *,
+        validate_only: bool = False,
+        toll: Toll = FREE,
     ) -> list[TopicOutcome]:
         """Let topics grow; answers as `create_topics`."""
-        names = [topic.name for topic in topics]
         return await self._decided(
-            names, lambda reign: reign.create_partitions(topics, validate_only=validate_only), timeout_s, validate_only
+            [topic.name for topic in topics],
+            lambda reign: reign.create_partitions(topics, toll, validate_only=validate_only),
+            timeout_s,
+            validate_only,
+            toll,
         )
 
     async def _decided(
@@ -116,6 +128,7 @@ class Controller:
         ask: Callable[[Reign], Future[list[TopicOutcome]]],
         timeout_s: float,
         validate_only: bool,
+        toll: Toll,
     ) -> list[TopicOutcome]:
         """What the present term decides, when every live broker knows it."""
         reign = self._reign
@@ -126,19 +139,23 @@ class Controller:
             outcomes = await ask(reign)
         except TermEndedError:
             return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for name in names]
+        toll.decided()
         done = await either(reign.settled(), deadline)
         return [_timed_out(outcome, done=done or validate_only) for outcome in outcomes]
 
-    async def delete_topics(self, names: Sequence[str], timeout_s: float = 30.0) -> list[TopicOutcome]:
+    async def delete_topics(
+        self, names: Sequence[str], timeout_s: float = 30.0, *, toll: Toll = FREE
+    ) -> list[TopicOutcome]:
         """Delete topics; answers when they have gone, or wait only for brokers that are away."""
         reign = self._reign
         if reign is None:
             return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for name in names]
         deadline = self._deadline(timeout_s)
         try:
-            outcomes = await reign.delete_topics(names)
+            outcomes = await reign.delete_topics(names, toll)
         except TermEndedError:
             return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for name in names]
+        toll.decided()
         answers = []
         for outcome in outcomes:
             waits = outcome.error is ErrorCode.NONE

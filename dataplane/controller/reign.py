@@ -46,10 +46,12 @@ from dataplane.doors import Doors, Timer
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages import control
 from dataplane.tasks import Future, Task, failed
+from dataplane.throttle.mutations import Toll
 
 logger = logging.getLogger(__name__)
 _RETRY_REMOVAL_S = 1.0
 _TRIM_S = 60.0
+_DELETED_TOGETHER = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +119,21 @@ class Reign:
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
-    def create_topics(self, wanted: Sequence[NewTopic], *, validate_only: bool) -> Future[list[TopicOutcome]]:
+    def create_topics(
+        self, wanted: Sequence[NewTopic], toll: Toll, *, validate_only: bool
+    ) -> Future[list[TopicOutcome]]:
         """Written, leaders chosen, brokers about to be told. An event for each: a broker's death does not wait for all."""
-        return Task(self._create_topics(wanted, validate_only=validate_only), "create topics")
+        return Task(self._create_topics(wanted, toll, validate_only=validate_only), "create topics")
 
-    def create_partitions(self, wanted: Sequence[MorePartitions], *, validate_only: bool) -> Future[list[TopicOutcome]]:
+    def create_partitions(
+        self, wanted: Sequence[MorePartitions], toll: Toll, *, validate_only: bool
+    ) -> Future[list[TopicOutcome]]:
         """The same for topics that grow."""
-        return Task(self._create_partitions(wanted, validate_only=validate_only), "create partitions")
+        return Task(self._create_partitions(wanted, toll, validate_only=validate_only), "create partitions")
 
-    def delete_topics(self, names: Sequence[str]) -> Future[list[TopicOutcome]]:
-        """Noted, and begun."""
-        return self._events.submit(lambda: self._removal.delete(names))
+    def delete_topics(self, names: Sequence[str], toll: Toll) -> Future[list[TopicOutcome]]:
+        """Noted, and begun. An event for each `_DELETED_TOGETHER`."""
+        return Task(self._delete_topics(names, toll), "delete topics")
 
     def settled(self) -> Future[Any]:
         """Resolved when all live brokers know what was decided before now."""
@@ -251,17 +257,29 @@ class Reign:
         for topic in await self._store.topics([name for name in names if name not in self.context.topics]):
             await self._topics.start(topic)
 
-    async def _create_topics(self, wanted: Sequence[NewTopic], *, validate_only: bool) -> list[TopicOutcome]:
+    async def _create_topics(
+        self, wanted: Sequence[NewTopic], toll: Toll, *, validate_only: bool
+    ) -> list[TopicOutcome]:
         defaults = (self._rules.partitions, self._rules.replication_factor)
         return [
-            await self._events.submit(partial(self._topics.create, topic, defaults, validate_only=validate_only))
+            await self._events.submit(partial(self._topics.create, topic, defaults, toll, validate_only=validate_only))
             for topic in wanted
         ]
 
-    async def _create_partitions(self, wanted: Sequence[MorePartitions], *, validate_only: bool) -> list[TopicOutcome]:
+    async def _create_partitions(
+        self, wanted: Sequence[MorePartitions], toll: Toll, *, validate_only: bool
+    ) -> list[TopicOutcome]:
         return [
-            await self._events.submit(partial(self._topics.grow, more, validate_only=validate_only)) for more in wanted
+            await self._events.submit(partial(self._topics.grow, more, toll, validate_only=validate_only))
+            for more in wanted
         ]
+
+    async def _delete_topics(self, names: Sequence[str], toll: Toll) -> list[TopicOutcome]:
+        outcomes: list[TopicOutcome] = []
+        for first in range(0, len(names), _DELETED_TOGETHER):
+            some = names[first : first + _DELETED_TOGETHER]
+            outcomes += await self._events.submit(partial(self._removal.delete, some, toll))
+        return outcomes
 
     def _deletions_changed(self, names: list[str]) -> None:
         if any(name not in self._deletions for name in names):

@@ -10,7 +10,8 @@ from dataplane.controller.creation import TopicOutcome
 from dataplane.controller.deletion import Deletions
 from dataplane.controller.reassignments import Reassignments
 from dataplane.controller.store import Store
-from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.throttle.mutations import Toll
 
 
 class Removal:
@@ -22,17 +23,24 @@ class Removal:
         self._deletions = deletions
         self._reassignments = reassignments
 
-    async def delete(self, names: Sequence[str]) -> list[TopicOutcome]:
+    async def delete(self, names: Sequence[str], toll: Toll) -> list[TopicOutcome]:
         """Somebody asks for it."""
-        known = [name for name in dict.fromkeys(names) if name in self._context.topics]
-        await self._store.doom(known)
-        await self.begin(known)
-        return [
-            TopicOutcome(name)
-            if name in known
-            else TopicOutcome(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic does not exist")
-            for name in names
-        ]
+        refused: dict[str, TopicOutcome] = {}
+        begun: list[str] = []
+        for name in dict.fromkeys(names):
+            try:
+                topic = self._context.topics.get(name)
+                if topic is None:
+                    raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic does not exist")
+                if name not in self._deletions:
+                    toll.pay(len(topic.partitions))
+                begun.append(name)
+            except ApiError as refusal:
+                refused[name] = TopicOutcome(name, refusal.code, refusal.message)
+        if begun:
+            await self._store.doom(begun)
+            await self.begin(begun)
+        return [refused.get(name) or TopicOutcome(name) for name in names]
 
     async def take_up_notes(self) -> None:
         """Read anew: a name of the watch's list may be that of a topic that has gone since, and been made again."""

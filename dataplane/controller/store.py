@@ -228,7 +228,7 @@ class Store:
 
     async def doom(self, topics: Sequence[str]) -> None:
         """Note that topics are to be deleted; what a crash leaves unfinished, the next controller finishes."""
-        known = await self.doomed()
+        known = dict.fromkeys(await self.doomed())
         await self.fenced_groups([[Create(delete_topic_path(topic))] for topic in topics if topic not in known])
 
     async def forget_topic(self, topic: str) -> None:

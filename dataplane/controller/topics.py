@@ -11,6 +11,7 @@ from dataplane.controller.leaders import Leaders
 from dataplane.controller.store import Store, new_partitions
 from dataplane.doors import NodeExistsError
 from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.throttle.mutations import Toll
 from quota.contracts.namespace import split_physical
 
 
@@ -30,7 +31,9 @@ class Topics:
         await self._leaders.elect(topic.partitions.values())  # a topic brought back by hand may have states
         await self._leaders.start(topic)
 
-    async def create(self, wanted: NewTopic, defaults: tuple[int, int], *, validate_only: bool) -> TopicOutcome:
+    async def create(
+        self, wanted: NewTopic, defaults: tuple[int, int], toll: Toll, *, validate_only: bool
+    ) -> TopicOutcome:
         """Write it, and start it. `defaults`: partitions and replicas where it does not say."""
         try:
             if wanted.name in self._context.topics:
@@ -38,6 +41,7 @@ class Topics:
             held = self._held_by_owner(wanted.name)
             assignment = assign(wanted, self._context.racks, held, defaults, self._random)
             if not validate_only:
+                toll.pay(len(assignment.partitions))
                 await self._store.create_topic(wanted.name, assignment, dict(wanted.config))
                 for topic in await self._store.topics([wanted.name]):
                     await self.start(topic)
@@ -52,14 +56,16 @@ class Topics:
             replication_factor=len(assignment.partitions[0]),
         )
 
-    async def grow(self, wanted: MorePartitions, *, validate_only: bool) -> TopicOutcome:
+    async def grow(self, wanted: MorePartitions, toll: Toll, *, validate_only: bool) -> TopicOutcome:
         """Once the assignment is written it is done, whoever is the controller then: no partition is left without a start."""
         try:
             topic = self._that_may_grow(wanted.name)
             present = {index: partition.replicas for index, partition in topic.partitions.items()}
             added = grow(wanted, present, self._context.racks, self._held_by_owner(wanted.name), self._random)
-            if not validate_only and not await self._store.grow_topic(wanted.name, added):
-                raise ApiError(ErrorCode.INVALID_REQUEST, "the topic was changed at the same time")
+            if not validate_only:
+                toll.pay(len(added))
+                if not await self._store.grow_topic(wanted.name, added):
+                    raise ApiError(ErrorCode.INVALID_REQUEST, "the topic was changed at the same time")
         except ApiError as refusal:
             return TopicOutcome(wanted.name, refusal.code, refusal.message)
         if not validate_only:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from dataplane.handlers.context import RequestContext
 from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.records.steps import Steps
 from dataplane.replication.throttling import FOLLOWER_REPLICAS, LEADER_REPLICAS
+from dataplane.tasks import Future
 from quota.contracts.instance import InstanceSpec
 from quota.contracts.namespace import split_physical
+
+T = TypeVar("T")
 
 
 def owner(ctx: RequestContext, physical: str) -> InstanceSpec | None:
@@ -18,6 +23,12 @@ def owner(ctx: RequestContext, physical: str) -> InstanceSpec | None:
     parsed = split_physical(physical)
     instance = ctx.broker.registry.by_key(parsed[0]) if parsed is not None else None
     return instance.spec if instance is not None else None
+
+
+def in_slices(ctx: RequestContext, steps: Steps[T]) -> Future[T]:
+    """Long work for this request, a little in each turn; done at once where there is little of it."""
+    instance = ctx.session.instance
+    return ctx.broker.slices.run("" if instance is None else instance.names.key, steps)
 
 
 def check_owners_limits(ctx: RequestContext, physical: str, overrides: Mapping[str, str], replicas: int) -> None:

@@ -10,6 +10,7 @@ from quota.contracts.namespace import InstanceNames, instance_key
 
 if TYPE_CHECKING:
     from dataplane.handlers.context import Session
+    from dataplane.throttle.mutations import MutationBucket
     from dataplane.throttle.rules import InstanceRules
     from dataplane.throttle.tolls import Tolls
     from quota.core.bucket import TokenBucket
@@ -38,6 +39,7 @@ class Instance:
         self.loop_bucket: TokenBucket | None = None  # None: there is no limit of what they cost the loop
         self.tolls: dict[int, Tolls] = {}  # by the key of a request
         self.other_tolls: Tolls = ()  # of all other keys
+        self.mutation_bucket: MutationBucket | None = None  # made by `throttle.mutations` when it is first needed
         self.rules: InstanceRules | None = None  # None: there are no throttle rules
         self.connection_bucket: TokenBucket | None = None
         self._by_address: dict[str, int] = {}  # how many of the connections

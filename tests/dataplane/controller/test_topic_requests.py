@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
+from types import CoroutineType, SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -21,14 +21,16 @@ from dataplane.protocol.codec import decode, encode
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages import configs, topics
 from dataplane.protocol.schema import NO_UUID
-from dataplane.tasks import Future
+from dataplane.slices import Slices
+from dataplane.tasks import Future, Task
 from dataplane.tenancy.instance import Instance
 from quota.contracts.instance import InstanceSpec, InstanceState, Limits
 from quota.contracts.namespace import ClusterNames
 from tests.dataplane.controller.cluster import Cluster
-from tests.support.answering import SlicesAtOnce, answer_of
+from tests.support.answering import answer_of
 
 KEY = "k3v9x2qa"
+SETTINGS = Settings()
 SPEC = InstanceSpec(
     id=f"ins-{KEY}",
     generation=1,
@@ -44,30 +46,47 @@ SPEC = InstanceSpec(
 class World:
     """A cluster of four, of which the instance uses three; requests go over the wire to the controller."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings = SETTINGS, spec: InstanceSpec = SPEC) -> None:
         self.cluster = Cluster(4)
-        self.instance = Instance(SPEC)
+        self.settings = settings
+        self.slices = Slices(self.cluster.time, None)  # type: ignore[arg-type]
+        self.instance = Instance(spec)
         self.overrides: dict[str, dict[str, str]] = {}
 
-    def ask(self, handle: Any, request: Any, version: int, *, internal: bool = False, at: Any = None) -> Any:
+    def ask(self, handle: Any, request: Any, version: int, **how: Any) -> Any:
+        """The answer."""
+        return self.cluster.wait(self.begin(handle, request, version, **how))
+
+    def begin(self, handle: Any, request: Any, version: int, *, internal: bool = False, at: Any = None) -> Future[Any]:
+        """The answer, when it has come over the wire."""
         fake = at or self.cluster.controller()
         broker: Any = SimpleNamespace(
             controller=fake.controller,
             metadata=fake.metadata,
-            config=BrokerConfig(fake.id, (), ("127.0.0.1", 1)),
+            config=BrokerConfig(fake.id, (), ("127.0.0.1", 1), settings=self.settings),
+            doors=SimpleNamespace(loop=self.cluster.time),
+            slices=self.slices,
             layers=Layers(Settings()),
             registry=SimpleNamespace(by_key=lambda key: self.instance if key == KEY else None),
             topic_configs=SimpleNamespace(get=lambda topic: self.overrides.get(topic, {})),
-            slices=SlicesAtOnce(),
         )
         names: Any = ClusterNames() if internal else self.instance.names
         session = Session(None if internal else self.instance, "default", names, "127.0.0.1")
         ctx = RequestContext(broker, session, ApiKey.CREATE_TOPICS, version, 1, None, 0)
         decoded = decode(type(request), version, encode(request, version), 0, names)
         reply = answer_of(handle(ctx, decoded))
+        answer: Future[Any] = Future()
+
+        def told(reply: Any) -> None:
+            answer.resolve(decode(type(reply), version, encode(reply, version, names)))
+
+        if isinstance(reply, CoroutineType):
+            reply = Task(reply)
         if isinstance(reply, Future):
-            reply = self.cluster.wait(reply)
-        return decode(type(reply), version, encode(reply, version, names))
+            reply.then(lambda future: told(future.result()))
+        else:
+            told(reply)
+        return answer
 
     def create(self, *wanted: topics.CreatableTopic, version: int = 7, **how: Any) -> list[Any]:
         request = topics.CreateTopicsRequest(topics=wanted, timeout_ms=5000)
