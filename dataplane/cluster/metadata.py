@@ -4,14 +4,19 @@ An update carries the partitions that changed and always all live brokers. A par
 (its topic is being deleted). A full update (type 2, the first that a new controller sends) replaces everything: so a
 broker that missed a deletion under the old controller does not remember the topic for ever.
 
+An update costs what it changes, whoever else has topics: lists and counts of the instances are kept up to date. A long one
+is taken over in steps, topic by topic, and whoever reads in between finds each topic as it was or as it is; a full one in
+one go, when all of it has been read. Updates never overtake each other.
+
 Updates of a controller older than the newest one seen are refused: `controller_epoch` is shared by everything that the
 controller sends (LeaderAndIsr and StopReplica raise it through `saw_controller` too).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from dataplane.cluster.paths import INTERNAL_LISTENER, LEADER_DURING_DELETE, NO_LEADER, BrokerAddress
@@ -22,6 +27,7 @@ from dataplane.protocol.messages.control import (
     UpdateMetadataRequest,
 )
 from dataplane.protocol.schema import NO_UUID
+from dataplane.records.steps import Steps, run_through
 from dataplane.tasks import Future
 from quota.contracts.namespace import split_physical
 
@@ -29,6 +35,12 @@ __all__ = ["FULL_UPDATE", "INCREMENTAL_UPDATE", "BrokerAddress", "Metadata", "Pa
 
 INCREMENTAL_UPDATE = 1
 FULL_UPDATE = 2
+_PARTITIONS_PER_STEP = 24
+"""About 100 us."""
+_PARTITIONS_AT_ONCE = 100
+
+Run = Callable[[Steps[ErrorCode]], Future[ErrorCode]]
+"""Makes the steps of some work, in turns of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +59,76 @@ class PartitionMetadata:
         return self.leader != NO_LEADER
 
 
+@dataclass(slots=True)
+class _Owned:
+    """What there is of one instance."""
+
+    topics: dict[str, None] = field(default_factory=dict)
+    sorted: list[str] | None = None  # made when asked for, and never changed
+    led: int = 0  # partitions
+
+
+class _Tables:
+    """The topics: by name, by id, by owner."""
+
+    def __init__(self) -> None:
+        self.partitions: dict[str, dict[int, PartitionMetadata]] = {}
+        self.ids: dict[str, UUID] = {}
+        self.names: dict[UUID, str] = {}
+        self.owned: dict[str, _Owned] = {}
+
+    def put(self, name: str, topic_id: UUID, partitions: dict[int, PartitionMetadata], more_led: int) -> None:
+        """A topic as it is now, with so many more partitions led than before."""
+        owner = split_physical(name)
+        if owner is not None:
+            owned = self.owned.setdefault(owner[0], _Owned())
+            owned.led += more_led
+            if name not in self.partitions:
+                owned.topics[name] = None
+                owned.sorted = None
+        self.partitions[name] = partitions
+        if topic_id != NO_UUID:
+            self.ids[name], self.names[topic_id] = topic_id, name
+
+    def forget(self, name: str) -> None:
+        """A topic has gone. Harmless where it was not known."""
+        topic_id = self.ids.pop(name, None)
+        if topic_id is not None:
+            self.names.pop(topic_id, None)
+        partitions, owner = self.partitions.pop(name, None), split_physical(name)
+        if partitions is None or owner is None:
+            return
+        owned = self.owned[owner[0]]
+        owned.led -= sum(partition.has_leader for partition in partitions.values())
+        owned.sorted = None
+        del owned.topics[name]
+        if not owned.topics:
+            del self.owned[owner[0]]
+
+    def take(self, name: str, topic_id: UUID, states: Sequence[UpdateMetadataPartitionState]) -> Steps[None]:
+        """What is said of a topic; of a topic with very many partitions in steps, and still in one go."""
+        known, is_another = self.partitions.get(name, {}), self.ids.get(name, topic_id) != topic_id
+        if is_another:
+            if all(state.leader == LEADER_DURING_DELETE for state in states):
+                return  # a late word on the old one
+            known = {}  # deleted and created again: nothing of the old one holds
+        partitions, more_led = dict(known), 0
+        for place, state in enumerate(states, 1):
+            if place % _PARTITIONS_PER_STEP == 0:
+                yield None
+            before = partitions.pop(state.partition_index, None) if state.leader == LEADER_DURING_DELETE else None
+            if state.leader != LEADER_DURING_DELETE:
+                before = partitions.get(state.partition_index)
+                now = partitions[state.partition_index] = _partition(state)
+                more_led += now.has_leader
+            more_led -= before is not None and before.has_leader
+        if is_another or not partitions:
+            self.forget(name)
+        if partitions:
+            in_order = partitions.keys() == known.keys()
+            self.put(name, topic_id, partitions if in_order else dict(sorted(partitions.items())), more_led)
+
+
 class Metadata:
     """The cluster as last told. Read by handlers on every request: look-ups are dictionary accesses."""
 
@@ -55,13 +137,16 @@ class Metadata:
         self.controller_id = -1
         self.controller_epoch = 0
         self.version = 0  # grows with every update that was taken over
-        self._partitions: dict[str, dict[int, PartitionMetadata]] = {}
-        self._ids: dict[str, UUID] = {}
-        self._names: dict[UUID, str] = {}
-        self._by_owner: dict[str, list[str]] | None = None  # made when asked for
+        self._set(_Tables())
         self._known: Future[None] = Future()
         self._deletion_listeners: list[Callable[[list[tuple[str, int]]], None]] = []
         self._update_listeners: list[Callable[[], None]] = []
+        self._line: deque[tuple[UpdateMetadataRequest, Run, Future[ErrorCode]]] = deque()
+        self._is_busy = self._goes_on = False  # an update is being taken over; those behind it are looked at
+
+    def _set(self, tables: _Tables) -> None:
+        self._tables = tables
+        self._partitions, self._ids, self._names = tables.partitions, tables.ids, tables.names
 
     def on_deleted(self, callback: Callable[[list[tuple[str, int]]], None]) -> None:
         """Called with the (topic, partition) pairs that an update has made disappear."""
@@ -85,13 +170,17 @@ class Metadata:
 
     def topics_of(self, key: str) -> list[str]:
         """Physical names of one instance, sorted. Costs nothing for the topics of all the others. Not to be changed."""
-        if self._by_owner is None:
-            self._by_owner = {}
-            for topic in self.topics():
-                owner = split_physical(topic)
-                if owner is not None:
-                    self._by_owner.setdefault(owner[0], []).append(topic)
-        return self._by_owner.get(key, [])
+        owned = self._tables.owned.get(key)
+        if owned is None:
+            return []
+        if owned.sorted is None:
+            owned.sorted = sorted(owned.topics)
+        return owned.sorted
+
+    def leaders_of(self, key: str) -> int:
+        """How many partitions of an instance are led, by whomever."""
+        owned = self._tables.owned.get(key)
+        return 0 if owned is None else owned.led
 
     def has_topic(self, topic: str) -> bool:
         """Whether the topic exists."""
@@ -121,63 +210,116 @@ class Metadata:
         self.controller_id, self.controller_epoch = controller_id, epoch
         return True
 
+    # --- updates ------------------------------------------------------------------------------------------------------
+
+    def take(self, request: UpdateMetadataRequest, run: Run) -> Future[ErrorCode]:
+        """As `apply`, behind those that came before; `run` makes the steps of one that is long."""
+        answer: Future[ErrorCode] = Future()
+        self._line.append((request, run, answer))
+        self._go_on()
+        return answer
+
+    def _go_on(self) -> None:
+        if self._goes_on:
+            return
+        self._goes_on = True
+        while self._line and not self._is_busy:
+            request, run, answer = self._line.popleft()
+            self._is_busy = True
+            run = run if _is_long(request) else _at_once
+            run(self._applied(request)).then(lambda future, answer=answer: self._taken(answer, future))  # type: ignore[misc]
+        self._goes_on = False
+
+    def _taken(self, answer: Future[ErrorCode], future: Future[ErrorCode]) -> None:
+        self._is_busy = False
+        if future.error is None:
+            answer.resolve(future.result())
+        else:
+            answer.fail(future.error)
+        self._go_on()
+
     def apply(self, request: UpdateMetadataRequest) -> ErrorCode:
         """Take an update over: NONE, or STALE_CONTROLLER_EPOCH and nothing changes."""
+        return run_through(self._applied(request))
+
+    def _applied(self, request: UpdateMetadataRequest) -> Steps[ErrorCode]:
+        """A full update makes new tables, which take the place of the old ones when they are whole."""
         if not self.saw_controller(request.controller_id, request.controller_epoch):
             return ErrorCode.STALE_CONTROLLER_EPOCH
-        self.version += 1
-        self._by_owner = None
-        self.brokers = {broker.id: _address(broker) for broker in sorted(request.live_brokers, key=lambda b: b.id)}
+        brokers = {broker.id: _address(broker) for broker in sorted(request.live_brokers, key=lambda b: b.id)}
         if request.type == FULL_UPDATE:
-            touched, before = list(self._partitions), self._partitions
-            self._partitions, self._ids, self._names = {}, {}, {}
+            before, tables = self._tables, _Tables()
+            yield from self._told(request, tables)
+            self._set(tables)
+            self.brokers = brokers
+            yield from self._forgotten(before)
         else:
-            touched = [topic.topic_name for topic in request.topic_states]
-            before = {topic: self._partitions[topic] for topic in touched if topic in self._partitions}
-        for topic in request.topic_states:
-            self._apply_topic(topic.topic_name, topic.topic_id, topic.partition_states)
+            self.brokers = brokers
+            yield from self._told(request, self._tables)
+        self.version += 1
         self._known.resolve(None)
-        self._tell_deletions(touched, before)
         for listener in self._update_listeners:
             listener()
         return ErrorCode.NONE
 
-    def _tell_deletions(self, topics: list[str], before: dict[str, dict[int, PartitionMetadata]]) -> None:
-        deleted = [
-            (topic, index)
-            for topic in topics
-            for index in before.get(topic, {})
-            if self.partition(topic, index) is None
-        ]
-        if deleted:
+    def _told(self, request: UpdateMetadataRequest, tables: _Tables) -> Steps[None]:
+        """Topic by topic. What is gone then is told in time, of a full update later."""
+        left = _PARTITIONS_PER_STEP
+        gone: list[tuple[str, int]] = []
+        for topic in request.topic_states:
+            before = tables.partitions.get(topic.topic_name, {})
+            yield from tables.take(topic.topic_name, topic.topic_id, topic.partition_states)
+            gone += self._gone(topic.topic_name, before, tables)
+            left -= 1 + len(topic.partition_states)
+            if left <= 0:
+                gone = self._tell_deletions(gone)
+                left = _PARTITIONS_PER_STEP
+                yield None
+        self._tell_deletions(gone)
+
+    def _forgotten(self, before: _Tables) -> Steps[None]:
+        """What a full update has made disappear."""
+        left = _PARTITIONS_PER_STEP
+        for topic, partitions in before.partitions.items():
+            self._tell_deletions(self._gone(topic, partitions, self._tables))
+            left -= 1
+            if left <= 0:
+                left = _PARTITIONS_PER_STEP
+                yield None
+
+    @staticmethod
+    def _gone(topic: str, before: Mapping[int, PartitionMetadata], tables: _Tables) -> list[tuple[str, int]]:
+        after = tables.partitions.get(topic, {})
+        if before.keys() <= after.keys():
+            return []
+        return [(topic, index) for index in before if index not in after]
+
+    def _tell_deletions(self, gone: list[tuple[str, int]]) -> list[tuple[str, int]]:
+        """What is left to tell: nothing."""
+        if gone:
             for listener in self._deletion_listeners:
-                listener(deleted)
+                listener(gone)
+        return []
 
-    def _apply_topic(self, name: str, topic_id: UUID, states: tuple[UpdateMetadataPartitionState, ...]) -> None:
-        if self._ids.get(name, topic_id) != topic_id:
-            if any(state.leader != LEADER_DURING_DELETE for state in states):
-                self._forget(name)  # deleted and created again: nothing of the old one holds
-            else:
-                return  # a late word on the old one
-        known = self._partitions.get(name, {})
-        partitions = dict(known)
-        for state in states:
-            if state.leader == LEADER_DURING_DELETE:
-                partitions.pop(state.partition_index, None)
-            else:
-                partitions[state.partition_index] = _partition(state)
-        if not partitions:
-            self._forget(name)
-            return
-        self._partitions[name] = dict(sorted(partitions.items())) if partitions.keys() != known.keys() else partitions
-        if topic_id != NO_UUID:
-            self._ids[name], self._names[topic_id] = topic_id, name
 
-    def _forget(self, name: str) -> None:
-        self._partitions.pop(name, None)
-        topic_id = self._ids.pop(name, None)
-        if topic_id is not None:
-            self._names.pop(topic_id, None)
+def _is_long(request: UpdateMetadataRequest) -> bool:
+    if request.type == FULL_UPDATE:  # whatever it says, it may make much disappear
+        return True
+    left = _PARTITIONS_AT_ONCE
+    for topic in request.topic_states:
+        left -= 1 + len(topic.partition_states)
+        if left < 0:
+            return True
+    return False
+
+
+def _at_once(steps: Steps[ErrorCode]) -> Future[ErrorCode]:
+    future: Future[ErrorCode] = Future()
+    try:
+        future.resolve(run_through(steps))
+    except Exception as error:  # noqa: BLE001 - the future carries it
+        future.fail(error)
+    return future
 
 
 def _partition(state: UpdateMetadataPartitionState) -> PartitionMetadata:

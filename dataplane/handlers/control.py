@@ -17,11 +17,12 @@ from dataplane.protocol.messages.control import (
 )
 
 
-def handle_update_metadata(ctx: RequestContext, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+async def handle_update_metadata(ctx: RequestContext, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
     """What the controller tells of the cluster; refused where it was meant for an earlier life of this broker."""
     if not ctx.broker.membership.accepts(request.broker_epoch):
         return UpdateMetadataResponse(ErrorCode.STALE_BROKER_EPOCH)
-    return UpdateMetadataResponse(ctx.broker.metadata.apply(request))
+    slices = ctx.broker.slices
+    return UpdateMetadataResponse(await ctx.broker.metadata.take(request, lambda steps: slices.run("", steps)))
 
 
 def handle_alter_partition(

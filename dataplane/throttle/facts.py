@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from dataplane.groups.shard import Entry
 from quota.agent.agent import InstanceFacts
 from quota.contracts.instance import InstanceSpec
-from quota.contracts.namespace import split_physical
 from quota.contracts.rules import LOOP_TIME, REQUESTS, flow_key
 
 if TYPE_CHECKING:
@@ -24,23 +23,20 @@ MOST_MEMBERS = 1_000
 
 
 class Facts:
-    """Called once a report. The cluster's leaders are counted again only when metadata have changed."""
+    """Called once a report."""
 
     def __init__(self, registry: Registry, replicas: Replicas, metadata: Metadata, groups: GroupCoordinator) -> None:
         self._registry, self._replicas, self._metadata, self._groups = registry, replicas, metadata, groups
-        self._counted_version = -1
-        self._all_leaders: dict[str, int] = {}
 
     def __call__(self) -> Iterator[tuple[str, InstanceFacts]]:
         """By instance id, and for rules by the keys of their flows. Rows may be taken in several turns of the loop."""
         leaders = self._replicas.leaders_by_instance()
         storage = self._replicas.storage_by_instance()
-        everywhere = self._leaders_everywhere()
         for instance in self._registry.all():
             key = instance.names.key
             whole = InstanceFacts(
                 leaders=leaders.get(key, 0),
-                all_leaders=everywhere.get(key, 0),
+                all_leaders=self._metadata.leaders_of(key),
                 storage_bytes=storage.get(key, 0),
                 connections=len(instance.connections),
             )
@@ -78,18 +74,6 @@ class Facts:
                 here += replica is not None and replica.is_leader
                 everywhere += partition.has_leader
         return here, everywhere
-
-    def _leaders_everywhere(self) -> dict[str, int]:
-        if self._counted_version != self._metadata.version:
-            self._counted_version = self._metadata.version
-            counts: dict[str, int] = {}
-            for topic in self._metadata.topics():
-                parsed = split_physical(topic)
-                if parsed is not None:
-                    led = sum(partition.has_leader for partition in self._metadata.partitions(topic).values())
-                    counts[parsed[0]] = counts.get(parsed[0], 0) + led
-            self._all_leaders = counts
-        return self._all_leaders
 
 
 def _of_all_brokers(spec: InstanceSpec) -> InstanceFacts:
