@@ -9,12 +9,22 @@ changed there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dataplane.protocol.errors import ApiError, ErrorCode
-from quota.contracts.rules import CLIENT_ID, USER, Entity, RuleKind, ThrottleRule, rules_problem
+from dataplane.records.steps import Steps
+from quota.contracts.rules import (
+    CLIENT_ID,
+    MOST_NAMES,
+    MOST_RULES,
+    USER,
+    Entity,
+    RuleKind,
+    ThrottleRule,
+    rules_problem,
+)
 
 PRODUCE_RATE, CONSUME_RATE = "producer_byte_rate", "consumer_byte_rate"
 _MEMBERS = {PRODUCE_RATE: "produce_bytes_per_s", CONSUME_RATE: "consume_bytes_per_s"}
@@ -22,6 +32,7 @@ _NOT_LIMITED = ("request_percentage", "controller_mutation_rate", "connection_cr
 _LARGEST_RATE = 2**53
 EXACT, DEFAULT, ANY = 0, 1, 2
 """How a filter's component matches a name."""
+_DESCRIBED_PER_STEP, _READ_PER_STEP = 50, 10
 
 
 class Component(NamedTuple):
@@ -63,60 +74,136 @@ def _check_kinds(kinds: Sequence[str]) -> None:
 
 def described(
     rules: Sequence[ThrottleRule], components: Sequence[Component], *, strict: bool
-) -> Iterator[tuple[Entity, dict[str, float]]]:
+) -> Steps[list[tuple[Entity, dict[str, float]]]]:
     """Entities that every component matches, with their rates; if `strict`, with no other kinds. Raises ApiError."""
     _check_kinds([component.kind for component in components])
     for component in components:
         if component.match_type not in (EXACT, DEFAULT, ANY):
             raise ApiError(ErrorCode.INVALID_REQUEST, f"unknown match type {component.match_type}")
-    return _described(rules, components, strict=strict)
-
-
-def _described(
-    rules: Sequence[ThrottleRule], components: Sequence[Component], *, strict: bool
-) -> Iterator[tuple[Entity, dict[str, float]]]:
+    wanted = {component.kind: component for component in components}
+    found: list[tuple[Entity, dict[str, float]]] = []
     for rule in rules:
-        if rule.kind is RuleKind.CLIENT:
-            limits = ((key, getattr(rule, member)) for key, member in _MEMBERS.items())
-            rates = {key: float(limit) for key, limit in limits if limit is not None}
-            for entity in rule.entities():
-                fits = all(_fits(entity, component) for component in components)
-                if fits and not (strict and len(entity) > len(components)):
-                    yield entity, rates
+        if rule.kind is not RuleKind.CLIENT:
+            continue
+        limits = ((key, getattr(rule, member)) for key, member in _MEMBERS.items())
+        rates = {key: float(limit) for key, limit in limits if limit is not None}
+        matching = _matching(rule, wanted, strict=strict)
+        for entity in () if matching is None else matching.entities():
+            found.append((entity, rates))
+            if len(found) % _DESCRIBED_PER_STEP == 0:
+                yield None
+    return found
 
 
-def _fits(entity: Entity, component: Component) -> bool:
-    names = dict(entity)
-    if component.kind not in names:
-        return False
+def _matching(rule: ThrottleRule, wanted: Mapping[str, Component], *, strict: bool) -> ThrottleRule | None:
+    """The rule with only those names that match: they are multiplied afterwards. None: nobody does."""
+    users = _fitting(rule.users, wanted.get(USER), strict=strict)
+    clients = _fitting(rule.clients, wanted.get(CLIENT_ID), strict=strict)
+    return None if users is None or clients is None else replace(rule, users=users, clients=clients)
+
+
+def _fitting(
+    names: tuple[str | None, ...], component: Component | None, *, strict: bool
+) -> tuple[str | None, ...] | None:
+    """None: the rule is not about whom the filter is."""
+    if component is None:
+        return None if strict and names else names
     if component.match_type == ANY:
-        return True
-    return names[component.kind] == (component.match if component.match_type == EXACT else None)
+        return names or None
+    name = component.match if component.match_type == EXACT else None
+    return (name,) if name in names else None
 
 
 # --- altering ---------------------------------------------------------------------------------------------------------
 
 
-def altered(
-    rules: Sequence[ThrottleRule], entity: Entity, settings: Sequence[Setting], new_id: Callable[[], str]
-) -> tuple[ThrottleRule, ...]:
-    """The rules with these settings of one entity. Raises ApiError."""
-    found = next((r for r in rules if r.kind is RuleKind.CLIENT and entity in r.entities()), None)
-    if found is not None and len(list(found.entities())) > 1:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST,
-            f"throttle rule {found.id} names others as well, who share its limit: change that",
-        )
-    limits: dict[str, Any] = {_member(setting.key): _limit(setting) for setting in settings}
-    rule = replace(found or _empty_rule(entity, new_id()), **limits)
-    others = tuple(each for each in rules if each is not found)
-    if rule.produce_bytes_per_s is None and rule.consume_bytes_per_s is None:
-        return others
-    after = tuple(rule if each is found else each for each in rules) if found else (*others, rule)
-    problem = rules_problem(after)
-    if problem:
-        raise ApiError(ErrorCode.INVALID_REQUEST, problem)
-    return after
+class Draft:
+    """The rules of an instance while a request alters them. What one alteration costs does not grow with what there is."""
+
+    def __init__(self) -> None:
+        self._rules: dict[int, ThrottleRule] = {}  # in their order, by a number that means nothing
+        self._next = 0
+        self._names = 0  # of all rules
+        self._single: dict[Entity, int] = {}  # rules for one entity
+        self._shared: list[_Shared] = []  # client rules for several
+
+    @classmethod
+    def of(cls, rules: Sequence[ThrottleRule]) -> Steps[Draft]:
+        """Begin with what is in force."""
+        draft = cls()
+        for place, rule in enumerate(rules, 1):
+            draft._add(rule)
+            if place % _READ_PER_STEP == 0:
+                yield None
+        return draft
+
+    @property
+    def rules(self) -> tuple[ThrottleRule, ...]:
+        """As they are now."""
+        return tuple(self._rules.values())
+
+    def alter(self, entity: Entity, settings: Sequence[Setting], new_id: Callable[[], str]) -> None:
+        """These settings of one entity. Raises ApiError, and nothing is changed."""
+        for shared in self._shared:
+            if shared.names(entity):
+                raise ApiError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"throttle rule {shared.id} names others as well, who share its limit: change that",
+                )
+        number = self._single.get(entity)
+        found = None if number is None else self._rules[number]
+        rule = replace(found or _empty_rule(entity, new_id()), **_limits(settings))
+        if rule.produce_bytes_per_s is None and rule.consume_bytes_per_s is None:
+            if number is not None:
+                self._remove(number, entity)
+            return
+        problem = rules_problem([rule]) or (self._problem(len(entity)) if found is None else None)
+        if problem:
+            raise ApiError(ErrorCode.INVALID_REQUEST, problem)
+        if number is None:
+            self._add(rule)
+        else:
+            self._rules[number] = rule
+
+    def _problem(self, more_names: int) -> str | None:
+        """Why there cannot be one rule more; as `rules_problem`, which would look at all of them."""
+        if len(self._rules) >= MOST_RULES:
+            return f"an instance may have {MOST_RULES} throttle rules"
+        names = self._names + more_names
+        if names > MOST_NAMES:
+            return f"the throttle rules of an instance may name {MOST_NAMES} topics, clients and groups, not {names}"
+        return None
+
+    def _add(self, rule: ThrottleRule) -> None:
+        number, self._next = self._next, self._next + 1
+        self._rules[number] = rule
+        self._names += len(rule.topics) + len(rule.users) + len(rule.clients) + len(rule.groups)
+        if rule.kind is RuleKind.CLIENT:
+            if len(rule.users) <= 1 and len(rule.clients) <= 1:
+                self._single.setdefault(next(rule.entities()), number)
+            else:
+                self._shared.append(_Shared(rule.id, frozenset(rule.users), frozenset(rule.clients)))
+
+    def _remove(self, number: int, entity: Entity) -> None:
+        del self._rules[number], self._single[entity]
+        self._names -= len(entity)
+
+
+class _Shared(NamedTuple):
+    """A rule for several, to be asked whom it names without multiplying them."""
+
+    id: str
+    users: frozenset[str | None]
+    clients: frozenset[str | None]
+
+    def names(self, entity: Entity) -> bool:
+        """Whether it names this one."""
+        parts = dict(entity)
+        return _has(self.users, parts, USER) and _has(self.clients, parts, CLIENT_ID)
+
+
+def _has(names: frozenset[str | None], parts: Mapping[str, str | None], kind: str) -> bool:
+    return parts[kind] in names if kind in parts else not names
 
 
 def _empty_rule(entity: Entity, rule_id: str) -> ThrottleRule:
@@ -124,6 +211,16 @@ def _empty_rule(entity: Entity, rule_id: str) -> ThrottleRule:
     users = (names[USER],) if USER in names else ()
     clients = (names[CLIENT_ID],) if CLIENT_ID in names else ()
     return ThrottleRule(rule_id, RuleKind.CLIENT, None, None, users=users, clients=clients)
+
+
+def _limits(settings: Sequence[Setting]) -> dict[str, Any]:
+    limits: dict[str, Any] = {}
+    for setting in settings:
+        member = _member(setting.key)
+        if member in limits:  # whatever else is said: there may be thousands
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"{setting.key} is named twice")
+        limits[member] = _limit(setting)
+    return limits
 
 
 def _member(key: str) -> str:

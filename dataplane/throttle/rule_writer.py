@@ -7,15 +7,15 @@ the version that was read; when somebody was faster, all over again on top of wh
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from dataplane.doors import BadVersionError, Create, SetData, ZooKeeper, ZooKeeperError
 from quota.contracts.instance import CHANGES_PATH, INSTANCES_PATH, InstanceSpec
 from quota.contracts.rules import ThrottleRule
 
-Decide = Callable[[Sequence[ThrottleRule]], Sequence[ThrottleRule]]
-"""From the rules as they are to what they shall be; may be called again."""
+Decide = Callable[[Sequence[ThrottleRule]], Awaitable[Sequence[ThrottleRule]]]
+"""From the rules as they are to what they shall be; may be called again, and may take its time."""
 
 _ATTEMPTS = 20
 
@@ -30,7 +30,7 @@ async def write_rules(zookeeper: ZooKeeper, instance: str, decide: Decide) -> No
     """Put in force what `decide` makes of them. Raises ZooKeeperError: then the outcome is not known."""
     for _ in range(_ATTEMPTS):
         spec, version = await _read(zookeeper, instance)
-        wanted = tuple(decide(spec.rules.items))
+        wanted = tuple(await decide(spec.rules.items))
         if wanted == spec.rules.items:
             return
         data = replace(spec, rules=spec.rules.changed(wanted)).to_json()

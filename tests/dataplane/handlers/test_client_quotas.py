@@ -18,7 +18,7 @@ from dataplane.throttle.client_quotas import ANY, DEFAULT, EXACT
 from quota.contracts.instance import InstanceSpec
 from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule
 from tests.dataplane.handlers.asking import Tenant
-from tests.simulation.cluster import INSTANCE, SetData, SimulatedCluster
+from tests.simulation.cluster import INSTANCE, SETTINGS, SetData, SimulatedCluster
 
 PRODUCE, CONSUME = "producer_byte_rate", "consumer_byte_rate"
 SPEC = f"/sluice/instances/{INSTANCE}"
@@ -205,3 +205,21 @@ def test_a_rule_for_several_is_shown_for_each_and_changed_elsewhere(cluster):
 def test_taking_away_what_is_not_there_is_no_error(cluster):
     assert alter(cluster, entry({"user": "nobody"}, **{PRODUCE: None})) == [(0, None)]
     assert rules_of(cluster) == ()
+
+
+def test_writing_has_the_rate_of_other_changes_that_all_instances_share():
+    settings = replace(
+        SETTINGS, controller_mutation_rate=2, controller_quota_window_num=5, controller_quota_window_size_seconds=1
+    )
+    cluster = SimulatedCluster(seed=6, settings=settings)
+    cluster.until(cluster.up)
+
+    def elapsed(writes, **how):
+        before = cluster.network.clock.monotonic()
+        for n in range(writes):
+            assert alter(cluster, entry({"user": "ann"}, **{PRODUCE: 1.0 + n}), **how) == [(0, None)]
+        return cluster.network.clock.monotonic() - before
+
+    assert elapsed(30, validate_only=True) < 1
+    assert elapsed(11) < 1
+    assert elapsed(4) > 1.5
