@@ -14,10 +14,12 @@ from quota.contracts.namespace import ClusterNames
 if TYPE_CHECKING:
     from dataplane.doors import Connection, FrameProtocol, Timer
     from dataplane.handlers.context import BrokerRooms
+    from dataplane.records.steps import Steps
     from dataplane.tenancy.instance import Instance
 
 INTERNAL_ROUTE = "internal"
 _LOOKS_UNTIL_IDLE = 10
+_LOOKS_PER_STEP = 100
 
 
 class Admission:
@@ -63,9 +65,19 @@ class Admission:
 
     def _look(self) -> None:
         self.start()
+        self._broker.slices.run("", self._sweep())
+
+    def _sweep(self) -> Steps[None]:
+        looked = 0
         for instance in self._broker.registry.all():
+            looked += 1
             for connection in list(instance.connections):
-                connection.look(_LOOKS_UNTIL_IDLE)
+                if connection in instance.connections:  # still
+                    connection.look(_LOOKS_UNTIL_IDLE)
+                looked += 1
+                if looked >= _LOOKS_PER_STEP:
+                    looked = 0
+                    yield None
 
     def stop(self) -> None:
         """Look no more."""
