@@ -1,6 +1,7 @@
 """One thing after the other: the controller's events. Each is a coroutine that runs to its end before the next begins.
 
-So whatever an event reads from memory is still true when it writes, however long ZooKeeper takes in between.
+So whatever an event reads from memory is still true when it writes, however long ZooKeeper takes in between. The next one
+begins in another turn of the loop: a thousand that have nothing to wait for are not one long turn.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from dataplane.cluster.watching import sleep
 from dataplane.doors import Loop
 from dataplane.tasks import CancelledError, Future, Task
 
@@ -80,4 +82,6 @@ class EventQueue:
             except Exception as error:  # noqa: BLE001 - of who waited; a queue that stood still would be no controller
                 self._loop.call_soon(lambda error=error: self._failed(error))  # type: ignore[misc]
                 return
+            if self._waiting:
+                await sleep(self._loop, 0.0)
         self._started = False
