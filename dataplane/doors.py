@@ -353,6 +353,7 @@ class Stat:
     czxid: int  # of the transaction that created it
     mzxid: int  # and of the one that changed it last
     ephemeral_owner: int
+    child_changes: int = 0  # children that have been created, and deleted, in all its life
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ when several changes fall into one reading, or when the session was lost in betw
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from dataplane.doors import Loop, NoNodeError, ZooKeeper, ZooKeeperError
@@ -28,6 +29,55 @@ async def either(wanted: Future[Any], deadline: Future[None]) -> bool:
     wanted.then(lambda _: first.resolve(True))
     deadline.then(lambda _: first.resolve(False))
     return await first
+
+
+class OthersChildren:
+    """Calls `changed` with the sorted names below a path: now, and after somebody else has made or deleted some.
+
+    For long lists to which we do most of what is done. A watch would have all of it read after each change of our own. So
+    the node is asked, once in `period_s`, how many changes it has seen; `ours` is how many of them we have made.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        zookeeper: ZooKeeper,
+        path: str,
+        ours: Callable[[], int],
+        changed: Callable[[list[str]], None],
+        period_s: float = 1.0,
+    ) -> None:
+        self._loop, self._zookeeper, self._path = loop, zookeeper, path
+        self._ours, self._changed, self._period_s = ours, changed, period_s
+        self._task: Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin. The first call comes after two round trips."""
+        if self._task is None:
+            self._task = Task(self._follow(), f"others below {self._path}")
+
+    def stop(self) -> None:
+        """No further call."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _follow(self) -> None:
+        seen: int | None = None
+        while True:
+            with suppress(ZooKeeperError):
+                stat = await self._zookeeper.exists(self._path)
+                others = 0 if stat is None else stat.child_changes - self._ours()
+                if others != seen:
+                    names = await self._names()
+                    seen = others  # counted before the names were read: what came in between is found the next time
+                    self._changed(names)
+            await sleep(self._loop, self._period_s)
+
+    async def _names(self) -> list[str]:
+        try:
+            return await self._zookeeper.children(self._path)
+        except NoNodeError:
+            return []
 
 
 class ChildrenWatch:

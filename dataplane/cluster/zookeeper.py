@@ -220,7 +220,7 @@ class KazooZooKeeper:
 
 
 def _stat(found: ZnodeStat) -> Stat:
-    return Stat(found.version, found.czxid, found.mzxid, found.ephemeralOwner)
+    return Stat(found.version, found.czxid, found.mzxid, found.ephemeralOwner, found.cversion)
 
 
 def _converted(read: Future[Answer], convert: Callable[[Answer], T]) -> Future[T]:

@@ -27,7 +27,7 @@ from dataplane.cluster.paths import (
     REASSIGN_PARTITIONS,
     TOPICS,
 )
-from dataplane.cluster.watching import ChildrenWatch
+from dataplane.cluster.watching import ChildrenWatch, OthersChildren
 from dataplane.controller.admin_nodes import AdminNodes
 from dataplane.controller.asked_elections import AskedElections, ElectionType
 from dataplane.controller.brokers import Brokers
@@ -91,10 +91,10 @@ class Reign:
         self._events = EventQueue(doors.loop, self._event_failed)
         self._timers: dict[str, Timer] = {}
         self._proposals = Proposals(self.context, self._deletions, store.epoch)
-        self._watches = [
+        self._watches: list[ChildrenWatch | OthersChildren] = [
             self._watch(BROKER_IDS, lambda _: self._brokers_changed()),
-            self._watch(TOPICS, self._topics_changed),
-            self._watch(DELETE_TOPICS, self._deletions_changed),
+            self._follow_others(TOPICS, self._topics_changed),
+            self._follow_others(DELETE_TOPICS, self._deletions_changed),
             self._watch(LOG_DIR_EVENTS, self._log_dirs_changed),
             self._watch(ADMIN, self._admin_changed),
         ]
@@ -328,6 +328,10 @@ class Reign:
 
     def _watch(self, path: str, changed: Callable[[list[str]], None]) -> ChildrenWatch:
         return ChildrenWatch(self._doors.loop, self._doors.zookeeper, path, changed)
+
+    def _follow_others(self, path: str, changed: Callable[[list[str]], None]) -> OthersChildren:
+        own_changes = self._store.own_changes
+        return OthersChildren(self._doors.loop, self._doors.zookeeper, path, lambda: own_changes[path], changed)
 
     def _schedule(self, name: str, delay_s: float, callback: Callable[[], None]) -> None:
         """One timer of each name; none after the end."""

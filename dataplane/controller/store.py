@@ -8,7 +8,7 @@ packed into few multis; the operations of one group are never torn apart.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dataplane.cluster.paths import (
@@ -70,6 +70,8 @@ class Store:
     zookeeper: ZooKeeper
     epoch: int
     epoch_version: int  # of the /controller_epoch node
+    own_changes: dict[str, int] = field(default_factory=lambda: dict.fromkeys((TOPICS, DELETE_TOPICS), 0))
+    """Children of these that we have created, and deleted."""
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -146,6 +148,11 @@ class Store:
             if stat is None or stat.version != self.epoch_version:
                 raise DeposedError from None
             raise
+        for operation in operations:
+            if isinstance(operation, (Create, Delete)):
+                parent = operation.path.rpartition("/")[0]
+                if parent in self.own_changes:
+                    self.own_changes[parent] += 1
         return results[1:]
 
     async def fenced_groups(self, groups: Sequence[Sequence[Operation]]) -> list[list[Any]]:

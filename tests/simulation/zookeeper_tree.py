@@ -39,11 +39,12 @@ class Node:
     owner: int = 0
     version: int = 0
     next_sequence: int = 0
+    child_changes: int = 0
     children: dict[str, None] = field(default_factory=dict)
 
     @property
     def stat(self) -> Stat:
-        return Stat(self.version, self.czxid, self.mzxid, self.owner)
+        return Stat(self.version, self.czxid, self.mzxid, self.owner, self.child_changes)
 
 
 class Tree:
@@ -128,11 +129,13 @@ class Tree:
         before = parent.next_sequence
         parent.next_sequence += 1  # ZooKeeper counts changes of the children, whatever their names
         parent.children[_name(path)] = None
+        parent.child_changes += 1
         self._nodes[path] = Node(bytes(operation.data), self.zxid, self.zxid, session if operation.ephemeral else 0)
         self._events += [("created", path), ("children", parent_path)]
 
         def undo() -> None:
             parent.next_sequence = before
+            parent.child_changes -= 1
             del parent.children[_name(path)], self._nodes[path]
 
         self._undo.append(undo)
@@ -158,9 +161,11 @@ class Tree:
         parent = self.node(_parent(path))
         position = dict(parent.children)
         del parent.children[_name(path)], self._nodes[path]
+        parent.child_changes += 1
         self._events += [("deleted", path), ("children", _parent(path))]
 
         def undo() -> None:
+            parent.child_changes -= 1
             parent.children.clear()
             parent.children.update(position)
             self._nodes[path] = node

@@ -45,6 +45,26 @@ class ZooKeeperContract:
         assert ensemble.wait(zookeeper.get("/a"))[0] == b"two"
         assert ensemble.wait(zookeeper.exists("/a")).czxid == stat.czxid
 
+    def test_a_node_counts_the_children_that_came_and_went(self, ensemble: Ensemble) -> None:
+        zookeeper = ensemble.connect()
+        ensemble.wait(zookeeper.create("/a"))
+
+        def changes() -> int:
+            return int(ensemble.wait(zookeeper.exists("/a")).child_changes)
+
+        assert changes() == 0
+        ensemble.wait(zookeeper.multi([Create("/a/b"), Create("/a/c"), Create("/a/b/d")]))
+        assert changes() == 2
+        ensemble.wait(zookeeper.multi([Delete("/a/b/d"), Delete("/a/b")]))
+        assert changes() == 3
+        with pytest.raises(NodeExistsError):
+            ensemble.wait(zookeeper.multi([Delete("/a/c"), Create("/a")]))
+        with pytest.raises(NodeExistsError):
+            ensemble.wait(zookeeper.multi([Create("/a/e"), Create("/a")]))
+        assert changes() == 3
+        ensemble.wait(zookeeper.create("/a/s-", sequential=True))
+        assert changes() == ensemble.wait(zookeeper.get("/a"))[1].child_changes == 4
+
     def test_errors_say_what_was_wrong(self, ensemble: Ensemble) -> None:
         zookeeper = ensemble.connect()
         ensemble.wait(zookeeper.create("/a/b", parents=True))

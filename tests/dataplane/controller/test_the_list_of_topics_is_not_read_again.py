@@ -1,0 +1,79 @@
+"""A controller that makes and deletes topics knows which there are: it reads the list when somebody else has changed it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from dataplane.cluster.paths import DELETE_TOPICS, TOPICS, delete_topic_path, topic_path
+from dataplane.doors import Create, Delete
+from dataplane.protocol.errors import ErrorCode
+from tests.dataplane.controller.cluster import Cluster
+
+
+def _readings(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Paths whose children the controller reads from now on."""
+    zookeeper = cluster.controller().zookeeper
+    read: list[str] = []
+    real = zookeeper.children
+
+    def children(path: str, *watch: Any) -> Any:
+        read.append(path)
+        return real(path, *watch)
+
+    monkeypatch.setattr(zookeeper, "children", children)
+    return read
+
+
+def test_its_own_topics_are_no_reason_to_read_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(3)
+    cluster.run(2)
+    read = _readings(cluster, monkeypatch)
+    for n in range(20):
+        assert cluster.create(f"t{n}").error is ErrorCode.NONE
+    assert cluster.grow("t0", 5).error is ErrorCode.NONE
+    cluster.run(3)
+    assert TOPICS not in read
+    for n in range(20):
+        assert cluster.delete(f"t{n}").error is ErrorCode.NONE
+    cluster.run(3)
+    assert TOPICS not in read
+    assert read.count(DELETE_TOPICS) <= 20  # once before each note
+
+
+def test_what_others_do_among_its_own_changes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(3)
+    cluster.create("model")
+    cluster.run(2)
+    read = _readings(cluster, monkeypatch)
+    document = json.loads(cluster.data(topic_path("model")))
+    document["topic_id"] = "A" * 22
+    cluster.server.write([Create(topic_path("byhand"), json.dumps(document).encode())])
+    for n in range(5):
+        cluster.create(f"t{n}")
+    cluster.run(2)
+    assert read.count(TOPICS) <= 3
+    assert all(broker.metadata.has_topic("byhand") for broker in cluster.brokers.values())
+    cluster.server.write([Create(delete_topic_path("byhand"))])
+    cluster.delete("t0")
+    cluster.run(3)
+    assert not cluster.exists(topic_path("byhand"))
+    assert not any(broker.metadata.has_topic("byhand") for broker in cluster.brokers.values())
+
+
+def test_one_that_came_and_one_that_went_are_two_changes() -> None:
+    cluster = Cluster(3)
+    cluster.create("model")
+    cluster.run(2)
+    document = json.loads(cluster.data(topic_path("model")))
+    document["topic_id"] = "A" * 22
+    cluster.server.write([Create(topic_path("byhand"), json.dumps(document).encode())])
+    cluster.run(2)
+    for path in [path for path in reversed(cluster.server.tree.dump()) if path.startswith(topic_path("byhand"))]:
+        cluster.server.write([Delete(path)])
+    cluster.server.write([Create(topic_path("again"), json.dumps(document).encode())])
+    cluster.run(2)
+    for broker in cluster.brokers.values():
+        assert broker.metadata.topics() == ["again", "model"]
