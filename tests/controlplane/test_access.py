@@ -81,7 +81,10 @@ def test_a_viewer_looks_and_changes_nothing(viewer, instance):
     assert viewer.api.get(base).status_code == 200
     problem(viewer.api.post("/api/v1/instances", WANTED), 403, "forbidden")
     problem(viewer.api.put(f"{base}/whitelist", {"cidrs": []}), 403, "forbidden")
+    problem(viewer.api.patch(base, {"name": "mine"}), 403, "forbidden")
     problem(viewer.api.delete(base), 403, "forbidden")
+    instance.refresh_from_db()
+    assert (instance.name, instance.state) == (WANTED["name"], "running")
 
 
 def test_me_says_who_where_and_as_what(bob):

@@ -123,7 +123,8 @@ def test_what_breaks_the_contract_is_refused_with_a_sentence_and_never_raises(ba
 
 
 def test_the_largest_of_a_key_is_kept_with_the_place_it_came_from(batch):
-    rows = batch(record(5), record(9), record(7), record(9), record(3, topic="clicks"), record(11, boot="b2"))
+    later = record(8)  # neither the first nor the last record of a key has its maximum
+    rows = batch(record(5), record(9), record(7), record(9), record(3, topic="clicks"), record(11, boot="b2"), later)
     found = {(row.boot, row.topic): row for row in transforms.maxima(transforms.good(rows)).collect()}
     assert {key: (row.produced_bytes, row.source_offset) for key, row in found.items()} == {
         ("b1", "orders"): (9, 103),
