@@ -35,6 +35,8 @@ from urllib.parse import quote
 MOST_RULES = 100
 MOST_NAMES = 1_000
 """Of all rules together: a spec is a node of ZooKeeper, which holds a MiB."""
+MOST_ENTITIES = 1_000
+"""Of client rules: users times client ids. A rule of 499 of each names 998, and every broker would look up 249,001."""
 LONGEST_NAME = 255
 USER, CLIENT_ID = "user", "client-id"
 """The kinds of names that make up an entity, as Kafka calls them."""
@@ -68,6 +70,11 @@ class ThrottleRule:
     def is_each(self) -> bool:
         """Whether everybody whom it fits has the limit for himself."""
         return None in self.users or None in self.clients
+
+    @property
+    def entity_count(self) -> int:
+        """How many `entities` there are, without making them."""
+        return len(self.users or (...,)) * len(self.clients or (...,)) if self.kind is RuleKind.CLIENT else 0
 
     def entities(self) -> Iterator[Entity]:
         """Whom a client rule names."""
@@ -119,6 +126,12 @@ def rules_problem(rules: Sequence[ThrottleRule]) -> str | None:
         return f"the throttle rules of an instance may name {MOST_NAMES} topics, clients and groups, not {len(names)}"
     if any(name is not None and not 0 < len(name) <= LONGEST_NAME for name in names):
         return f"a name has 1 to {LONGEST_NAME} characters"
+    pairs = sum(rule.entity_count for rule in rules)
+    if pairs > MOST_ENTITIES:
+        return (
+            f"the client rules of an instance may name {MOST_ENTITIES} pairs of a user and a client id, not {pairs}: a "
+            "rule names each of its users with each of its clients"
+        )
     taken: set[Entity] = set()
     for rule in rules:
         problem = _rule_problem(rule)

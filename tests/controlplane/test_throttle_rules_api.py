@@ -127,6 +127,15 @@ def test_members_that_do_not_go_together_are_refused(tree, alice, instance, url,
     assert in_force(tree, instance) == ()
 
 
+def test_users_times_clients_are_bounded_and_the_answer_names_limit_and_use(tree, alice, instance, url):
+    names = [f"n{number}" for number in range(499)]
+    answer = alice.api.post(url, {"kind": "client", "users": names, "clients": names, "produce_mib_per_s": 1})
+    said = problem(answer, 400, "invalid_throttle_rule")["detail"]
+    assert "1000 pairs" in said
+    assert "249001" in said
+    assert in_force(tree, instance) == ()
+
+
 def test_two_rules_cannot_name_the_same(alice, url, rule):
     again = problem(alice.api.post(url, {**TOPIC, "topics": ["clicks"]}), 400, "invalid_throttle_rule")
     assert "topic clicks has a throttle rule already" in again["detail"]

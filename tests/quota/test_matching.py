@@ -22,6 +22,10 @@ def group(*groups, rule_id="g", produce=None):
     return ThrottleRule(rule_id, RuleKind.GROUP, produce, 1000, groups=groups)
 
 
+def pairs(users, clients, rule_id="p"):
+    return client([f"{rule_id}u{n}" for n in range(users)], [f"c{n}" for n in range(clients)], rule_id)
+
+
 NEAREST_FIRST = [
     client(["ann"], ["app"], "1"),
     client(["ann"], [None], "2"),
@@ -98,6 +102,11 @@ def test_a_rule_that_is_not_one_is_refused(old, new):
         ([client([None]), client([None], rule_id="s")], "user (default) has a throttle rule already"),
         ([topic(f"t{n}", rule_id=f"{n}") for n in range(MOST_RULES + 1)], "may have 100 throttle rules"),
         ([topic(*(f"t{n}" for n in range(1001)))], "may name 1000"),
+        ([pairs(499, 499)], "may name 1000 pairs of a user and a client id, not 249001"),
+        (
+            [pairs(25, 20), pairs(25, 20, "u"), client(["ann"], rule_id="one more")],
+            "1000 pairs of a user and a client id, not",
+        ),
     ],
 )
 def test_what_cannot_stand_together_is_said(rules, said):
@@ -106,6 +115,8 @@ def test_what_cannot_stand_together_is_said(rules, said):
 
 def test_rules_that_name_different_things_stand_together():
     assert rules_problem([topic("a"), topic("b", rule_id="u"), group("a"), *NEAREST_FIRST]) is None
+    assert rules_problem([pairs(25, 20), pairs(20, 25, "q")]) is None  # a thousand pairs, and not one more
+    assert rules_problem([client([f"u{n}" for n in range(1000)])]) is None
 
 
 def test_the_row_of_one_client_belongs_to_the_row_of_its_rule_whatever_its_name():
