@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from urllib.parse import unquote
 
 from quota.contracts.instance import MIB
-from quota.contracts.rules import REQUEST, REQUESTS
+from quota.contracts.rules import LOOP_MS, LOOP_TIME, REQUEST, REQUESTS
 from quota.contracts.throttled import BrokerInputs, ThrottledInterval
 from quota.core.model import Allocation, Branch
 
@@ -58,6 +58,8 @@ def explain_interval(interval: ThrottledInterval) -> str:
     """Why somebody waited in an interval, from the inputs of its worst period."""
     if interval.rule == REQUESTS:
         return _explain_requests(interval)
+    if interval.rule == LOOP_TIME:
+        return _explain_loop_time(interval)
     verb, limit = _VERB[interval.direction], _rate(interval.limit)
     if interval.limit == 0:
         return f"{verb} was blocked: the limit is 0."
@@ -93,6 +95,23 @@ def _explain_requests(interval: ThrottledInterval) -> str:
     )
 
 
+def _explain_loop_time(interval: ThrottledInterval) -> str:
+    """What requests cost brokers, whichever they come to."""
+    if interval.limit == 0:
+        return "Requests were blocked: the limit of broker time is 0."
+    brokers = interval.moment.brokers
+    total = sum(each.flow for each in brokers)
+    used = f"{total / LOOP_MS:.0f} of {_loop_time(interval.limit)}"
+    waited = f"Requests waited {interval.throttled_ms / 1000:.1f} s"
+    if not brokers or total * 100 >= interval.limit * NEARLY_ALL_PERCENT:
+        return f"{waited}: the instance used its broker time, {used}. Fewer and larger requests need less of it."
+    most = _most(brokers)
+    return (
+        f"{waited} on broker {most.broker} while the instance used only {used} of broker time: "
+        f"{_percent(most.flow, total)} of it was used on that broker, which could give {_loop_time(most.allocation)}."
+    )
+
+
 def _most(brokers: Sequence[BrokerInputs]) -> BrokerInputs:
     """Where most was waited."""
     return max(brokers, key=lambda each: (each.throttled_ms, each.flow, -each.broker))
@@ -123,3 +142,7 @@ def _rate(bytes_per_s: int | None) -> str:
 
 def _requests(thousandths_per_s: int | None) -> str:
     return "any number of requests" if thousandths_per_s is None else f"{thousandths_per_s / REQUEST:g} requests/s"
+
+
+def _loop_time(microseconds_per_s: int | None) -> str:
+    return "any time" if microseconds_per_s is None else f"{microseconds_per_s / LOOP_MS:.0f} ms/s"

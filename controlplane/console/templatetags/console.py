@@ -13,7 +13,7 @@ from django.utils.timesince import timesince
 
 from controlplane.console import advice
 from controlplane.console.icons import ICONS
-from quota.contracts.rules import REQUEST, REQUESTS
+from quota.contracts.rules import LOOP_MS, LOOP_TIME, REQUEST, REQUESTS
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -59,10 +59,12 @@ def rate(value: float | None) -> str:
 
 @register.filter
 def flow(value: int | None, rule: str | None) -> str:
-    """Of a throttled interval: bytes a second, or requests where those are what was limited."""
-    if rule != REQUESTS or value in UNKNOWN:
-        return rate(value)
-    return f"{amount(value / REQUEST)} requests/s"
+    """Of a throttled interval: bytes a second, or requests or broker time where those are what was limited."""
+    if value in UNKNOWN:
+        return DASH
+    if rule == REQUESTS:
+        return f"{amount(value / REQUEST)} requests/s"
+    return f"{amount(round(value / LOOP_MS, 1))} ms/s" if rule == LOOP_TIME else rate(value)
 
 
 @register.filter

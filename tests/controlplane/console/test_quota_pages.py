@@ -50,6 +50,15 @@ def test_requests_are_shown_as_such(at_alice, instance, record, ago):  # noqa: F
     assert "iB/s" not in reason
 
 
+def test_broker_time_is_shown_as_such(at_alice, instance, record, ago):  # noqa: F811
+    record(interval(instance.id, start=ago(30), rule="loop-time", limit=500_000))
+    text = text_of(at_alice.get(f"instances/{instance.id}/quota"))
+    reason = text[text.index("Requests waited 12.0 s") : text.index("What was kept")]
+    assert "broker time" in reason
+    assert reason.count("ms/s") > 4
+    assert "iB/s" not in reason
+
+
 def test_minutes_are_those_of_the_last_day_and_of_the_instances_own_limit(at_alice, instance, record, ago):  # noqa: F811
     record(
         interval(instance.id, start=ago(30), throttled_ms=45_000),
