@@ -2,7 +2,9 @@
 
 The broker watches one directory, ``/sluice/changes``. A child of it names an instance whose spec was written; the broker
 reads that spec and applies it. After a new session it reads every spec again: watches may have been lost with the old one.
-A spec of a generation and rules that were applied already is skipped. What was applied stands in ``/sluice/applied/<broker>``
+A spec of a generation and rules that were applied already is skipped. Whitelists and rules stand in nodes of their own, which
+are read behind the spec (`quota.contracts.apart`). An instance whose whitelists cannot be read is shut: nobody gets in, and
+who is in is thrown out, until they can. What was applied stands in ``/sluice/applied/<broker>``
 (ephemeral), with a sentence where something could not be: a port that is taken is for the control plane to replace.
 """
 
@@ -10,10 +12,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 from dataplane.doors import Connection, Doors, FrameProtocol, Listener, NodeExistsError, NoNodeError, ZooKeeperError
-from dataplane.tasks import Task
+from dataplane.tasks import Future, Task, gather
 from dataplane.tenancy.instance import Instance
+from quota.contracts.apart import joined, rules_path, spec_path, whitelists_path
 from quota.contracts.applied import Applied, AppliedInstance
 from quota.contracts.instance import (
     APPLIED_PATH,
@@ -22,9 +26,11 @@ from quota.contracts.instance import (
     ContractError,
     InstanceSpec,
     InstanceState,
+    UnreadWhitelistsError,
     address_text,
 )
 from quota.contracts.namespace import instance_id_of_key
+from quota.contracts.rules import RuleSet
 
 Accept = Callable[[Instance, str, Connection], FrameProtocol | None]
 """(instance, route id, connection) -> its protocol, or None to refuse it."""
@@ -140,12 +146,44 @@ class Registry:
 
     async def _read(self, name: str) -> None:
         try:
-            data, _ = await self._doors.zookeeper.get(f"{INSTANCES_PATH}/{name}")
-            self.apply(InstanceSpec.from_json(data))
-        except NoNodeError:
-            self._remove(name)
+            spec = await self._spec(name)
+            if spec is None:
+                self._remove(name)
+            else:
+                self.apply(spec)
+        except UnreadWhitelistsError as error:
+            self._problems[name] = str(error)
+            self._shut(name)
         except (ContractError, ValueError) as error:  # one that cannot be served must not keep the others from it
             self._problems[name] = str(error)
+
+    async def _spec(self, name: str) -> InstanceSpec | None:
+        """What stands in ZooKeeper; None: nothing. Raises ContractError."""
+        data = await self._data(spec_path(name))
+        if data is None:
+            return None
+        spec = InstanceSpec.from_json(data)
+        if spec.whitelists_of is None:
+            return spec
+        # Behind the spec, never before it: what is read first may be of an earlier generation than what is read then.
+        reads: list[Future[bytes | None]] = [
+            Task(self._data(path), path) for path in (whitelists_path(name), rules_path(name))
+        ]
+        whitelists, rules = await gather(reads)
+        try:
+            return joined(spec, whitelists, rules)
+        except UnreadWhitelistsError:
+            raise
+        except ContractError:  # no whitelist waits for rules that cannot be read: they stay what they were
+            known = self._instances.get(name)
+            return replace(joined(spec, whitelists, None), rules=known.spec.rules if known else RuleSet())
+
+    async def _data(self, path: str) -> bytes | None:
+        try:
+            data, _ = await self._doors.zookeeper.get(path)
+        except NoNodeError:
+            return None
+        return data
 
     async def _report(self) -> None:
         applied = {
@@ -183,6 +221,12 @@ class Registry:
         else:
             self._stop_listening(spec.id)
             instance.close_connections()
+
+    def _shut(self, name: str) -> None:
+        """Nobody may use it until its spec is applied again, which `_problems` sees to."""
+        self._stop_listening(name)
+        if name in self._instances:
+            self._instances[name].close_connections()
 
     def _remove(self, name: str) -> None:
         self._stop_listening(name)

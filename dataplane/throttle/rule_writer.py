@@ -1,4 +1,4 @@
-"""Reading and changing an instance's throttle rules in ZooKeeper, where they stand in its spec.
+"""Reading and changing an instance's throttle rules in ZooKeeper: a node of their own, or a member of a spec of version 1.
 
 Whoever is asked does it, this broker or another or the control plane, and nobody's change is lost: read, decide, write at
 the version that was read; when somebody was faster, all over again on top of what he wrote.
@@ -9,10 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from dataplane.doors import BadVersionError, Create, SetData, ZooKeeper, ZooKeeperError
-from quota.contracts.instance import CHANGES_PATH, INSTANCES_PATH, InstanceSpec
-from quota.contracts.rules import ThrottleRule
+from dataplane.doors import (
+    BadVersionError,
+    Check,
+    Create,
+    NodeExistsError,
+    NoNodeError,
+    Operation,
+    SetData,
+    ZooKeeper,
+    ZooKeeperError,
+)
+from quota.contracts.apart import rules_path, spec_path, with_rules
+from quota.contracts.instance import CHANGES_PATH, InstanceSpec
+from quota.contracts.rules import RuleSet, ThrottleRule
 
 Decide = Callable[[Sequence[ThrottleRule]], Awaitable[Sequence[ThrottleRule]]]
 """From the rules as they are to what they shall be; may be called again, and may take its time."""
@@ -22,36 +34,58 @@ _ATTEMPTS = 20
 
 async def read_rules(zookeeper: ZooKeeper, instance: str) -> tuple[ThrottleRule, ...]:
     """As they are at this moment. Raises ZooKeeperError."""
-    spec, _ = await _read(zookeeper, instance)
-    return spec.rules.items
+    return (await _read(zookeeper, instance)).rules.items
 
 
 async def write_rules(zookeeper: ZooKeeper, instance: str, decide: Decide) -> None:
     """Put in force what `decide` makes of them. Raises ZooKeeperError: then the outcome is not known."""
     for _ in range(_ATTEMPTS):
-        spec, version = await _read(zookeeper, instance)
-        wanted = tuple(await decide(spec.rules.items))
-        if wanted == spec.rules.items:
+        found = await _read(zookeeper, instance)
+        wanted = tuple(await decide(found.rules.items))
+        if wanted == found.rules.items:
             return
-        data = replace(spec, rules=spec.rules.changed(wanted)).to_json()
         change = json.dumps({"instance": instance}).encode()
         try:
             await zookeeper.multi(
                 [
-                    SetData(_path(instance), data, version),
+                    *found.written(found.rules.changed(wanted)),
                     Create(f"{CHANGES_PATH}/change-", change, sequential=True),
                 ]
             )
-        except BadVersionError:
+        except (BadVersionError, NodeExistsError):
             continue
         return
     raise ZooKeeperError(f"{_ATTEMPTS} others were faster")
 
 
-async def _read(zookeeper: ZooKeeper, instance: str) -> tuple[InstanceSpec, int]:
-    data, stat = await zookeeper.get(_path(instance))
-    return InstanceSpec.from_json(data), stat.version
+class _Found(NamedTuple):
+    """What was read, at which versions."""
+
+    spec: InstanceSpec
+    spec_version: int
+    rules: RuleSet
+    rules_version: int | None  # None: there is no such node
+
+    def written(self, rules: RuleSet) -> list[Operation]:
+        """What writes these, if nobody was faster."""
+        instance = self.spec.id
+        if self.spec.whitelists_of is None:
+            return [SetData(spec_path(instance), replace(self.spec, rules=rules).to_json(), self.spec_version)]
+        path, data = rules_path(instance), rules.to_json()
+        write = Create(path, data) if self.rules_version is None else SetData(path, data, self.rules_version)
+        return [
+            Check(spec_path(instance), self.spec_version),
+            write,
+        ]  # of an instance that is gone, nothing may be left
 
 
-def _path(instance: str) -> str:
-    return f"{INSTANCES_PATH}/{instance}"
+async def _read(zookeeper: ZooKeeper, instance: str) -> _Found:
+    data, stat = await zookeeper.get(spec_path(instance))
+    spec = InstanceSpec.from_json(data)
+    if spec.whitelists_of is None:
+        return _Found(spec, stat.version, spec.rules, None)
+    try:
+        rules, rules_stat = await zookeeper.get(rules_path(instance))
+    except NoNodeError:
+        return _Found(spec, stat.version, RuleSet(), None)
+    return _Found(spec, stat.version, with_rules(spec, rules).rules, rules_stat.version)

@@ -1,21 +1,28 @@
 """What the control plane wants of an instance, as it stands in ZooKeeper at ``/sluice/instances/<id>``.
 
-The control plane writes it, and others what `InstanceSpec.keeping` names; brokers and the master read it. JSON, version 1::
+The control plane writes it; brokers and the master read it. JSON, version 2::
 
-    {"version": 1, "id": "ins-k3v9x2qa", "generation": 7, "state": "running",
+    {"version": 2, "id": "ins-k3v9x2qa", "generation": 7, "state": "running",
      "limits": {"produce_bytes_per_s": 5242880, "consume_bytes_per_s": 5242880, "storage_bytes": 10737418240,
                 "partitions": 60, "connections": 1000, "connections_per_address": 500, "connections_per_s": 200,
                 "topics": 20, "requests_per_s": null, "loop_ms_per_s": 600},
-     "whitelist": ["10.0.0.0/8"], "topic_whitelists": {"orders": ["10.1.2.3/32"]},
-     "brokers": [1, 2, 3], "strategy": "ckafka", "auto_create_topics": false,
+     "whitelists": 7, "brokers": [1, 2, 3], "strategy": "ckafka", "auto_create_topics": false,
      "routes": [{"id": "default", "security": "plaintext", "proxy_protocol": false,
-                 "endpoints": {"1": {"bind": "127.0.0.1:20100", "advertised": "127.0.0.1:20100"}}}],
-     "rules": {"version": 4, "items": [...]}}                 only where there are some: `quota.contracts.rules`
+                 "endpoints": {"1": {"bind": "127.0.0.1:20100", "advertised": "127.0.0.1:20100"}}}]}
+
+What can grow has nodes of its own: whitelists, of the generation that is named or a later one, and throttle rules
+(`quota.contracts.apart`). Version 1 has no "whitelists" and holds all of it instead, which is more than a node can for some
+instances::
+
+     "whitelist": ["10.0.0.0/8"], "topic_whitelists": {"orders": ["10.1.2.3/32"]},
+     "rules": {"version": 4, "items": [...]}                 only where there are some: `quota.contracts.rules`
+
+It is still read, and stays what it is until the control plane writes it anew.
 
 A limit of null is "unlimited", 0 is "blocked": two different things. `loop_ms_per_s` is broker time: milliseconds a second
 that the loops of all brokers together may work for the instance (what Kafka calls a request percentage, KIP-124); missing
-in what older writers wrote, and then unlimited. A reader ignores members it does not know, so a
-newer writer may add some; it refuses a higher ``version``.
+in what older writers wrote, and then unlimited. A reader ignores members it does not know, so a newer writer may add some;
+it refuses a higher ``version``.
 """
 
 from __future__ import annotations
@@ -29,12 +36,16 @@ from typing import Any
 
 from quota.contracts.rules import RuleSet
 
-VERSION = 1
+VERSION = 2
+WHOLE_VERSION = 1
+"""Of documents that hold whitelists and rules themselves."""
 MIB = 2**20
 """Bytes in the MB of every specification and limit."""
 GIB = 2**30
 
 INSTANCES_PATH = "/sluice/instances"
+WHITELISTS_PATH = "/sluice/whitelists"
+RULES_PATH = "/sluice/rules"
 CHANGES_PATH = "/sluice/changes"
 APPLIED_PATH = "/sluice/applied"
 MASTER_PATH = "/sluice/master"
@@ -43,6 +54,10 @@ MASTER_EPOCH_PATH = "/sluice/master_epoch"
 
 class ContractError(ValueError):
     """A document that does not follow its contract; the text says where."""
+
+
+class UnreadWhitelistsError(ContractError):
+    """Who may connect is not known: nobody may, until it is."""
 
 
 class InstanceState(StrEnum):
@@ -64,7 +79,7 @@ class Limits:
     connections: int | None = None  # these three per broker
     connections_per_address: int | None = None
     connections_per_s: int | None = None  # that begin; a second's worth may begin at once
-    topics: int | None = None  # these two are an operator's to set
+    topics: int | None = None  # these three are an operator's to set
     requests_per_s: int | None = None
     loop_ms_per_s: int | None = None  # broker time: of all brokers' loops together
 
@@ -102,6 +117,8 @@ class InstanceSpec:
     strategy: str = "ckafka"
     auto_create_topics: bool = False
     rules: RuleSet = field(default_factory=RuleSet)
+    whitelists_of: int | None = field(default=None, compare=False)
+    """The generation of the whitelists that it needs of their own node; None: they are in the document."""
 
     def keeping(self, stored: InstanceSpec) -> InstanceSpec:
         """This one, with what others than the control plane write: the throttle rules, and an operator's limits."""
@@ -114,27 +131,39 @@ class InstanceSpec:
         return tuple(sorted({broker for route in self.routes for broker in route.endpoints}))
 
     def to_json(self) -> bytes:
-        """The document, with sorted keys so that equal specs are equal bytes."""
+        """All of it as one document, version 1, with sorted keys so that equal specs are equal bytes."""
         document = {
-            "version": VERSION,
+            **self._document(),
+            "version": WHOLE_VERSION,
+            "whitelist": list(self.whitelist),
+            "topic_whitelists": {topic: list(cidrs) for topic, cidrs in self.topic_whitelists.items()},
+        }
+        if self.rules.version:
+            document["rules"] = self.rules.document()
+        return to_bytes(document)
+
+    def head_json(self) -> bytes:
+        """Without what stands in nodes of its own, version 2; it needs the whitelists of its own generation."""
+        return to_bytes({**self._document(), "version": VERSION, "whitelists": self.generation})
+
+    def _document(self) -> dict[str, Any]:
+        return {
             "id": self.id,
             "generation": self.generation,
             "state": self.state.value,
             "limits": {name: getattr(self.limits, name) for name in Limits.__slots__},
-            "whitelist": list(self.whitelist),
-            "topic_whitelists": {topic: list(cidrs) for topic, cidrs in self.topic_whitelists.items()},
             "brokers": list(self.brokers),
             "strategy": self.strategy,
             "auto_create_topics": self.auto_create_topics,
             "routes": [_route_document(route) for route in self.routes],
         }
-        if self.rules.version:
-            document["rules"] = self.rules.document()
-        return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> InstanceSpec:
-        """Parse and check a document. Raises ContractError with the member at fault."""
+        """Parse and check a document of either version. Raises ContractError with the member at fault.
+
+        Without its other nodes (`quota.contracts.apart.joined`), one of version 2 lets nobody in and has no rules.
+        """
         try:
             document = json.loads(data)
             return cls._from_document(document)
@@ -147,19 +176,20 @@ class InstanceSpec:
     def _from_document(cls, document: dict[str, Any]) -> InstanceSpec:
         if document["version"] > VERSION:
             raise ContractError(f"instance spec: version {document['version']} is newer than {VERSION}")
-        limits = document["limits"]
+        limits, is_whole = document["limits"], document["version"] == WHOLE_VERSION
         return cls(
             id=document["id"],
             generation=document["generation"],
             state=InstanceState(document["state"]),
             limits=Limits(**{name: _limit(name, limits.get(name)) for name in Limits.__slots__}),
-            whitelist=_cidrs(document["whitelist"]),
+            whitelist=cidrs_of(document["whitelist"]) if is_whole else (),
             routes=tuple(_route(route) for route in document["routes"]),
-            topic_whitelists={topic: _cidrs(cidrs) for topic, cidrs in document.get("topic_whitelists", {}).items()},
+            topic_whitelists=topics_of(document.get("topic_whitelists", {})) if is_whole else {},
             brokers=tuple(document.get("brokers", ())),
             strategy=document.get("strategy", "ckafka"),
             auto_create_topics=document.get("auto_create_topics", False),
-            rules=RuleSet.from_document(document["rules"]) if "rules" in document else RuleSet(),
+            rules=RuleSet.from_document(document["rules"]) if is_whole and "rules" in document else RuleSet(),
+            whitelists_of=None if is_whole else _generation(document["whitelists"]),
         )
 
 
@@ -183,8 +213,25 @@ def _limit(name: str, value: object) -> int | None:
     return value
 
 
-def _cidrs(values: list[str]) -> tuple[str, ...]:
+def _generation(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ContractError(f"instance spec: whitelists must be a generation, not {value!r}")
+    return value
+
+
+def to_bytes(document: Mapping[str, Any]) -> bytes:
+    """JSON with sorted keys."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+
+def cidrs_of(values: list[str]) -> tuple[str, ...]:
+    """A whitelist as it is kept. Raises ValueError, TypeError."""
     return tuple(str(ip_network(value, strict=False)) for value in values)
+
+
+def topics_of(document: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:
+    """Whitelists of topics. Raises ValueError, TypeError, AttributeError."""
+    return {topic: cidrs_of(cidrs) for topic, cidrs in document.items()}
 
 
 def _route(document: dict[str, Any]) -> Route:

@@ -1,15 +1,15 @@
-"""Throttle rules: limits inside an instance, for topics, clients and consumer groups. They stand in the instance's spec.
+"""Throttle rules: limits inside an instance, for topics, clients and consumer groups, at ``/sluice/rules/<id>``.
 
 ::
 
-    "rules": {"version": 4, "items": [
+    {"version": 4, "items": [
         {"id": "rule-8zk2m4x0", "kind": "topic", "produce_bytes_per_s": 1048576, "consume_bytes_per_s": null,
          "topics": ["orders"]},
         {"id": "rule-x0q1ab7c", "kind": "client", "produce_bytes_per_s": 2097152, "consume_bytes_per_s": null,
          "users": ["alice"], "clients": [null]}]}
 
-The tenant's AdminClient and the control plane both write them, by compare-and-set on the spec's node; `version` counts
-these writes apart from the generation of the spec, which is the control plane's alone.
+The tenant's AdminClient and the control plane both write them, by compare-and-set; `version` counts these writes apart from
+the generation of the spec, which is the control plane's alone. A spec of version 1 has them as its member "rules".
 
 ========  ==============================================================================================================
 topic     what is produced to, or consumed from, these topics
@@ -26,6 +26,7 @@ The master divides a rule's limit as it does an instance's: in reports and grant
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -34,10 +35,14 @@ from urllib.parse import quote
 
 MOST_RULES = 100
 MOST_NAMES = 1_000
-"""Of all rules together: a spec is a node of ZooKeeper, which holds a MiB."""
+"""Of all rules together."""
+LARGEST_RULES = 900_000
+"""Bytes of the document: it is a node of ZooKeeper, and one character of a name can take 12."""
 MOST_ENTITIES = 1_000
 """Of client rules: users times client ids. A rule of 499 of each names 998, and every broker would look up 249,001."""
 LONGEST_NAME = 255
+_MOST_BYTES_OF_A_CHARACTER, _SURELY_SMALL = 12, LARGEST_RULES // 2
+"""Few names have to be written out to know that they fit: the rest of the document is far below the other half."""
 USER, CLIENT_ID = "user", "client-id"
 """The kinds of names that make up an entity, as Kafka calls them."""
 
@@ -110,6 +115,10 @@ class RuleSet:
         """For JSON."""
         return {"version": self.version, "items": [rule.document() for rule in self.items]}
 
+    def to_json(self) -> bytes:
+        """The document of their node."""
+        return json.dumps(self.document(), sort_keys=True, separators=(",", ":")).encode()
+
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> RuleSet:
         """Raises KeyError, TypeError, ValueError. Rules of a kind that is not known (of a newer writer) are left out."""
@@ -126,6 +135,10 @@ def rules_problem(rules: Sequence[ThrottleRule]) -> str | None:
         return f"the throttle rules of an instance may name {MOST_NAMES} topics, clients and groups, not {len(names)}"
     if any(name is not None and not 0 < len(name) <= LONGEST_NAME for name in names):
         return f"a name has 1 to {LONGEST_NAME} characters"
+    if sum(len(name or "") for name in names) * _MOST_BYTES_OF_A_CHARACTER > _SURELY_SMALL:
+        size = len(RuleSet(2**63, tuple(rules)).to_json())
+        if size > LARGEST_RULES:
+            return f"the throttle rules of an instance may take {LARGEST_RULES} bytes, not {size}"
     pairs = sum(rule.entity_count for rule in rules)
     if pairs > MOST_ENTITIES:
         return (

@@ -1,9 +1,9 @@
 """What the master knows of instances and brokers from ZooKeeper, kept up to date by watches.
 
-``/sluice/instances/<id>`` holds a spec each; ``/sluice/changes/<seq>`` is one node per write, ``{"instance": id}``: the
-only directory that is watched for changes, and only what it names is read. Everything is read at the start, after every
-loss of the connection, where a change does not say what it changed, and once a minute. A spec that cannot be parsed
-keeps the last good one in force. ``/brokers/ids`` says which brokers are there.
+``/sluice/instances/<id>`` holds a spec each, ``/sluice/rules/<id>`` its throttle rules. ``/sluice/changes/<seq>`` is one node
+per write, ``{"instance": id}``: the only directory that is watched for changes, and only what it names is read. Everything is
+read at the start, after every loss of the connection, where a change does not say what it changed, and once a minute. A spec
+that cannot be parsed keeps the last good one in force. ``/brokers/ids`` says which brokers are there.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 
+from quota.contracts.apart import rules_path, with_rules
 from quota.contracts.instance import CHANGES_PATH, INSTANCES_PATH, ContractError, InstanceSpec
 from quota.master.zookeeper import ZooKeeper, ZooKeeperLost
 
@@ -96,7 +97,9 @@ class Store:
             self._specs.pop(instance, None)
             return
         try:
-            self._specs[instance] = InstanceSpec.from_json(node.data)
+            spec = InstanceSpec.from_json(node.data)
+            rules = await self._zookeeper.get(rules_path(instance)) if spec.whitelists_of is not None else None
+            self._specs[instance] = with_rules(spec, rules.data if rules else None)
         except ContractError as error:
             self._log(f"{instance}: {error}; its last good spec stays in force")
 

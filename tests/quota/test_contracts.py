@@ -111,7 +111,7 @@ def test_a_newer_version_and_a_missing_member_are_refused_and_a_new_member_is_ig
     document = json.loads(value.to_json())
     assert parse(json.dumps({**document, "tomorrow": 1})) == value
     with pytest.raises(ContractError, match="newer"):
-        parse(json.dumps({**document, "version": document["version"] + 1}))
+        parse(json.dumps({**document, "version": 99}))
     for member in ("version", {"instance": "limits", "throttled": "moment"}.get(name, "instances")):
         with pytest.raises(ContractError, match=member):
             parse(json.dumps({key: document[key] for key in document if key != member}))

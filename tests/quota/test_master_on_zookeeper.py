@@ -10,13 +10,16 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
 
+from quota.contracts.apart import nodes_of
 from quota.contracts.grant import Grants
 from quota.contracts.instance import CHANGES_PATH, INSTANCES_PATH, MASTER_EPOCH_PATH, MASTER_PATH
+from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule, flow_key
 from quota.wire import Decoder, Hello, frame
 from tests.quota.samples import INSTANCE, flow, report, spec
 from tests.support.ports import free_port
@@ -129,11 +132,13 @@ class BrokerConnection:
         self.socket.sendall(frame(Hello(SECRET, broker).to_json()))
         self.decoder = Decoder()
 
-    def ask(self, used=0, throttled_ms=0, **facts):
+    def ask(self, used=0, throttled_ms=0, rows=(), **facts):
         """The answer to a report, or None where the connection was closed."""
         self.sequence += 1
         row = flow(used, throttled_ms=throttled_ms)
         document = report(self.broker, row, sequence=self.sequence, period_ms=200, **facts)
+        entry = document.instances[INSTANCE]
+        document = replace(document, instances={**document.instances, **dict.fromkeys(rows, entry)})
         with contextlib.suppress(OSError):
             self.socket.sendall(frame(document.to_json()))
             while data := self.socket.recv(65536):
@@ -155,12 +160,10 @@ def connect():
 
 
 def write_spec(client, document, change=""):
-    path = f"{INSTANCES_PATH}/{document.id}"
     client.ensure_path(CHANGES_PATH)
-    if client.exists(path):
-        client.set(path, document.to_json())
-    else:
-        client.create(path, document.to_json(), makepath=True)
+    for path, data in nodes_of(document).items():
+        client.ensure_path(path)
+        client.set(path, data)
     client.create(f"{CHANGES_PATH}/{change}", json.dumps({"instance": document.id}).encode(), sequence=True)
 
 
@@ -249,6 +252,21 @@ def test_the_master_divides_what_the_spec_says_and_follows_its_changes(start, cl
     client.delete(f"{INSTANCES_PATH}/{INSTANCE}")
     client.create(f"{CHANGES_PATH}/", json.dumps({"instance": INSTANCE}).encode(), sequence=True)
     until(lambda: two.ask()["instances"] == {})
+
+
+def test_throttle_rules_are_read_from_their_own_node_and_with_those_who_have_none(start, client, connect):
+    master = start(1)
+    rule = ThrottleRule("rule-1", RuleKind.TOPIC, 90, None, topics=("orders",))
+    write_spec(client, replace(spec(produce=300), rules=RuleSet(1, (rule,))))
+    until(lambda: master.active() and not master.get("/health")[1]["learning"])
+    row, connection = flow_key(INSTANCE, rule.id), connect(master, 1)
+
+    def limits():
+        return {name: grant[0][0] for name, grant in connection.ask(rows=[row])["instances"].items()}
+
+    until(lambda: limits() == {INSTANCE: 300, row: 90})
+    write_spec(client, replace(spec(produce=300), rules=RuleSet(2, (replace(rule, produce_bytes_per_s=60),))))
+    until(lambda: limits() == {INSTANCE: 300, row: 60})
 
 
 def test_throttled_intervals_survive_a_restart_and_another_master(start, client, connect):

@@ -15,13 +15,13 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kazoo.exceptions import NodeExistsError, NoNodeError
+from kazoo.exceptions import NoNodeError
 
+from quota.contracts.apart import nodes_of, rules_path, spec_path, whitelists_path
 from quota.contracts.applied import Applied
 from quota.contracts.instance import (
     APPLIED_PATH,
     CHANGES_PATH,
-    INSTANCES_PATH,
     Endpoint,
     InstanceSpec,
     InstanceState,
@@ -95,7 +95,9 @@ class Specs:
 
     def remove(self, tenant: Tenant) -> None:
         """Close its listeners; topics stay."""
-        self._client.delete(f"{INSTANCES_PATH}/{tenant.id}")
+        for path in (spec_path(tenant.id), whitelists_path(tenant.id), rules_path(tenant.id)):
+            if self._client.exists(path):
+                self._client.delete(path)
         self._announce(tenant.id)
 
     def is_applied(self, tenant: Tenant) -> bool:
@@ -117,11 +119,13 @@ class Specs:
             return None
 
     def _write(self, tenant: Tenant) -> None:
-        path = f"{INSTANCES_PATH}/{tenant.id}"
-        try:
-            self._client.create(path, tenant.spec.to_json(), makepath=True)
-        except NodeExistsError:
-            self._client.set(path, tenant.spec.to_json())
+        nodes = nodes_of(tenant.spec)
+        for path in nodes:
+            self._client.ensure_path(path)
+        transaction = self._client.transaction()
+        for path, data in nodes.items():
+            transaction.set_data(path, data)
+        assert all(not isinstance(result, Exception) for result in transaction.commit())
         self._announce(tenant.id)
 
     def _announce(self, instance: str) -> None:

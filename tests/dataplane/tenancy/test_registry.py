@@ -7,13 +7,17 @@ import pytest
 
 from dataplane.doors import Create, Delete, Doors, SetData
 from dataplane.tenancy.registry import Registry
-from quota.contracts.applied import Applied
+from quota.contracts.apart import nodes_of, rules_path, whitelists_json, whitelists_path
+from quota.contracts.applied import Applied, AppliedInstance
 from quota.contracts.instance import Endpoint, InstanceSpec, InstanceState, Limits, Route
+from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule
 from tests.simulation.zookeeper import ZooKeeperServer
 from tests.support.memory_files import ImmediateBackground, MemoryFiles
 from tests.support.virtual_loop import VirtualNetwork
 
 BROKER, HOST, INSTANCE = 1, "10.0.0.1", "ins-aaaabbbb"
+
+RULES = RuleSet(3, (ThrottleRule("r", RuleKind.TOPIC, 1000, None, topics=("orders",)),))
 
 
 def spec_of(generation=1, port=9100, whitelist=("10.0.0.0/8",), state=InstanceState.RUNNING, instance=INSTANCE):
@@ -63,7 +67,8 @@ class World:
         self.network = VirtualNetwork(3)
         self.loop = self.network.loop(HOST)
         self.server = ZooKeeperServer(self.network.loop("zookeeper").call_later, lambda: 0.001)
-        for path in ("/sluice", "/sluice/instances", "/sluice/changes", "/sluice/applied"):
+        for name in ("", "/instances", "/whitelists", "/rules", "/changes", "/applied"):
+            path = f"/sluice{name}"
             self.server.write([Create(path)])
         self.session = self.server.connect(2.0)
         doors = Doors(self.loop, MemoryFiles(), self.session, ImmediateBackground(), Random(1))
@@ -76,6 +81,7 @@ class World:
             lambda instance, present: self.changes.append((instance.spec.id, present)),
         )
         self.serial = 0
+        self.written = set()  # paths of nodes that are there
 
     def accept(self, instance, route, connection):
         from types import SimpleNamespace
@@ -92,9 +98,22 @@ class World:
 
     def write(self, spec, *, new=False):
         path, self.serial = f"/sluice/instances/{spec.id}", self.serial + 1
+        self.written.add(path)
         operation = Create(path, spec.to_json()) if new else SetData(path, spec.to_json())
         change = Create(f"/sluice/changes/change-{self.serial:010}", f'{{"instance":"{spec.id}"}}'.encode())
         self.server.write([operation, change])
+        self.network.run_for(0.5)
+
+    def write_nodes(self, nodes):
+        """All of them at once, as the control plane does."""
+        self.serial += 1
+        instance = next(iter(nodes)).rpartition("/")[2]
+        operations = [
+            SetData(path, data) if path in self.written else Create(path, data) for path, data in nodes.items()
+        ]
+        self.written |= nodes.keys()
+        change = Create(f"/sluice/changes/change-{self.serial:010}", f'{{"instance":"{instance}"}}'.encode())
+        self.server.write([*operations, change])
         self.network.run_for(0.5)
 
     def applied(self):
@@ -220,3 +239,90 @@ def test_a_deleted_change_node_makes_it_read_everything(world):
     world.registry.start()
     world.network.run_for(1)
     assert world.connect().opened
+
+
+# --- whitelists and rules in nodes of their own -------------------------------------------------------------------------
+
+
+def whitelists(generation, *cidrs):
+    return whitelists_json(generation, cidrs, {})
+
+
+def test_whitelists_and_rules_are_read_from_nodes_of_their_own(world):
+    spec = replace(spec_of(), rules=RULES, topic_whitelists={"orders": ("10.1.0.0/16",)})
+    world.write_nodes(nodes_of(spec))
+    world.start()
+    assert world.connect().opened
+    served = world.registry.get(INSTANCE).spec
+    assert served == spec
+    assert served.whitelists_of == 1
+    world.write_nodes(nodes_of(replace(spec, generation=2, whitelist=("10.1.0.0/16",))))
+    assert world.connect(source="10.2.0.1").gone is not None
+    assert world.applied()[INSTANCE] == AppliedInstance(2)
+
+
+def test_rules_alone_are_followed_too(world):
+    world.write_nodes(nodes_of(spec_of()))
+    world.start()
+    assert world.registry.get(INSTANCE).spec.rules.items == ()
+    world.write_nodes({rules_path(INSTANCE): RULES.to_json()})
+    assert world.registry.get(INSTANCE).spec.rules == RULES
+    assert world.applied()[INSTANCE] == AppliedInstance(1)
+
+
+@pytest.mark.parametrize("data", [None, b"{", whitelists(0, "10.0.0.0/8")])
+def test_an_instance_whose_whitelists_cannot_be_read_is_not_served(world, data):
+    nodes = {**nodes_of(spec_of()), whitelists_path(INSTANCE): data}
+    world.write_nodes({path: data for path, data in nodes.items() if data is not None})
+    world.start()
+    assert not world.connect().opened
+    assert INSTANCE not in world.applied()
+    world.write_nodes({whitelists_path(INSTANCE): whitelists(1, "10.0.0.0/8")})
+    assert world.connect().opened
+
+
+@pytest.mark.parametrize("data", [b"{", whitelists(1, "10.0.0.0/8")])
+def test_one_that_is_served_is_shut_while_its_newer_whitelists_cannot_be_read(world, data):
+    world.write_nodes(nodes_of(spec_of()))
+    world.start()
+    inside = world.connect()
+    world.write_nodes({**nodes_of(spec_of(generation=2)), whitelists_path(INSTANCE): data})
+    assert inside.gone is not None
+    assert not world.connect().opened
+    assert world.applied()[INSTANCE].generation == 1
+    assert "whitelists" in world.applied()[INSTANCE].problem
+    world.write_nodes({whitelists_path(INSTANCE): whitelists(2, "10.0.0.0/8")})
+    assert world.connect().opened
+    assert world.applied()[INSTANCE] == AppliedInstance(2)
+
+
+def test_one_that_cannot_be_read_is_no_harm_to_those_behind_it(world):
+    world.write_nodes(nodes_of(spec_of()))
+    other = spec_of(instance="ins-ccccdddd", port=9200)
+    world.write_nodes(nodes_of(other))
+    world.write_nodes({whitelists_path(INSTANCE): b"{"})
+    world.start()
+    assert not world.connect(9100).opened
+    assert world.connect(9200).opened
+
+
+def test_a_specification_of_version_1_becomes_one_of_version_2_while_it_is_served(world):
+    spec = replace(spec_of(), rules=RULES)
+    world.write(spec, new=True)
+    world.start()
+    before = world.connect()
+    world.write_nodes(nodes_of(replace(spec, generation=2)))
+    assert before.gone is None
+    assert world.connect().opened
+    assert world.registry.get(INSTANCE).spec == replace(spec, generation=2)
+
+
+def test_rules_that_cannot_be_read_stay_what_they_were_and_no_whitelist_waits_for_them(world):
+    world.write_nodes(nodes_of(replace(spec_of(), rules=RULES)))
+    world.start()
+    inside = world.connect()
+    narrower = replace(spec_of(generation=2), whitelist=("10.1.0.0/16",))
+    world.write_nodes({**nodes_of(narrower), rules_path(INSTANCE): b"{"})
+    assert inside.gone is not None
+    assert world.registry.get(INSTANCE).spec.rules == RULES
+    assert world.applied()[INSTANCE] == AppliedInstance(2)

@@ -1,0 +1,122 @@
+"""What can grow of an instance stands in nodes of its own, since one of ZooKeeper's holds less than a MiB.
+
+::
+
+    /sluice/whitelists/<id>   {"version": 1, "generation": 7, "whitelist": ["10.0.0.0/8"],
+                               "topics": {"orders": ["10.1.2.3/32"]}}                     the control plane writes them
+    /sluice/rules/<id>        {"version": 4, "items": [...]}: `quota.contracts.rules`     so do tenants' AdminClients
+
+Whitelists are written in one transaction with the specification that needs them. A reader reads the specification first, so
+what it finds behind it is of the same generation or a later one; anything else (no node, one that is not legible, an older
+one) means that it does not know who may connect, and then nobody may. Rules are written by compare-and-set on their own
+node, at a version of the specification that has been seen. A node of rules that is missing is no rules.
+
+Sizes are bounded here and checked before anything is stored elsewhere: a write that ZooKeeper does not take costs the
+connection, and looks as if ZooKeeper were away.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from quota.contracts.instance import (
+    INSTANCES_PATH,
+    RULES_PATH,
+    WHITELISTS_PATH,
+    ContractError,
+    InstanceSpec,
+    UnreadWhitelistsError,
+    cidrs_of,
+    to_bytes,
+    topics_of,
+)
+from quota.contracts.rules import RuleSet
+
+VERSION = 1
+LARGEST_WHITELISTS = 900_000
+LARGEST_WRITE = 1_040_000
+"""Bytes of a transaction: ZooKeeper takes 1,048,575 of a request (`jute.maxbuffer`), with its paths and headers."""
+
+
+def spec_path(instance: str) -> str:
+    """Of the specification proper."""
+    return f"{INSTANCES_PATH}/{instance}"
+
+
+def whitelists_path(instance: str) -> str:
+    """Of its whitelists."""
+    return f"{WHITELISTS_PATH}/{instance}"
+
+
+def rules_path(instance: str) -> str:
+    """Of its throttle rules."""
+    return f"{RULES_PATH}/{instance}"
+
+
+def whitelists_json(generation: int, whitelist: Sequence[str], topic_whitelists: Mapping[str, Sequence[str]]) -> bytes:
+    """The document of the whitelists."""
+    topics = {topic: list(cidrs) for topic, cidrs in topic_whitelists.items()}
+    return to_bytes({"version": VERSION, "generation": generation, "whitelist": list(whitelist), "topics": topics})
+
+
+def whitelists_problem(whitelist: Sequence[str], topic_whitelists: Mapping[str, Sequence[str]]) -> str | None:
+    """Why these are too many, in a sentence with the limit and the size; None: they are not."""
+    size = len(whitelists_json(2**63, whitelist, topic_whitelists))
+    if size <= LARGEST_WHITELISTS:
+        return None
+    return f"the whitelists of an instance and its topics may take {LARGEST_WHITELISTS} bytes, not {size}"
+
+
+def nodes_of(spec: InstanceSpec) -> dict[str, bytes]:
+    """What stands where, by path; the rules only where there have been any."""
+    nodes = {
+        spec_path(spec.id): spec.head_json(),
+        whitelists_path(spec.id): whitelists_json(spec.generation, spec.whitelist, spec.topic_whitelists),
+    }
+    if spec.rules.version:
+        nodes[rules_path(spec.id)] = spec.rules.to_json()
+    return nodes
+
+
+def joined(spec: InstanceSpec, whitelists: bytes | None, rules: bytes | None) -> InstanceSpec:
+    """A specification with what its other nodes hold (None: there is no such node); of version 1, as it is.
+
+    Raises UnreadWhitelistsError, and ContractError for the rules.
+    """
+    if spec.whitelists_of is None:
+        return spec
+    return with_rules(_with_whitelists(spec, whitelists, spec.whitelists_of), rules)
+
+
+def with_rules(spec: InstanceSpec, rules: bytes | None) -> InstanceSpec:
+    """`joined` for who does not care who may connect. Raises ContractError."""
+    if spec.whitelists_of is None or rules is None:
+        return spec
+    return replace(spec, rules=rules_from_json(rules))
+
+
+def rules_from_json(data: bytes) -> RuleSet:
+    """Raises ContractError."""
+    try:
+        return RuleSet.from_document(json.loads(data))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ContractError(f"throttle rules: {type(error).__name__}: {error}") from error
+
+
+def _with_whitelists(spec: InstanceSpec, data: bytes | None, needed: int) -> InstanceSpec:
+    if data is None:
+        raise UnreadWhitelistsError("its whitelists are missing")
+    try:
+        document = json.loads(data)
+        version, generation = document["version"], document["generation"]
+        if version > VERSION:
+            raise UnreadWhitelistsError(f"whitelists: version {version} is newer than {VERSION}")
+        if generation < needed:
+            raise UnreadWhitelistsError(f"whitelists: generation {generation} is older than {needed}, which it needs")
+        return replace(spec, whitelist=cidrs_of(document["whitelist"]), topic_whitelists=topics_of(document["topics"]))
+    except ContractError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UnreadWhitelistsError(f"whitelists: {type(error).__name__}: {error}") from error
