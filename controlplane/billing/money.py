@@ -37,4 +37,4 @@ def in_units(count: int, unit: int) -> Decimal:
 def text_of(value: Decimal) -> str:
     """Plain digits. Two decimals stay, as an amount has them; of longer ones, those that say nothing go."""
     text = f"{value:f}"
-    return text if value.as_tuple().exponent in (0, -2) else text.rstrip("0").rstrip(".")
+    return text if "." not in text or value.as_tuple().exponent == -2 else text.rstrip("0").rstrip(".")
