@@ -1,0 +1,59 @@
+"""What is changed, and the tests that have to notice: those of the area that run in the process and take no time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Area:
+    """Files (as mutmut's patterns), and files or folders of tests."""
+
+    changed: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+_QUOTA = (
+    "allocate",
+    "bucket",
+    "explain",
+    "explain_interval",
+    "ledger",
+    "ledger_divides_rules",
+    "ledger_follows_changes",
+    "matching",
+    "pulsar_bugs",
+    "recorder",
+    "report_server",
+    "reports_in_pieces",
+    "reports_of_changes",
+)
+
+AREAS = {
+    "quota": Area(("quota/core/*.py",), tuple(f"tests/quota/test_{name}.py" for name in _QUOTA)),
+    "records": Area(("dataplane/records/*.py",), ("tests/dataplane/records",)),
+    "groups": Area(
+        tuple(f"dataplane/groups/{name}.py" for name in ("state", "rebalance", "joining", "model", "offsets")),
+        ("tests/dataplane/groups",),
+    ),
+    "tenancy": Area(
+        (
+            "dataplane/tenancy/whitelist.py",
+            "dataplane/tenancy/instance.py",
+            "quota/contracts/namespace.py",
+        ),
+        ("tests/dataplane/tenancy", "tests/quota/test_names_of_instances.py"),
+    ),
+    "rating": Area(
+        tuple(f"controlplane/billing/{name}.py" for name in ("rating", "money", "documents", "plans")),
+        tuple(f"tests/controlplane/billing/test_{name}.py" for name in ("documents", "golden_bill", "rating_rules")),
+    ),
+    "elections": Area(
+        ("dataplane/controller/elections.py",),
+        (
+            "tests/dataplane/controller/test_decisions.py",
+            "tests/dataplane/controller/test_eligible_leaders.py",
+            "tests/dataplane/controller/test_what_a_decision_writes.py",
+        ),
+    ),
+}
