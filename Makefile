@@ -17,7 +17,7 @@ ISOLATED = env -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
 MINUTES ?= 30
 TARGET ?= decoders
 
-.PHONY: help up demo bench cold partitions crash conformance differential simulate fuzz test chaos lint pins venv venv-develop clean
+.PHONY: help up demo bench cold partitions crash conformance differential simulate fuzz mutation nightly test chaos lint pins venv venv-develop clean
 
 help:  ## this list
 	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes"
@@ -32,6 +32,8 @@ help:  ## this list
 	@echo "make crash             stops a log's writer after every call and opens what it left   (ARGS=\"--seeds 8 --every 4\")"
 	@echo "make test              all tests, unit and integration   (ARGS=\"-k word\" for some)"
 	@echo "make chaos             real brokers under faults   (ROUNDS=200 SECONDS=30 SEED=7 FAULTS=leader,pause)"
+	@echo "make mutation          makes the pure packages wrong, one place at a time: do tests notice?   (ARGS=\"quota --sample 0\")"
+	@echo "make nightly           all of these that find bugs, an hour; goes on where it was   (ARGS=\"--minutes 20\", ARGS=\"kills\")"
 	@echo "make lint              style, types, import rules"
 	@echo "make pins              renews the pinned requirements from requirements/*.in (needs uv)"
 	@echo "make clean             removes caches; .venv and var/ stay"
@@ -78,6 +80,12 @@ test: venv-develop
 chaos: venv-develop
 	$(ISOLATED) $(RUN) -m tests.chaos $(if $(ROUNDS),--rounds $(ROUNDS)) --seconds $(or $(SECONDS),30) \
 		$(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) $(ARGS)
+
+mutation: venv-develop
+	@$(ISOLATED) $(RUN) -m tests.mutation $(ARGS)
+
+nightly: venv-develop
+	@$(ISOLATED) $(RUN) -m tests.nightly $(ARGS)
 
 lint: venv-develop
 	$(RUN) -m ruff check .
