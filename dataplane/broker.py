@@ -135,8 +135,10 @@ class Broker:
         self.gate = Gate(self.agent, doors.loop, self.lines, config.settings.group_bytes_per_s_per_instance)
         self.admission = Admission(self)
         self.registry = Registry(doors, config.id, boot, self.admission.tenant, self._instance_changed)
-        self.facts = Facts(self.registry, self.replicas, self.metadata, self.groups)
-        self.master = MasterFollower(doors, self.agent, config.id, config.cluster_secret, self.facts, self.log)
+        self.facts = Facts(self.registry, self.replicas, self.metadata, self.groups, doors.loop)
+        self.master = MasterFollower(
+            doors, self.agent, config.id, config.cluster_secret, self.facts, self.log, self.facts.take_load
+        )
 
     # --- life ---------------------------------------------------------------------------------------------------------
 

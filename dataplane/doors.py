@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from dataplane.tasks import Future
 
@@ -138,6 +138,15 @@ class Listener(Protocol):
         ...
 
 
+class Load(NamedTuple):
+    """How busy a loop was."""
+
+    longest_turn_s: float
+    longest_of: str  # the account that had most of it; "": the cluster's own
+    busy_s: float
+    cut: dict[str, int]  # connections that were cut off because their account held too much, since the beginning
+
+
 class Loop(Protocol):
     """Scheduling and sockets."""
 
@@ -169,6 +178,10 @@ class Loop(Protocol):
 
     def worked_for(self, account: str, seconds: float) -> None:
         """Something else than a connection has used the loop for an account."""
+        ...
+
+    def take_load(self) -> Load:
+        """What the loop did since this was asked last."""
         ...
 
     def connect(

@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import count
 
-from dataplane.doors import Callback, Clock, Connection, FrameProtocol
+from dataplane.doors import Callback, Clock, Connection, FrameProtocol, Load
 from dataplane.network.accounts import Accounts
 from dataplane.network.arena import Arena
 from dataplane.network.cold import ColdReads
@@ -279,6 +279,12 @@ class EpollLoop:
         now = self.clock.monotonic()
         self.accounts.charge(connection._account, now - began)  # noqa: SLF001 - the loop and its connections
         return now
+
+    def take_load(self) -> Load:
+        """What the loop did since this was asked last."""
+        figures = self.turns.take()
+        cut = {each.name: each.cut_connections for each in self.accounts.all() if each.cut_connections}
+        return Load(figures.longest_s, figures.longest_of, figures.busy_s, cut)
 
     # --- the loop -----------------------------------------------------------------------------------------------------
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from dataplane.groups.shard import Entry
 from quota.agent.agent import InstanceFacts
 from quota.contracts.instance import InstanceSpec
+from quota.contracts.report import LoopLoad
 from quota.contracts.rules import LOOP_TIME, REQUESTS, flow_key
 
 if TYPE_CHECKING:
     from dataplane.cluster.metadata import Metadata
+    from dataplane.doors import Loop
     from dataplane.groups.coordinator import GroupCoordinator
     from dataplane.replication.manager import Replicas
     from dataplane.tenancy.registry import Registry
@@ -25,8 +27,11 @@ MOST_MEMBERS = 1_000
 class Facts:
     """Called once a report."""
 
-    def __init__(self, registry: Registry, replicas: Replicas, metadata: Metadata, groups: GroupCoordinator) -> None:
+    def __init__(
+        self, registry: Registry, replicas: Replicas, metadata: Metadata, groups: GroupCoordinator, loop: Loop
+    ) -> None:
         self._registry, self._replicas, self._metadata, self._groups = registry, replicas, metadata, groups
+        self._loop = loop
 
     def __call__(self) -> Iterator[tuple[str, InstanceFacts]]:
         """By instance id, and for rules by the keys of their flows. Rows may be taken in several turns of the loop."""
@@ -47,6 +52,18 @@ class Facts:
                 yield flow_key(instance.spec.id, LOOP_TIME), _of_all_brokers(instance.spec)
             if instance.rules is not None:
                 yield from list(self._of_rules(instance.rules, whole))  # they may be others in the next turn
+
+    def take_load(self) -> LoopLoad:
+        """What the loop did since the last report, by instances."""
+        load = self._loop.take_load()
+        cut = {self._instance_of(key): count for key, count in load.cut.items()}
+        longest_of = self._instance_of(load.longest_of)
+        return LoopLoad(round(load.longest_turn_s * 1e6), longest_of, round(load.busy_s * 1000), cut)
+
+    def _instance_of(self, account: str) -> str:
+        """Its id; of one that is gone only the key is known."""
+        instance = self._registry.by_key(account) if account else None
+        return instance.spec.id if instance is not None else account
 
     def _of_rules(self, rules: InstanceRules, whole: InstanceFacts) -> Iterator[tuple[str, InstanceFacts]]:
         """A rule's limit is divided by who leads what it is about."""

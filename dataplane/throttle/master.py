@@ -10,6 +10,7 @@ from dataplane.tasks import Task
 from quota.agent.agent import Agent, InstanceFacts
 from quota.agent.transport import MasterLink
 from quota.contracts.instance import MASTER_PATH, parse_address
+from quota.contracts.report import LoopLoad
 from quota.wire import frame
 
 _RETRY_S = 1.0
@@ -26,11 +27,14 @@ class MasterFollower:
         secret: str,
         facts: Callable[[], Iterable[tuple[str, InstanceFacts]]],
         log: Callable[[str], None],
+        load: Callable[[], LoopLoad | None],
     ) -> None:
         self._zookeeper = doors.zookeeper
         self._loop = doors.loop
         self._closed = False
-        self._link = MasterLink(_LinkDoor(doors), agent, broker=broker_id, secret=secret, facts=facts, log=log)
+        self._link = MasterLink(
+            _LinkDoor(doors), agent, broker=broker_id, secret=secret, facts=facts, log=log, load=load
+        )
 
     def start(self) -> None:
         """Begin to report as soon as there is a master."""

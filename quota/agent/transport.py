@@ -19,11 +19,13 @@ by their 4-byte length already puts the length back in front (`quota.wire.frame`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Protocol
 
 from quota.agent.agent import Agent, InstanceFacts
 from quota.contracts.grant import Grants
 from quota.contracts.instance import ContractError
+from quota.contracts.report import LoopLoad
 from quota.steps import Steps
 from quota.wire import Decoder, Hello, WireError, frame
 
@@ -77,14 +79,30 @@ class LoopDoor(Protocol):
 
 
 Facts = Callable[[], Iterable[tuple[str, InstanceFacts]]]
+Load = Callable[[], LoopLoad | None]
 Log = Callable[[str], None]
 
 
-class MasterLink:
-    """See the file's text. `facts` is called for every report; `log` gets a short line where something goes wrong."""
+def _no_load() -> None:
+    """Nobody measures."""
 
-    def __init__(self, door: LoopDoor, agent: Agent, *, broker: int, secret: str, facts: Facts, log: Log) -> None:
+
+class MasterLink:
+    """See the file's text. `facts` and `load` are called for every report; `log` gets a line where something goes wrong."""
+
+    def __init__(
+        self,
+        door: LoopDoor,
+        agent: Agent,
+        *,
+        broker: int,
+        secret: str,
+        facts: Facts,
+        log: Log,
+        load: Load = _no_load,
+    ) -> None:
         self._door = door
+        self._load = load
         self._agent = agent
         self._hello = frame(Hello(secret, broker).to_json())
         self._facts = facts
@@ -223,7 +241,7 @@ class MasterLink:
     def _report_steps(self) -> Steps[None]:
         attempt, began = self._attempt, self._door.now()
         report = yield from self._agent.report_steps(self._facts(), self._door.now)
-        document = yield from report.json_steps()
+        document = yield from replace(report, loop=self._load()).json_steps()
         if self._open and self._conn and attempt == self._attempt:
             self._conn.send(frame(document))
             if self._waiting_since is None:

@@ -20,6 +20,11 @@ microseconds. Rules for consumer groups need to know whose fetches they are abou
 some, are those of groups that this broker coordinates, ``{row: [[client id, address], …]}``; grants bring them to all
 brokers.
 
+`loop` is how busy the broker's loop was since its last report: ``{"longest_us": 1830, "longest_of": "ins-k3v9x2qa",
+"busy_ms": 412, "cut": {"ins-k3v9x2qa": 3}}``: the longest turn and the instance that had most of it ("": the cluster
+itself), and connections that were cut off since the broker's boot because their instance held too much memory. Older
+brokers leave it out.
+
 `leaders` is n_b of ALLOCATION.md. `allocation` is what the broker holds at the moment in bytes/s (null: it has no grant
 and stands on its initial share), so that a new master can learn; `blocked` is the reason a grant gave, for the same
 purpose. `queued_bytes` is what was let through and is not paid for yet, and what is parked. `storage_bytes` counts every
@@ -87,6 +92,22 @@ class InstanceReport(NamedTuple):
         return self.produce if direction == "produce" else self.consume
 
 
+class LoopLoad(NamedTuple):
+    """What a broker's loop did since the last report; `cut` since the broker's boot."""
+
+    longest_us: int
+    longest_of: str  # an instance; "": the cluster itself
+    busy_ms: int
+    cut: Mapping[str, int]  # connections, by instance
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> LoopLoad:
+        """Raises KeyError, TypeError, ValueError, AttributeError, ContractError."""
+        cut = {str(instance): count for instance, count in document["cut"].items()}
+        _check("cut", list(cut.values()))
+        return cls(_whole(document, "longest_us"), str(document["longest_of"]), _whole(document, "busy_ms"), cut)
+
+
 @dataclass(frozen=True, slots=True)
 class FlowReport:
     """All of one broker's instances and throttle rules over one period."""
@@ -99,6 +120,7 @@ class FlowReport:
     members: Members = field(default_factory=dict)
     partial: bool = False
     gone: Sequence[str] = ()
+    loop: LoopLoad | None = None
 
     def to_json(self) -> bytes:
         """The document, without the length prefix."""
@@ -129,6 +151,8 @@ class FlowReport:
         }
         if self.members:
             document["members"] = self.members
+        if self.loop is not None:
+            document["loop"] = self.loop._asdict()
         if self.partial:
             document |= {"partial": True, "gone": self.gone}
         return document
@@ -150,6 +174,7 @@ class FlowReport:
                 members=parse_members(document),
                 partial=bool(document.get("partial")),
                 gone=tuple(map(str, document.get("gone", ()))),
+                loop=LoopLoad.from_document(document["loop"]) if document.get("loop") is not None else None,
             )
         except ContractError:
             raise

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 
 from quota.contracts.grant import BLOCKED_STORAGE, Grant, Grants, InstanceGrant
 from quota.contracts.instance import ContractError, InstanceSpec, InstanceState
-from quota.contracts.report import FlowReport, InstanceReport, Members
+from quota.contracts.report import FlowReport, InstanceReport, LoopLoad, Members
 from quota.core.allocate import allocate, divide
 from quota.core.fence import Fences
 from quota.core.limited import Limited, learn_row, limited_rows
@@ -51,6 +51,7 @@ class Heard:
     at: float
     rows: dict[str, None]  # that it reports on
     whole: bool  # it is to be answered everything
+    loop: LoopLoad | None = None  # as it said last
     granted: dict[str, InstanceGrant] = field(default_factory=dict)  # as last answered
     gone: list[str] = field(default_factory=list)  # of what it was answered, and does not report on any more
     answered_at: int = -1
@@ -104,6 +105,7 @@ class Ledger:
         if last and last.boot == report.boot and last.sequence >= report.sequence:
             return False
         heard = self._continued(report, last, now) if report.partial else self._begun(report, last, now)
+        heard.loop = report.loop
         if report.members or self._members:
             self._members[broker] = report.members
         if broker not in self._fresh:
@@ -268,6 +270,11 @@ class Ledger:
     def learning(self, now: float) -> bool:
         """Whether the first lease has not passed yet."""
         return now < self._learning_until
+
+    def loads(self, now: float) -> dict[int, LoopLoad]:
+        """How busy the loops of the brokers are whose last report is good, as far as they say."""
+        heard = ((broker, self._heard[broker].loop) for broker in self.reporting(now))
+        return {broker: load for broker, load in heard if load is not None}
 
     def reporting(self, now: float) -> tuple[int, ...]:
         """The brokers whose last report is good."""

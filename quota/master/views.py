@@ -113,9 +113,26 @@ def metrics_text(ledger: Ledger | None, *, reports_total: int, now: float) -> st
             f'sluice_master_storage_used_bytes{{instance="{instance}"}} {ledger.storage_used_bytes(instance)}'
             for instance in sorted(ledger.specs)
         ]
+        lines += _loops(ledger, now)
         lines += ["# TYPE sluice_master_flow_bytes_per_second gauge", *_samples(ledger, "flow", now)]
         lines += ["# TYPE sluice_master_allocation_bytes_per_second gauge", *_samples(ledger, "allocation", now)]
     return "\n".join(lines) + "\n"
+
+
+def _loops(ledger: Ledger, now: float) -> Iterator[str]:
+    """How long a broker's clients may wait for each other, and whom it had to cut off."""
+    loads = ledger.loads(now)
+    yield "# TYPE sluice_master_broker_longest_turn_seconds gauge"
+    for broker, load in loads.items():
+        labels = f'broker="{broker}",instance="{load.longest_of}"'
+        yield f"sluice_master_broker_longest_turn_seconds{{{labels}}} {load.longest_us / 1e6}"
+    yield "# TYPE sluice_master_broker_busy_seconds gauge"
+    for broker, load in loads.items():
+        yield f'sluice_master_broker_busy_seconds{{broker="{broker}"}} {load.busy_ms / 1000}'
+    yield "# TYPE sluice_master_cut_connections_total counter"
+    for broker, load in loads.items():
+        for instance, count in sorted(load.cut.items()):
+            yield f'sluice_master_cut_connections_total{{instance="{instance}",broker="{broker}"}} {count}'
 
 
 def _samples(ledger: Ledger, name: str, now: float) -> Iterator[str]:

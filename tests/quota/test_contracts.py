@@ -17,7 +17,7 @@ from quota.contracts.instance import (
     address_text,
     parse_address,
 )
-from quota.contracts.report import Flow, FlowReport, InstanceReport
+from quota.contracts.report import Flow, FlowReport, InstanceReport, LoopLoad
 from quota.contracts.throttled import BrokerInputs, Moment, ThrottledInterval
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "contracts"
@@ -54,6 +54,7 @@ REPORT = FlowReport(
             connections=12,
         )
     },
+    loop=LoopLoad(1_830, INSTANCE, 412, {INSTANCE: 3}),
 )
 GRANTS = Grants(
     epoch=3,
@@ -115,6 +116,12 @@ def test_a_newer_version_and_a_missing_member_are_refused_and_a_new_member_is_ig
     for member in ("version", {"instance": "limits", "throttled": "moment"}.get(name, "instances")):
         with pytest.raises(ContractError, match=member):
             parse(json.dumps({key: document[key] for key in document if key != member}))
+
+
+def test_a_report_of_an_older_broker_does_not_say_how_busy_its_loop_was():
+    document = json.loads(REPORT.to_json())
+    del document["loop"]
+    assert FlowReport.from_document(document).loop is None
 
 
 @pytest.mark.parametrize("name", ["report", "grants"])

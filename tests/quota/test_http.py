@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+from quota.contracts.report import LoopLoad
 from quota.master.election import Mastership, Role
 from quota.master.http import MAX_HEAD_BYTES
 from quota.master.journal import Journal
@@ -199,6 +201,17 @@ def test_health_and_metrics_of_an_active_master(service):
     label = f'instance="{INSTANCE}",direction="produce",broker="1"'
     assert f"sluice_master_allocation_bytes_per_second{{{label}}} 300" in lines
     assert f"sluice_master_flow_bytes_per_second{{{label}}} 300" in lines
+
+
+def test_metrics_say_how_long_a_brokers_turns_are_for_whom_and_who_was_cut_off(service):
+    load = LoopLoad(63_000, INSTANCE, 700, {INSTANCE: 3})
+    service.report(replace(report(1, flow(300), sequence=2), loop=load))
+    ((_, body),) = ask(service, get("/metrics"))
+    lines = body.decode().splitlines()
+    assert f'sluice_master_broker_longest_turn_seconds{{broker="1",instance="{INSTANCE}"}} 0.063' in lines
+    assert 'sluice_master_broker_busy_seconds{broker="1"} 0.7' in lines
+    assert f'sluice_master_cut_connections_total{{instance="{INSTANCE}",broker="1"}} 3' in lines
+    assert not any(line.startswith("sluice_master_broker_busy") and 'broker="2"' in line for line in lines)
 
 
 def test_a_standby_answers_503_with_the_address_of_the_active_one(service):

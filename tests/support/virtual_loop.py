@@ -27,6 +27,8 @@ from heapq import heappop, heappush
 from random import Random
 from typing import TYPE_CHECKING
 
+from dataplane.doors import Load
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -237,6 +239,9 @@ class VirtualLoop:
 
     def worked_for(self, account: str, seconds: float) -> None:
         """As `charge_to`."""
+
+    def take_load(self) -> Load:
+        return Load(0.0, "", 0.0, {})
 
     def at_turn_end(self, callback: Callback) -> None:
         self._turn_end.append(callback)

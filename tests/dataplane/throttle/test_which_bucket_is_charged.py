@@ -1,66 +1,218 @@
-"""What is produced is charged to the one bucket of an instance, what is consumed to the other, and neither to both."""
+"""What a request has to pass, by its kind: what is produced is charged to one bucket, what is consumed to another, …"""
 
 from types import SimpleNamespace
 
 import pytest
 
+from dataplane.config import Settings
+from dataplane.handlers.context import Session
+from dataplane.network.turnstile import Turnstile
+from dataplane.protocol.api import ApiKey
 from dataplane.tenancy.instance import Instance
 from dataplane.throttle.gate import Gate
+from dataplane.throttle.lines import Lines
 from quota.agent.agent import Agent
 from quota.contracts.instance import InstanceSpec, InstanceState, Limits
+from quota.contracts.rules import REQUEST
+from quota.core.bucket import TokenBucket
+from tests.dataplane.throttle.test_lines import TurnedLoop
 
-PRODUCE, CONSUME = 1_000, 500  # bytes a second
-CLOCK = SimpleNamespace(monotonic=lambda: 0.0)
+PRODUCE, CONSUME, GROUPS = 1_000, 500, 100  # bytes a second
+REQUESTS_PER_S, LOOP_MS_PER_S = 10, 100
+INTRODUCTIONS = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
+LIMITS = Limits(PRODUCE, CONSUME, None, None, requests_per_s=REQUESTS_PER_S, loop_ms_per_s=LOOP_MS_PER_S)
+
+
+class Connection:
+    """Notes when it is not read from."""
+
+    def __init__(self):
+        self.is_paused = False
+
+    def pause_for_limit(self):
+        self.is_paused = True
+
+    pause_reading = pause_for_limit
+
+    def resume_now(self):
+        self.is_paused = False
+
+    resume_reading = resume_now
+
+    def hold(self, _more):
+        """Nothing is kept here."""
+
+
+class World:
+    """An instance on one broker, and connections to it."""
+
+    def __init__(self, limits=LIMITS):
+        self.loop = TurnedLoop()
+        self.loop.charge_to = lambda account, bucket: self.charged_to.update({account: bucket})
+        self.charged_to = {}
+        self.lines = Lines(self.loop)
+        self.gate = Gate(Agent(broker=1, boot="b", now=0.0), self.loop, self.lines, group_bytes_per_s=GROUPS)
+        spec = InstanceSpec("ins-aaaabbbb", 1, InstanceState.RUNNING, limits, ("0.0.0.0/0",), ())
+        self.instance = Instance(spec)
+        self.gate.configure(self.instance)
+        for name, rate in (("produce", PRODUCE), ("consume", CONSUME)):
+            self.bucket(name).set_rate(rate, 0.0)
+        self.broker = SimpleNamespace(
+            doors=SimpleNamespace(clock=self.loop, loop=self.loop),
+            lines=self.lines,
+            gate=self.gate,
+            config=SimpleNamespace(settings=Settings()),
+        )
+
+    def bucket(self, name) -> TokenBucket:
+        return getattr(self.instance, f"{name}_bucket")
+
+    def client(self, client_id="a", *, internal=False):
+        session = Session(None if internal else self.instance, "default", self.instance.names, "127.0.0.1")
+        made = Turnstile(self.broker, Connection(), session)
+        made._sender = (client_id, "127.0.0.1")
+        return made
+
+    def charged(self):
+        names = ("produce", "consume", "group", "request", "loop")
+        return {name: self.bucket(name).charged_bytes for name in names if self.bucket(name).charged_bytes}
 
 
 @pytest.fixture
-def gate():
-    return Gate(Agent(broker=1, boot="b", now=0.0), CLOCK, group_bytes_per_s=100)
+def world():
+    return World()
 
 
-@pytest.fixture
-def instance(gate):
-    spec = InstanceSpec(
-        "ins-aaaabbbb", 1, InstanceState.RUNNING, Limits(PRODUCE, CONSUME, None, None), ("0.0.0.0/0",), ()
-    )
-    made = Instance(spec)
-    gate.configure(made)
-    made.produce_bucket.set_rate(PRODUCE, 0.0)
-    made.consume_bucket.set_rate(CONSUME, 0.0)
-    return made
+def is_read(client):
+    return not client._connection.is_paused
 
 
-def charged(instance):
-    return {
-        name: getattr(instance, f"{name}_bucket").charged_bytes
-        for name in ("produce", "consume", "group")
-        if getattr(instance, f"{name}_bucket").charged_bytes
-    }
+def test_a_produce_request_is_charged_what_it_announces_when_it_begins(world):
+    assert world.client().begins(ApiKey.PRODUCE, 5_000)
+    assert world.charged() == {"produce": 5_004, "request": REQUEST}
 
 
-@pytest.mark.parametrize("direction", ["produce", "consume"])
-def test_a_direction_is_charged_to_its_own_bucket(gate, instance, direction):
-    getattr(gate, f"charge_{direction}")(instance, 5_000)
-    assert charged(instance) == {direction: 5_000}
+def test_a_fetch_is_charged_what_it_brings(world):
+    client = world.client()
+    assert client.begins(ApiKey.FETCH, 100)
+    assert world.charged() == {"request": REQUEST}
+    told_s = client.consumed(5_000)
+    assert world.charged() == {"request": REQUEST, "consume": 5_000}
+    assert told_s == pytest.approx(5_000 / CONSUME, rel=0.05)  # but for what was saved up
 
 
-def test_what_groups_store_is_charged_to_neither(gate, instance):
-    gate.charge_groups(instance, 5_000)
-    assert charged(instance) == {"group": 5_000}
+def test_others_are_charged_as_requests_only_and_introductions_not_at_all(world):
+    client = world.client()
+    for key in (ApiKey.METADATA, *INTRODUCTIONS):
+        assert client.begins(key, 100)
+    assert world.charged() == {"request": REQUEST}
 
 
-@pytest.mark.parametrize(("direction", "rate"), [("produce", PRODUCE), ("consume", CONSUME)])
-def test_it_waits_as_long_as_its_own_limit_takes_to_pay(gate, instance, direction, rate):
-    other = {"produce": "consume", "consume": "produce"}[direction]
-    waits_s = getattr(gate, f"charge_{direction}")(instance, 5_000)
-    assert waits_s == pytest.approx(5_000 / rate, rel=0.05)  # but for what was saved up
-    assert getattr(gate, f"charge_{other}")(instance, 0) == 0.0
+def test_the_internal_listener_is_never_charged(world):
+    client = world.client(internal=True)
+    assert all(client.begins(key, 10**8) for key in ApiKey)
+    assert client.consumed(10**9) == 0.0
+    assert world.charged() == {}
 
 
-def test_what_an_answer_may_hold_is_the_consumers_limit(gate, instance):
-    assert gate.fetch_bytes(instance, 2.0) == 2 * CONSUME
+def test_its_sender_is_told_how_long_its_own_limit_takes_to_pay(world):
+    client = world.client()
+    client.begins(ApiKey.PRODUCE, 5_000)
+    assert client.take_told_s() == pytest.approx(5_000 / PRODUCE, rel=0.05)
 
 
-def test_the_internal_listener_is_never_charged(gate):
-    assert gate.charge_produce(None, 10**9) == gate.charge_consume(None, 10**9) == gate.charge_groups(None, 10**9) == 0
-    assert gate.fetch_bytes(None, 1.0) is None
+def test_what_an_answer_may_hold_is_the_consumers_limit(world):
+    assert world.gate.fetch_bytes(world.instance, 2.0) == 2 * CONSUME
+
+
+@pytest.mark.parametrize(
+    ("bucket", "waiting", "passing"),
+    [
+        ("produce", [ApiKey.PRODUCE], [ApiKey.FETCH, ApiKey.OFFSET_COMMIT, ApiKey.HEARTBEAT, ApiKey.METADATA]),
+        ("consume", [ApiKey.FETCH], [ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT, ApiKey.HEARTBEAT, ApiKey.METADATA]),
+        ("group", [ApiKey.OFFSET_COMMIT, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP], [ApiKey.PRODUCE, ApiKey.HEARTBEAT]),
+        (
+            "request",
+            [ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.OFFSET_COMMIT],
+            [ApiKey.HEARTBEAT, *INTRODUCTIONS],
+        ),
+        (
+            "loop",
+            [ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.DESCRIBE_CONFIGS, ApiKey.JOIN_GROUP],
+            [ApiKey.HEARTBEAT, ApiKey.OFFSET_COMMIT, *INTRODUCTIONS],
+        ),
+    ],
+)
+def test_a_debt_holds_up_what_is_charged_to_it_and_nothing_else(bucket, waiting, passing):
+    for key in waiting:
+        world = World()
+        world.bucket(bucket).charge(10**6, 0.0)
+        client = world.client()
+        assert not client.begins(key, 100), key.name
+        assert not is_read(client)
+    for key in passing:
+        world = World()
+        world.bucket(bucket).charge(10**6, 0.0)
+        client = world.client()
+        assert client.begins(key, 100), key.name
+        assert is_read(client)
+
+
+def test_what_may_not_begin_is_not_charged_and_read_again_when_its_time_has_come(world):
+    world.bucket("produce").charge(PRODUCE + PRODUCE // 10, 0.0)  # a second's worth, and what was saved up
+    client = world.client()
+    assert not client.begins(ApiKey.PRODUCE, 5_000)
+    assert "request" not in world.charged()
+    world.loop.run_until(0.9)
+    assert not is_read(client)
+    world.loop.run_until(1.1)
+    assert is_read(client)
+    assert client.begins(ApiKey.PRODUCE, 5_000), "it is let in, though the bucket may owe again"
+    assert world.charged()["request"] == REQUEST
+
+
+def test_an_open_connection_is_no_credit(world):
+    """A thousand that have been silent do not all pass because none of them was told to wait."""
+    clients = [world.client(f"c{number}") for number in range(1_000)]
+    begun = sum(client.begins(ApiKey.PRODUCE, 10_000) for client in clients)
+    assert begun == 1
+
+
+def test_at_a_limit_of_nothing_nothing_passes_on_any_connection():
+    world = World(Limits(0, 0, None, None))
+    for name in ("produce", "consume"):
+        world.bucket(name).set_rate(0, 0.0)
+    for _ in range(3):
+        assert not world.client().begins(ApiKey.PRODUCE, 100)
+        assert not world.client().begins(ApiKey.FETCH, 100)
+    world.loop.run_until(120)
+    assert world.bucket("produce").charged_bytes == world.bucket("consume").charged_bytes == 0
+
+
+def test_a_member_waits_no_longer_than_half_of_the_shortest_session(world):
+    patience_s = Settings().group_min_session_timeout_ms / 1000 / 2
+    client = world.client()
+    client.begins(ApiKey.HEARTBEAT, 50)
+    world.bucket("loop").charge(10**9, 0.0)
+    assert not client.begins(ApiKey.METADATA, 100)
+    world.loop.run_until(patience_s - 0.1)
+    assert not is_read(client)
+    world.loop.run_until(patience_s + 0.1)
+    assert is_read(client)
+    assert client.begins(ApiKey.METADATA, 100)
+
+
+def test_a_connection_that_ends_while_it_waits_is_passed_over(world):
+    world.bucket("produce").charge(PRODUCE, 0.0)
+    gone, other = world.client(), world.client()
+    assert not gone.begins(ApiKey.PRODUCE, 100)
+    assert not other.begins(ApiKey.PRODUCE, 100)
+    gone._drop_answers()
+    world.loop.run_until(2)
+    assert is_read(other)
+
+
+def test_what_requests_cost_the_loop_is_charged_by_the_loop(world):
+    assert world.charged_to == {world.instance.names.key: world.bucket("loop")}
+    world.gate.remove(world.instance)
+    assert world.charged_to == {world.instance.names.key: None}
