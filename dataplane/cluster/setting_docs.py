@@ -79,9 +79,10 @@ _BROKER = {
 }
 
 
-def topic_documentation(name: str) -> str | None:
-    """What a configuration of a topic means."""
-    return _TOPIC.get(name)
+def topic_documentation(name: str, policy: str = "") -> str | None:
+    """What a configuration of a topic means, and what the policy says of it."""
+    meaning = _TOPIC.get(name)
+    return f"{meaning} {policy}".rstrip() if meaning is not None else None
 
 
 def broker_documentation(name: str, topic_name: str | None = None) -> str | None:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from dataplane.cluster.broker_settings import BROKER_SETTINGS, BrokerSetting, Shown, fixed_facts
 from dataplane.cluster.setting_docs import broker_documentation, topic_documentation
+from dataplane.cluster.topic_policy import TopicPolicy
 from dataplane.cluster.topic_settings import TOPIC_SETTINGS, ConfigSource, TopicSetting
 from dataplane.handlers.context import RequestContext
+from dataplane.handlers.ownership import policy
 from dataplane.handlers.resources import BrokerResource, TopicResource, find_resource
 from dataplane.protocol.errors import ApiError
 from dataplane.protocol.messages.configs import (
@@ -101,7 +103,7 @@ class _Rows:
 
     def _begin(self) -> None:
         self._layers = self._ctx.broker.layers
-        self._inherited: dict[str, _Row] = {}
+        self._inherited: dict[bool, dict[str, _Row]] = {}  # by whether there is a policy
         self._of_brokers: dict[int | None, list[_Row]] = {}
 
     def of(self, resource: TopicResource | BrokerResource, pace: Pace) -> Steps[list[_Row]]:
@@ -117,21 +119,25 @@ class _Rows:
         return known
 
     def _of_topic(self, physical: str, pace: Pace) -> Steps[list[_Row]]:
-        if not self._inherited:
-            rows = yield from each(TOPIC_SETTINGS.values(), self._row, _ROW_US, pace)
-            self._inherited = {row.name: row for row in rows}
+        rules = policy(self._ctx, physical)
+        inherited = self._inherited.get(rules is not None)
+        if inherited is None:
+            rows = yield from each(
+                TOPIC_SETTINGS.values(), lambda setting: self._row(setting, None, rules), _ROW_US, pace
+            )
+            inherited = self._inherited[rules is not None] = {row.name: row for row in rows}
         overrides = self._ctx.broker.topic_configs.get(physical)
         if pace.over(_TOPIC_US + _ROW_US * len(overrides)):
             yield None
         if not overrides:
-            return list(self._inherited.values())
+            return list(inherited.values())
         return [
-            self._row(TOPIC_SETTINGS[name], overrides[name]) if name in overrides else row
-            for name, row in self._inherited.items()
+            self._row(TOPIC_SETTINGS[name], overrides[name], rules) if name in overrides else row
+            for name, row in inherited.items()
         ]
 
-    def _row(self, setting: TopicSetting, override: str | None = None) -> _Row:
-        return self._as_asked(_topic_config(self._ctx, setting, override))
+    def _row(self, setting: TopicSetting, override: str | None, rules: TopicPolicy | None) -> _Row:
+        return self._as_asked(_topic_config(self._ctx, setting, override, rules))
 
     def _as_asked(self, config: _Row) -> _Row:
         return dataclasses.replace(
@@ -144,7 +150,9 @@ class _Rows:
 # --- topics -----------------------------------------------------------------------------------------------------------
 
 
-def _topic_config(ctx: RequestContext, setting: TopicSetting, override: str | None) -> DescribeConfigsResourceResult:
+def _topic_config(
+    ctx: RequestContext, setting: TopicSetting, override: str | None, rules: TopicPolicy | None
+) -> DescribeConfigsResourceResult:
     values = inherited(ctx, setting)
     synonyms = values if setting.setting is not None else _kafkas_synonyms(values[0])
     if override is not None:
@@ -153,12 +161,12 @@ def _topic_config(ctx: RequestContext, setting: TopicSetting, override: str | No
     return DescribeConfigsResourceResult(
         name=setting.name,
         value=values[0].value,
-        read_only=setting.is_fixed,
+        read_only=setting.is_fixed or (rules is not None and setting.name in rules.refused),
         is_default=override is None,
         config_source=values[0].source,
         synonyms=_synonyms(synonyms),
         config_type=setting.type,
-        documentation=topic_documentation(setting.name),
+        documentation=topic_documentation(setting.name, rules.sentence(setting.name) if rules is not None else ""),
     )
 
 

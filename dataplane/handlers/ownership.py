@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeVar
 
+from dataplane.cluster.topic_policy import TopicPolicy, policy_of
 from dataplane.handlers.context import RequestContext
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.records.steps import Steps
-from dataplane.replication.throttling import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from dataplane.tasks import Future
 from quota.contracts.instance import InstanceSpec
 from quota.contracts.namespace import split_physical
 
 T = TypeVar("T")
+
+CONTROL_PLANE = "sluice-controlplane"
+"""The client id of the control plane, which asks on the internal listener for a tenant. Operators' tools have others."""
 
 
 def owner(ctx: RequestContext, physical: str) -> InstanceSpec | None:
@@ -31,20 +35,28 @@ def in_slices(ctx: RequestContext, steps: Steps[T]) -> Future[T]:
     return ctx.broker.slices.run("" if instance is None else instance.names.key, steps)
 
 
+def policy(ctx: RequestContext, physical: str) -> TopicPolicy | None:
+    """What may be set about a topic, over what brokers take; None where it is the cluster's own.
+
+    Who runs the brokers may throttle a tenant's replicas, as the tools for reassignment do.
+    """
+    if split_physical(physical) is None:
+        return None
+    found = policy_of(ctx.broker.config.settings)
+    is_operator = ctx.session.is_internal and ctx.client_id != CONTROL_PLANE
+    return replace(found, refused=()) if is_operator else found
+
+
 def check_owners_limits(ctx: RequestContext, physical: str, overrides: Mapping[str, str], replicas: int) -> None:
     """What Kafka would take and a tenant may not have. `overrides` are valid ones. Raises ApiError.
 
     A batch beyond what the cluster is made for would cost the neighbours; more in-sync replicas than there are replicas
     is a topic that takes nothing, with an error that looks like an outage of ours.
     """
-    if split_physical(physical) is None:
+    rules = policy(ctx, physical)
+    if rules is None:
         return
-    throttled = [name for name in (LEADER_REPLICAS, FOLLOWER_REPLICAS) if overrides.get(name)]
-    if throttled and not ctx.session.is_internal:
-        raise ApiError(ErrorCode.POLICY_VIOLATION, f"{throttled[0]} is for who runs the brokers")
-    largest = ctx.broker.config.settings.tenant_max_message_bytes
-    if int(overrides.get("max.message.bytes", 0)) > largest:
-        raise ApiError(ErrorCode.INVALID_CONFIG, f"max.message.bytes can be {largest} at most")
+    rules.check(overrides)
     in_sync = int(overrides.get("min.insync.replicas", 0))
     if in_sync > replicas:
         raise ApiError(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from dataplane.cluster.topic_policy import policy_of
 from dataplane.cluster.topic_settings import min_insync_replicas
 from dataplane.protocol.errors import ErrorCode
 from dataplane.storage.config import LogConfig
 from dataplane.storage.rules import rules_of
+from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -124,12 +126,17 @@ class Hosted:
 
     # --- configuration ------------------------------------------------------------------------------------------------
 
+    def log_config(self, topic: str) -> LogConfig:
+        """Of a topic's logs, within what tenants may set."""
+        config = self.log_defaults.with_topic(self.topic_configs.get(topic))
+        return config if split_physical(topic) is None else policy_of(self.config.settings).applied(config)
+
     def configure(self, partition: Partition) -> None:
         """Take over what the topic's configuration says."""
         settings, overrides = self.config.settings, self.topic_configs.get(partition.topic)
         partition.min_insync_replicas = min_insync_replicas(overrides, settings)
         partition.max_message_bytes = int(overrides.get("max.message.bytes", settings.message_max_bytes))
-        partition.log.config = self.log_defaults.with_topic(overrides)
+        partition.log.config = self.log_config(partition.topic)
         self.syncs.configure(partition)
         self.throttles.configure(partition, overrides)
         partition.rules = rules_of(partition.log.config, settings.record_validation)

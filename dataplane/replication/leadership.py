@@ -128,8 +128,7 @@ def _find_or_create(
         if log is None:
             if not state.is_new and replicas.logs.has_offline_directories():
                 raise LogFailedError("it may be in a directory that is offline: an empty log would pass for it")
-            config = replicas.log_defaults.with_topic(replicas.topic_configs.get(topic))
-            log = replicas.logs.create(topic, index, topic_id, config)
+            log = replicas.logs.create(topic, index, topic_id, replicas.log_config(topic))
         if NO_UUID != topic_id != log.topic_id:
             return None
         partition = Partition(topic, index, log.topic_id, log, replicas.rules)

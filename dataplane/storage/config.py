@@ -41,6 +41,7 @@ class LogConfig:
     message_timestamp_before_max_ms: int = FOREVER
     message_timestamp_after_max_ms: int = FOREVER
     message_downconversion_enable: bool = True
+    least_roll_ms: int = 0  # no setting: time ends no segment that has been written to for less (see `topic_policy`)
 
     @property
     def is_compacted(self) -> bool:
@@ -55,7 +56,8 @@ class LogConfig:
     @property
     def rolls_after_ms(self) -> int:
         """The longest a segment is written to: compaction may have to begin before `segment.ms`."""
-        return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
+        asked = min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
+        return max(asked, self.least_roll_ms)
 
     @property
     def stamps_at_append(self) -> bool:

@@ -34,7 +34,7 @@ from tests.benchmarks.rig import Rig
 
 REPORT = Path("var/reports/compaction.json")
 SETTINGS = {"log_cleaner_backoff_ms": 200, "default_replication_factor": 1}
-NEVER, AT_ONCE = "1.0", "0.01"
+NEVER, AT_ONCE = "1.0", "0.1"
 _VALUE = random.Random(1).randbytes(1024)
 _QUIET = {"log_level": 0}
 

@@ -104,7 +104,7 @@ def test_a_table_stays_small_on_all_replicas_while_it_is_written(tenant, quick_c
 
 
 def test_it_survives_the_death_of_brokers(tenant, quick_cluster):
-    create_topic(tenant, "table", cleanup_policy="compact", segment_bytes="1048576", min_cleanable_dirty_ratio="0.01")
+    create_topic(tenant, "table", cleanup_policy="compact", segment_bytes="1048576", min_cleanable_dirty_ratio="0.1")
     model: dict[bytes, bytes | None] = {}
     sender = Sender(tenant, enable_idempotence=True)
     for seed in range(6):

@@ -4,6 +4,9 @@ A new segment begins when the active one would grow beyond `segment.bytes`, when
 `segment.index.bytes`, and when a batch is more than `segment.ms` younger than the segment's first one (where batches have
 no times: when the segment was begun so long ago). Between 0 and `segment.jitter.ms` are taken off that, a different part
 for each segment, so that the segments of a broker do not all end together; drawn from the segment's name.
+
+Timestamps are the producers' word. Where there is a floor (`least_roll_ms`) no segment ends for its age that was begun
+more recently by our own clock: else records that are an hour apart would make a segment each.
 """
 
 from __future__ import annotations
@@ -60,10 +63,14 @@ class Rolling(LogState):
             if self._roll_after == _BY_CLOCK:
                 late = self._now_ms() - self._created_ms > config.rolls_after_ms - self._jitter()
             else:
-                late = note[3] > self._roll_after
+                late = note[3] > self._roll_after and self._is_old_enough()
             return late or (size > self._easy_bytes and active.is_index_full(config.segment_index_bytes))
         except OSError as error:
             raise self._fail(error) from error
+
+    def _is_old_enough(self) -> bool:
+        least = self._config.least_roll_ms
+        return not least or self._now_ms() - self._created_ms >= least
 
     def _end_of_time(self, first_timestamp: int) -> int:
         """After which timestamp a segment whose first batch has this one ends."""
@@ -72,7 +79,7 @@ class Rolling(LogState):
         return first_timestamp + self._config.rolls_after_ms - self._jitter()
 
     def _jitter(self) -> int:
-        most = min(self._config.segment_jitter_ms, self._config.rolls_after_ms)
+        most = min(self._config.segment_jitter_ms, self._config.rolls_after_ms - self._config.least_roll_ms)
         name = f"{self.topic}-{self.partition}-{self._active.base_offset}"
         return zlib.crc32(name.encode()) % most if most else 0
 

@@ -14,6 +14,7 @@ from dataplane.cluster.paths import parse_topic, topic_path
 from dataplane.config import BrokerConfig, Settings
 from dataplane.handlers.configs import handle_describe_configs
 from dataplane.handlers.context import RequestContext, Session
+from dataplane.handlers.ownership import CONTROL_PLANE
 from dataplane.handlers.partitions import handle_create_partitions
 from dataplane.handlers.topics import handle_create_topics, handle_delete_topics
 from dataplane.protocol.api import ApiKey
@@ -57,7 +58,16 @@ class World:
         """The answer."""
         return self.cluster.wait(self.begin(handle, request, version, **how))
 
-    def begin(self, handle: Any, request: Any, version: int, *, internal: bool = False, at: Any = None) -> Future[Any]:
+    def begin(
+        self,
+        handle: Any,
+        request: Any,
+        version: int,
+        *,
+        internal: bool = False,
+        at: Any = None,
+        client_id: str | None = None,
+    ) -> Future[Any]:
         """The answer, when it has come over the wire."""
         fake = at or self.cluster.controller()
         broker: Any = SimpleNamespace(
@@ -72,7 +82,7 @@ class World:
         )
         names: Any = ClusterNames() if internal else self.instance.names
         session = Session(None if internal else self.instance, "default", names, "127.0.0.1")
-        ctx = RequestContext(broker, session, ApiKey.CREATE_TOPICS, version, 1, None, 0)
+        ctx = RequestContext(broker, session, ApiKey.CREATE_TOPICS, version, 1, client_id, 0)
         decoded = decode(type(request), version, encode(request, version), 0, names)
         reply = answer_of(handle(ctx, decoded))
         answer: Future[Any] = Future()
@@ -176,6 +186,36 @@ def test_a_topic_that_may_not_be_is_refused_and_the_others_are_made(
     assert (refused.name, refused.error_code, made.error_code) == (topic.name, error, 0)
     assert refused.error_message
     assert KEY not in refused.error_message
+
+
+def test_what_the_policy_refuses_is_refused_whoever_asks_for_a_tenants_topic(world: World) -> None:
+    (tenant,) = world.create(_topic("t", segment_ms="1"))
+    (plane,) = world.create(_topic(f"{KEY}.t", segment_ms="1"), internal=True, client_id=CONTROL_PLANE)
+    for answer in (tenant, plane):
+        assert answer.error_code == ErrorCode.INVALID_CONFIG
+        assert answer.error_message == "segment.ms can be 600000 at least, not 1"
+    assert world.create(_topic("__cluster", segment_ms="1"), internal=True)[0].error_code == 0
+
+
+def test_throttled_replicas_are_for_operators_and_not_for_whom_the_control_plane_asks(world: World) -> None:
+    throttled = {"leader_replication_throttled_replicas": "*"}
+    (tenant,) = world.create(_topic("t", **throttled))
+    (plane,) = world.create(_topic(f"{KEY}.t", **throttled), internal=True, client_id=CONTROL_PLANE)
+    assert [answer.error_code for answer in (tenant, plane)] == [ErrorCode.POLICY_VIOLATION] * 2
+    (operator,) = world.create(_topic(f"{KEY}.t", **throttled), internal=True, client_id="reassignment")
+    assert operator.error_code == 0
+
+
+def test_the_description_of_a_setting_tells_the_policy(world: World) -> None:
+    world.create(_topic("t"))
+    name = "segment.ms"
+    for topic, internal in (("t", False), (f"{KEY}.t", True)):
+        resource = configs.DescribeConfigsResource(2, topic, (name, "leader.replication.throttled.replicas"))
+        request = configs.DescribeConfigsRequest(resources=(resource,), include_documentation=True)
+        (described,) = world.ask(handle_describe_configs, request, 4, internal=internal).results
+        found = {config.name: config for config in described.configs}
+        assert found[name].documentation.endswith("In this service 600000 at least.")
+        assert found["leader.replication.throttled.replicas"].read_only is not internal
 
 
 def test_a_topic_named_twice_in_one_request_is_not_made(world: World) -> None:

@@ -174,3 +174,27 @@ def test_the_active_segment_grows_old_too():
     assert (log.start_offset, log.end_offset, log.size_bytes) == (1, 1, 0)
     append(log, "w")
     assert records_in(log) == [(1, b"w")]
+
+
+@pytest.mark.parametrize("setting", [{"segment_ms": 1}, {"segment_ms": DAY, "segment_jitter_ms": DAY}])
+def test_where_there_is_a_floor_no_segment_ends_earlier_for_its_age(setting):
+    clock = Clock()
+    floor = 600_000
+    log = open_log(new_files(), config=LogConfig(least_roll_ms=floor, **setting), now_ms=clock.now_ms)
+    for _ in range(300):
+        clock.ms += 10
+        append(log, "v", now_ms=clock.ms)
+    assert bases(log) == [0]
+
+
+def test_records_that_are_days_apart_do_not_make_a_segment_each_where_there_is_a_floor():
+    clock = Clock()
+    log = open_log(new_files(), config=replace(DAILY, least_roll_ms=600_000), now_ms=clock.now_ms)
+    for day in range(300):
+        clock.ms += 10
+        append(log, "v", now_ms=2 * day * DAY)
+    assert bases(log) == [0]
+    clock.ms += 600_000
+    append(log, "v", now_ms=601 * DAY)
+    append(log, "v", now_ms=700 * DAY)
+    assert bases(log) == [0, 300]

@@ -70,9 +70,9 @@ def alter_configs(asker: Asker) -> None:
         asker.later(label, lambda: asker.quietly(request, 2), lambda _: False, within_s=0.5)
 
     asker.ask("nothing", AlterConfigsRequest(()))
-    alter("only looked at", TOPIC, name, {"segment.ms": "5000"}, validate_only=True)
+    alter("only looked at", TOPIC, name, {"segment.ms": "3600000"}, validate_only=True)
     show("after looking")
-    alter("one, and the other goes", TOPIC, name, {"segment.ms": "5000"})
+    alter("one, and the other goes", TOPIC, name, {"segment.ms": "3600000"})
     show("after one")
     alter("an unknown config", TOPIC, name, {"no.such": "1"})
     alter("a bad value", TOPIC, name, {"retention.ms": "soon"})
@@ -114,8 +114,8 @@ def incremental_alter_configs(asker: Asker) -> None:
         asker.later(label, lambda: asker.quietly(request, 2), lambda _: False, within_s=0.5)
 
     asker.ask("nothing", IncrementalAlterConfigsRequest(()))
-    alter("only looked at", ("segment.ms", put, "5000"), validate_only=True)
-    alter("set", ("segment.ms", put, "5000"))
+    alter("only looked at", ("segment.ms", put, "3600000"), validate_only=True)
+    alter("set", ("segment.ms", put, "3600000"))
     show("after setting")
     alter("delete", ("retention.ms", delete, None))
     alter("append to a list", ("cleanup.policy", append, "compact"))
