@@ -17,7 +17,7 @@ ISOLATED = env -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
 MINUTES ?= 30
 TARGET ?= decoders
 
-.PHONY: help up demo bench cold partitions crash conformance differential simulate fuzz mutation nightly test chaos lint pins venv venv-develop clean
+.PHONY: help up demo bench cold partitions crash conformance differential simulate fuzz stalls mutation nightly test chaos lint pins venv venv-develop clean
 
 help:  ## this list
 	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes"
@@ -26,6 +26,7 @@ help:  ## this list
 	@echo "make cold              what a tenant that reads 10 GB of old data costs its neighbours   (ARGS=\"--gigabytes 1\")"
 	@echo "make partitions        what 10,000 idle partitions cost: start, memory, descriptors, ticks"
 	@echo "make fuzz              fuzzes TARGET=decoders|connection for MINUTES=30; var/reports/fuzz.json   (ARGS=\"--planted beyond\")"
+	@echo "make stalls            the largest legal requests, beside a victim; var/reports/stalls.json   (ARGS=\"--quick\")"
 	@echo "make simulate          whole clusters on a virtual clock under faults   (SEEDS=1000; stopped, the same again goes on)"
 	@echo "make conformance       other people's test suites against our brokers   (ARGS=\"kafkajs --door tenant\" for some)"
 	@echo "make differential      the same requests to our broker and to Apache Kafka, answers compared"
@@ -67,6 +68,9 @@ fuzz: venv-develop
 
 simulate: venv-develop
 	@exec $(RUN) -m tests.simulation --seeds $(or $(SEEDS),200) $(ARGS)
+
+stalls: venv-develop
+	@$(ISOLATED) $(RUN) -m tests.stalls $(ARGS)
 
 conformance: venv-develop
 	@$(ISOLATED) $(RUN) -m tests.conformance $(ARGS)

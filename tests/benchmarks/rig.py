@@ -10,7 +10,7 @@ from kazoo.client import KazooClient
 from quota.contracts.instance import Limits
 from tests.benchmarks.server import Server
 from tests.support.ports import free_port
-from tests.support.processes import broker_process, secrets_file
+from tests.support.processes import HOST, broker_process, secrets_file
 from tests.support.specs import Specs, Tenant
 from tests.support.waiting import wait_for
 from tests.support.zookeeper import ZooKeeperServer
@@ -83,6 +83,10 @@ class Rig(Server):
     @property
     def zookeeper(self) -> str:
         return self._zookeeper.hosts
+
+    def internal_address(self, broker: int = 1) -> tuple[str, int]:
+        """Where brokers and operators reach it."""
+        return HOST, self._processes[broker].ports["internal"]
 
     def kill(self, broker: int) -> None:
         self._processes[broker].kill()

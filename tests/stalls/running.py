@@ -1,0 +1,209 @@
+"""One row after the other against one world, each behind a window in which the victim is alone."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from dataplane.protocol.api import APIS, ApiKey
+from dataplane.protocol.headers import decode_response
+from dataplane.protocol.primitives import DecodeError
+from tests.integration.asks import error_codes
+from tests.stalls.aggressor import Crowd, Done
+from tests.stalls.attacks import Attack
+from tests.stalls.judging import RESIDENT_MIB, beside, noise_ms, percentile, verdict
+from tests.stalls.machine import Used, forget_peak, loop_figures, peak_mib, used
+from tests.stalls.victim import TIMED_OUT_S, Victim, Window
+from tests.stalls.world import VICTIM, World
+
+QUIET_WITHIN_S = 45.0
+"""After a row. A broker that still has to do with it then is started again."""
+WARM_UP_WINDOWS = 6
+"""Alone, before the first row: the noise must be known by then."""
+ENOUGH_MIB = 4096.0
+"""A row ends where the broker has so much: the machine has other things to do with its memory."""
+_STREAMS = ("acknowledged", "consumed")
+_DECODED_BYTES = 16 * 2**20
+
+Row = dict[str, Any]
+
+
+class Runner:
+    """A context manager: the victim lives as long."""
+
+    def __init__(self, world: World, seconds: float, say: Callable[[str], None]) -> None:
+        self._world, self._seconds, self._say = world, seconds, say
+        self._victim = self._new_victim()
+        self.alone: dict[str, list[float]] = {what: [] for what in _STREAMS}
+        self.alone_longest: list[float] = []
+        self._idle_ms_per_s = 0.0
+
+    def __enter__(self) -> Self:
+        self._victim.__enter__()
+        for _ in range(WARM_UP_WINDOWS):
+            self._measure_alone()
+        for values in (*self.alone.values(), self.alone_longest):
+            del values[0]  # of connections and code that were new
+        p99 = {what: round(beside(values), 2) for what, values in self.alone.items()}
+        self._say(f"alone: p99 {p99} ms, noise {self.noise} ms, probe {max(self.alone_longest):.1f} ms")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._victim.__exit__()
+
+    @property
+    def noise(self) -> dict[str, float]:
+        return {what: round(noise_ms(values), 2) for what, values in self.alone.items()}
+
+    def _new_victim(self) -> Victim:
+        return Victim(self._world.victim, VICTIM, self._world.pid if self._world.is_ours else None)
+
+    def _used(self) -> Used:
+        return used(self._world.pid, whole=not self._world.is_ours)
+
+    def _measure_alone(self) -> None:
+        before, began = self._used(), time.monotonic()
+        window = self._victim.window(began, began + self._seconds, began + self._seconds)
+        self._idle_ms_per_s = self._used().since(before).ran_ms / (time.monotonic() - began)
+        self.alone_longest.append(window.held)
+        for what in _STREAMS:
+            self.alone[what].append(percentile(getattr(window, what), 0.99))
+
+    def row(self, attack: Attack) -> Row:
+        """The figures of one, and what is wrong with them."""
+        self._measure_alone()
+        row: Row = {"name": attack.name, "door": attack.door, "api": attack.api, "version": attack.version}
+        row["form"] = attack.form
+        try:
+            attack.before(self._world)
+            frames = attack.frames(self._world)
+            crowd = Crowd(
+                lambda: self._world.connect(attack.door), attack.connections, attack.depth, reads=attack.reads
+            )
+        except (OSError, AssertionError) as problem:
+            return {**row, "not_run": f"{type(problem).__name__}: {problem}"[:300], "wrong": ["not run"]}
+        row["frame_bytes"] = max(map(len, frames))
+        try:
+            row |= self._measured(crowd, attack, frames)
+        finally:
+            with suppress(OSError, AssertionError):
+                attack.after(self._world)
+        row["wrong"] = verdict(row, self.noise)
+        if row["died"] or row["quiet_after_s"] is None or row["resident_mib"] > RESIDENT_MIB:
+            self._restart()
+        return row
+
+    def _measured(self, crowd: Crowd, attack: Attack, frames: Sequence[bytes]) -> Row:
+        world, seconds = self._world, self._seconds * attack.seconds
+        forget_peak(world.pid)
+        self._victim.quiet(5.0)
+        before, began = self._used(), time.monotonic()
+        done = crowd.run(frames, seconds, lambda: peak_mib(world.pid) > ENOUGH_MIB)
+        ended = time.monotonic()
+        crowd.close()
+        died = not _runs(world.pid)
+        quiet = not died and self._victim.quiet(QUIET_WITHIN_S)
+        until = time.monotonic()
+        ran_ms = 0.0 if died else self._used().since(before).ran_ms - self._idle_ms_per_s * (until - began)
+        window = self._victim.window(began, ended, until)
+        turn = loop_figures(world.server)
+        return {
+            "sent_bytes": done.sent_bytes,
+            "answers": done.answers,
+            "answered_bytes": done.answered_bytes,
+            "closed": done.closed,
+            "refused": done.refused,
+            "first_ms": round(done.first_ms, 1),
+            "codes": _codes(attack, done),
+            "cost_ms": round(max(0.0, ran_ms) / max(done.answers, 1), 3),
+            "ran_ms": round(max(0.0, ran_ms), 1),
+            "turn_ms": None if turn is None else turn["longest_turn_ms"],
+            "held_ms": round(window.held, 1),
+            "probe_ms": round(window.longest, 1),
+            **self._streams(window),
+            "errors": window.errors,
+            "resident_mib": 0.0 if died else round(peak_mib(world.pid), 1),
+            "quiet_after_s": round(until - ended, 2) if quiet else None,
+            "died": died,
+        }
+
+    def _streams(self, window: Window) -> Row:
+        found: Row = {}
+        for what in _STREAMS:
+            values, alone = getattr(window, what), beside(self.alone[what])
+            p99 = percentile(values, 0.99) if values else TIMED_OUT_S * 1000
+            found[what] = {
+                "p50": round(percentile(values, 0.5), 2),
+                "p99": round(p99, 2),
+                "alone": round(alone, 2),
+                "ratio": round(p99 / alone, 2) if alone else 0.0,
+            }
+        return found
+
+    def _restart(self) -> None:
+        self._say("the broker is started again")
+        self._victim.__exit__()
+        self._world.restart()
+        self._victim = self._new_victim()
+        self._victim.__enter__()
+        self._victim.quiet(30.0)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _codes(attack: Attack, done: Done) -> dict[str, int]:
+    """Error codes in the first answer: whether the request was what it should be."""
+    if not done.first or len(done.first) > _DECODED_BYTES:
+        return {}
+    api = APIS[ApiKey[attack.api]]
+    try:
+        answer = decode_response(api, attack.version, done.first)[1]
+    except DecodeError:
+        return {"undecodable": 1}
+    return {str(int(code)): 1 for code in sorted(error_codes(answer))}
+
+
+def lines(rows: Sequence[Row]) -> Iterator[str]:
+    """The table."""
+    yield (
+        f"{'row':<66}{'frame':>9}{'answers':>9}{'ms each':>10}{'held ms':>9}{'probe':>9}{'p50':>8}{'p99':>9}{'ratio':>8}"
+        f"{'errors':>8}{'MiB':>7}  wrong"
+    )
+    for row in rows:
+        yield line(row)
+
+
+def line(row: Row) -> str:
+    """Of the table."""
+    if "not_run" in row:
+        return f"{row['name']:<66}not run: {row['not_run'][:100]}"
+    worse = max((row[what] for what in _STREAMS), key=lambda found: found["ratio"])
+    turn = row["held_ms"] if row["turn_ms"] is None else row["turn_ms"]
+    text = (
+        f"{row['name']:<66}{row['frame_bytes']:>9}{row['answers']:>9}{row['cost_ms']:>10.3f}{turn:>9.1f}{row['probe_ms']:>9.1f}"
+        f"{worse['p50']:>8.1f}{worse['p99']:>9.1f}{worse['ratio']:>8.2f}{sum(row['errors'].values()):>8}"
+        f"{row['resident_mib']:>7.0f}  {', '.join(row['wrong'])}"
+    )
+    theirs = row.get("apache")
+    if theirs and "held_ms" in theirs:
+        other = max((theirs[what] for what in _STREAMS), key=lambda found: found["ratio"])
+        text += (
+            f"  (apache: {theirs['cost_ms']:.3f} ms each, probe {theirs['probe_ms']:.1f}, p99 {other['ratio']:.2f}x)"
+        )
+    return text
+
+
+def commonest(rows: Sequence[Row]) -> str:
+    """What is wrong, in a sentence."""
+    counted = Counter(what for row in rows for what in row["wrong"])
+    bad = sum(bool(row["wrong"]) for row in rows)
+    return f"{len(rows)} rows, {bad} beyond the limits" + "".join(f"; {what}: {n}" for what, n in counted.most_common())

@@ -1,0 +1,116 @@
+"""The crowd: it sends as much as it was told, counts answers however they are cut, and survives a server that is not."""
+
+import socket
+import threading
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from tests.stalls.aggressor import Crowd
+
+FRAME = (8).to_bytes(4) + b"question"
+
+
+@contextmanager
+def server(serve):
+    """A listener whose connections each get a thread."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def accept():
+        while True:
+            try:
+                sock, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=until_it_ends, args=(sock,), daemon=True).start()
+
+    def until_it_ends(sock):
+        with suppress(ConnectionError):
+            serve(sock)
+
+    threading.Thread(target=accept, daemon=True).start()
+    yield lambda: socket.create_connection(listener.getsockname())
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+
+
+def answering(answer, pieces=1):
+    """Answers each request of FRAME's size, in pieces."""
+
+    def serve(sock):
+        with sock:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            whole = len(answer).to_bytes(4) + answer
+            step = -(-len(whole) // pieces)
+            while sock.recv(len(FRAME), socket.MSG_WAITALL):
+                for at in range(0, len(whole), step):
+                    sock.sendall(whole[at : at + step])
+
+    return serve
+
+
+def silent(received):
+    def serve(sock):
+        with sock:
+            while data := sock.recv(2**16):
+                received.append(data)
+
+    return serve
+
+
+@pytest.mark.parametrize("pieces", [1, 3, 7])
+def test_answers_are_counted_however_they_are_cut(pieces):
+    with server(answering(b"0123456789", pieces)) as connect:
+        crowd = Crowd(connect, connections=3, depth=2)
+        done = crowd.run([FRAME], 10.0, lambda: crowd.done.answers > 50)
+        crowd.close()
+    assert done.answers > 50
+    assert done.first == b"0123456789"
+    assert 0 < done.first_ms < 10_000
+    assert done.closed == 0
+
+
+def test_no_more_requests_are_under_way_than_was_said():
+    received = []
+    with server(silent(received)) as connect:
+        crowd = Crowd(connect, connections=1, depth=5)
+        done = crowd.run([FRAME], 0.3)
+        crowd.close()
+    assert done.sent_bytes == 5 * len(FRAME)
+    assert done.answers == 0
+
+
+def test_frames_come_in_turn():
+    received = []
+    frames = [(1).to_bytes(4) + letter for letter in (b"a", b"b", b"c")]
+    with server(silent(received)) as connect:
+        crowd = Crowd(connect, connections=1, depth=4)
+        crowd.run(frames, 0.3)
+        crowd.close()
+    assert b"".join(received) == b"".join([*frames, frames[0]])
+
+
+def test_a_client_that_is_refused_comes_back():
+    with server(lambda sock: sock.close()) as connect:
+        crowd = Crowd(connect, connections=1, depth=1)
+        done = crowd.run([FRAME], 10.0, lambda: crowd.done.closed > 2)
+        crowd.close()
+    assert done.closed > 2
+
+
+def test_who_does_not_read_is_sent_no_faster():
+    with server(answering(bytes(2**20))) as connect:
+        crowd = Crowd(connect, connections=1, depth=100, reads=False)
+        done = crowd.run([FRAME], 0.5)
+        crowd.close()
+    assert done.answers == 0
+    assert done.sent_bytes == 100 * len(FRAME)
+
+
+def test_a_connection_that_cannot_be_made_is_counted():
+    def refused():
+        raise ConnectionRefusedError
+
+    crowd = Crowd(refused, connections=3, depth=1)
+    assert crowd.done.refused == 3
+    crowd.close()

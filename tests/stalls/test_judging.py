@@ -1,0 +1,78 @@
+"""What is beyond the limits, and what is noise."""
+
+import pytest
+
+from tests.stalls.judging import beside, noise_ms, percentile, verdict
+
+
+def row(**members):
+    stream = {"p50": 2.0, "p99": 5.0, "alone": 4.0, "ratio": 1.25}
+    fine = {
+        "turn_ms": None,
+        "held_ms": 3.0,
+        "acknowledged": stream,
+        "consumed": stream,
+        "errors": {},
+        "resident_mib": 100.0,
+        "died": False,
+        "quiet_after_s": 0.1,
+    }
+    return {**fine, **members}
+
+
+def stream(p99, alone):
+    return {"p50": 1.0, "p99": p99, "alone": alone, "ratio": p99 / alone}
+
+
+def test_nothing_is_wrong_within_the_limits():
+    assert verdict(row(), {}) == []
+
+
+@pytest.mark.parametrize(
+    ("members", "wrong"),
+    [
+        ({"held_ms": 20.1}, ["turn"]),
+        ({"turn_ms": 20.1}, ["turn"]),
+        ({"turn_ms": 5.0, "held_ms": 90.0}, []),  # the broker's own word counts
+        ({"consumed": stream(6.1, 4.0)}, ["p99"]),
+        ({"acknowledged": stream(6.1, 4.0), "consumed": stream(9.0, 4.0)}, ["p99"]),
+        ({"errors": {"timed out": 1}}, ["errors"]),
+        ({"resident_mib": 1_025.0}, ["memory"]),
+        ({"died": True, "quiet_after_s": None}, ["stuck"]),
+        ({"quiet_after_s": None}, ["stuck"]),
+    ],
+)
+def test_each_limit_has_its_word(members, wrong):
+    assert verdict(row(**members), {}) == wrong
+
+
+def test_a_p99_that_noise_explains_is_not_the_rows_doing():
+    grown = row(consumed=stream(9.0, 4.0))
+    assert verdict(grown, {"consumed": 5.5}) == []
+    assert verdict(grown, {"consumed": 4.5}) == ["p99"]
+
+
+def test_noise_does_not_hide_a_long_turn():
+    assert verdict(row(held_ms=25.0), {"acknowledged": 100.0, "consumed": 100.0}) == ["turn"]
+
+
+def test_a_row_is_compared_with_the_last_windows():
+    assert beside([50.0, 50.0, 1.0, 2.0, 9.0, 3.0, 2.0]) == 2.0
+
+
+def test_a_slow_drift_is_no_noise():
+    assert noise_ms([float(n) for n in range(100)]) <= 2.0
+
+
+def test_single_slow_windows_are_noise():
+    assert noise_ms([2.0, 2.0, 9.0] * 20) == 7.0
+
+
+def test_of_two_windows_nothing_can_be_said():
+    assert noise_ms([1.0, 9.0]) == 0.0
+
+
+def test_the_percentile_of_a_hundred_is_the_last_but_one_or_the_last():
+    assert percentile(list(range(100)), 0.99) == 99
+    assert percentile([3.0], 0.5) == 3.0
+    assert percentile([], 0.99) == 0.0

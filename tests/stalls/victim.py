@@ -1,0 +1,392 @@
+"""Who is disturbed: a tenant that produces and consumes 1,000 records a second, and a probe; in a process of its own.
+
+Four connections on one epoll, each in the rhythm of a clock, whether answers have come or not:
+
+    producer    five records every 5 ms, acks=all; from the moment at which they were due to the acknowledgement
+    consumer    waits for whatever comes; from the same moment to the record's arrival
+    halves      a request of 200 KiB four times a second, whose second half leaves 10 ms after the first: an incomplete frame
+    probe       ApiVersions, again 4 ms after each answer: who waits longest for it was kept by the loop's longest turn
+
+The probe's round trip is told twice: as a client sees it, and less what the broker's thread and this one waited for a
+processor meanwhile (`held`), which on a machine that does other things is the machine's doing and not the broker's.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import select
+import socket
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any, Self
+
+from dataplane.protocol.api import APIS, ApiKey
+from dataplane.protocol.headers import decode_response, encode_request
+from dataplane.protocol.messages.discovery import ApiVersionsRequest
+from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from dataplane.records.batch import Record, build_batch
+from dataplane.records.header import read_header
+from tests.stalls.machine import used
+
+PRODUCE_EVERY_S, RECORDS_EACH, RECORD_BYTES = 0.005, 5, 100
+PROBE_EVERY_S = 0.004
+HALVES_EVERY_S, HALVES_APART_S, HALVES_BYTES = 0.25, 0.01, 200 * 2**10
+TIMED_OUT_S = 30.0
+"""As librdkafka's and the Java client's `request.timeout.ms`."""
+QUIET_MS, QUIET_FOR = 10.0, 20
+"""All is as before when so many probes in a row were answered within this time."""
+_PRODUCE, _FETCH = 7, 11
+
+Address = tuple[str, int]
+
+
+@dataclass
+class Window:
+    """What happened between two moments; milliseconds."""
+
+    acknowledged: list[float] = field(default_factory=list)
+    consumed: list[float] = field(default_factory=list)
+    errors: dict[str, int] = field(default_factory=dict)
+    longest: float = 0.0  # of the probe's round trips
+    held: float = 0.0
+
+
+class Victim:
+    """The process, from entering the context; the moments are those of the machine's monotonic clock."""
+
+    def __init__(self, address: Address, topic: str, pid: int | None) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_run, args=(address, topic, pid, theirs), daemon=True)
+
+    def __enter__(self) -> Self:
+        self._process.start()
+        self._told(60)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.join()
+
+    def quiet(self, within_s: float) -> bool:
+        """Wait until the broker answers as if nothing were; False: it does not."""
+        self._pipe.send(("quiet", time.monotonic() + within_s, 0.0))
+        return bool(self._told(within_s + 60))
+
+    def window(self, began: float, ended: float, until: float) -> Window:
+        """What became of what was due from `began` to `ended`; the probe is looked at for longer, until `until`."""
+        self._pipe.send(("window", began, ended, until))
+        return self._told(TIMED_OUT_S + 60 + max(0.0, until - time.monotonic()))
+
+    def _told(self, within_s: float) -> Any:
+        assert self._pipe.poll(within_s), "the victim does not answer"
+        return self._pipe.recv()
+
+
+def _run(address: Address, topic: str, pid: int | None, pipe: Connection) -> None:
+    Life(address, topic, pid, pipe).run()
+
+
+class Life:
+    """The four connections and what is known of them."""
+
+    def __init__(self, address: Address, topic: str, pid: int | None, pipe: Connection) -> None:
+        self._address, self._topic, self._pid, self._pipe = address, topic, pid, pipe
+        self._epoll = select.epoll()
+        self._lines: dict[int, Line] = {}
+        self._timers: list[Timer] = []
+        self._due_of: dict[int, float] = {}  # by the offset of a batch's first record
+        self._arrived: dict[int, float] = {}
+        self._acknowledged: list[
+            tuple[float, float]
+        ] = []  # due at, and how long it took; None in its place: not at all
+        self._consumed: list[tuple[float, float]] = []
+        self._errors: list[tuple[float, str]] = []
+        self._probes: list[tuple[float, float, float]] = []
+        self._fast = 0
+        self._offset = -1
+        self._asked: tuple[Any, ...] | None = None
+
+    def run(self) -> None:
+        producer = Line(self, "producer", self._on_produced)
+        consumer = Line(self, "consumer", self._on_fetched)
+        halves = Line(self, "halves", self._on_halves)
+        probe = Line(self, "probe", self._on_probed)
+        small, large = _produce(self._topic, 0, RECORDS_EACH, RECORD_BYTES), _produce(self._topic, 1, 1, HALVES_BYTES)
+        hello = encode_request(APIS[ApiKey.API_VERSIONS], 0, 1, "probe", ApiVersionsRequest())
+        middle = len(large) // 2
+
+        def send_half() -> None:
+            if halves.waiting:
+                return
+            halves.ask(large[:middle], time.monotonic())
+            self._timers.append(Timer(time.monotonic() + HALVES_APART_S, 0, lambda: halves.more(large[middle:])))
+
+        def send_probe() -> None:
+            if not probe.waiting:
+                self._before = self._waits_ms()
+                probe.ask(hello, time.monotonic())
+
+        now = time.monotonic()
+        every = Timer(now, PRODUCE_EVERY_S, lambda: producer.ask(small, every.due))
+        self._timers += [every, Timer(now, HALVES_EVERY_S, send_half), Timer(now, PROBE_EVERY_S, send_probe)]
+        self._consumer = consumer
+        self._epoll.register(self._pipe.fileno(), select.EPOLLIN)
+        self._pipe.send("ready")
+        while True:
+            self._turn()
+
+    def _turn(self) -> None:
+        now = time.monotonic()
+        for timer in [timer for timer in self._timers if timer.due <= now]:
+            timer.call()
+            if timer.every_s:
+                timer.due += timer.every_s
+            else:
+                self._timers.remove(timer)
+        if self._offset >= 0 and not self._consumer.waiting:
+            self._consumer.ask(_fetch(self._topic, self._offset), now)
+        if self._asked is not None:
+            self._answer(now)
+        wait_s = max(0.0, min(timer.due for timer in self._timers) - time.monotonic())
+        for fd, events in self._epoll.poll(wait_s):
+            if fd == self._pipe.fileno():
+                self._asked = self._pipe.recv()
+                self._fast = 0
+            else:
+                self._lines[fd].ready(events)
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    def _on_produced(self, frame: bytes, due: float) -> None:
+        now = time.monotonic()
+        answer = decode_response(APIS[ApiKey.PRODUCE], _PRODUCE, frame)[1].responses[0].partition_responses[0]
+        if answer.error_code:
+            self.error(due, f"produce {answer.error_code}")
+            return
+        if self._offset < 0:
+            self._offset = answer.base_offset
+        self._acknowledged.append((due, (now - due) * 1000))
+        self._due_of[answer.base_offset] = due
+        self._both(answer.base_offset)
+
+    def _on_fetched(self, frame: bytes, asked: float) -> None:
+        now = time.monotonic()
+        answer = decode_response(APIS[ApiKey.FETCH], _FETCH, frame)[1].responses[0].partitions[0]
+        if answer.error_code:
+            self.error(asked, f"fetch {answer.error_code}")
+            return
+        view = memoryview(answer.records or b"")
+        while len(view) >= 12 and len(view) >= (size := 12 + int.from_bytes(view[8:12])):
+            header = read_header(view[:size])
+            self._arrived[header.base_offset] = now
+            self._both(header.base_offset)
+            self._offset = header.base_offset + header.last_offset_delta + 1
+            view = view[size:]
+
+    def _both(self, offset: int) -> None:
+        if offset in self._due_of and offset in self._arrived:
+            due = self._due_of.pop(offset)
+            self._consumed.append((due, (self._arrived.pop(offset) - due) * 1000))
+
+    def _on_halves(self, frame: bytes, due: float) -> None:
+        answer = decode_response(APIS[ApiKey.PRODUCE], _PRODUCE, frame)[1].responses[0].partition_responses[0]
+        if answer.error_code:
+            self.error(due, f"halves {answer.error_code}")
+
+    def _on_probed(self, _frame: bytes, asked: float) -> None:
+        took_ms = (time.monotonic() - asked) * 1000
+        waited_ms = max(now - before for now, before in zip(self._waits_ms(), self._before, strict=True))
+        self._probes.append((asked, took_ms, max(0.0, took_ms - waited_ms)))
+        self._fast = self._fast + 1 if took_ms < QUIET_MS else 0
+
+    def _waits_ms(self) -> tuple[float, float]:
+        """Of the broker and of us. Both may wait at once, so that only the longer one is certain to have been lost."""
+        return used(self._pid).waited_ms if self._pid else 0.0, used(os.getpid()).waited_ms
+
+    def error(self, due: float, what: str) -> None:
+        self._errors.append((due, what))
+
+    # --- questions ----------------------------------------------------------------------------------------------------
+
+    def _answer(self, now: float) -> None:
+        """Whoever asks for a window waits until it is over and all that was due in it has come, or never will."""
+        assert self._asked is not None
+        kind, first, last, *until = self._asked
+        if kind == "quiet":
+            if self._fast >= QUIET_FOR or now > first:
+                self._pipe.send(self._fast >= QUIET_FOR)
+                self._asked = None
+            return
+        owed = any(
+            line.waiting and line.waiting[0] < last
+            for line in self._lines.values()
+            if line.name in ("producer", "halves")
+        )
+        owed = owed or any(due < last for due in self._due_of.values())  # acknowledged, and not consumed yet
+        if now < last or (owed and now < last + TIMED_OUT_S):
+            return
+        late = [due for line in self._lines.values() if line.name == "producer" for due in line.waiting if due < last]
+        late += [due for due in self._due_of.values() if first <= due < last and now - due > TIMED_OUT_S]
+        self._asked = None
+        self._pipe.send(self._window(first, last, until[0], late))
+        self._forget(last)
+
+    def _window(self, first: float, last: float, until: float, late: list[float]) -> Window:
+        def between(entries: list[tuple[float, float]]) -> list[float]:
+            return [took for due, took in entries if first <= due < last]
+
+        errors: dict[str, int] = {"timed out": len(late)} if late else {}
+        for due, what in self._errors:
+            if due >= first:
+                errors[what] = errors.get(what, 0) + 1
+        overdue = sum(due < first - TIMED_OUT_S for due in self._due_of.values())
+        if overdue:
+            errors["never consumed"] = overdue
+        probes = [probe for probe in self._probes if first <= probe[0] < until]
+        waiting = [(time.monotonic() - line.waiting[0]) * 1000 for line in self._lines.values() if line.is_stuck_probe]
+        return Window(
+            between(self._acknowledged),
+            between(self._consumed),
+            errors,
+            max((took for _, took, _ in probes), default=0.0) if not waiting else max(waiting),
+            max((held for *_, held in probes), default=0.0) if not waiting else max(waiting),
+        )
+
+    def _forget(self, before: float) -> None:
+        for entries in (self._acknowledged, self._consumed, self._errors):
+            entries[:] = [entry for entry in entries if entry[0] >= before]
+        self._probes = [probe for probe in self._probes if probe[0] >= before]
+        self._due_of = {offset: due for offset, due in self._due_of.items() if due > before - TIMED_OUT_S}
+        self._arrived = {offset: at for offset, at in self._arrived.items() if at > before - TIMED_OUT_S}
+
+    # --- lines --------------------------------------------------------------------------------------------------------
+
+    def opened(self, line: Line, fd: int) -> None:
+        self._lines[fd] = line
+        self._epoll.register(fd, select.EPOLLIN)
+
+    def listen(self, fd: int, *, sends: bool) -> None:
+        self._epoll.modify(fd, select.EPOLLIN | (select.EPOLLOUT if sends else 0))
+
+    def lost(self, line: Line, fd: int) -> None:
+        self._epoll.unregister(fd)
+        del self._lines[fd]
+        for due in line.waiting:
+            self.error(due, f"{line.name} closed")
+        self.error(time.monotonic(), f"{line.name} closed")
+        self._timers.append(Timer(time.monotonic() + 0.1, 0, line.open))
+
+    @property
+    def address(self) -> Address:
+        return self._address
+
+
+class Timer:
+    """Something that is due; again after `every_s`, if that is not 0."""
+
+    def __init__(self, due: float, every_s: float, call: Callable[[], None]) -> None:
+        self.due, self.every_s, self.call = due, every_s, call
+
+
+class Line:
+    """One connection: requests in order with the moments at which they were due, answers handed to `take`."""
+
+    def __init__(self, life: Life, name: str, take: Callable[[bytes, float], None]) -> None:
+        self.name, self.waiting = name, deque[float]()
+        self._life, self._take = life, take
+        self._out, self._in = bytearray(), bytearray()
+        self._socket: socket.socket | None = None
+        self.open()
+
+    @property
+    def is_stuck_probe(self) -> bool:
+        return self.name == "probe" and bool(self.waiting) and time.monotonic() - self.waiting[0] > 1.0
+
+    def open(self) -> None:
+        self.waiting.clear()
+        self._out.clear()
+        self._in.clear()
+        try:
+            self._socket = socket.create_connection(self._life.address, timeout=1.0)
+        except OSError:
+            self._socket = None
+            self._life.error(time.monotonic(), f"{self.name} not connected")
+            self._life._timers.append(Timer(time.monotonic() + 0.5, 0, self.open))
+            return
+        self._socket.setblocking(False)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._life.opened(self, self._socket.fileno())
+
+    def ask(self, request: bytes, due: float) -> None:
+        if self._socket is None:
+            self._life.error(due, f"{self.name} not connected")
+            return
+        self.waiting.append(due)
+        self.more(request)
+
+    def more(self, data: bytes) -> None:
+        self._out += data
+        if self._socket is not None:
+            self._send()
+
+    def ready(self, events: int) -> None:
+        if events & ~select.EPOLLOUT and not self._receive():
+            return
+        if events & select.EPOLLOUT:
+            self._send()
+
+    def _send(self) -> None:
+        assert self._socket is not None
+        try:
+            while self._out:
+                del self._out[: self._socket.send(self._out)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._lose()
+            return
+        self._life.listen(self._socket.fileno(), sends=bool(self._out))
+
+    def _receive(self) -> bool:
+        assert self._socket is not None
+        try:
+            found = self._socket.recv(2**18)
+        except BlockingIOError:
+            return True
+        except OSError:
+            found = b""
+        if not found:
+            self._lose()
+            return False
+        self._in += found
+        while len(self._in) >= 4 and len(self._in) >= (end := 4 + int.from_bytes(self._in[:4])):
+            frame = bytes(self._in[4:end])
+            del self._in[:end]
+            self._take(frame, self.waiting.popleft())
+        return True
+
+    def _lose(self) -> None:
+        assert self._socket is not None
+        fd, sock, self._socket = self._socket.fileno(), self._socket, None
+        self._life.lost(self, fd)
+        sock.close()
+
+
+def _produce(topic: str, partition: int, records: int, size: int) -> bytes:
+    batch = bytes(build_batch([Record(None, os.urandom(size))] * records, now_ms=int(time.time() * 1000)))
+    data = TopicProduceData(topic, (PartitionProduceData(partition, batch),))
+    request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=(data,))
+    return encode_request(APIS[ApiKey.PRODUCE], _PRODUCE, 1, "victim", request)
+
+
+def _fetch(topic: str, offset: int) -> bytes:
+    wanted = FetchPartition(0, fetch_offset=offset, partition_max_bytes=2**20)
+    topics = (FetchTopic(topic, partitions=(wanted,)),)
+    request = FetchRequest(replica_id=-1, max_wait_ms=500, min_bytes=1, session_epoch=-1, topics=topics)
+    return encode_request(APIS[ApiKey.FETCH], _FETCH, 1, "victim", request)

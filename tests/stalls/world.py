@@ -1,0 +1,215 @@
+"""The cluster in which it happens: many topics and groups of others, an aggressor with its own, and a victim.
+
+    ours      an instance each, written by contract; doors "tenant" (the aggressor's listener) and "internal" (the cluster's)
+    apache    one Apache Kafka, where all are alike; its one listener is the door "tenant"
+
+What there is on our side can be restarted: a broker that holds more memory than it may would fail all rows behind.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from kazoo.client import KazooClient
+
+from dataplane.network.dispatch import MAX_OTHER_FRAME_BYTES
+from dataplane.protocol.api import ApiKey
+from dataplane.protocol.codec import MAX_ELEMENTS
+from dataplane.protocol.messages.discovery import FindCoordinatorRequest, MetadataRequest
+from dataplane.protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from dataplane.protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from quota.contracts.instance import GIB, MIB, Limits
+from tests.benchmarks.apache import ApacheRig
+from tests.benchmarks.rig import Rig
+from tests.benchmarks.server import Server
+from tests.stalls.largest import Bounds, Known
+from tests.support.processes import SECRET
+from tests.support.specs import Specs, Tenant
+from tests.support.waiting import wait_for
+from tests.support.wire import Wire
+
+TENANT, INTERNAL = "tenant", "internal"
+VICTIM, SINK, SINK_PARTITIONS = "victim", "sink", 50
+_AT_ONCE = 50
+_OFFSETS_EACH = 10
+_NO_BOUND = 2**31
+_PLENTY = 100 * GIB
+_PASSING = (("retention.bytes", "1048576"), ("segment.bytes", "16777216"))
+"""Of topics that are written to for hours: nothing of it is kept."""
+
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much there is."""
+
+    others: int  # topics of other tenants
+    own: int  # of the aggressor
+    groups: int  # of each of both
+    frame_mib: float = 100.0  # of Produce
+    internal_mib: float = 2.0  # of other requests on the internal door
+    bandwidth_mib: float = 100.0  # that the aggressor has bought
+
+
+@dataclass(frozen=True)
+class World:
+    """See the file's text. `victim` is where it is served."""
+
+    server: Server
+    sizes: Sizes
+    doors: dict[str, Address]
+    known: dict[str, Known]
+    victim: Address
+    controller: tuple[int, int] = (1, 1)  # its id and epoch
+    tenants: dict[str, Tenant] | None = None
+
+    @property
+    def is_ours(self) -> bool:
+        return self.tenants is not None
+
+    def bounds(self, door: str, key: int) -> Bounds:
+        """Of a request of this kind."""
+        if key == ApiKey.PRODUCE:
+            return Bounds(int(self.sizes.frame_mib * MIB), MAX_ELEMENTS if door == TENANT else _NO_BOUND)
+        if door == TENANT:
+            return Bounds(MAX_OTHER_FRAME_BYTES, MAX_ELEMENTS)
+        return Bounds(int(self.sizes.internal_mib * MIB), _NO_BOUND)
+
+    def connect(self, door: str) -> socket.socket:
+        """A connection through which requests are served."""
+        wire = Wire(self.doors[door])
+        if door == INTERNAL:
+            try:
+                assert wire.log_in(SECRET) == 0
+            except (OSError, AssertionError):
+                wire.socket.close()
+                raise
+        return wire.socket
+
+    def restart(self) -> None:
+        """The broker, on its data."""
+        self.server.kill(1)
+        self.server.restart(1)
+        wait_for(lambda: _leads(self.victim, VICTIM), 120, "the broker to lead again")
+
+    @property
+    def pid(self) -> int:
+        return self.server.pid()
+
+
+@contextmanager
+def ours(sizes: Sizes, brokers: int, say: Callable[[str], None]) -> Iterator[World]:
+    """ZooKeeper, brokers, instances; everything filled."""
+    with Rig({"log_retention_check_interval_ms": 5_000}, brokers=brokers) as rig:
+        client = KazooClient(rig.zookeeper)
+        client.start(timeout=20)
+        specs, ids = Specs(client), list(rig.brokers)
+        limit = int(sizes.bandwidth_mib * MIB)
+        plenty = Limits(_PLENTY, _PLENTY, _PLENTY, 100_000)
+        factor = min(3, brokers)
+        most = (sizes.own + SINK_PARTITIONS + 250) * factor
+        tenants = {
+            "victim": specs.create(ids, limits=plenty),
+            "others": specs.create(ids, limits=plenty),
+            "aggressor": specs.create(ids, limits=Limits(limit, limit, _PLENTY, most)),
+            "indebted": specs.create(ids, limits=Limits(MIB, MIB, _PLENTY, most)),
+        }
+        places = {name: tenant.addresses[1] for name, tenant in tenants.items()}
+        _fill(places["others"], "other", sizes.others, sizes.groups, say)
+        _fill(places["aggressor"], "own", sizes.own, sizes.groups, say)
+        for name in ("aggressor", "indebted"):
+            _create(places[name], [SINK], SINK_PARTITIONS, _PASSING)
+        _create(places["victim"], [VICTIM], 2, _PASSING)
+        key = tenants["aggressor"].key
+        internal = rig.internal_address()
+        doors = {TENANT: places["aggressor"], INTERNAL: internal, "indebted": places["indebted"]}
+        own = _known(places["aggressor"], [f"own-{n}" for n in range(sizes.groups)], SINK)
+        everybody = [
+            f"{tenants[n].key}.{w}-{i}"
+            for n, w in (("aggressor", "own"), ("others", "other"))
+            for i in range(sizes.groups)
+        ]
+        all_of_it = _known(internal, everybody, f"{key}.{SINK}", secret=SECRET)
+        epoch = int(client.get("/controller_epoch")[0])
+        controller = (int(json.loads(client.get("/controller")[0])["brokerid"]), epoch)
+        client.stop()
+        client.close()
+        known = {TENANT: own, INTERNAL: all_of_it, "indebted": own}
+        yield World(rig, sizes, doors, known, places["victim"], controller, tenants)
+
+
+@contextmanager
+def apache(sizes: Sizes, brokers: int, say: Callable[[str], None]) -> Iterator[World]:
+    """Apache Kafka with as much in it."""
+    settings = {
+        "log.retention.check.interval.ms": 5_000,
+        "log.initial.task.delay.ms": 1_000,
+        "auto.create.topics.enable": "false",
+    }
+    with ApacheRig(settings, brokers=brokers) as kafka:
+        place = kafka.address()
+        _fill(place, "other", sizes.others, sizes.groups, say)
+        _fill(place, "own", sizes.own, sizes.groups, say)
+        _create(place, [SINK], SINK_PARTITIONS, _PASSING)
+        _create(place, [VICTIM], 2, _PASSING)
+        known = _known(place, [f"own-{n}" for n in range(sizes.groups)], SINK)
+        yield World(kafka, sizes, {TENANT: place, "indebted": place}, {TENANT: known, "indebted": known}, place)
+
+
+def _known(address: Address, groups: Sequence[str], sink: str, secret: str = "") -> Known:
+    with Wire(address, timeout_s=60) as wire:
+        if secret:
+            assert wire.log_in(secret) == 0
+        topics = [topic for topic in wire.call(MetadataRequest(topics=None), 12).topics if not topic.is_internal]
+    ids: list[UUID] = [topic.topic_id for topic in topics]
+    return Known([topic.name for topic in topics], groups, ids, sink, SINK_PARTITIONS)
+
+
+def _fill(address: Address, word: str, topics: int, groups: int, say: Callable[[str], None]) -> None:
+    names = [f"{word}-{number:05d}" for number in range(topics)]
+    _create(address, names, 1)
+    with Wire(address, timeout_s=60) as wire:
+        asked = FindCoordinatorRequest(key=f"{word}-0")
+        wait_for(lambda: wire.call(asked, 3).error_code == 0, 30, "a coordinator")
+        for number in range(groups):
+            request = _commit(f"{word}-{number}", names[:_OFFSETS_EACH])
+            wait_for(lambda: _is_well(wire.call(request, 7)), 30, "a commit")  # noqa: B023 - called at once
+    say(f"{topics} topics and {groups} groups called {word}-…")
+
+
+def _commit(group: str, topics: Sequence[str]) -> OffsetCommitRequest:
+    partition = (OffsetCommitRequestPartition(0, 1, committed_metadata=""),)
+    return OffsetCommitRequest(group, topics=tuple(OffsetCommitRequestTopic(name, partition) for name in topics))
+
+
+def _is_well(answer: Any) -> bool:
+    return not any(partition.error_code for topic in answer.topics for partition in topic.partitions)
+
+
+def _create(address: Address, names: Sequence[str], partitions: int, configs: Sequence[tuple[str, str]] = ()) -> None:
+    settings = tuple(CreatableTopicConfig(*each) for each in configs)
+    with Wire(address, timeout_s=120) as wire:
+        for first in range(0, len(names), _AT_ONCE):
+            topics = tuple(
+                CreatableTopic(name, partitions, -1, configs=settings) for name in names[first : first + _AT_ONCE]
+            )
+            answer = wire.call(CreateTopicsRequest(topics=topics, timeout_ms=100_000), 5)
+            assert not any(topic.error_code for topic in answer.topics), answer.topics[0]
+    wait_for(lambda: _leads(address, names[-1]), 30, f"leaders of {names[-1]}")
+
+
+def _leads(address: Address, topic: str) -> bool:
+    with Wire(address) as wire:
+        found = [t for t in wire.call(MetadataRequest(topics=None), 5).topics if t.name == topic]
+    return bool(found) and all(partition.leader_id > 0 for partition in found[0].partitions)
