@@ -18,6 +18,7 @@ _SCRATCH_BYTES = 2**20
 _FIRST_BYTES = 128 * 2**20
 _EVENTS = 256
 _LOOK_EVERY_S = 0.1
+_PATIENCE_S = 30.0
 
 Connect = Callable[[], socket.socket]
 
@@ -78,7 +79,16 @@ class Crowd:
                     self._step(peer, _OUT)
             for fd, events in self._epoll.poll(min(left_s, _LOOK_EVERY_S), _EVENTS):
                 self._step(self._peers[fd], events)
+        self._until_the_first_answer()
         return self.done
+
+    def _until_the_first_answer(self) -> None:
+        """What takes longer than the time that there was is seen to its end: nothing is sent meanwhile."""
+        self.depth = 0
+        gives_up = time.monotonic() + _PATIENCE_S
+        while self.reads and self._peers and not self.done.answers and time.monotonic() < gives_up:
+            for fd, events in self._epoll.poll(_LOOK_EVERY_S, _EVENTS):
+                self._step(self._peers[fd], events)
 
     def _step(self, peer: _Peer, events: int) -> None:
         try:

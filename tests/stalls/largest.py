@@ -29,7 +29,7 @@ NOW_MS = 1_700_000_000_000
 HEADER_BYTES = 200
 """More than stands in front of a request."""
 _TRIAL = 64
-_BATCH_BYTES = 1_000_000
+_BATCH_BYTES = 1_040_000
 
 
 class Shape(StrEnum):
@@ -48,7 +48,7 @@ class Known:
     groups: Sequence[str]
     ids: Sequence[UUID] = ()  # of the topics, in their order
     sink: str = "sink"
-    sink_partitions: int = 100
+    sink_partitions: int = 104
 
 
 @dataclass(frozen=True)

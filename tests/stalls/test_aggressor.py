@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -74,6 +75,7 @@ def test_no_more_requests_are_under_way_than_was_said():
     received = []
     with server(silent(received)) as connect:
         crowd = Crowd(connect, connections=1, depth=5)
+        crowd.reads = False  # nothing will come
         done = crowd.run([FRAME], 0.3)
         crowd.close()
     assert done.sent_bytes == 5 * len(FRAME)
@@ -85,6 +87,7 @@ def test_frames_come_in_turn():
     frames = [(1).to_bytes(4) + letter for letter in (b"a", b"b", b"c")]
     with server(silent(received)) as connect:
         crowd = Crowd(connect, connections=1, depth=4)
+        crowd.reads = False
         crowd.run(frames, 0.3)
         crowd.close()
     assert b"".join(received) == b"".join([*frames, frames[0]])
@@ -96,6 +99,22 @@ def test_a_client_that_is_refused_comes_back():
         done = crowd.run([FRAME], 10.0, lambda: crowd.done.closed > 2)
         crowd.close()
     assert done.closed > 2
+
+
+def test_an_answer_that_takes_longer_than_the_time_is_waited_for():
+    def slowly(sock):
+        with sock:
+            sock.recv(len(FRAME), socket.MSG_WAITALL)
+            time.sleep(0.5)
+            sock.sendall((4).to_bytes(4) + b"late")
+            sock.recv(1)
+
+    with server(slowly) as connect:
+        crowd = Crowd(connect, connections=1, depth=1)
+        done = crowd.run([FRAME], 0.1)
+        crowd.close()
+    assert (done.answers, done.first) == (1, b"late")
+    assert done.sent_bytes == len(FRAME)
 
 
 def test_who_does_not_read_is_sent_no_faster():

@@ -27,7 +27,12 @@ from dataplane.protocol.messages.offsets import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from dataplane.protocol.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from dataplane.protocol.messages.topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from quota.contracts.instance import GIB, MIB, Limits
 from tests.benchmarks.apache import ApacheRig
 from tests.benchmarks.rig import Rig
@@ -39,8 +44,10 @@ from tests.support.waiting import wait_for
 from tests.support.wire import Wire
 
 TENANT, INTERNAL = "tenant", "internal"
-VICTIM, SINK, SINK_PARTITIONS = "victim", "sink", 50
+VICTIM, SINK, SINK_PARTITIONS = "victim", "sink", 104
 _AT_ONCE = 50
+_ROOM = 250
+"""Partitions that the aggressor may make beside its own: old versions of CreateTopics cannot only be validated."""
 _OFFSETS_EACH = 10
 _NO_BOUND = 2**31
 _PLENTY = 100 * GIB
@@ -118,7 +125,7 @@ def ours(sizes: Sizes, brokers: int, say: Callable[[str], None]) -> Iterator[Wor
         limit = int(sizes.bandwidth_mib * MIB)
         plenty = Limits(_PLENTY, _PLENTY, _PLENTY, 100_000)
         factor = min(3, brokers)
-        most = (sizes.own + SINK_PARTITIONS + 250) * factor
+        most = (sizes.own + SINK_PARTITIONS + _ROOM) * factor
         tenants = {
             "victim": specs.create(ids, limits=plenty),
             "others": specs.create(ids, limits=plenty),
@@ -129,8 +136,8 @@ def ours(sizes: Sizes, brokers: int, say: Callable[[str], None]) -> Iterator[Wor
         _fill(places["others"], "other", sizes.others, sizes.groups, say)
         _fill(places["aggressor"], "own", sizes.own, sizes.groups, say)
         for name in ("aggressor", "indebted"):
-            _create(places[name], [SINK], SINK_PARTITIONS, _PASSING)
-        _create(places["victim"], [VICTIM], 2, _PASSING)
+            _create(places[name], [SINK], SINK_PARTITIONS, _PASSING, led_by=_first(brokers))
+        _create(places["victim"], [VICTIM], 2, _PASSING, led_by=_first(brokers))
         key = tenants["aggressor"].key
         internal = rig.internal_address()
         doors = {TENANT: places["aggressor"], INTERNAL: internal, "indebted": places["indebted"]}
@@ -161,10 +168,15 @@ def apache(sizes: Sizes, brokers: int, say: Callable[[str], None]) -> Iterator[W
         place = kafka.address()
         _fill(place, "other", sizes.others, sizes.groups, say)
         _fill(place, "own", sizes.own, sizes.groups, say)
-        _create(place, [SINK], SINK_PARTITIONS, _PASSING)
-        _create(place, [VICTIM], 2, _PASSING)
+        _create(place, [SINK], SINK_PARTITIONS, _PASSING, led_by=_first(brokers))
+        _create(place, [VICTIM], 2, _PASSING, led_by=_first(brokers))
         known = _known(place, [f"own-{n}" for n in range(sizes.groups)], SINK)
         yield World(kafka, sizes, {TENANT: place, "indebted": place}, {TENANT: known, "indebted": known}, place)
+
+
+def _first(brokers: int) -> tuple[int, ...]:
+    """The broker that all is sent to leads; of one alone nothing has to be said."""
+    return (1, 2, 3) if brokers > 1 else ()
 
 
 def _known(address: Address, groups: Sequence[str], sink: str, secret: str = "") -> Known:
@@ -197,12 +209,22 @@ def _is_well(answer: Any) -> bool:
     return not any(partition.error_code for topic in answer.topics for partition in topic.partitions)
 
 
-def _create(address: Address, names: Sequence[str], partitions: int, configs: Sequence[tuple[str, str]] = ()) -> None:
+def _create(
+    address: Address,
+    names: Sequence[str],
+    partitions: int,
+    configs: Sequence[tuple[str, str]] = (),
+    *,
+    led_by: Sequence[int] = (),
+) -> None:
+    """Topics; `led_by`: all of their replicas, in this order, where it matters who leads them."""
     settings = tuple(CreatableTopicConfig(*each) for each in configs)
+    there = tuple(CreatableReplicaAssignment(index, (*led_by,)) for index in range(partitions)) if led_by else ()
+    number = -1 if led_by else partitions
     with Wire(address, timeout_s=120) as wire:
         for first in range(0, len(names), _AT_ONCE):
             topics = tuple(
-                CreatableTopic(name, partitions, -1, configs=settings) for name in names[first : first + _AT_ONCE]
+                CreatableTopic(name, number, -1, there, settings) for name in names[first : first + _AT_ONCE]
             )
             answer = wire.call(CreateTopicsRequest(topics=topics, timeout_ms=100_000), 5)
             assert not any(topic.error_code for topic in answer.topics), answer.topics[0]
