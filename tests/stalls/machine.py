@@ -42,7 +42,10 @@ def peak_mib(pid: int) -> float:
     return 0.0
 
 
-def loop_figures(broker: Any) -> dict[str, float] | None:
-    """What the broker itself says of its loop's turns; None: it says nothing, and the probe is what there is."""
-    del broker
+def loop_figures(broker: Any, since_s: float = 0.0) -> dict[str, float] | None:
+    """What a broker itself says of its loop since a moment of the monotonic clock: `longest_turn_ms`.
+
+    None: it says nothing, and the probe is what there is.
+    """
+    del broker, since_s
     return None

@@ -111,7 +111,7 @@ class Runner:
         until = time.monotonic()
         ran_ms = 0.0 if died else self._used().since(before).ran_ms - self._idle_ms_per_s * (until - began)
         window = self._victim.window(began, ended, until)
-        turn = loop_figures(world.server)
+        turn = loop_figures(world.server, began) if world.is_ours else None
         return {
             "sent_bytes": done.sent_bytes,
             "answers": done.answers,

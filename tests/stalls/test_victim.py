@@ -1,0 +1,145 @@
+"""The victim sees what it is there to see: a stall, an error, a connection that was cut, and nothing where nothing is."""
+
+import socket
+import threading
+import time
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from dataplane.protocol.api import APIS, ApiKey
+from dataplane.protocol.headers import decode_request, encode_frame, parse_request_header
+from dataplane.protocol.messages.discovery import ApiVersionsResponse
+from dataplane.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, FetchResponsePartitionData
+from dataplane.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from tests.stalls.judging import percentile
+from tests.stalls.victim import Victim
+
+
+class Broker:
+    """Threads that share one lock, which is its loop: whoever holds it holds up everybody."""
+
+    def __init__(self):
+        self.loop = threading.Lock()
+        self.grown = threading.Condition()
+        self.log = []
+        self.error = 0
+        self.sockets = []
+
+    def serve(self, sock):
+        self.sockets.append(sock)
+        with sock, suppress(ConnectionError, OSError):
+            while head := sock.recv(4, socket.MSG_WAITALL):
+                frame = memoryview(bytearray(sock.recv(int.from_bytes(head), socket.MSG_WAITALL)))
+                header = parse_request_header(frame)
+                request = decode_request(header, frame)
+                if header.api_key == ApiKey.FETCH:
+                    with self.grown:
+                        self.grown.wait_for(lambda: len(self.log) * 5 > self.wanted(request), 0.5)  # noqa: B023
+                with self.loop:
+                    answer = self.answer(header, request)
+                sock.sendall(b"".join(encode_frame(APIS[header.api_key], header.api_version, 1, answer)))
+
+    @staticmethod
+    def wanted(request):
+        return request.topics[0].partitions[0].fetch_offset
+
+    def answer(self, header, request):
+        if header.api_key == ApiKey.API_VERSIONS:
+            return ApiVersionsResponse()
+        if header.api_key == ApiKey.FETCH:
+            rest = self.log[self.wanted(request) // 5 :]
+            data = FetchResponsePartitionData(0, 0, len(self.log) * 5, records=b"".join(rest))
+            return FetchResponse(responses=(FetchableTopicResponse("victim", partitions=(data,)),))
+        data = request.topic_data[0].partition_data[0]
+        offset = len(self.log) * 5
+        if data.index == 0 and not self.error:
+            with self.grown:
+                self.log.append(offset.to_bytes(8) + bytes(data.records)[8:])
+                self.grown.notify_all()
+        one = PartitionProduceResponse(data.index, self.error, offset)
+        return ProduceResponse((TopicProduceResponse("victim", (one,)),))
+
+
+@contextmanager
+def serving(broker):
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def accept():
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=broker.serve, args=(listener.accept()[0],), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    yield listener.getsockname()
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+
+
+@pytest.fixture
+def broker():
+    return Broker()
+
+
+@pytest.fixture
+def victim(broker):
+    with serving(broker) as address, Victim(address, "victim", None) as victim:
+        assert victim.quiet(20.0)
+        yield victim
+
+
+def watched(victim, seconds, meanwhile=lambda: None):
+    began = time.monotonic()
+    meanwhile()
+    left_s = began + seconds - time.monotonic()
+    time.sleep(max(0.0, left_s))
+    ended = time.monotonic()
+    return victim.window(began, ended, ended)
+
+
+def test_a_thousand_records_a_second_are_acknowledged_and_consumed(victim):
+    window = watched(victim, 1.0)
+    assert 180 <= len(window.acknowledged) <= 220  # five records each
+    assert 180 <= len(window.consumed) <= 220
+    assert window.errors == {}
+
+
+def test_a_stall_is_seen_by_the_probe_and_by_all_that_was_due_in_it(broker, victim):
+    def stall():
+        with broker.loop:
+            time.sleep(0.6)
+
+    window = watched(victim, 1.0, stall)
+    assert window.longest > 500
+    assert percentile(window.acknowledged, 0.99) > 500
+    assert percentile(window.consumed, 0.99) > 500
+    assert percentile(window.acknowledged, 0.7) > 150  # what was due meanwhile was late too, each by its own
+    assert window.errors == {}
+
+
+def test_it_is_quiet_again_after_a_stall_and_not_during_one(broker, victim):
+    with broker.loop:
+        assert not victim.quiet(0.3)
+    assert victim.quiet(20.0)
+
+
+def test_what_a_broker_refuses_is_an_error(broker, victim):
+    def refuse():
+        broker.error = 6
+        time.sleep(0.3)
+        broker.error = 0
+
+    window = watched(victim, 0.6, refuse)
+    assert window.errors["produce 6"] > 10
+
+
+def test_a_connection_that_is_cut_is_an_error_and_made_again(broker, victim):
+    def cut():
+        for sock in list(broker.sockets):
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+    window = watched(victim, 1.5, cut)
+    assert any("closed" in what for what in window.errors)
+    assert len(window.acknowledged) > 100
+    assert watched(victim, 0.5).errors == {}
