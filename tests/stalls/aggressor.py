@@ -19,6 +19,8 @@ _FIRST_BYTES = 128 * 2**20
 _EVENTS = 256
 _LOOK_EVERY_S = 0.1
 _PATIENCE_S = 30.0
+_REFUSALS = 10
+"""After so many, no more connections are tried: each may take its time to fail."""
 
 Connect = Callable[[], socket.socket]
 
@@ -47,7 +49,8 @@ class Crowd:
         self._peers: dict[int, _Peer] = {}
         self._connect = connect
         for _ in range(connections):
-            self._join()
+            if self.done.refused < _REFUSALS:
+                self._join()
 
     def _join(self) -> None:
         try:

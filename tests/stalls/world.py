@@ -78,7 +78,6 @@ class World:
     doors: dict[str, Address]
     known: dict[str, Known]
     victim: Address
-    controller: tuple[int, int] = (1, 1)  # its id and epoch
     tenants: dict[str, Tenant] | None = None
 
     @property
@@ -104,6 +103,12 @@ class World:
                 raise
         return wire.socket
 
+    def controller(self) -> tuple[int, int]:
+        """Its id and epoch, as they are now."""
+        with zookeeper(self.server.zookeeper) as client:
+            found = json.loads(client.get("/controller")[0])["brokerid"], client.get("/controller_epoch")[0]
+        return int(found[0]), int(found[1])
+
     def restart(self) -> None:
         """The broker, on its data."""
         self.server.kill(1)
@@ -116,22 +121,34 @@ class World:
 
 
 @contextmanager
+def zookeeper(hosts: str) -> Iterator[KazooClient]:
+    """A client that is connected."""
+    client = KazooClient(hosts)
+    client.start(timeout=20)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+@contextmanager
 def ours(sizes: Sizes, brokers: int, say: Callable[[str], None]) -> Iterator[World]:
     """ZooKeeper, brokers, instances; everything filled."""
     with Rig({"log_retention_check_interval_ms": 5_000}, brokers=brokers) as rig:
-        client = KazooClient(rig.zookeeper)
-        client.start(timeout=20)
-        specs, ids = Specs(client), list(rig.brokers)
+        ids = list(rig.brokers)
         limit = int(sizes.bandwidth_mib * MIB)
         plenty = Limits(_PLENTY, _PLENTY, _PLENTY, 100_000)
         factor = min(3, brokers)
         most = (sizes.own + SINK_PARTITIONS + _ROOM) * factor
-        tenants = {
-            "victim": specs.create(ids, limits=plenty),
-            "others": specs.create(ids, limits=plenty),
-            "aggressor": specs.create(ids, limits=Limits(limit, limit, _PLENTY, most)),
-            "indebted": specs.create(ids, limits=Limits(MIB, MIB, _PLENTY, most)),
-        }
+        with zookeeper(rig.zookeeper) as client:
+            specs = Specs(client)
+            tenants = {
+                "victim": specs.create(ids, limits=plenty),
+                "others": specs.create(ids, limits=plenty),
+                "aggressor": specs.create(ids, limits=Limits(limit, limit, _PLENTY, most)),
+                "indebted": specs.create(ids, limits=Limits(MIB, MIB, _PLENTY, most)),
+            }
         places = {name: tenant.addresses[1] for name, tenant in tenants.items()}
         _fill(places["others"], "other", sizes.others, sizes.groups, say)
         _fill(places["aggressor"], "own", sizes.own, sizes.groups, say)
@@ -148,12 +165,8 @@ def ours(sizes: Sizes, brokers: int, say: Callable[[str], None]) -> Iterator[Wor
             for i in range(sizes.groups)
         ]
         all_of_it = _known(internal, everybody, f"{key}.{SINK}", secret=SECRET)
-        epoch = int(client.get("/controller_epoch")[0])
-        controller = (int(json.loads(client.get("/controller")[0])["brokerid"]), epoch)
-        client.stop()
-        client.close()
         known = {TENANT: own, INTERNAL: all_of_it, "indebted": own}
-        yield World(rig, sizes, doors, known, places["victim"], controller, tenants)
+        yield World(rig, sizes, doors, known, places["victim"], tenants)
 
 
 @contextmanager

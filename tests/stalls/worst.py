@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kazoo.client import KazooClient
-
 from dataplane.cluster.paths import INTERNAL_LISTENER
 from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.protocol.messages.configs import (
@@ -61,7 +59,7 @@ from quota.contracts.instance import MIB
 from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule
 from tests.stalls.attacks import Attack, framed
 from tests.stalls.largest import Bounds, Shape, batch, largest
-from tests.stalls.world import INTERNAL, TENANT, World
+from tests.stalls.world import INTERNAL, TENANT, World, zookeeper
 from tests.support.processes import SECRET
 from tests.support.specs import Specs
 from tests.support.wire import Wire
@@ -113,13 +111,8 @@ def _divide(world: World) -> None:
 
 def _set_rules(world: World, rules: RuleSet) -> None:
     assert world.tenants is not None
-    client = KazooClient(world.server.zookeeper)
-    client.start(timeout=20)
-    try:
+    with zookeeper(world.server.zookeeper) as client:
         Specs(client).change(world.tenants["aggressor"], rules=rules)
-    finally:
-        client.stop()
-        client.close()
 
 
 # --- everything -------------------------------------------------------------------------------------------------------
@@ -245,7 +238,7 @@ def _cluster(world: World) -> MetadataResponse:
 
 def _update_metadata(world: World) -> list[bytes]:
     """Of every topic, what is known already: as to all brokers after the start of a controller."""
-    found, (controller, epoch) = _cluster(world), world.controller
+    found, (controller, epoch) = _cluster(world), world.controller()
     brokers = tuple(
         UpdateMetadataBroker(
             broker.node_id, endpoints=(UpdateMetadataEndpoint(broker.port, broker.host, INTERNAL_LISTENER),)
@@ -273,7 +266,7 @@ def _update_metadata(world: World) -> list[bytes]:
 
 def _leader_and_isr(world: World) -> list[bytes]:
     """The same roles once more."""
-    found, (controller, epoch) = _cluster(world), world.controller
+    found, (controller, epoch) = _cluster(world), world.controller()
     topics = tuple(
         LeaderAndIsrTopicState(
             topic.name or "",
