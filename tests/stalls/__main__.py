@@ -86,6 +86,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="ten rows in a small cluster: about two minutes")
     parser.add_argument("--only", default="", help="APIs or words of rows, with commas between them")
     parser.add_argument("--door", choices=[worlds.TENANT, worlds.INTERNAL, "indebted"], help="only this one")
+    parser.add_argument("--kind", choices=["generated", "worst"], help="rows from declarations, or those made by hand")
     parser.add_argument("--minutes", type=float, default=0.0, help="no row begins later")
     parser.add_argument("--seconds", type=float, default=2.0, help="of a row, and of the window before it")
     parser.add_argument("--brokers", type=int, default=1, choices=[1, 3])
@@ -102,7 +103,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _chosen(options: argparse.Namespace) -> list[Attack]:
-    attacks = [*generated(), *worst()]
+    kinds = {"generated": generated, "worst": worst}
+    attacks = [attack for kind, made in kinds.items() if options.kind in (None, kind) for attack in made()]
     if options.quick and not options.only:
         attacks = [attack for attack in attacks if attack.name in QUICK]
     if options.only:
