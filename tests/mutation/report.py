@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from tests.mutation.survivors import reason
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -35,7 +37,7 @@ class Shown:
 def summary(shown: Mapping[str, Shown], reasons: Mapping[Change, str], gone: Sequence[Change]) -> dict[str, Any]:
     """As it is written. `complete`: no mutant of the sample was left out for want of time."""
     survived = [change for area in shown.values() for change in area.survived]
-    new = [change for change in survived if change not in reasons]
+    new = [change for change in survived if reason(change, reasons) is None]
     tried, caught = sum(area.tried for area in shown.values()), sum(area.caught for area in shown.values())
     share = caught / tried if tried else 1.0
     shares = [share, *(area.share for area in shown.values() if area.tried == area.mutants)]
@@ -45,7 +47,7 @@ def summary(shown: Mapping[str, Shown], reasons: Mapping[Change, str], gone: Seq
                 "mutants": area.mutants,
                 "tried": area.tried,
                 "caught": area.caught,
-                "listed": sum(change in reasons for change in area.survived),
+                "listed": sum(reason(change, reasons) is not None for change in area.survived),
                 "caught_percent": round(100 * area.share, 1),
             }
             for name, area in shown.items()

@@ -3,7 +3,10 @@
     function    the line as it is    the line as the mutant has it    why no test fails on it
 
 A mutant's name has a number that moves when its function is edited; the lines do not, unless what they say has changed:
-then somebody has to look again. Several lines are joined by " / ".
+then somebody has to look again. Several lines are joined by " / ". A row with "*" for both lines is of a whole function.
+
+A mutant is chosen when all modules have been imported. What is computed at import, of the code or of a test, is therefore
+always right: no test can see a mutant there.
 """
 
 from __future__ import annotations
@@ -50,6 +53,15 @@ def listed(path: Path = FILE) -> dict[Change, str]:
     return {Change(function, was, now): why for function, was, now, why in rows}
 
 
+def reason(change: Change, reasons: Mapping[Change, str]) -> str | None:
+    """Why it may survive, if somebody has said so."""
+    return reasons.get(change) or reasons.get(Change(change.function, "*", "*"))
+
+
 def gone(reasons: Mapping[Change, str], survived: Iterable[Change]) -> list[Change]:
     """Rows that nothing survives for any more, where everything was tried: they go."""
-    return sorted(reasons.keys() - set(survived))
+    seen = set(survived)
+    functions = {change.function for change in seen}
+    return sorted(
+        row for row in reasons if row not in seen and not (row.was == "*" == row.now and row.function in functions)
+    )

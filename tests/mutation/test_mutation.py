@@ -65,6 +65,13 @@ def test_a_row_that_nothing_survives_for_is_one_as_well():
     assert not summary({"quota": Shown(100, 100, 100, (CHANGE,))}, reasons, [OTHER])["clean"]
 
 
+def test_a_row_may_be_of_a_whole_function():
+    reasons = {Change(CHANGE.function, "*", "*"): "it runs at import"}
+    assert summary({"quota": Shown(100, 100, 100, (CHANGE, OTHER))}, reasons, [])["clean"]
+    assert gone(reasons, [CHANGE]) == []
+    assert gone(reasons, []) == list(reasons)
+
+
 @pytest.mark.parametrize(("survivors", "clean"), [(10, True), (11, False)])
 def test_nine_in_ten_have_to_be_caught_however_many_are_listed(survivors, clean):
     changes = tuple(Change("f", str(number), "") for number in range(survivors))

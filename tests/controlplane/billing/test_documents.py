@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -18,19 +20,23 @@ MAY = Month(2025, 5)
 NOW = datetime(2025, 5, 20, 12, 30, tzinfo=UTC)
 SIZE = Size(Decimal("240.5"), Decimal(1000), 1700)
 PERIODS = [
-    Period(datetime(2025, 5, 1, 13, 20, tzinfo=UTC), datetime(2025, 5, 3, tzinfo=UTC), SIZE),
+    Period(datetime(2025, 5, 1, 13, 20, tzinfo=UTC), datetime(2025, 5, 2, tzinfo=UTC), SIZE),
     Period(datetime(2025, 5, 3, tzinfo=UTC), None, Size(Decimal(320), Decimal(3000), 2500)),
 ]
 USED = Used(produced_bytes=5 * 10**9, consumed_bytes=7, stored_byte_seconds=3600 * 10**9)
-INPUTS = inputs_document(PRO, PERIODS, MAY, NOW, USED)
+
+
+def inputs_of(plan: Plan) -> dict[str, Any]:
+    return inputs_document(plan, PERIODS, MAY, NOW, USED)
 
 
 def test_the_inputs_are_these_members():
-    assert INPUTS["version"] == 1
-    assert INPUTS["periods"] == [
+    inputs = inputs_of(PRO)
+    assert inputs["version"] == 1
+    assert inputs["periods"] == [
         {
             "start": "2025-05-01T13:20:00Z",
-            "until": "2025-05-03T00:00:00Z",
+            "until": "2025-05-02T00:00:00Z",
             "bandwidth_mb_per_s": "240.5",
             "disk_gb": "1000",
             "partitions": 1700,
@@ -43,9 +49,9 @@ def test_the_inputs_are_these_members():
             "partitions": 2500,
         },
     ]
-    assert (INPUTS["month"], INPUTS["now"]) == ("2025-05", "2025-05-20T12:30:00Z")
-    assert INPUTS["used"] == {"produced_bytes": 5 * 10**9, "consumed_bytes": 7, "stored_byte_seconds": 3600 * 10**9}
-    assert INPUTS["plan"] == PRO.document()
+    assert (inputs["month"], inputs["now"]) == ("2025-05", "2025-05-20T12:30:00Z")
+    assert inputs["used"] == {"produced_bytes": 5 * 10**9, "consumed_bytes": 7, "stored_byte_seconds": 3600 * 10**9}
+    assert inputs["plan"] == PRO.document()
 
 
 def test_a_plans_document_has_its_prices_as_text():
@@ -74,7 +80,7 @@ def test_a_plans_document_has_its_prices_as_text():
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=list(PLANS))
 def test_the_lines_come_out_of_json_as_they_were(plan):
-    inputs = json.loads(json.dumps(inputs_document(plan, PERIODS, MAY, NOW, USED)))
+    inputs = json.loads(json.dumps(inputs_of(plan)))
     assert rated(inputs) == rate(plan, PERIODS, MAY, NOW, USED) != ()
 
 
@@ -99,6 +105,14 @@ def test_a_line_is_written_with_decimals_as_text_and_moments_in_utc():
 def test_a_moment_has_a_fraction_only_where_there_is_one():
     assert moment_text(NOW) == "2025-05-20T12:30:00Z"
     assert moment_text(NOW.replace(microsecond=5000)) == "2025-05-20T12:30:00.005000Z"
+
+
+def test_moments_are_in_utc_wherever_the_program_runs(monkeypatch):
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", "JST-9")
+        time.tzset()
+        assert moment_text(NOW) == "2025-05-20T12:30:00Z"
+    time.tzset()
 
 
 @pytest.mark.parametrize("text", ["2000-01", "2025-12", "2999-10"])
