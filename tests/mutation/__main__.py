@@ -37,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began, state = time.monotonic(), code.state()
     seed = code.number_of(state) if options.seed is None else options.seed
     works = {name: Work(FOLDER / name, AREAS[name], state) for name in options.areas or AREAS}
+    print("making mutants", flush=True)
     mutants = {name: work.mutants() for name, work in works.items()}
     wanted = sample(mutants, options.sample, seed)
     for name, work in works.items():

@@ -70,7 +70,7 @@ class Night:
                     verdict = running.verdict()
                     if verdict is not None:
                         del under_way[part.name]
-                        self._ended(part, verdict, running.seconds)
+                        self._ended(part, verdict, running)
                 if time.monotonic() - said > _TELL_EVERY_S:
                     said = time.monotonic()
                     for part, running in under_way.values():
@@ -79,13 +79,13 @@ class Night:
             for _, running in under_way.values():
                 running.stop()
 
-    def _ended(self, part: Part, verdict: str, seconds: float) -> None:
-        figures: dict[str, Any] = {}
-        if verdict in FINISHED.values():
-            try:
-                figures = part.read(self.reports)
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                verdict = f"BROKEN (no figures: {error!r})"
+    def _ended(self, part: Part, verdict: str, running: Running) -> None:
+        figures, seconds = {}, running.seconds
+        try:
+            figures = part.read(self.reports, running.began_at)
+        except (LookupError, ValueError, TypeError) as error:
+            if verdict in FINISHED.values():  # an exception has the exit status of a finding
+                verdict = f"BROKEN ({error})"
         self.rows[part.name] = {
             "verdict": verdict,
             "seconds": round(seconds),

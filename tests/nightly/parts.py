@@ -32,9 +32,12 @@ class Part:
     alone: bool = False
     member: str | None = None
 
-    def read(self, directory: Path = REPORTS) -> dict[str, Any]:
-        """The few numbers of what it wrote."""
-        report = json.loads((directory / f"{self.report}.json").read_text())
+    def read(self, directory: Path, since: float) -> dict[str, Any]:
+        """The few numbers of what it wrote. Raises LookupError: it has written nothing `since` then, on the wall clock."""
+        path = directory / f"{self.report}.json"
+        if not path.exists() or path.stat().st_mtime < since:
+            raise LookupError(f"{path} was not written")
+        report = json.loads(path.read_text())
         return self.figures(report[self.member] if self.member else report)
 
 

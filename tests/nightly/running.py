@@ -23,6 +23,7 @@ class Running:
     def __init__(self, arguments: Sequence[str], log: Path, bound_s: float) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
         self._log, self._bound_s, self._began = log, bound_s, time.monotonic()
+        self.began_at = int(time.time())  # whole seconds: file systems are no more exact than they are
         with log.open("wb") as out:
             command = [sys.executable, "-m", *arguments]
             self._process = subprocess.Popen(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 
@@ -84,11 +85,19 @@ def test_a_part_that_takes_too_long_is_stopped_and_named(folder):
     assert runs(folder) == ["begin a"]
 
 
-def test_a_part_without_figures_has_not_passed(folder):
-    lost = Part("a", ("apart", "a", "0", "0"), 1.0, "another", dict)
-    found = night(folder, lost)
-    found.run()
-    assert written(folder)["parts"]["a"]["verdict"].startswith("BROKEN (no figures")
+def test_a_part_without_figures_is_broken_and_figures_of_an_earlier_run_are_none(folder):
+    night(folder, part("another")).run()
+    report = folder / "reports" / "another.json"
+    os.utime(report, (0, 0))
+    lost = Part("a", ("apart", "a", "1", "0"), 1.0, "another", dict)
+    night(folder, lost).run()
+    assert written(folder)["parts"]["a"]["verdict"].startswith("BROKEN")
+    assert written(folder)["parts"]["a"]["figures"] == {}
+
+
+def test_what_an_incomplete_part_has_found_is_told(folder):
+    night(folder, part("a", 2)).run()
+    assert written(folder)["parts"]["a"]["figures"] == {"broken": 2}
 
 
 # --- what is run ------------------------------------------------------------------------------------------------------

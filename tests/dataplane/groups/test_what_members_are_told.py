@@ -1,10 +1,10 @@
-"""The answer to a static member that came back to a stable group: once its new id is durable, and in whose name."""
+"""Whole answers: to a static member that came back to a stable group, to one that is refused, with an assignment."""
 
 from dataclasses import replace
 
 import pytest
 
-from dataplane.groups.events import JoinResult, Reply, StaticStored
+from dataplane.groups.events import JoinResult, Reply, StaticStored, SyncResult
 from dataplane.groups.model import Group, GroupState, Member
 from dataplane.groups.state import handle
 from dataplane.protocol.errors import ErrorCode
@@ -60,3 +60,11 @@ def test_a_join_that_is_refused_names_who_asked():
     machine = Machine()
     asked = machine.join("nobody")
     assert machine.replies[asked] == JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, "nobody")
+
+
+def test_an_assignment_says_of_which_protocol_it_is():
+    machine = Machine()
+    machine.join(new_id="m1")
+    machine.ring("join")
+    synced = machine.sync("m1", assignments={"m1": b"all"})
+    assert machine.replies[synced] == SyncResult(ErrorCode.NONE, "consumer", "range", b"all")
