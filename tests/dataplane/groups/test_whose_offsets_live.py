@@ -10,6 +10,7 @@ from dataplane.protocol.codec import encode
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from dataplane.protocol.messages.group_records import OffsetCommitValue
+from dataplane.records.steps import run_through
 
 KEY = ("aaaabbbb.orders", 0)
 RETENTION_MS = 1_000
@@ -116,7 +117,7 @@ def offsets_of(commit_ms=0, expire_ms=-1, key=KEY):
 
 def ends_at(group, offsets):
     """The first moment at which its offset is over; None: never."""
-    return next((ms for ms in range(-1, 5_000) if expired(group, offsets, ms, RETENTION_MS)), None)
+    return next((ms for ms in range(-1, 5_000) if run_through(expired(group, offsets, ms, RETENTION_MS))), None)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +142,13 @@ def test_retention_begins_when_the_group_became_empty_or_with_the_commit(group, 
 @pytest.mark.parametrize("expire_ms", [0, 1, 900, 4_000])
 def test_a_commit_that_says_when_it_ends_ends_then(expire_ms):
     assert ends_at(EMPTY, offsets_of(commit_ms=700, expire_ms=expire_ms)) == expire_ms
+
+
+def test_each_is_told_with_the_value_that_was_too_old():
+    offsets = offsets_of()
+    offsets.apply("aaaabbbb.bills", 3, OffsetCommitValue(offset=8, expire_timestamp=10**6))
+    gone = run_through(expired(EMPTY, offsets, 5_000, RETENTION_MS))
+    assert gone == {KEY: offsets.committed[KEY]}
 
 
 def test_what_is_being_committed_again_lives():

@@ -23,6 +23,7 @@ from dataplane.protocol.messages.discovery import MetadataRequest, MetadataReque
 from dataplane.tenancy.instance import Instance
 from quota.contracts.instance import InstanceSpec, InstanceState, Limits
 from quota.contracts.namespace import ClusterNames
+from tests.support.answering import answer_of
 
 OURS, CLOSED, THEIRS, CLUSTERS = UUID(int=1), UUID(int=2), UUID(int=3), UUID(int=4)
 TOPICS = {"aaaabbbb.orders": OURS, "aaaabbbb.closed": CLOSED, "ccccdddd.orders": THEIRS, "__usage": CLUSTERS}
@@ -47,7 +48,7 @@ def ask(version: int, topic_id: UUID, session: Session) -> tuple[int, str | None
     metadata.apply(UpdateMetadataRequest(controller_id=1, controller_epoch=1, topic_states=states))
     broker: Any = SimpleNamespace(metadata=metadata)
     context = RequestContext(broker, session, ApiKey.METADATA, version, 1, None, 0)
-    answer = handle_metadata(context, MetadataRequest(topics=(MetadataRequestTopic(topic_id, None),)))
+    answer = answer_of(handle_metadata(context, MetadataRequest(topics=(MetadataRequestTopic(topic_id, None),))))
     assert isinstance(answer, MetadataResponse)
     (topic,) = decode(MetadataResponse, version, encode(answer, version, session.names)).topics
     return topic.error_code, topic.name, topic.topic_id, len(topic.partitions)
