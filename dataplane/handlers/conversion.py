@@ -24,6 +24,7 @@ from dataplane.records.down_conversion import Converted, down_convert
 from dataplane.records.header import HEADER_SIZE, LENGTH_END, BatchHeader, CorruptBatchError, check_batch, read_header
 from dataplane.records.legacy import LOG_OVERHEAD, OVERHEAD
 from dataplane.records.preparation import NO_RULES, prepare_batch, prepare_messages
+from dataplane.records.steps import Pace
 from dataplane.replication.partition import Partition
 from dataplane.storage.errors import OffsetOutOfRangeError
 from dataplane.tasks import failed
@@ -52,13 +53,8 @@ _OLD_TO_NEW = 4
 _MAGIC_AT, _CODEC_AT = 16, 22
 _SHORTEST = OVERHEAD[0] - LOG_OVERHEAD
 """What a length must be in any format."""
+_ROW_US = 4
 _length_of = struct.Struct(">i").unpack_from
-
-
-def owner_of(ctx: RequestContext) -> str:
-    """Whose work it is."""
-    instance = ctx.session.instance
-    return "" if instance is None else instance.names.key
 
 
 # --- produce ----------------------------------------------------------------------------------------------------------
@@ -109,7 +105,7 @@ def prepare(ctx: RequestContext, partition: Partition, records: memoryview) -> F
     now_ms = ctx.broker.doors.clock.now_ms()
     # A copy: the frame's memory ends with this turn, and a batch is changed in place.
     steps = _prepared(memoryview(bytearray(records)), partition, now_ms)
-    return ctx.broker.slices.run(owner_of(ctx), steps)
+    return ctx.broker.slices.run(ctx.owner, steps)
 
 
 def _prepared(records: memoryview, partition: Partition, now_ms: int) -> Steps[Prepared]:
@@ -149,7 +145,7 @@ def fetch_refusal(partition: Partition, version: int) -> ErrorCode:
 
 def convert_answer(ctx: RequestContext, request: FetchRequest, response: FetchResponse) -> Future[FetchResponse]:
     """An answer to Fetch before version 4, with message sets instead of batches."""
-    return ctx.broker.slices.run(owner_of(ctx), _converted(ctx, request, response))
+    return ctx.broker.slices.run(ctx.owner, _converted(ctx, request, response))
 
 
 def _converted(ctx: RequestContext, request: FetchRequest, response: FetchResponse) -> Steps[FetchResponse]:
@@ -158,9 +154,11 @@ def _converted(ctx: RequestContext, request: FetchRequest, response: FetchRespon
     left = min(request.max_bytes, MAX_CONVERTED_BYTES, ctx.broker.config.settings.fetch_max_bytes)
     first = ctx.correlation_id % len(rows) if rows else 0
     made: dict[tuple[str, int], FetchResponsePartitionData] = {}
-    taken = 0
+    taken, pace = 0, Pace()
     for topic, data in rows[first:] + rows[:first]:
         key = (topic, data.partition_index)
+        if pace.over(_ROW_US):
+            yield None
         if data.error_code or not data.records:
             made[key] = data
             continue

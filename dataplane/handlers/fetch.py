@@ -7,11 +7,16 @@ is more or its time is up. What one partition says is `fetch_reading`'s; here is
 Limits are Kafka's: an answer holds at most `max_bytes` (the smallest of the request's, the broker's, and what a limited
 instance may read in about a second), each partition at most its own; but the first batch of the first partition that
 has something comes whole, however large, or a consumer could not get past it.
+
+A request that names very many partitions (`RequestContext.is_long`) looks at them in steps, and is told so. What a
+partition says is true of the moment of its own look; what arrives at one of them while the others are being looked at is
+found by the next look, at the latest when `max_wait_ms` is over.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from dataplane.handlers.context import Reply, RequestContext
@@ -21,9 +26,10 @@ from dataplane.handlers.leader_hints import endpoints
 from dataplane.handlers.outcome import CloseConnectionError, Encoded
 from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.errors import ErrorCode
-from dataplane.protocol.headers import encode_frame
+from dataplane.protocol.headers import encode_frame, encode_frame_in_steps
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchResponseNodeEndpoint
 from dataplane.protocol.primitives import size_of
+from dataplane.records.steps import Pace
 from dataplane.replication.fetch_sessions import INITIAL_EPOCH, NO_SESSION, FetchSession, Found, next_epoch
 from dataplane.replication.serving import follower_of
 from dataplane.replication.session_cache import FIRST_VERSION_WITH_IDS
@@ -35,10 +41,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dataplane.doors import Callback
+    from dataplane.records.steps import Steps
     from dataplane.replication.session_cache import SessionPool
 
 _API = APIS[ApiKey.FETCH]
 _FIRST_WITH_THROTTLE_TIME = 1
+_NAME_US, _READ_US = 1, 16
+_MOST_TO_REMEMBER = 4_000
+"""Partitions of a session that begins with one request: what is remembered of each is made in one go."""
 
 
 def handle_fetch(ctx: RequestContext, request: FetchRequest) -> Reply:
@@ -53,6 +63,8 @@ def handle_fetch(ctx: RequestContext, request: FetchRequest) -> Reply:
     session = pool.resume(request, principal_of(ctx), ctx.version)
     if isinstance(session, ErrorCode):
         return FetchResponse(error_code=session)
+    if session is None and ctx.is_long:
+        return _LongFetch(ctx, request, pool).begin()
     fetch = _FullFetch(ctx, request, pool) if session is None else _SessionFetch(ctx, request, session)
     fetch.start()
     return fetch.answer
@@ -171,8 +183,12 @@ class _Fetch:
 
     def _send(self, response: FetchResponse) -> None:
         ctx = self._ctx
-        parts = encode_frame(_API, ctx.version, ctx.correlation_id, response, ctx.session.names)
-        size = sum(len(part) if isinstance(part, bytes) else part.size for part in parts)
+        self._charge(response, encode_frame(_API, ctx.version, ctx.correlation_id, response, ctx.session.names))
+
+    def _charge(self, response: FetchResponse, parts: list[Any]) -> None:
+        """Answer with what is encoded, when its size is known to be paid for."""
+        ctx = self._ctx
+        size = sum(size_of(part) for part in parts)
         delay_s = ctx.broker.gate.charge_consume(ctx.session.instance, ctx.sender, size, ctx.told_s)
         if self._rules is not None:
             topics = self._sizes(response)
@@ -180,7 +196,7 @@ class _Fetch:
         if delay_s and ctx.version >= _FIRST_WITH_THROTTLE_TIME:
             # The size of the answer decides the delay that it reports: the field is the first of the body.
             at = 9 if ctx.version in _API.flexible else 8
-            head = bytearray(parts[0])  # type: ignore[arg-type]
+            head = bytearray(parts[0])
             head[at : at + 4] = throttle_ms(delay_s).to_bytes(4)
             parts[0] = bytes(head)
         self.answer.resolve(Encoded(parts))
@@ -233,6 +249,59 @@ class _FullFetch(_Fetch):
         return self._pool.create(principal_of(self._ctx), len(self._wanted), uses_topic_ids=uses_topic_ids)
 
 
+class _LongFetch(_FullFetch):
+    """The same of very many partitions: each look in slices, and the encoding."""
+
+    def __init__(self, ctx: RequestContext, request: FetchRequest, pool: SessionPool) -> None:
+        _Fetch.__init__(self, ctx, request)
+        self._pool = pool
+        self._wanted = []
+
+    def begin(self) -> Steps[Future[Encoded]]:
+        """The first look; the answer comes when there is enough, or when the time is up."""
+        self._wanted = yield from _distinct_in_steps(self._request, self._ctx.version)
+        yield from self._looked(is_last=False)
+        return self.answer
+
+    def _again(self, *, is_last: bool) -> None:
+        look = self._ctx.broker.slices.run(self._ctx.owner, self._looked(is_last=is_last))
+        look.then(lambda done: None if done.error is None else self.answer.fail(done.error))
+
+    def _looked(self, *, is_last: bool) -> Steps[None]:
+        request, cold = self._request, self._reader.cold
+        max_bytes = self._max_bytes()
+        if self._rules is not None:
+            self._reader.budget = TopicBudget(self._rules)
+        pace, found = Pace(), Found()
+        for topic, wanted in self._wanted:
+            if pace.over(_READ_US):
+                yield None
+            found.add(None, topic, self._reader.read(topic, wanted, max(0, max_bytes - found.size), found.size == 0))
+            if cold.missing is not None:
+                self.answer.give_up = cold.give_up
+                cold.bring(partial(self._again, is_last=is_last))
+                return
+        missing = min(request.min_bytes, max_bytes) - found.size
+        if is_last or found.must_answer or missing <= 0 or request.max_wait_ms <= 0 or not self._may_wait(found):
+            yield from self._told(found)
+        else:
+            self._wait(found, missing, self._timeout_s())
+
+    def _woken(self) -> None:
+        self._again(is_last=True)
+
+    def _told(self, found: Found) -> Steps[None]:
+        ctx, response = self._ctx, self._tell(found)
+        if ctx.version < FIRST_NATIVE_FETCH:
+            convert_answer(ctx, self._request, response).then(self._converted)
+            return
+        parts = yield from encode_frame_in_steps(_API, ctx.version, ctx.correlation_id, response, ctx.session.names)
+        self._charge(response, parts)
+
+    def _begin(self) -> FetchSession | None:
+        return super()._begin() if len(self._wanted) <= _MOST_TO_REMEMBER else None
+
+
 class _SessionFetch(_Fetch):
     """What is wanted is in the session, as the request has just changed it."""
 
@@ -273,6 +342,23 @@ class _SessionFetch(_Fetch):
             return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
         session.tell(found)
         return self._response(found, session.id)
+
+
+_Wanted = list[tuple["str | UUID", FetchPartition]]
+
+
+def _distinct_in_steps(request: FetchRequest, version: int) -> Steps[_Wanted]:
+    """As `_distinct`."""
+    pace = Pace()
+    by_id = version >= FIRST_VERSION_WITH_IDS
+    distinct: dict[tuple[str | UUID, int], tuple[str | UUID, FetchPartition]] = {}
+    for t in request.topics:
+        topic = t.topic_id if by_id else t.topic
+        for wanted in t.partitions:
+            if pace.over(_NAME_US):
+                yield None
+            distinct[topic, wanted.partition] = (topic, wanted)
+    return list(distinct.values())
 
 
 def _distinct(request: FetchRequest, version: int) -> list[tuple[str | UUID, FetchPartition]]:

@@ -6,6 +6,8 @@ is the short cut for the request that clients send nearly always: one partition,
 
 Records that cannot be stored as they came (old formats, topics with rules for records) are prepared first
 (`dataplane.handlers.conversion`); that may take more than this turn, and until then the connection is not read from.
+So may a request of very many partitions (`RequestContext.is_long`): its batches are staged in steps, each with the turn
+that it is staged in, and whether the session may write to a topic is asked for each.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.handlers.context import Reply, RequestContext
@@ -35,14 +37,19 @@ from dataplane.protocol.messages.produce import (
 from dataplane.protocol.primitives import size_of
 from dataplane.records.header import CorruptBatchError
 from dataplane.records.preparation import RefusedRecordsError
+from dataplane.records.steps import Pace, run_through
 from dataplane.replication.manager import Appended
 from dataplane.replication.partition import Partition
 from dataplane.tasks import Future
 from dataplane.throttle.gate import throttle_ms
 
+if TYPE_CHECKING:
+    from dataplane.records.steps import Steps
+
 _log = logging.getLogger(__name__)
 
 _LEADER_HINTS_SINCE = 10
+_PARTITION_US, _REFUSAL_US = 25, 4
 _WITHOUT_START = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE)
 """Errors with which Kafka does not say where the log begins."""
 _REFUSED = Appended(ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1)
@@ -54,16 +61,22 @@ def handle_produce(ctx: RequestContext, request: ProduceRequest) -> Reply:
     instance = ctx.session.instance
     if instance is not None and instance.rules is not None:
         delay_s = max(delay_s, instance.rules.charge_produce(ctx.session, ctx.client_id, ctx.size, _sizes(request)))
+    refusal = ErrorCode.NONE
     if request.acks not in (-1, 0, 1):
-        pending = _refuse_all(ctx, request, ErrorCode.INVALID_REQUIRED_ACKS)
+        refusal = ErrorCode.INVALID_REQUIRED_ACKS
     elif request.transactional_id is not None:
-        pending = _refuse_all(ctx, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    else:
-        pending = _Pending(ctx, request, throttle_ms(delay_s))
-        pending.start(request)
-    if request.acks == 0:
-        return pending.unanswered()
-    return pending.answer
+        refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    pending = _Pending(ctx, request, 0 if refusal else throttle_ms(delay_s))
+    steps = pending.refuse(request, refusal) if refusal else pending.start(request)
+    if ctx.is_long:
+        return _in_steps(pending, steps, request.acks)
+    run_through(steps)
+    return pending.unanswered() if request.acks == 0 else pending.answer
+
+
+def _in_steps(pending: _Pending, steps: Steps[None], acks: int) -> Steps[Reply]:
+    yield from steps
+    return pending.unanswered() if acks == 0 else pending.answer
 
 
 class _Held(Future[Any]):
@@ -90,13 +103,17 @@ class _Pending:
         self._staged: Future[None] = Future()
         self.answer = _Held(self._staged)
 
-    def start(self, request: ProduceRequest) -> None:
+    def start(self, request: ProduceRequest) -> Steps[None]:
         """Stage every batch, and wait for those that were taken. What waits then holds no records of the request."""
+        pace = Pace()
         for topic in request.topic_data:
             results: list[PartitionProduceResponse] = []
             self._results.append(results)
             refusal, text = self._topic_refusal(topic)
             for data in topic.partition_data:
+                if pace.over(_PARTITION_US):
+                    yield None
+                    refusal, text = self._topic_refusal(topic)
                 if refusal:
                     results.append(_result(data.index, refusal, text=text))
                 else:
@@ -104,10 +121,16 @@ class _Pending:
         self._prepared_one()
         self._close_one()
 
-    def refuse(self, request: ProduceRequest, code: ErrorCode) -> None:
+    def refuse(self, request: ProduceRequest, code: ErrorCode) -> Steps[None]:
         """The same error for every partition."""
+        pace = Pace()
         for topic in request.topic_data:
-            self._results.append([_result(data.index, code) for data in topic.partition_data])
+            results: list[PartitionProduceResponse] = []
+            self._results.append(results)
+            for data in topic.partition_data:
+                if pace.over(_REFUSAL_US):
+                    yield None
+                results.append(_result(data.index, code))
         self._prepared_one()
         self._close_one()
 
@@ -225,17 +248,29 @@ class _Pending:
     def _close_one(self) -> None:
         self._open -= 1
         if self._open == 0:
-            hinted = self._name_leaders() if self._ctx.version >= _LEADER_HINTS_SINCE else {}
-            topics = zip(self._topics, self._results, strict=True)
-            responses = tuple(TopicProduceResponse(topic, tuple(results)) for topic, results in topics)
-            nodes = endpoints(self._ctx, hinted, ProduceResponseNodeEndpoint) if hinted else ()
-            self.answer.resolve(ProduceResponse(responses, self._throttle_time_ms, nodes))
+            steps = self._complete()
+            if self._ctx.is_long:
+                self._ctx.broker.slices.run(self._ctx.owner, steps)
+            else:
+                run_through(steps)
 
-    def _name_leaders(self) -> dict[int, None]:
+    def _complete(self) -> Steps[None]:
+        hinted: dict[int, None] = {}
+        if self._ctx.version >= _LEADER_HINTS_SINCE:
+            hinted = yield from self._name_leaders()
+        topics = zip(self._topics, self._results, strict=True)
+        responses = tuple(TopicProduceResponse(topic, tuple(results)) for topic, results in topics)
+        nodes = endpoints(self._ctx, hinted, ProduceResponseNodeEndpoint) if hinted else ()
+        self.answer.resolve(ProduceResponse(responses, self._throttle_time_ms, nodes))
+
+    def _name_leaders(self) -> Steps[dict[int, None]]:
         """Say with every "not me" who it is (KIP-951); returns whom."""
+        pace = Pace()
         hinted: dict[int, None] = {}
         for topic, results in zip(self._topics, self._results, strict=True):
             for place, result in enumerate(results):
+                if pace.over(_REFUSAL_US):
+                    yield None
                 if result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
                     leader = current_leader(self._ctx.broker, topic, result.index)
                     results[place] = replace(result, current_leader=ProduceResponseLeaderIdAndEpoch(*leader))
@@ -247,12 +282,6 @@ def _sizes(request: ProduceRequest) -> Iterator[tuple[str, int]]:
     """The bytes of records by topic."""
     for topic in request.topic_data:
         yield topic.name, sum(size_of(data.records) for data in topic.partition_data)
-
-
-def _refuse_all(ctx: RequestContext, request: ProduceRequest, code: ErrorCode) -> _Pending:
-    pending = _Pending(ctx, request, 0)
-    pending.refuse(request, code)
-    return pending
 
 
 def _result(
