@@ -114,6 +114,7 @@ def test_a_log_of_a_topic_that_was_deleted_while_its_broker_was_away_is_removed(
                 await cluster.client.sleep(0.1)
 
         cluster.run(make_again())
+    cluster.until(lambda: cluster.brokers[1].metadata.topic_id(f"simulate.{TOPIC}") != old_id)
     cluster.start(3)
     cluster.until(cluster.up)
     cluster.until(lambda: not cluster.files[3].exists(f"/data/simulate.{TOPIC}-0"))
