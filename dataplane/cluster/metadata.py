@@ -6,7 +6,7 @@ broker that missed a deletion under the old controller does not remember the top
 
 An update costs what it changes, whoever else has topics: lists and counts of the instances are kept up to date. A long one
 is taken over in steps, topic by topic, and whoever reads in between finds each topic as it was or as it is; a full one in
-one go, when all of it has been read. Updates never overtake each other.
+one go, when all of it has been read. Nothing that a controller says overtakes what was said before it (`words`).
 
 Updates of a controller older than the newest one seen are refused: `controller_epoch` is shared by everything that the
 controller sends (LeaderAndIsr and StopReplica raise it through `saw_controller` too).
@@ -14,11 +14,11 @@ controller sends (LeaderAndIsr and StopReplica raise it through `saw_controller`
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from dataplane.cluster.in_order import InOrder, Run, at_once
 from dataplane.cluster.paths import INTERNAL_LISTENER, LEADER_DURING_DELETE, NO_LEADER, BrokerAddress
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import (
@@ -38,9 +38,6 @@ FULL_UPDATE = 2
 _PARTITIONS_PER_STEP = 24
 """About 100 us."""
 _PARTITIONS_AT_ONCE = 100
-
-Run = Callable[[Steps[ErrorCode]], Future[ErrorCode]]
-"""Makes the steps of some work, in turns of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +138,7 @@ class Metadata:
         self._known: Future[None] = Future()
         self._deletion_listeners: list[Callable[[list[tuple[str, int]]], None]] = []
         self._update_listeners: list[Callable[[], None]] = []
-        self._line: deque[tuple[UpdateMetadataRequest, Run, Future[ErrorCode]]] = deque()
-        self._is_busy = self._goes_on = False  # an update is being taken over; those behind it are looked at
+        self.words = InOrder()  # of the controller: also those to replicas
 
     def _set(self, tables: _Tables) -> None:
         self._tables = tables
@@ -213,30 +209,8 @@ class Metadata:
     # --- updates ------------------------------------------------------------------------------------------------------
 
     def take(self, request: UpdateMetadataRequest, run: Run) -> Future[ErrorCode]:
-        """As `apply`, behind those that came before; `run` makes the steps of one that is long."""
-        answer: Future[ErrorCode] = Future()
-        self._line.append((request, run, answer))
-        self._go_on()
-        return answer
-
-    def _go_on(self) -> None:
-        if self._goes_on:
-            return
-        self._goes_on = True
-        while self._line and not self._is_busy:
-            request, run, answer = self._line.popleft()
-            self._is_busy = True
-            run = run if _is_long(request) else _at_once
-            run(self._applied(request)).then(lambda future, answer=answer: self._taken(answer, future))  # type: ignore[misc]
-        self._goes_on = False
-
-    def _taken(self, answer: Future[ErrorCode], future: Future[ErrorCode]) -> None:
-        self._is_busy = False
-        if future.error is None:
-            answer.resolve(future.result())
-        else:
-            answer.fail(future.error)
-        self._go_on()
+        """As `apply`, behind what the controller said before; `run` makes the steps of what is long."""
+        return self.words.add(self._applied(request), run if _is_long(request) else at_once)
 
     def apply(self, request: UpdateMetadataRequest) -> ErrorCode:
         """Take an update over: NONE, or STALE_CONTROLLER_EPOCH and nothing changes."""
@@ -311,15 +285,6 @@ def _is_long(request: UpdateMetadataRequest) -> bool:
         if left < 0:
             return True
     return False
-
-
-def _at_once(steps: Steps[ErrorCode]) -> Future[ErrorCode]:
-    future: Future[ErrorCode] = Future()
-    try:
-        future.resolve(run_through(steps))
-    except Exception as error:  # noqa: BLE001 - the future carries it
-        future.fail(error)
-    return future
 
 
 def _partition(state: UpdateMetadataPartitionState) -> PartitionMetadata:

@@ -1,13 +1,20 @@
-"""What only the controller sends: who leads, who follows, who stops. Internal listener only (see the table)."""
+"""What only the controller sends: who leads, who follows, who stops. Internal listener only (see the table).
+
+It is obeyed in the order in which it comes, together with UpdateMetadata (`Metadata.words`); what names many partitions in
+steps, between which others are served.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from dataplane.cluster.in_order import at_once
 from dataplane.doors import ZooKeeperError
+from dataplane.replication.leadership import leader_and_isr_applied, replicas_stopped
 
 if TYPE_CHECKING:
+    from dataplane.cluster.in_order import Run
     from dataplane.handlers.context import RequestContext
     from dataplane.protocol.messages.control import (
         LeaderAndIsrRequest,
@@ -15,6 +22,9 @@ if TYPE_CHECKING:
         StopReplicaRequest,
         StopReplicaResponse,
     )
+
+_AT_ONCE = 8
+"""Partitions."""
 
 
 async def handle_leader_and_isr(ctx: RequestContext, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
@@ -28,9 +38,18 @@ async def handle_leader_and_isr(ctx: RequestContext, request: LeaderAndIsrReques
     if new:
         with suppress(ZooKeeperError):  # the last known configuration holds; changes are read when ZooKeeper is back
             await broker.topic_configs.refresh(new)
-    return broker.replicas.apply_leader_and_isr(request)
+    steps = leader_and_isr_applied(broker.replicas, request)
+    return await broker.metadata.words.add(steps, _runner(ctx, request))
 
 
-def handle_stop_replica(ctx: RequestContext, request: StopReplicaRequest) -> StopReplicaResponse:
+async def handle_stop_replica(ctx: RequestContext, request: StopReplicaRequest) -> StopReplicaResponse:
     """Replicas that this broker gives up."""
-    return ctx.broker.replicas.stop_replicas(request)
+    return await ctx.broker.metadata.words.add(replicas_stopped(ctx.broker.replicas, request), _runner(ctx, request))
+
+
+def _runner(ctx: RequestContext, request: LeaderAndIsrRequest | StopReplicaRequest) -> Run:
+    """What is short is over at once, as long as nothing is before it."""
+    if sum(len(topic.partition_states) for topic in request.topic_states) <= _AT_ONCE:
+        return at_once
+    slices = ctx.broker.slices
+    return lambda steps: slices.run("", steps)

@@ -27,6 +27,7 @@ from dataplane.protocol.messages.control import (
     StopReplicaResponse,
 )
 from dataplane.protocol.schema import NO_UUID
+from dataplane.records.steps import Steps, run_through
 from dataplane.replication import strays
 from dataplane.replication.partition import Partition
 from dataplane.storage.errors import LogFailedError
@@ -43,10 +44,16 @@ _log = logging.getLogger(__name__)
 NO_EPOCH = -1
 EPOCH_DURING_DELETE = -2
 """Leader epochs of a StopReplica that holds whatever ours is."""
+_ROLES_PER_STEP = 8
 
 
 def apply_leader_and_isr(replicas: Replicas, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
     """Take over the roles that the request gives. Every partition has its own error."""
+    return run_through(leader_and_isr_applied(replicas, request))
+
+
+def leader_and_isr_applied(replicas: Replicas, request: LeaderAndIsrRequest) -> Steps[LeaderAndIsrResponse]:
+    """The same in steps, each of whole partitions. No other word of a controller may come in between."""
     refused = _refusal(replicas, request.controller_id, request.controller_epoch, request.broker_epoch)
     if refused is not ErrorCode.NONE:
         return LeaderAndIsrResponse(error_code=refused)
@@ -59,15 +66,18 @@ def apply_leader_and_isr(replicas: Replicas, request: LeaderAndIsrRequest) -> Le
     flat, by_topic = [], []
     states = [(topic.topic_name, topic.topic_id, topic.partition_states) for topic in request.topic_states]
     states += [(state.topic_name, NO_UUID, (state,)) for state in request.ungrouped_partition_states]
+    left = _ROLES_PER_STEP
     for name, topic_id, partition_states in states:
-        errors = [
-            LeaderAndIsrPartitionError(
-                topic_name=name,
-                partition_index=state.partition_index,
-                error_code=_apply(replicas, name, topic_id, state),
+        errors = []
+        for state in partition_states:
+            left -= 1 if replicas.get(name, state.partition_index) is not None else _ROLES_PER_STEP  # a log is made
+            code = _apply(replicas, name, topic_id, state)
+            errors.append(
+                LeaderAndIsrPartitionError(topic_name=name, partition_index=state.partition_index, error_code=code)
             )
-            for state in partition_states
-        ]
+            if left <= 0:
+                left = _ROLES_PER_STEP
+                yield None
         flat += errors
         by_topic.append(LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=tuple(errors)))
     return LeaderAndIsrResponse(partition_errors=tuple(flat), topics=tuple(by_topic))
@@ -171,14 +181,20 @@ class _Stop(NamedTuple):
 
 def stop_replicas(replicas: Replicas, request: StopReplicaRequest) -> StopReplicaResponse:
     """Stop following and leading; delete the logs where that is asked."""
+    return run_through(replicas_stopped(replicas, request))
+
+
+def replicas_stopped(replicas: Replicas, request: StopReplicaRequest) -> Steps[StopReplicaResponse]:
+    """The same in steps."""
     refused = _refusal(replicas, request.controller_id, request.controller_epoch, request.broker_epoch)
     if refused is not ErrorCode.NONE:
         return StopReplicaResponse(error_code=refused)
-    errors = tuple(
-        StopReplicaPartitionError(topic_name=s.topic, partition_index=s.partition, error_code=_obey(replicas, s))
-        for s in _stops(request)
-    )
-    return StopReplicaResponse(partition_errors=errors)
+    errors = []
+    for s in _stops(request):
+        code = _obey(replicas, s)
+        errors.append(StopReplicaPartitionError(topic_name=s.topic, partition_index=s.partition, error_code=code))
+        yield None
+    return StopReplicaResponse(partition_errors=tuple(errors))
 
 
 def _stops(request: StopReplicaRequest) -> Iterator[_Stop]:

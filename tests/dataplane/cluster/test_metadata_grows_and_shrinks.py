@@ -9,6 +9,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataplane.cluster.in_order import at_once
 from dataplane.cluster.metadata import FULL_UPDATE, INCREMENTAL_UPDATE, Metadata
 from dataplane.cluster.paths import LEADER_DURING_DELETE, NO_LEADER
 from dataplane.protocol.errors import ErrorCode
@@ -214,17 +215,7 @@ def test_an_update_that_fails_does_not_hold_up_those_behind_it() -> None:
 
     metadata.on_deleted(fail)
     metadata.apply(update((f"{MINE}.gone", 9999, 0, 1)))
-    first = metadata.take(many(100, 1, kind=FULL_UPDATE), _failing)
+    first = metadata.take(many(100, 1, kind=FULL_UPDATE), at_once)
     second = metadata.take(update((f"{MINE}.t0000", 1, 0, 2)), runner)
     assert isinstance(first.error, OSError)
     assert second.result() is ErrorCode.NONE
-
-
-def _failing(steps: Steps[Any]) -> Future[Any]:
-    future: Future[Any] = Future()
-    try:
-        for _ in steps:
-            pass
-    except OSError as error:
-        future.fail(error)
-    return future

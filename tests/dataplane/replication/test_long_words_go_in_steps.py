@@ -1,0 +1,123 @@
+"""A word of the controller about many partitions is obeyed in steps, and nothing overtakes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+from dataplane.cluster.in_order import InOrder
+from dataplane.handlers.replication import handle_leader_and_isr, handle_stop_replica
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.control import (
+    LeaderAndIsrRequest,
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+)
+from dataplane.records.steps import Steps
+from dataplane.tasks import Future, Task, resolved
+from tests.dataplane.replication.cluster import CONTROLLER, TOPIC, Cluster
+
+COUNT = 40
+
+
+class World:
+    """Broker 1 of a cluster, whose slices are made when the test says so."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster()
+        self.replicas = self.cluster[1].replicas
+        self.steps: list[tuple[Steps[Any], Future[Any]]] = []
+        self.cluster.create()
+        broker = SimpleNamespace(
+            replicas=self.replicas,
+            metadata=SimpleNamespace(words=InOrder()),
+            slices=SimpleNamespace(run=self._run),
+            topic_configs=SimpleNamespace(refresh=lambda _: resolved(None)),
+        )
+        self.ctx: Any = SimpleNamespace(broker=broker)
+
+    def _run(self, owner: str, steps: Steps[Any]) -> Future[Any]:
+        assert owner == ""
+        future: Future[Any] = Future()
+        self.steps.append((steps, future))
+        return future
+
+    def step(self) -> None:
+        steps, future = self.steps[0]
+        try:
+            next(steps)
+        except StopIteration as stop:
+            self.steps.pop(0)
+            future.resolve(stop.value)
+
+    def until(self, condition: Callable[[], bool]) -> int:
+        count = 0
+        while not condition():
+            self.step()
+            count += 1
+        return count
+
+    def hosted(self) -> int:
+        return sum(self.replicas.get(TOPIC, index) is not None for index in range(COUNT))
+
+    def roles(self, count: int = COUNT, **more: Any) -> LeaderAndIsrRequest:
+        request = self.cluster.leader_and_isr(self.cluster[1])
+        (topic,) = request.topic_states
+        states = tuple(
+            replace(topic.partition_states[0], partition_index=index, leader_epoch=5) for index in range(count)
+        )
+        return replace(request, topic_states=(replace(topic, partition_states=states),), **more)
+
+    def removal(self, index: int, **more: Any) -> StopReplicaRequest:
+        row = StopReplicaPartitionState(partition_index=index, leader_epoch=-2, delete_partition=True)
+        topic = StopReplicaTopicState(topic_name=TOPIC, partition_states=(row,))
+        return replace(StopReplicaRequest(controller_id=CONTROLLER, controller_epoch=1, topic_states=(topic,)), **more)
+
+
+def test_roles_of_many_partitions_are_taken_over_in_steps_of_a_few():
+    world = World()
+    answer = Task(handle_leader_and_isr(world.ctx, world.roles()))
+    seen = [world.hosted()]
+    while not answer.done:
+        world.step()
+        seen.append(world.hosted())
+    assert seen[-1] == COUNT
+    assert max(after - before for before, after in pairwise(seen)) == 1  # each is a new log
+    assert {error.error_code for error in answer.result().topics[0].partition_errors} == {ErrorCode.NONE}
+    again = Task(handle_leader_and_isr(world.ctx, world.roles()))
+    assert 1 < world.until(lambda: again.done) < len(seen)
+
+
+def test_what_comes_behind_waits_for_the_end():
+    world = World()
+    roles = Task(handle_leader_and_isr(world.ctx, world.roles()))
+    removal = Task(handle_stop_replica(world.ctx, world.removal(COUNT - 1)))
+    world.until(lambda: world.hosted() > COUNT // 2)
+    assert not removal.done
+    world.until(lambda: roles.done)
+    assert removal.result().error_code == ErrorCode.NONE
+    assert world.hosted() == COUNT - 1
+
+
+def test_a_newer_controller_waits_as_well_and_then_the_older_one_is_refused():
+    world = World()
+    first = Task(handle_leader_and_isr(world.ctx, world.roles()))
+    world.until(lambda: world.hosted() > COUNT // 2)
+    newer = Task(handle_leader_and_isr(world.ctx, world.roles(1, controller_epoch=2)))
+    older = Task(handle_stop_replica(world.ctx, world.removal(0)))
+    assert not newer.done
+    world.until(lambda: first.done)
+    assert first.result().error_code == newer.result().error_code == ErrorCode.NONE
+    assert older.result().error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+    assert world.hosted() == COUNT
+
+
+def test_a_short_word_is_obeyed_at_once():
+    world = World()
+    assert Task(handle_leader_and_isr(world.ctx, world.roles(2))).done
+    assert Task(handle_stop_replica(world.ctx, world.removal(1))).done
+    assert world.hosted() == 1
