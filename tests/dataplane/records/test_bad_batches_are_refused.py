@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataplane.protocol.errors import ErrorCode
+from dataplane.records import compression
 from dataplane.records.batch import (
     CorruptBatchError,
     Record,
@@ -76,8 +77,9 @@ def test_each_wrong_field_has_its_error(changes, code):
     assert checked(with_fields(batch_of(), **changes)) == code
 
 
-def test_a_batch_larger_than_allowed_is_too_large():
-    batch = batch_of()
+@pytest.mark.parametrize("codec", sorted(compression.NAMES))
+def test_a_batch_larger_than_allowed_is_too_large_as_it_is_sent(codec):
+    batch = build_batch([Record(None, b"v" * 100)], now_ms=1, codec=codec)
     assert checked(batch, len(batch)) == ErrorCode.NONE
     assert checked(batch, len(batch) - 1) == ErrorCode.MESSAGE_TOO_LARGE
 
