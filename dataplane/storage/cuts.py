@@ -36,9 +36,19 @@ def read(files: Files, directory: str) -> tuple[list[str], int | None]:
 
 def write(files: Files, directory: str, known: Iterable[str], offset: int, *, above: int = 0) -> str:
     """A new mark beside those known, with a number `above` another; its name. On disk when this returns. Raises OSError."""
-    name = f"{max(above, highest(known)) + 1}{SUFFIX}"
-    files.write_file(f"{directory}/{name}", str(offset).encode())
+    name = next_name(known, above)
+    files.write_file(f"{directory}/{name}", content(offset))
     return name
+
+
+def next_name(known: Iterable[str], above: int) -> str:
+    """Of a mark beside those known, with a number above another."""
+    return f"{max(above, highest(known)) + 1}{SUFFIX}"
+
+
+def content(offset: int) -> bytes:
+    """Of a mark."""
+    return str(offset).encode()
 
 
 def highest(names: Iterable[str]) -> int:

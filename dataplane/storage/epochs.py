@@ -6,6 +6,7 @@ are, and behind it the batches, which recovery reads anyway. So
 
     an entry that is added    is on disk before the recovery point passes its start, written in the background
     one that is taken back    is gone from the disk when the call returns: no batch could contradict it
+    one that is outlived      goes with the next of these: it says of records that are deleted what was true of them
 
 Nothing is written when an epoch begins, nor with its first batch: a broker that takes over a thousand partitions would
 write a thousand files, one after the other and on the loop, while their clients wait. An epoch without a batch may leave
@@ -137,13 +138,10 @@ class Epochs:
     def truncate_from_start(self, offset: int) -> None:
         """The log now starts at `offset`: forget epochs that ended before; the one `offset` is in starts there."""
         gone = bisect_right(self._starts, offset) - 1
-        if gone >= 0 and self._starts[gone] != offset:
+        if gone > 0 or (gone == 0 and self._starts[0] != offset):
             del self._epochs[:gone], self._starts[:gone]
             self._starts[0] = offset
-            self._write()
-        elif gone > 0:
-            del self._epochs[:gone], self._starts[:gone]
-            self._write()
+            self._changes += 1
 
     def clear(self) -> None:
         """The log is empty."""

@@ -25,6 +25,7 @@ from dataplane.storage.descriptors import Descriptors
 from dataplane.storage.directories import Directories
 from dataplane.storage.epochs import FILE_NAME as EPOCHS
 from dataplane.storage.errors import LogFailedError
+from dataplane.storage.founding import PARTITION_METADATA, Founding, found
 from dataplane.storage.log import Log
 from dataplane.storage.wholeness import Wholeness
 
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from dataplane.config import BrokerConfig
     from dataplane.doors import Background, Clock, Files
     from dataplane.storage.positions import Key
+    from dataplane.tasks import Future
 
-PARTITION_METADATA = "partition.metadata"
 DOOMED = ".delete"
 
 
@@ -109,17 +110,26 @@ class LogManager:
         for name in files.list(home):
             if name.endswith(DOOMED):
                 self._remove_in_background(f"{home}/{name}", home)
-            elif (key := _key_of(name)) and files.exists(f"{home}/{name}/{PARTITION_METADATA}"):
-                self._open(
+            elif (key := _key_of(name)) and (topic_id := self._topic_id(f"{home}/{name}")) is not None:
+                log = self._open(
                     home,
                     key,
-                    checkpoints.read_topic_id(files, f"{home}/{name}/{PARTITION_METADATA}"),
+                    topic_id,
                     self._defaults,
                     clean=clean,
                     recovery_point=known.recovery_points.get(key, 0),
                     start_offset=known.start_offsets.get(key, 0),
                     cleaned_to=known.cleaned_to.get(key, 0),
                 )
+                if not files.exists(f"{log.directory}/{PARTITION_METADATA}"):
+                    self._settle(log, home, Founding(files, log.directory, topic_id, log.cut_marks))
+
+    def _topic_id(self, directory: str) -> UUID | None:
+        """Whose replica this is; None: what a crash left of a creation."""
+        path = f"{directory}/{PARTITION_METADATA}"
+        if self._files.exists(path):
+            return checkpoints.read_topic_id(self._files, path)
+        return found(self._files, directory)
 
     def _open(
         self,
@@ -178,7 +188,10 @@ class LogManager:
         return list(self._logs.values())
 
     def create(self, topic: str, partition: int, topic_id: UUID, log_config: LogConfig | None = None) -> Log:
-        """A new, empty log in the data directory with the fewest; the one there is, if there is one. Raises OSError."""
+        """A new, empty log in the data directory with the fewest; the one there is, if there is one. Raises OSError.
+
+        It is there when this returns, and on disk some time (see `founding`).
+        """
         key = (topic, partition)
         existing = self._logs.get(key)
         if existing is not None:
@@ -195,17 +208,25 @@ class LogManager:
 
     def _create(self, home: str, key: Key, topic_id: UUID, config: LogConfig) -> Log:
         directory = _directory(home, key)
-        # Without its metadata a directory is what a crash left of an earlier creation.
-        self._files.remove_tree(directory)
+        self._files.remove_tree(directory)  # what a crash left of an earlier creation
         self._files.make_directory(directory)
-        marks: tuple[str, ...] = ()
-        if self.checkpoints.speak_of(key):
-            marks = (cuts.write(self._files, directory, (), 0, above=self.checkpoints.marks_gone),)
-        checkpoints.write_topic_id(self._files, f"{directory}/{PARTITION_METADATA}", topic_id)
-        self._files.sync_directory(home)
+        marks = (cuts.next_name((), self.checkpoints.marks_gone),) if self.checkpoints.speak_of(key) else ()
+        founding = Founding(self._files, directory, topic_id, marks)
+        founding.begin()
         log = self._open(home, key, topic_id, config, clean=True)
         log.cut_marks = marks
+        self._settle(log, home, founding)
         return log
+
+    def _settle(self, log: Log, home: str, founding: Founding) -> None:
+        """Have the directory on disk some time, and before anything that is said to be."""
+
+        def settled(future: Future[None]) -> None:
+            if isinstance(future.error, OSError) and not log.failed:
+                self._directory_failed(home, future.error)
+
+        log.founding = founding
+        self._background.run(founding.settle).then(settled)
 
     def delete(self, topic: str, partition: int) -> None:
         """Forget a log and remove its files. Harmless when there is none. Raises OSError."""

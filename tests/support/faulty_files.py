@@ -148,6 +148,7 @@ class FaultyFiles:
 
     def __init__(self) -> None:
         self._root = _Directory()
+        self._boot = 0
         self.observer: Callable[[str], None] | None = None
         self.fault: Callable[[str, str], None] | None = None
         self.tearing = Random(0)
@@ -180,12 +181,15 @@ class FaultyFiles:
         return self.image()
 
     def after_power_cut(self, how: str | Random) -> FaultyFiles:
-        return self._copy(_survivor(self._root, how, {}))
+        found = self._copy(_survivor(self._root, how, {}))
+        found._boot += 1
+        return found
 
     def _copy(self, root: _Node) -> FaultyFiles:
         copy = FaultyFiles()
         assert isinstance(root, _Directory)
         copy._root = root
+        copy._boot = self._boot
         copy.tearing = Random(1)
         return copy
 
@@ -352,7 +356,7 @@ class FaultyFiles:
             self.done(f"remove {path}")
 
     def memory(self) -> str:
-        return ""
+        return f"boot {self._boot}"
 
     def remove_tree(self, path: str) -> None:
         self.enter("remove_tree", path)

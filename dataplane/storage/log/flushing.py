@@ -39,6 +39,7 @@ class Flushing(Producing):
         `synced`, and closes.
         """
         try:
+            self._settle()
             # What a power cut may damage must be behind the recovery point: there the next start believes no index.
             for path, content in self._unsaved_indexes(below=self.recovery_point):
                 self._files.write_file(path, content)
@@ -61,10 +62,15 @@ class Flushing(Producing):
     def _is_on_disk(self) -> bool:
         return self.recovery_point >= self.end_offset and self.epochs.is_saved()
 
+    def _settle(self) -> None:
+        if self.founding is not None:
+            self.founding.settle()
+
     def close(self) -> None:
         """Flush, write the active segment's indexes, close (also when it raises LogFailedError)."""
         try:
             if not self.failed:
+                self._settle()
                 if not self._is_on_disk():
                     self.flush()
                 for path, content in [*self._unsaved_indexes(below=self.end_offset), *self._unsaved_snapshot()]:
@@ -88,5 +94,7 @@ class Flushing(Producing):
         """Close the files and leave them as they are: the log is about to be deleted or moved, or has failed."""
         self.failed = True
         self.epochs.abandon()
+        if self.founding is not None:
+            self.founding.abandon()
         for segment in self._segments:
             segment.close()

@@ -56,6 +56,7 @@ class Log(Appending, Cutting, Flushing, Reading):
         self._now_ms = now_ms or _no_clock
         self._config = config or LogConfig()
         self.failed = False
+        self.founding = None
         self.on_failure = None
         self.truncations = 0
         self.cut_marks = ()
@@ -72,6 +73,7 @@ class Log(Appending, Cutting, Flushing, Reading):
             files.sync_directory(directory)
             self._keep_up_with_checkpoints(recovery_point, start_offset)
             self._cover_front()
+            self.epochs.truncate_from_start(self.start_offset)  # which may not have been written before the stop
 
     def _load(self, *, clean: bool, recovery_point: int, start_offset: int, cleaned_to: int) -> None:
         loaded = recovery.load(

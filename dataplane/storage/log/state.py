@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dataplane.storage.config import LogConfig
     from dataplane.storage.descriptors import Descriptors
     from dataplane.storage.epochs import Epochs
+    from dataplane.storage.founding import Founding
     from dataplane.storage.producers import Producers
     from dataplane.storage.segment import Segment
 
@@ -53,6 +54,7 @@ class LogState:
         "end_offset",
         "epochs",
         "failed",
+        "founding",
         "on_failure",
         "partition",
         "recovery_point",
@@ -78,6 +80,7 @@ class LogState:
     cleaned_to: int
     epochs: Epochs
     failed: bool
+    founding: Founding | None  # while the directory itself is on its way to the disk
     on_failure: Callable[[OSError], None] | None  # the owner hears of the first error
     truncations: int  # and resets: whoever works beside us compares
     cut_marks: tuple[str, ...]  # that the next checkpoint makes superfluous (see `cuts`)
@@ -108,6 +111,11 @@ class LogState:
         """In order of their offsets. Not to be changed."""
         return self._segments
 
+    @property
+    def is_founded(self) -> bool:
+        """Whether its directory is on disk."""
+        return self.founding is None or self.founding.is_settled
+
     def syncer(self) -> Callable[[], None]:
         """Work for the background that brings what is committed now to disk; then tell `synced`. Both raise OSError.
 
@@ -120,6 +128,9 @@ class LogState:
             index -= 1
         if not self.epochs.is_saved():
             work.append(self.epochs.saver())
+        if not self.is_founded:
+            assert self.founding is not None
+            work.append(self.founding.settle)
 
         def sync() -> None:
             for step in reversed(work):

@@ -1,0 +1,149 @@
+"""A new replica is in use at once and on disk some time; what is half made after a power cut is no replica."""
+
+from __future__ import annotations
+
+import errno
+from random import Random
+from uuid import UUID
+
+import pytest
+
+from dataplane.storage.manager import LogManager
+from tests.crashpoints.workload import HOME, Jobs, open_manager
+from tests.dataplane.storage.support import append, records_in
+from tests.support.faulty_files import NAMES_ONLY, STRICT, FaultyFiles
+
+ONE, TWO = UUID(int=1), UUID(int=2)
+POWER_CUTS = [STRICT, NAMES_ONLY, *(Random(seed) for seed in range(20))]
+
+
+@pytest.fixture
+def files() -> FaultyFiles:
+    made = FaultyFiles()
+    made.make_directory(HOME)
+    made.sync_directory("/")
+    return made
+
+
+@pytest.fixture
+def jobs() -> Jobs:
+    return Jobs(Random(1))
+
+
+@pytest.fixture
+def manager(files, jobs) -> LogManager:
+    return open_manager(files, jobs)
+
+
+def opened(files) -> LogManager:
+    return open_manager(files, Jobs(Random(2)))
+
+
+def values(log) -> list[bytes]:
+    return [value for _, value in records_in(log)]
+
+
+def test_making_many_replicas_and_writing_to_them_waits_for_no_disk(files, manager):
+    calls: list[str] = []
+    files.observer = calls.append
+    for index in range(60):
+        append(manager.create("t", index, ONE), "a")
+    assert calls
+    assert not [call for call in calls if call.startswith("sync")]
+
+
+def test_a_killed_process_loses_nothing_of_a_replica_that_it_has_just_made(files, manager):
+    append(manager.create("t", 0, ONE), "a")
+    disk = files.after_kill()
+    jobs = Jobs(Random(2))
+    log = open_manager(disk, jobs).get("t", 0)
+    assert (log.topic_id, values(log)) == (ONE, [b"a"])
+    log.flush()
+    assert values(opened(disk.after_power_cut(STRICT)).get("t", 0)) == [b"a"]
+
+
+@pytest.mark.parametrize("how", POWER_CUTS, ids=str)
+def test_what_a_power_cut_leaves_of_one_is_no_replica_and_can_be_made_again(files, manager, how):
+    append(manager.create("t", 0, ONE), "a")
+    again = opened(files.after_power_cut(how))
+    assert again.get("t", 0) is None
+    log = again.create("t", 0, TWO)
+    assert (log.topic_id, log.end_offset) == (TWO, 0)
+
+
+@pytest.mark.parametrize("how", POWER_CUTS, ids=str)
+def test_once_the_job_is_done_it_is_there(files, manager, jobs, how):
+    manager.create("t", 0, ONE)
+    jobs.all()
+    disk = files.after_power_cut(how)
+    assert opened(disk).get("t", 0).topic_id == ONE
+
+
+@pytest.mark.parametrize("how", POWER_CUTS, ids=str)
+def test_records_that_are_on_disk_are_in_a_replica_that_is(files, manager, how):
+    log = manager.create("t", 0, ONE)
+    append(log, "a")
+    log.flush()
+    assert values(opened(files.after_power_cut(how)).get("t", 0)) == [b"a"]
+
+
+def test_an_orderly_stop_leaves_no_work(files, manager):
+    append(manager.create("t", 0, ONE), "a")
+    manager.close()
+    assert files.exists(f"{HOME}/.kafka_cleanshutdown")
+    assert values(opened(files.after_power_cut(STRICT)).get("t", 0)) == [b"a"]
+
+
+def test_a_job_that_comes_late_leaves_the_next_replica_of_that_name_alone(files, manager, jobs):
+    manager.create("t", 0, ONE)
+    manager.delete("t", 0)
+    log = manager.create("t", 0, TWO)
+    jobs.all()
+    assert not manager.has_offline_directories()
+    log.flush()
+    for disk in (files.after_kill(), files.after_power_cut(STRICT)):
+        assert opened(disk).get("t", 0).topic_id == TWO
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_checkpoints_of_a_former_replica_of_that_name_do_not_count(files, manager, jobs, late):
+    log = manager.create("t", 0, ONE)
+    for _ in range(8):
+        append(log, "x" * 100)
+    log.set_start_offset(5)
+    log.flush()
+    manager.checkpoints.write({})
+    jobs.all()
+    manager.delete("t", 0)
+    log = manager.create("t", 0, TWO)
+    append(log, "new")
+    if late:
+        manager.checkpoints.write({})  # knows of the new one: may remove the mark, when it is on disk itself
+        jobs.all()
+    assert values(opened(files.after_kill()).get("t", 0)) == [b"new"]
+    log.flush()
+    assert values(opened(files.after_power_cut(STRICT)).get("t", 0)) == [b"new"]
+    jobs.all()
+    manager.checkpoints.write({})
+    jobs.all()
+    assert not [name for name in files.list(f"{HOME}/t-0") if name.endswith(".cut")]
+
+
+def test_where_nobody_can_say_what_the_memory_has_kept_it_is_on_disk_at_once(files, monkeypatch):
+    monkeypatch.setattr(FaultyFiles, "memory", lambda self: "")
+    append(opened(files).create("t", 0, ONE), "a")
+    assert values(opened(files.after_kill()).get("t", 0)) == [b"a"]
+    assert opened(files.after_power_cut(STRICT)).get("t", 0).topic_id == ONE
+
+
+def test_a_disk_that_refuses_takes_the_directory_offline(files, manager, jobs):
+    log = manager.create("t", 0, ONE)
+
+    def refuse(operation, path):
+        if "partition.metadata" in path:
+            raise OSError(errno.EIO, "no", path)
+
+    files.fault = refuse
+    jobs.all()
+    assert log.failed
+    assert manager.has_offline_directories()
