@@ -39,6 +39,7 @@ urlpatterns = [
     path(f"{V1}/instances", instances.InstancesApi.as_view()),
     path(INSTANCE, instances.InstanceApi.as_view()),
     path(f"{INSTANCE}/whitelist", instances.InstanceWhitelistApi.as_view()),
+    path(f"{INSTANCE}/limits", instances.InstanceLimitsApi.as_view()),
     path(f"{INSTANCE}/allocation", instances.InstanceAllocationApi.as_view()),
     path(f"{INSTANCE}/throttling", quotas.ThrottlingApi.as_view()),
     path(f"{INSTANCE}/guarantee", quotas.GuaranteeApi.as_view()),

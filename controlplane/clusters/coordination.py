@@ -4,13 +4,18 @@
 
     /brokers/ids/<id>           Kafka's own registration; a broker's internal address      read
     /sluice/instances/<id>      quota.contracts.instance                                   written here
+    /sluice/whitelists/<id>     quota.contracts.apart                                      written here
+    /sluice/rules/<id>          quota.contracts.rules                                      written here, and by brokers
     /sluice/changes/change-<n>  {"instance": id}, one per write: what brokers watch        written here
     /sluice/applied/<broker>    quota.contracts.applied                                    read
     /sluice/master              {"id", "report", "http", "epoch"}                          read
 
-A spec and its change node are written in one transaction: no broker can miss a write, whoever dies. A spec is only
-ever replaced by one of a higher generation, guarded by the node's version. The throttle rules in it are the cluster's
-truth, as topics are: tenants write them by Kafka's protocol too. A new generation takes over the rules it finds.
+A spec, its whitelists and its change node are written in one transaction: no broker can miss a write, whoever dies. A spec is
+only ever replaced by one of a higher generation, guarded by the node's version. The throttle rules are the cluster's truth, as
+topics are: tenants write them by Kafka's protocol too. A spec of version 1 has them in it; whoever replaces it by one of
+version 2 gives them a node of their own in the same transaction.
+
+What ZooKeeper would not take is refused before it is asked: it would drop the connection, as if it were away.
 """
 
 from __future__ import annotations
@@ -20,22 +25,36 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from controlplane.clusters.zookeeper import Create, Delete, Put, Tree, VersionMismatch
-from controlplane.core.errors import ConcurrentChange, NotFound
+from controlplane.clusters.zookeeper import Check, Create, Delete, Put, Tree, VersionMismatch
+from controlplane.core.errors import ConcurrentChange, Invalid, NotFound
+from quota.contracts.apart import (
+    LARGEST_WRITE,
+    joined,
+    nodes_of,
+    rules_path,
+    spec_path,
+    whitelists_path,
+    whitelists_problem,
+    with_rules,
+)
 from quota.contracts.applied import Applied
 from quota.contracts.instance import (
     APPLIED_PATH,
     CHANGES_PATH,
     INSTANCES_PATH,
     MASTER_PATH,
+    RULES_PATH,
+    WHITELISTS_PATH,
     ContractError,
     InstanceSpec,
     parse_address,
 )
+from quota.contracts.rules import RuleSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from controlplane.clusters.zookeeper import Write
     from quota.contracts.rules import ThrottleRule
 
 LOG = logging.getLogger(__name__)
@@ -88,32 +107,63 @@ def _broker(broker_id: int, document: dict) -> LiveBroker:  # type: ignore[type-
 
 
 def spec_read(tree: Tree, instance_id: str) -> tuple[InstanceSpec, int] | None:
-    """An instance's spec and its node's version. Raises ContractError."""
-    node = tree.get(f"{INSTANCES_PATH}/{instance_id}")
-    return None if node is None else (InstanceSpec.from_json(node[0]), node[1])
+    """An instance's spec with its whitelists, and its node's version; rules only of version 1. Raises ContractError."""
+    node = tree.get(spec_path(instance_id))
+    return None if node is None else (_with_whitelists(tree, node[0]), node[1])
+
+
+def _with_whitelists(tree: Tree, data: bytes) -> InstanceSpec:
+    spec = InstanceSpec.from_json(data)
+    if spec.whitelists_of is None:
+        return spec
+    whitelists = tree.get(whitelists_path(spec.id))
+    return joined(spec, whitelists[0] if whitelists else None, None)
 
 
 def spec_write(tree: Tree, spec: InstanceSpec) -> None:
-    """Put a spec in force, unless one of the same or a higher generation stands there already.
+    """Put a spec and its whitelists in force, unless one of the same or a higher generation stands there already.
 
-    Raises ConcurrentChange when others kept writing.
+    Raises Invalid where they are larger than a node can be, ConcurrentChange when others kept writing.
     """
-    tree.ensure(INSTANCES_PATH)
-    tree.ensure(CHANGES_PATH)
-    path = f"{INSTANCES_PATH}/{spec.id}"
+    for directory in (INSTANCES_PATH, WHITELISTS_PATH, RULES_PATH, CHANGES_PATH):
+        tree.ensure(directory)
     for _ in range(TRIES):
-        node = tree.get(path)
-        stored = None if node is None else _legible(node[0])
+        node = tree.get(spec_path(spec.id))
+        stored = None if node is None else _legible(tree, node[0])
         if stored is not None and stored.generation >= spec.generation:
             return
-        data = (spec if stored is None else spec.keeping(stored)).to_json()
-        write = Create(path, data) if node is None else Put(path, data, node[1])
+        rules = stored.rules if stored is not None and stored.whitelists_of is None else RuleSet()
+        head, *beside = nodes_of(replace(spec, rules=rules)).items()
+        _check_size(spec, dict([head, *beside]))
+        writes = [_written(*head, node), *(_written(path, data, tree.get(path)) for path, data in beside)]
         try:
-            tree.write([write, _change(spec.id)])
+            tree.write([*writes, _change(spec.id)])
         except VersionMismatch:
             continue
         return
     raise ConcurrentChange(f"instance {spec.id} is being changed by others")
+
+
+def _written(path: str, data: bytes, node: tuple[bytes, int] | None) -> Write:
+    return Create(path, data) if node is None else Put(path, data, node[1])
+
+
+def _check_size(spec: InstanceSpec, nodes: Mapping[str, bytes]) -> None:
+    problem = whitelists_problem(spec.whitelist, spec.topic_whitelists)
+    size = sum(map(len, nodes.values()))
+    if problem is None and size > LARGEST_WRITE:
+        problem = f"the specification of an instance may take {LARGEST_WRITE} bytes, not {size}"
+    if problem is not None:
+        raise Invalid(problem, code="too_large")
+
+
+def rules_read(tree: Tree, instance_id: str) -> tuple[ThrottleRule, ...]:
+    """An instance's throttle rules; none where brokers have not been told of it. Raises ContractError."""
+    node = tree.get(spec_path(instance_id))
+    if node is None:
+        return ()
+    there = tree.get(rules_path(instance_id))
+    return with_rules(InstanceSpec.from_json(node[0]), there[0] if there else None).rules.items
 
 
 def rules_write(
@@ -124,30 +174,39 @@ def rules_write(
     Raises NotFound where brokers have not been told of the instance, ConcurrentChange, and what `decide` raises.
     """
     for _ in range(TRIES):
-        stored = spec_read(tree, instance_id)
-        if stored is None:
+        node = tree.get(spec_path(instance_id))
+        if node is None:
             raise NotFound(f"brokers do not know instance {instance_id}")
-        spec, version = stored
-        rules = spec.rules.changed(decide(spec.rules.items))
-        data = replace(spec, rules=rules).to_json()
+        spec, version = InstanceSpec.from_json(node[0]), node[1]
+        there = None if spec.whitelists_of is None else tree.get(rules_path(instance_id))
+        before = with_rules(spec, there[0] if there else None).rules
+        rules = before.changed(decide(before.items))
         try:
-            tree.write([Put(f"{INSTANCES_PATH}/{instance_id}", data, version), _change(instance_id)])
+            tree.write([*_rules_written(replace(spec, rules=rules), version, there), _change(instance_id)])
         except VersionMismatch:
             continue
         return rules.items
     raise ConcurrentChange(f"instance {instance_id} is being changed by others")
 
 
+def _rules_written(spec: InstanceSpec, version: int, there: tuple[bytes, int] | None) -> list[Write]:
+    if spec.whitelists_of is None:
+        return [Put(spec_path(spec.id), spec.to_json(), version)]
+    # Of an instance that is taken away meanwhile nothing may be left: hence the check.
+    return [Check(spec_path(spec.id), version), _written(rules_path(spec.id), spec.rules.to_json(), there)]
+
+
 def spec_remove(tree: Tree, instance_id: str) -> None:
-    """Take a spec away; nothing happens if it is gone."""
-    path = f"{INSTANCES_PATH}/{instance_id}"
+    """Take a spec away, with its whitelists and rules; nothing happens if it is gone."""
     tree.ensure(CHANGES_PATH)
     for _ in range(TRIES):
-        node = tree.get(path)
+        node = tree.get(spec_path(instance_id))
         if node is None:
             return
+        beside = [(path, tree.get(path)) for path in (whitelists_path(instance_id), rules_path(instance_id))]
+        deletes = [Delete(path, found[1]) for path, found in beside if found is not None]
         try:
-            tree.write([Delete(path, node[1]), _change(instance_id)])
+            tree.write([Delete(spec_path(instance_id), node[1]), *deletes, _change(instance_id)])
         except VersionMismatch:
             continue
         return
@@ -158,10 +217,10 @@ def _change(instance_id: str) -> Create:
     return Create(f"{CHANGES_PATH}/change-", json.dumps({"instance": instance_id}).encode(), sequence=True)
 
 
-def _legible(data: bytes) -> InstanceSpec | None:
-    """A stored spec; None for one that cannot be read, so that a good one replaces it."""
+def _legible(tree: Tree, data: bytes) -> InstanceSpec | None:
+    """A stored spec; None for one that cannot be read, or not its whitelists, so that a good one replaces it."""
     try:
-        return InstanceSpec.from_json(data)
+        return _with_whitelists(tree, data)
     except ContractError:
         return None
 

@@ -65,7 +65,15 @@ class Delete:
     version: int = -1
 
 
-Write = Create | Put | Delete
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Nothing is written unless a node has this version."""
+
+    path: str
+    version: int
+
+
+Write = Create | Put | Delete | Check
 
 
 class Tree(Protocol):
@@ -169,6 +177,8 @@ class KazooTree:
                 request.create(item.path, item.data, sequence=item.sequence)
             elif isinstance(item, Put):
                 request.set_data(item.path, item.data, version=item.version)
+            elif isinstance(item, Check):
+                request.check(item.path, item.version)
             else:
                 request.delete(item.path, version=item.version)
         outcomes = self._ask(request.commit_async())

@@ -19,6 +19,7 @@ from controlplane.instances.serializers import (
     InstanceCreateSerializer,
     InstancePageSerializer,
     InstanceSerializer,
+    OperatorsLimitsSerializer,
     WhitelistSerializer,
 )
 from controlplane.quotas.selectors import allocation_get, storage_used
@@ -40,6 +41,7 @@ def shown(instances: Sequence[Instance]) -> list[dict[str, Any]]:
     for instance in instances:
         instance.bootstrap = selectors.bootstrap_of(ports.get(instance.id, []))  # type: ignore[attr-defined]
         instance.storage_used_bytes = used[instance.id]  # type: ignore[attr-defined]
+        instance.limits = selectors.limits_shown(instance, ports.get(instance.id, []))  # type: ignore[attr-defined]
     return InstanceSerializer(instances, many=True).data
 
 
@@ -110,6 +112,20 @@ class InstanceWhitelistApi(APIView):
             **body.validated_data,
         )
         return Response(shown([instance])[0])
+
+
+class InstanceLimitsApi(APIView):
+    """/api/v1/instances/{id}/limits."""
+
+    @extend_schema(request=OperatorsLimitsSerializer, responses={202: AcceptedSerializer}, tags=TAGS)
+    def put(self, request: Request, instance_id: str) -> Response:
+        """Limits that no plan sells: operators of the service set them, for any tenant's instance."""
+        body = OperatorsLimitsSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        _, operation = services.instance_limits_set(
+            caller=request.user, instance_id=instance_id, limits=body.validated_data
+        )
+        return Response({"operation_id": operation.id}, status=202)
 
 
 class InstanceAllocationApi(APIView):

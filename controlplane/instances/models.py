@@ -40,9 +40,13 @@ class Instance(models.Model):
     partitions = models.PositiveIntegerField()  # replicas included
     whitelist = models.JSONField(default=list)
     topic_whitelists = models.JSONField(default=dict)  # tenant's topic name -> CIDRs
+    operators_limits = models.JSONField(
+        default=dict
+    )  # what an operator has set of spec.OPERATORS_LIMITS; null: unlimited
     state = models.CharField(max_length=16, choices=InstanceState, default=InstanceState.CREATING)
     spec_state = models.CharField(max_length=16, default=SpecState.RUNNING.value)  # what brokers are told
     generation = models.PositiveBigIntegerField(default=1)
+    problem = models.TextField(default="")  # why the reconciler could not look after it; empty: it could
     created_at = models.DateTimeField()
     deleted_at = models.DateTimeField(null=True)
 

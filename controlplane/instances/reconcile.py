@@ -2,6 +2,9 @@
 
 Both the steps of operations and the periodic task come here, and any number of workers may: every write is guarded by
 the instance's generation, the node's version in ZooKeeper, or the unique constraint of ports.
+
+One instance that cannot be looked after is no obstacle to the others: what went wrong stands in its row, for its tenant and
+for operators, until it goes well. Only when ZooKeeper does not answer at all is the rest left for the next time.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from controlplane.instances import plan
 from controlplane.instances.history import spec_change_record
 from controlplane.instances.models import Instance, InstanceState, SpecChangeKind
 from controlplane.instances.selectors import instance_fresh, spec_wanted
-from controlplane.instances.spec import DEFAULT_ROUTE
+from controlplane.instances.spec import DEFAULT_ROUTE, OPERATORS_LIMITS
 from quota.contracts.instance import ContractError
 from quota.contracts.instance import InstanceState as SpecState
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 STEPS_AT_ONCE = 10
+UNFORESEEN = "this instance cannot be looked after for a reason that was not foreseen; it is in the log"
 
 
 def observe(tree: Tree, instance: Instance) -> plan.Observed:
@@ -91,8 +95,24 @@ def addresses_allocate(instance: Instance, *, clock: Clock = SYSTEM_CLOCK) -> li
 
 
 def publish(tree: Tree, instance_id: str) -> None:
-    """Put the row as it is now in force."""
+    """Put the row as it is now in force. Raises Invalid where it is larger than ZooKeeper takes."""
+    _adopt_limits(tree, instance_id)
     coordination.spec_write(tree, spec_wanted(instance_fresh(instance_id)))
+
+
+def _adopt_limits(tree: Tree, instance_id: str) -> None:
+    """While specs were of version 1, operators set limits in ZooKeeper, which were kept there. Now the row keeps them."""
+    try:
+        stored = coordination.spec_read(tree, instance_id)
+    except ContractError:
+        return
+    if stored is None or stored[0].whitelists_of is not None:
+        return
+    limits = {name: getattr(stored[0].limits, name) for name in OPERATORS_LIMITS}
+    found = {name: limit for name, limit in limits.items() if limit is not None}
+    instance = instance_fresh(instance_id)
+    if found and not instance.operators_limits:
+        _generations(instance).filter(generation=instance.generation).update(operators_limits=found)
 
 
 def reconcile_all(*, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -102,15 +122,44 @@ def reconcile_all(*, clock: Clock = SYSTEM_CLOCK) -> None:
     )
     for instance_id in rows.values_list("pk", flat=True):
         try:
-            outcome = converge(instance_id, clock=clock)
+            problem = _reconcile(instance_id, clock)
         except ClusterUnavailable as error:
-            LOG.warning("reconciling stops: %s", error)
-            return
-        except SluiceError as error:
-            LOG.warning("instance %s: %s", instance_id, error)
-            continue
-        if isinstance(outcome, plan.Settled):
-            open_for_use(instance_fresh(instance_id), InstanceState.FAILED, clock=clock)
+            if not _zookeeper_answers():
+                LOG.warning("reconciling stops: %s", error)
+                return
+            problem = str(error)
+        except Exception:  # whatever is the matter with one must not keep the others from being looked after
+            LOG.exception("instance %s", instance_id)
+            problem = UNFORESEEN
+        _remember(instance_id, problem)
+
+
+def _reconcile(instance_id: str, clock: Clock) -> str:
+    """Look after one; what is the matter with it, nothing if all is well. Raises ClusterUnavailable."""
+    try:
+        outcome = converge(instance_id, clock=clock)
+    except ClusterUnavailable:
+        raise
+    except SluiceError as error:
+        LOG.warning("instance %s: %s", instance_id, error)
+        return str(error)
+    if isinstance(outcome, plan.Settled):
+        open_for_use(instance_fresh(instance_id), InstanceState.FAILED, clock=clock)
+    return ""
+
+
+def _zookeeper_answers() -> bool:
+    """Whether it was about one instance only that there was no answer."""
+    try:
+        coordination.live_brokers(zookeeper.tree())
+    except ClusterUnavailable:
+        return False
+    return True
+
+
+def _remember(instance_id: str, problem: str) -> None:
+    rows = Instance.objects.unscoped("the reconciler serves every organisation")
+    rows.filter(pk=instance_id).exclude(problem=problem).update(problem=problem)
 
 
 @transaction.atomic

@@ -9,11 +9,16 @@ from django.conf import settings
 from controlplane.clusters.selectors import ports_of
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.instances.models import Instance, InstanceState
-from controlplane.instances.spec import Bought, Listener, spec_of
+from controlplane.instances.spec import Bought, Listener, operators_limits, spec_of
 from quota.contracts.instance import InstanceSpec, address_text
 from quota.contracts.instance import InstanceState as SpecState
 
+SHOWN_AS = {"loop_ms_per_s": "broker_time_ms_per_s"}
+"""A tenant need not know that a broker has a loop."""
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.db.models import QuerySet
 
     from controlplane.clusters.models import PortAllocation
@@ -74,11 +79,22 @@ def spec_wanted(instance: Instance) -> InstanceSpec:
             whitelist=instance.whitelist,
             topic_whitelists=instance.topic_whitelists,
         ),
+        operators=instance.operators_limits,
         listeners=[
             Listener(port.broker.broker_id, port.host, port.port) for port in ports_of(instance.id) if port.broker
         ],
         advertised_host=settings.ENVIRONMENT.advertised_host,
     )
+
+
+def limits_shown(instance: Instance, ports: Sequence[PortAllocation]) -> dict[str, int | None]:
+    """The limits beside what was bought, as tenants know them."""
+    limits = operators_limits(
+        instance.bandwidth_mib_per_s,
+        operators=instance.operators_limits,
+        brokers=len([p for p in ports if p.broker_id]),
+    )
+    return {SHOWN_AS.get(name, name): limit for name, limit in limits.items()}
 
 
 def bootstrap_of(ports: list[PortAllocation]) -> str | None:

@@ -18,6 +18,7 @@ from controlplane.core.text import LONGEST_NAME
 from controlplane.instances.models import InstanceState
 from controlplane.instances.validation import (
     MOST_BANDWIDTH_MIB_PER_S,
+    MOST_OF_AN_OPERATORS_LIMIT,
     MOST_PARTITIONS,
     MOST_STORAGE_GIB,
 )
@@ -69,10 +70,46 @@ class InstanceChangeSerializer(StrictSerializer):
     partitions = PartitionsField(required=False)
 
 
+class OperatorsLimitField(StrictIntegerField):
+    """A limit that plans do not sell."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(min_value=0, max_value=MOST_OF_AN_OPERATORS_LIMIT, allow_null=True, **options)
+
+
+class OperatorsLimitsSerializer(StrictSerializer):
+    """PUT of the limits that operators set. null is unlimited, 0 blocks; what is not named gets its default."""
+
+    topics = OperatorsLimitField(required=False, help_text="how many; by default unlimited")
+    requests_per_s = OperatorsLimitField(required=False, help_text="over all brokers; by default unlimited")
+    broker_time_ms_per_s = OperatorsLimitField(
+        required=False, help_text="over all brokers; by default as much as its bandwidth needs"
+    )
+
+
+class LimitsSerializer(serializers.Serializer[Any]):
+    """What is in force beside what was bought. null is unlimited."""
+
+    topics = serializers.IntegerField(allow_null=True)
+    requests_per_s = serializers.IntegerField(allow_null=True, help_text="over all brokers")
+    broker_time_ms_per_s = serializers.IntegerField(
+        allow_null=True,
+        help_text="milliseconds a second that all brokers together may work for the instance; its requests wait beyond it",
+    )
+
+
 class WhitelistSerializer(StrictSerializer):
     """PUT of an instance's whitelist."""
 
     cidrs = CidrsField(help_text="[] lets nobody in")
+
+
+class SentenceField(serializers.CharField):
+    """A sentence; null instead of none."""
+
+    def to_representation(self, value: str) -> str | None:  # type: ignore[override]
+        """As it is shown."""
+        return super().to_representation(value) or None
 
 
 class InstanceSerializer(serializers.Serializer[Any]):
@@ -85,7 +122,9 @@ class InstanceSerializer(serializers.Serializer[Any]):
     bandwidth_mib_per_s = NumberField()
     storage_gib = NumberField()
     partitions = serializers.IntegerField()
+    limits = LimitsSerializer()
     storage_used_bytes = serializers.IntegerField(allow_null=True, help_text="null while the master is away")
+    problem = SentenceField(allow_null=True, help_text="why a change is not in force yet; null: nothing is the matter")
     whitelist = serializers.ListField(child=serializers.CharField())
     created_at = serializers.DateTimeField()
 

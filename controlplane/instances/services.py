@@ -16,18 +16,28 @@ from controlplane.clusters import zookeeper
 from controlplane.clusters.models import PhysicalCluster
 from controlplane.core import audit, ids, operations
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import CapacityExhausted, ClusterUnavailable, ConcurrentChange, Conflict, Invalid
+from controlplane.core.errors import (
+    CapacityExhausted,
+    ClusterUnavailable,
+    ConcurrentChange,
+    Conflict,
+    Forbidden,
+    Invalid,
+)
 from controlplane.core.models import Operation, OperationState
 from controlplane.instances import validation
 from controlplane.instances.history import SIZES, spec_change_record
 from controlplane.instances.models import Instance, InstanceState, SpecChangeKind
 from controlplane.instances.reconcile import publish
-from controlplane.instances.selectors import instance_get
+from controlplane.instances.selectors import SHOWN_AS, instance_fresh, instance_get
+from controlplane.instances.spec import OPERATORS_LIMITS
 from controlplane.instances.whitelist import whitelist_parse
+from quota.contracts.apart import whitelists_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from controlplane.accounts.selectors import Caller
     from controlplane.tenants.models import Organisation
 
 CREATE, UPDATE, DELETE = "instance.create", "instance.update", "instance.delete"
@@ -92,6 +102,33 @@ def instance_update(
     operation = operations.start(organisation=organisation, kind=UPDATE, target=instance.id, clock=clock)
     audit.record(
         organisation=organisation, actor=actor, action=UPDATE, target=instance.id, detail=dict(changes), clock=clock
+    )
+    return instance, operation
+
+
+@transaction.atomic
+def instance_limits_set(
+    *, caller: Caller, instance_id: str, limits: Mapping[str, int | None], clock: Clock = SYSTEM_CLOCK
+) -> tuple[Instance, Operation]:
+    """The limits that plans do not sell, by the names that tenants know; None is unlimited, an absent one has its default.
+
+    For an operator of the service, whoever's the instance is. Raises NotFound, Forbidden, Conflict.
+    """
+    if caller.user.is_staff:
+        organisation = instance_fresh(instance_id).organisation
+    else:
+        instance_get(organisation=caller.organisation, instance_id=instance_id)
+        raise Forbidden("operators of the service set these limits; plans do not sell them")
+    wanted = {name: limits[shown] for name in OPERATORS_LIMITS if (shown := SHOWN_AS.get(name, name)) in limits}
+    instance = _change(organisation, instance_id, lambda _instance: {"operators_limits": wanted})
+    operation = operations.start(organisation=organisation, kind=UPDATE, target=instance.id, clock=clock)
+    audit.record(
+        organisation=organisation,
+        actor=caller.actor,
+        action="instance.limits",
+        target=instance.id,
+        detail=dict(limits),
+        clock=clock,
     )
     return instance, operation
 
@@ -182,12 +219,23 @@ def _change(organisation: Organisation, instance_id: str, compute: Callable[[Ins
         if instance.state == InstanceState.DELETING:
             raise Conflict("the instance is being deleted", code="instance_deleting")
         changes = compute(instance) | {"generation": instance.generation + 1}
+        _check_whitelists(instance, changes)
         rows = Instance.objects.for_organisation(organisation).exclude(state=InstanceState.DELETING)
         if rows.filter(pk=instance.pk, generation=instance.generation).update(**changes):
             for name, value in changes.items():
                 setattr(instance, name, value)
             return instance
     raise ConcurrentChange("the instance is being changed by others; try again")
+
+
+def _check_whitelists(instance: Instance, changes: Mapping[str, Any]) -> None:
+    """Before the row is changed: one that cannot be written to ZooKeeper would never come into force. Raises Invalid."""
+    members = ("whitelist", "topic_whitelists")
+    if not any(name in changes for name in members):
+        return
+    problem = whitelists_problem(*(changes.get(name, getattr(instance, name)) for name in members))
+    if problem:
+        raise Invalid(problem, code="too_large")
 
 
 def _cluster_with_room() -> PhysicalCluster:

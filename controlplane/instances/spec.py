@@ -6,6 +6,7 @@ Bandwidth is given in MiB/s and counts once per direction: an instance of 5 MiB/
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from quota.contracts.instance import GIB, MIB, Endpoint, InstanceSpec, InstanceState, Limits, Route
@@ -17,6 +18,11 @@ DEFAULT_ROUTE = "default"
 CONNECTIONS_PER_BROKER = 1000
 CONNECTIONS_PER_ADDRESS = 500  # a broker's, too: half of them are left when one machine runs wild
 CONNECTIONS_PER_S = 200
+LEAST_LOOP_MS_PER_S = 300
+LOOP_MS_PER_MIB = 60
+MOST_LOOP_MS_PER_S_AND_BROKER = 900
+OPERATORS_LIMITS = ("topics", "requests_per_s", "loop_ms_per_s")
+"""Which plans do not sell, by their names in `Limits`: there is a default, and an operator may set another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,27 @@ class Bought:
     topic_whitelists: Mapping[str, Sequence[str]]
 
 
-def limits_of(bought: Bought) -> Limits:
+def loop_ms_default(bandwidth_mib_per_s: float, brokers: int) -> int:
+    """Broker time of an instance for which no operator has set another, in milliseconds a second over all its brokers.
+
+    A broker's loop takes about a tenth of a millisecond for a small request and its answer, and a few milliseconds for a MiB
+    in large ones. 60 ms for each MiB/s of both directions is enough for 600 small requests a MiB: who sends batches of more
+    than 2 KiB meets the limit of bandwidth first. Below 5 MiB/s it is 300 ms for the cluster, so that a small instance can
+    list its topics and have its groups rebalance. Nobody gets the last tenth of a loop, which is everybody's: 900 ms a broker.
+    """
+    by_bandwidth = max(LEAST_LOOP_MS_PER_S, round(LOOP_MS_PER_MIB * 2 * bandwidth_mib_per_s))
+    return min(by_bandwidth, MOST_LOOP_MS_PER_S_AND_BROKER * max(1, brokers))
+
+
+def operators_limits(
+    bandwidth_mib_per_s: float, *, operators: Mapping[str, int | None], brokers: int
+) -> dict[str, int | None]:
+    """What is in force of OPERATORS_LIMITS: what an operator has set, or the default."""
+    defaults = {"loop_ms_per_s": loop_ms_default(bandwidth_mib_per_s, brokers)}
+    return {name: operators.get(name, defaults.get(name)) for name in OPERATORS_LIMITS}
+
+
+def limits_of(bought: Bought, *, operators: Mapping[str, int | None], brokers: int) -> Limits:
     """Limits in bytes. What rounds to nothing is one byte: 0 would mean "blocked"."""
     bandwidth = max(1, round(bought.bandwidth_mib_per_s * MIB))
     return Limits(
@@ -50,6 +76,7 @@ def limits_of(bought: Bought) -> Limits:
         connections=CONNECTIONS_PER_BROKER,
         connections_per_address=CONNECTIONS_PER_ADDRESS,
         connections_per_s=CONNECTIONS_PER_S,
+        **operators_limits(bought.bandwidth_mib_per_s, operators=operators, brokers=brokers),
     )
 
 
@@ -60,9 +87,15 @@ def spec_of(
     state: InstanceState,
     bought: Bought,
     listeners: Sequence[Listener],
+    operators: Mapping[str, int | None] = MappingProxyType({}),
     advertised_host: str = "",
 ) -> InstanceSpec:
-    """The document for ZooKeeper. `advertised_host` stands before the brokers where a VIP does; empty: as bound."""
+    """The document for ZooKeeper. `advertised_host` stands before the brokers where a VIP does; empty: as bound.
+
+    `operators` has the limits that an operator has set, None for unlimited. Whom an instance without listeners would let in
+    is nobody: so one that has more whitelists than can be written can still be closed and taken away.
+    """
+    is_open = state is InstanceState.RUNNING
     endpoints = {
         listener.broker: Endpoint(
             bind=(listener.host, listener.port), advertised=(advertised_host or listener.host, listener.port)
@@ -73,8 +106,8 @@ def spec_of(
         id=instance_id,
         generation=generation,
         state=state,
-        limits=limits_of(bought),
-        whitelist=tuple(bought.whitelist),
+        limits=limits_of(bought, operators=operators, brokers=len(endpoints)),
+        whitelist=tuple(bought.whitelist) if is_open else (),
         routes=(Route(DEFAULT_ROUTE, endpoints),),
-        topic_whitelists={topic: tuple(cidrs) for topic, cidrs in bought.topic_whitelists.items()},
+        topic_whitelists=({topic: tuple(cidrs) for topic, cidrs in bought.topic_whitelists.items()} if is_open else {}),
     )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 MOST_BANDWIDTH_MIB_PER_S = 100_000
 MOST_STORAGE_GIB = 1_000_000
 MOST_PARTITIONS = 40_000
+MOST_OF_AN_OPERATORS_LIMIT = 10_000_000
 
 
 def _amount(most: int, *, whole: bool) -> Callable[[object], str | None]:

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 def throttle_rule_list(*, organisation: Organisation, instance_id: str) -> list[ThrottleRule]:
     """All rules, those that clients set by Kafka's protocol among them, by id. Raises NotFound, ClusterUnavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
-    stored = coordination.spec_read(zookeeper.tree(), instance.id)
-    return sorted(stored[0].rules.items, key=lambda rule: rule.id) if stored else []
+    return sorted(coordination.rules_read(zookeeper.tree(), instance.id), key=lambda rule: rule.id)
 
 
 def throttle_rule_get(*, organisation: Organisation, instance_id: str, rule_id: str) -> ThrottleRule:

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import ip_network
 from typing import Any
@@ -119,11 +119,6 @@ class InstanceSpec:
     rules: RuleSet = field(default_factory=RuleSet)
     whitelists_of: int | None = field(default=None, compare=False)
     """The generation of the whitelists that it needs of their own node; None: they are in the document."""
-
-    def keeping(self, stored: InstanceSpec) -> InstanceSpec:
-        """This one, with what others than the control plane write: the throttle rules, and an operator's limits."""
-        limits = replace(self.limits, topics=stored.limits.topics, requests_per_s=stored.limits.requests_per_s)
-        return replace(self, rules=stored.rules, limits=limits)
 
     @property
     def hosts(self) -> tuple[int, ...]:

@@ -11,14 +11,18 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from controlplane.clusters.topic_names import TOPICS_PATH
-from controlplane.clusters.zookeeper import Create, Delete, Put, VersionMismatch, Write
+from controlplane.clusters.zookeeper import Check, Create, Delete, Put, VersionMismatch, Write
 from controlplane.core.errors import AlreadyExists, ClusterUnavailable, Invalid, NotFound
 from controlplane.kafka.client import Layout, Partition
+from quota.contracts.apart import joined, rules_path, spec_path, whitelists_path
 from quota.contracts.applied import Applied, AppliedInstance
 from quota.contracts.instance import APPLIED_PATH, INSTANCES_PATH, InstanceSpec, InstanceState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
+
+
+LARGEST_REQUEST = 1_048_575  # bytes: ZooKeeper's jute.maxbuffer
 
 
 class ManualClock:
@@ -76,6 +80,8 @@ class FakeTree:
 
     def write(self, writes: Sequence[Write]) -> None:
         self._check()
+        if sum(len(item.data) for item in writes if isinstance(item, Create | Put)) > LARGEST_REQUEST:
+            raise ClusterUnavailable("the connection to ZooKeeper is closed")  # which is all that a client learns
         self.before_write()
         nodes, counters = dict(self.nodes), dict(self._counters)
         try:
@@ -105,11 +111,21 @@ class FakeTree:
             if node is None or node[1] != item.version:
                 raise VersionMismatch("version")
             self.nodes[item.path] = (item.data, node[1] + 1)
+        elif isinstance(item, Check):
+            node = self.nodes.get(item.path)
+            if node is None or node[1] != item.version:
+                raise VersionMismatch("version")
         elif isinstance(item, Delete):
             node = self.nodes.get(item.path)
             if node is None or item.version not in (-1, node[1]):
                 raise VersionMismatch("version")
             del self.nodes[item.path]
+
+    def spec(self, instance_id: str) -> InstanceSpec:
+        """As a broker reads it."""
+        paths = (spec_path(instance_id), whitelists_path(instance_id), rules_path(instance_id))
+        spec, *beside = (self.nodes[path][0] if path in self.nodes else None for path in paths)
+        return joined(InstanceSpec.from_json(spec), *beside)
 
     def put(self, path: str, data: bytes) -> None:
         """Another program's write."""
@@ -145,7 +161,7 @@ class FakeBrokers:
             for name in self.tree.children(INSTANCES_PATH):
                 data, _ = self.tree.nodes[f"{INSTANCES_PATH}/{name}"]
                 if data:
-                    spec = InstanceSpec.from_json(data)
+                    spec = self.tree.spec(name)
                     self.served[broker][name] = AppliedInstance(spec.generation, self._problem(broker, spec))
             document = Applied(boot=f"boot-{broker}", instances=self.served[broker])
             self.tree.put(f"{APPLIED_PATH}/{broker}", document.to_json())

@@ -11,12 +11,12 @@ from .conftest import WANTED, run_to_the_end
 URL = "/api/v1/instances"
 FIELDS = {
     "id", "name", "state", "bootstrap", "bandwidth_mib_per_s", "storage_gib", "partitions", "storage_used_bytes",
-    "whitelist", "created_at",
+    "whitelist", "created_at", "limits", "problem",
 }  # fmt: skip
 
 
 def stored(tree, instance) -> InstanceSpec:
-    return InstanceSpec.from_json(tree.nodes[f"/sluice/instances/{instance.id}"][0])
+    return tree.spec(instance.id)
 
 
 def problem(answer, status: int, code: str) -> dict:
@@ -49,6 +49,7 @@ def test_creating_answers_an_id_and_an_operation_that_leads_to_a_running_instanc
     assert after["bootstrap"] == "127.0.0.1:20100,127.0.0.1:20101,127.0.0.1:20102"
     assert {name: after[name] for name in WANTED} == WANTED
     assert after["storage_used_bytes"] is None
+    assert after["problem"] is None
 
 
 def test_the_team_sees_it_too(alice, bob, instance):

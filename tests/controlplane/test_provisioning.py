@@ -27,7 +27,7 @@ def create(alice, **other):
 
 
 def stored(tree, instance) -> InstanceSpec:
-    return InstanceSpec.from_json(tree.nodes[f"/sluice/instances/{instance.id}"][0])
+    return tree.spec(instance.id)
 
 
 def ports(instance) -> dict[int, int]:
@@ -154,7 +154,9 @@ def test_a_worker_killed_while_writing_leaves_nothing_that_its_successor_does_no
     assert stored(tree, instance).generation == instance_fresh(instance.id).generation
 
 
-def test_an_operators_limits_stay_when_the_tenant_changes_what_he_bought(alice, instance, tree, brokers):
+def test_an_operators_limits_of_a_spec_of_version_1_stay_when_the_tenant_changes_what_he_bought(
+    alice, instance, tree, brokers
+):
     published, version = coordination.spec_read(tree, instance.id)
     limits = replace(published.limits, topics=7, requests_per_s=500)
     written = replace(published, limits=limits, generation=published.generation + 1)

@@ -31,7 +31,7 @@ def rule(alice, url):
 
 
 def in_force(tree, instance):
-    return coordination.spec_read(tree, instance.id)[0].rules.items
+    return coordination.rules_read(tree, instance.id)
 
 
 def test_a_new_rule_is_what_brokers_read(tree, alice, instance, url, rule):

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from controlplane.clusters import coordination
-from controlplane.clusters.zookeeper import Create, Delete, KazooTree, Put, Tree, VersionMismatch
+from controlplane.clusters.zookeeper import Check, Create, Delete, KazooTree, Put, Tree, VersionMismatch
 from controlplane.core.errors import ClusterUnavailable
 from controlplane.instances.spec import Bought, Listener, spec_of
+from quota.contracts.apart import LARGEST_WHITELISTS, LARGEST_WRITE, whitelists_path
 from quota.contracts.instance import CHANGES_PATH, InstanceSpec, InstanceState
 from tests.support.ports import free_port
+from tests.support.waiting import wait_for
 from tests.support.zookeeper import ZooKeeperServer
 
 from .fakes import FakeTree
@@ -104,6 +106,34 @@ def test_a_write_happens_whole_or_not_at_all(tree):
     assert tree.children("/a") == []
     with pytest.raises(VersionMismatch):
         tree.write([Create("/no/parent", b"")])
+
+
+def test_a_check_writes_nothing_and_lets_nothing_be_written_at_another_version(tree):
+    tree.ensure("/a/x")
+    tree.write([Check("/a/x", 0), Create("/a/y", b"")])
+    assert tree.get("/a/x") == (b"", 0)
+    for stale in (Check("/a/x", 1), Check("/a/z", 0)):
+        with pytest.raises(VersionMismatch):
+            tree.write([stale, Create("/a/z", b"")])
+    assert tree.children("/a") == ["x", "y"]
+
+
+def test_a_write_of_the_largest_size_is_taken_and_one_that_is_larger_looks_as_if_nobody_were_there(tree):
+    tree.ensure("/sluice/whitelists")
+    path = whitelists_path("ins-k3v9x2qa")
+    rest = LARGEST_WRITE - LARGEST_WHITELISTS
+    tree.write([Create(path, bytes(LARGEST_WHITELISTS)), Create("/sluice/rest", bytes(rest)), Create("/sluice/c", b"")])
+    assert len(tree.get(path)[0]) == LARGEST_WHITELISTS
+    with pytest.raises(ClusterUnavailable):
+        tree.write([Put(path, bytes(2**20), 0)])
+    wait_for(lambda: _version(tree, path) == 0, 15, "the connection to be there again")
+
+
+def _version(tree, path):
+    try:
+        return tree.get(path)[1]
+    except ClusterUnavailable:
+        return None
 
 
 def test_a_sequence_counts_up(tree):

@@ -15,7 +15,7 @@ from controlplane.console.page import staff_page
 from controlplane.console.shares import shares_of
 from controlplane.core.errors import SluiceError, Unavailable
 from controlplane.instances.models import Instance, InstanceState
-from controlplane.instances.selectors import bootstrap_of, instance_fresh
+from controlplane.instances.selectors import bootstrap_of, instance_fresh, limits_shown
 from controlplane.quotas import master
 from controlplane.quotas.selectors import allocations_get, brokers_get, flows_get
 
@@ -68,6 +68,7 @@ def instance(request: HttpRequest, instance_id: str) -> HttpResponse:
     """One instance of anyone's: how its limit is shared out, broker by broker."""
     found = instance_fresh(instance_id)
     flow, away = flow_of(found, {}), None
+    ports = ports_of(found.id)
     try:
         flow = flow_of(found, master.allocation(found.id))
     except Unavailable as error:
@@ -77,7 +78,8 @@ def instance(request: HttpRequest, instance_id: str) -> HttpResponse:
         "flow": flow,
         "directions": directions(flow),
         "away": away,
-        "bootstrap": bootstrap_of(ports_of(found.id)),
+        "bootstrap": bootstrap_of(ports),
+        "limits": limits_shown(found, ports),
     }
     return render(request, "console/fleet_instance.html", context)
 

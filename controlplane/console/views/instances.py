@@ -94,13 +94,15 @@ def estimate(request: HttpRequest, caller: Caller) -> HttpResponse:
 def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """The page of one instance: how to connect, and how much of it is used."""
     instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
-    bootstrap = selectors.bootstrap_of(ports_of(instance.id))
+    ports = ports_of(instance.id)
+    bootstrap = selectors.bootstrap_of(ports)
     flow, away = _flow(caller, instance)
     last = _last(caller, instance)
     context = {
         "instance": instance,
         "tab": "overview",
         "bootstrap": bootstrap,
+        "limits": selectors.limits_shown(instance, ports),
         "snippets": snippets(bootstrap) if bootstrap else [],
         "flow": flow,
         "directions": directions(flow),

@@ -214,7 +214,7 @@ def test_the_whitelist_is_edited_and_in_force_at_once(at_alice, instance, tree):
     assert "which is not on the list" in text_of(answer)
     instance.refresh_from_db()
     assert instance.whitelist == ["10.1.0.0/16"]
-    assert b"10.1.0.0/16" in tree.nodes[f"/sluice/instances/{instance.id}"][0]
+    assert tree.spec(instance.id).whitelist == ("10.1.0.0/16",)
 
 
 def test_a_wrong_block_stands_beside_the_editor_with_what_was_typed(at_alice, instance):
@@ -255,3 +255,15 @@ def test_a_deletion_that_failed_can_be_asked_for_again(at_alice, instance):
     at_alice.post(address, {"confirmation": "events"})
     states = Operation.objects.for_organisation(at_alice.organisation).filter(kind="instance.delete")
     assert sorted(states.values_list("state", flat=True)) == ["failed", "running"]
+
+
+def test_what_keeps_a_change_from_being_in_force_is_said_and_which_limits_there_are(at_alice, at_staff, instance):
+    quiet = text_of(at_alice.get(f"instances/{instance.id}"))
+    assert "not in force" not in quiet
+    assert "Broker time, all brokers 600 ms/s" in quiet
+    instance.problem, instance.operators_limits = "the whitelists may take 900000 bytes, not 1060586", {"topics": 7}
+    instance.save()
+    for page in (at_alice.get(f"instances/{instance.id}"), at_staff.get(f"/fleet/instances/{instance.id}")):
+        text = text_of(page)
+        assert "not in force yet: The whitelists may take 900000 bytes, not 1060586." in text
+        assert "Topics 7" in text

@@ -1,0 +1,105 @@
+"""Limits that no plan sells: broker time by default, requests and topics where an operator says so. Tenants see them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.accounts.models import User
+from controlplane.core.models import AuditEntry
+from controlplane.instances.spec import loop_ms_default
+
+from .conftest import run_to_the_end
+from .test_instances_api import problem
+
+DEFAULTS = {"topics": None, "requests_per_s": None, "broker_time_ms_per_s": 600}
+
+
+@pytest.fixture
+def operator(charlie):
+    """An operator of the service, who is in another organisation."""
+    User.objects.filter(pk=charlie.user.pk).update(is_staff=True)
+    return charlie
+
+
+def in_force(tree, instance):
+    limits = tree.spec(instance.id).limits
+    return {
+        "topics": limits.topics,
+        "requests_per_s": limits.requests_per_s,
+        "broker_time_ms_per_s": limits.loop_ms_per_s,
+    }
+
+
+def shown(person, instance):
+    return person.api.get(f"/api/v1/instances/{instance.id}").json()["limits"]
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "brokers", "ms"),
+    [
+        (1, 3, 300),
+        (2.5, 3, 300),
+        (5, 3, 600),
+        (20, 3, 2400),
+        (22.5, 3, 2700),
+        (1000, 3, 2700),
+        (1000, 1, 900),
+        (5, 0, 600),
+    ],
+)
+def test_broker_time_goes_with_the_bandwidth_between_a_floor_and_what_the_brokers_have(bandwidth, brokers, ms):
+    assert loop_ms_default(bandwidth, brokers) == ms
+
+
+@given(st.floats(0.001, 100_000), st.floats(0.001, 100_000), st.integers(0, 100))
+def test_who_buys_more_never_gets_less_broker_time(one, other, brokers):
+    less, more = sorted((one, other))
+    assert 300 <= loop_ms_default(less, brokers) <= loop_ms_default(more, brokers) <= loop_ms_default(more, brokers + 1)
+
+
+def test_every_instance_has_a_limit_of_broker_time_and_its_tenant_sees_it(tree, alice, instance):
+    assert in_force(tree, instance) == shown(alice, instance) == DEFAULTS
+
+
+def test_it_grows_with_the_bandwidth(tree, alice, instance):
+    answer = alice.api.patch(f"/api/v1/instances/{instance.id}", {"bandwidth_mib_per_s": 10})
+    run_to_the_end(answer.json()["operation_id"])
+    assert in_force(tree, instance) == shown(alice, instance) == {**DEFAULTS, "broker_time_ms_per_s": 1200}
+
+
+@pytest.mark.parametrize(
+    ("body", "limits"),
+    [
+        ({"topics": 7}, {**DEFAULTS, "topics": 7}),
+        ({"requests_per_s": 0}, {**DEFAULTS, "requests_per_s": 0}),
+        ({"broker_time_ms_per_s": None}, {**DEFAULTS, "broker_time_ms_per_s": None}),
+        ({"broker_time_ms_per_s": 50, "topics": None}, {**DEFAULTS, "broker_time_ms_per_s": 50}),
+        ({}, DEFAULTS),
+    ],
+)
+def test_an_operator_sets_them_and_what_is_not_named_has_its_default(tree, alice, operator, instance, body, limits):
+    url = f"/api/v1/instances/{instance.id}/limits"
+    run_to_the_end(operator.api.put(url, {"topics": 1, "requests_per_s": 1}).json()["operation_id"])
+    answer = operator.api.put(url, body)
+    assert answer.status_code == 202
+    assert run_to_the_end(answer.json()["operation_id"]).state == "succeeded"
+    assert in_force(tree, instance) == shown(alice, instance) == limits
+    entry = AuditEntry.objects.for_organisation(alice.organisation).filter(action="instance.limits").latest("at")
+    assert (entry.actor, entry.detail) == ("charlie@example.com", body)
+
+
+def test_a_tenant_may_not_and_a_stranger_finds_nothing(tree, alice, charlie, instance):
+    url = f"/api/v1/instances/{instance.id}/limits"
+    problem(alice.api.put(url, {"topics": 1000}), 403, "forbidden")
+    problem(charlie.api.put(url, {"topics": 1000}), 404, "not_found")
+    assert in_force(tree, instance) == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    "body", [{"topics": -1}, {"topics": 1.5}, {"topics": "7"}, {"loop_ms_per_s": 7}, {"topics": True}]
+)
+def test_what_is_no_limit_is_refused(tree, operator, instance, body):
+    problem(operator.api.put(f"/api/v1/instances/{instance.id}/limits", body), 400, "invalid")
+    assert in_force(tree, instance) == DEFAULTS
