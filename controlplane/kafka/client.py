@@ -48,6 +48,10 @@ TIMEOUT_S = 10.0
 USER = "cluster"
 
 
+class ClusterChanging(ClusterUnavailable):
+    """As is said for some seconds after a broker's death, of an act that may have been carried out (`patience`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Partition:
     """One partition as the cluster shows it."""
@@ -207,6 +211,18 @@ _REFUSALS: Mapping[int, tuple[type[SluiceError], str]] = {
 }
 
 
+_PASSING = (
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError._TRANSPORT,  # noqa: SLF001
+)
+"""Not librdkafka's own time-out: whoever has waited for that has waited long enough."""
+
+
 def problem_of(error: KafkaError, physical: str) -> SluiceError:
     """The answer for a Kafka error about a topic. What is no refusal means that the cluster cannot answer now."""
     text = str(error.str()) or error.name()
@@ -214,7 +230,8 @@ def problem_of(error: KafkaError, physical: str) -> SluiceError:
     if owned:
         text = text.replace(physical, owned[1])
     if error.code() not in _REFUSALS:
-        return ClusterUnavailable(f"the cluster cannot do this now ({error.name()})")
+        kind_now = ClusterChanging if error.code() in _PASSING else ClusterUnavailable
+        return kind_now(f"the cluster cannot do this now ({error.name()})")
     kind, code = _REFUSALS[error.code()]
     if kind is Unsupported:
         text = "this cluster's release does not support it"

@@ -1,7 +1,7 @@
 """An instance's topics by the tenant's own names. The cluster is the truth: nothing about them is kept here.
 
 After a change, the caller's next read must show it, whichever broker answers it; so `create` and `delete` look until
-they see what they did, for at most VISIBLE_WITHIN_S.
+they see what they did, for at most VISIBLE_WITHIN_S. A cluster that is changing its controller is waited for (patience.py).
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 from controlplane.clusters import zookeeper
 from controlplane.clusters.topic_names import physical_names
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import NotFound
+from controlplane.core.errors import AlreadyExists, NotFound
 from controlplane.kafka import client
+from controlplane.kafka.patience import patiently
 from quota.contracts.namespace import InstanceNames, instance_key, topic_name_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from controlplane.kafka.client import Layout, Partition
+    from controlplane.kafka.client import Admin, Layout, Partition
 
 VISIBLE_WITHIN_S = 5.0
 LOOK_EVERY_S = 0.1
@@ -61,16 +62,18 @@ def _physical(instance_id: str, name: str) -> str:
     return names_of(instance_id).topic_in(name)
 
 
-def list_all(instance_id: str) -> list[Topic]:
+def list_all(instance_id: str, *, clock: Clock = SYSTEM_CLOCK) -> list[Topic]:
     """Every topic of the instance, by name."""
     names = names_of(instance_id)
     owned = physical_names(zookeeper.tree(), instance_id)
-    return [Topic(names.topic_out(layout.name), layout.partitions) for layout in client.admin().layouts(owned)]
+    found = patiently(lambda admin, _again: admin.layouts(owned), clock)
+    return [Topic(names.topic_out(layout.name), layout.partitions) for layout in found]
 
 
-def get(instance_id: str, name: str) -> Topic:
+def get(instance_id: str, name: str, *, clock: Clock = SYSTEM_CLOCK) -> Topic:
     """One topic. Raises NotFound."""
-    layout = client.admin().layout(_physical(instance_id, name))
+    physical = _physical(instance_id, name)
+    layout = patiently(lambda admin, _again: admin.layout(physical), clock)
     if layout is None:
         raise NotFound(f"no topic {name}", code="topic_not_found")
     return Topic(name, layout.partitions)
@@ -87,23 +90,40 @@ def create(
 ) -> None:
     """Make a topic and wait until it can be seen with a leader for each partition."""
     physical = _physical(instance_id, name)
-    admin = client.admin()
-    admin.create(physical, partitions=partitions, replication_factor=replication_factor, config=config)
+
+    def make(admin: Admin, again: bool) -> None:
+        try:
+            admin.create(physical, partitions=partitions, replication_factor=replication_factor, config=config)
+        except AlreadyExists:
+            if not again or not _is_ours(admin.layout(physical), partitions, replication_factor):
+                raise
+
+    patiently(make, clock)
 
     def ready(layout: Layout | None) -> bool:
         return layout is not None and all(partition.leader is not None for partition in layout.partitions)
 
-    _look_until(lambda: ready(admin.layout(physical)), clock)
+    _look_until(lambda admin: ready(admin.layout(physical)), clock)
+
+
+def _is_ours(layout: Layout | None, partitions: int, replication_factor: int) -> bool:
+    """Whether a topic that is there after an attempt without an answer is what that attempt was to make."""
+    if layout is None:
+        raise client.ClusterChanging("the cluster is about to show a topic that exists")
+    return len(layout.partitions) == partitions and layout.replicas == partitions * replication_factor
 
 
 def delete(instance_id: str, name: str, *, clock: Clock = SYSTEM_CLOCK) -> None:
     """Delete a topic and wait until it cannot be seen. Raises NotFound."""
     physical = _physical(instance_id, name)
-    admin = client.admin()
-    if admin.layout(physical) is None:
-        raise NotFound(f"no topic {name}", code="topic_not_found")
-    admin.delete([physical])
-    _look_until(lambda: admin.layout(physical) is None, clock)
+
+    def remove(admin: Admin, again: bool) -> None:
+        if not again and admin.layout(physical) is None:
+            raise NotFound(f"no topic {name}", code="topic_not_found")
+        admin.delete([physical])
+
+    patiently(remove, clock)
+    _look_until(lambda admin: admin.layout(physical) is None, clock)
 
 
 def delete_all(instance_id: str) -> int:
@@ -116,30 +136,38 @@ def delete_all(instance_id: str) -> int:
 def grow(instance_id: str, name: str, partitions: int, *, clock: Clock = SYSTEM_CLOCK) -> None:
     """Raise the number of partitions and wait until they can be seen."""
     physical = _physical(instance_id, name)
-    admin = client.admin()
-    admin.grow(physical, partitions)
 
-    def grown() -> bool:
+    def grown(admin: Admin) -> bool:
         layout = admin.layout(physical)
         return layout is not None and len(layout.partitions) >= partitions
 
+    def add(admin: Admin, again: bool) -> None:
+        if not again or not grown(admin):
+            admin.grow(physical, partitions)
+
+    patiently(add, clock)
     _look_until(grown, clock)
 
 
-def config(instance_id: str, name: str) -> dict[str, str]:
+def config(instance_id: str, name: str, *, clock: Clock = SYSTEM_CLOCK) -> dict[str, str]:
     """What was set for a topic. Raises NotFound."""
-    return client.admin().config(_physical(instance_id, name))
+    physical = _physical(instance_id, name)
+    return patiently(lambda admin, _again: admin.config(physical), clock)
 
 
-def config_set(instance_id: str, name: str, changes: Mapping[str, str | None]) -> None:
+def config_set(instance_id: str, name: str, changes: Mapping[str, str | None], *, clock: Clock = SYSTEM_CLOCK) -> None:
     """Set or (None) reset members. Raises NotFound, Invalid, Unsupported."""
-    client.admin().config_set(_physical(instance_id, name), changes)
+    physical = _physical(instance_id, name)
+    patiently(lambda admin, _again: admin.config_set(physical, changes), clock)
 
 
-def _look_until(seen: Callable[[], bool], clock: Clock) -> None:
+def _look_until(seen: Callable[[Admin], bool], clock: Clock) -> None:
     """Look again and again. Not seeing it in time is no failure: the change itself was accepted."""
     looks = int(VISIBLE_WITHIN_S / LOOK_EVERY_S)
     for _ in range(looks):
-        if seen():
-            return
+        try:
+            if seen(client.admin()):
+                return
+        except client.ClusterChanging:
+            pass  # the change was accepted: what cannot be seen now will be
         clock.sleep(LOOK_EVERY_S)
