@@ -176,6 +176,10 @@ class Loop(Protocol):
         """From now on what the loop works for an account is charged to this bucket, in microseconds."""
         ...
 
+    def when_due(self, account: str, callback: Callback) -> None:
+        """Run for an account: at once if this turn has done so a few times only, else when the account's time comes."""
+        ...
+
     def worked_for(self, account: str, seconds: float) -> None:
         """Something else than a connection has used the loop for an account."""
         ...

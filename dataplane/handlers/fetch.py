@@ -234,7 +234,7 @@ class _FullFetch(_Fetch):
 
     def _wait(self, found: Found, missing: int, timeout_s: float) -> None:
         waiting = self._ctx.broker.replicas.waiting
-        self.answer.give_up = waiting.for_bytes(found.places(), missing, timeout_s, self._woken)
+        self.answer.give_up = waiting.for_bytes(found.places(), missing, timeout_s, self._woken, self._ctx.owner)
 
     def _tell(self, found: Found) -> FetchResponse:
         session = self._begin() if self._request.session_epoch == INITIAL_EPOCH else None
@@ -321,7 +321,7 @@ class _SessionFetch(_Fetch):
 
     def _wait(self, found: Found, missing: int, timeout_s: float) -> None:
         session = self._session
-        waiter = self._ctx.broker.replicas.waiting.for_session(missing, timeout_s, self._woken)
+        waiter = self._ctx.broker.replicas.waiting.for_session(missing, timeout_s, self._woken, self._ctx.owner)
         session.wait(waiter, found)
 
         def give_up() -> None:

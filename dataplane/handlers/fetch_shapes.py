@@ -127,7 +127,7 @@ class FetchShapes:
             client.go_on(slot, frame, lambda: self.answer(frame, shape, place, slot) == ANSWERED)
 
         waiting = client.broker.replicas.waiting
-        give_up = waiting.for_bytes([partition.read_waiters], shape.min_bytes, shape.wait_s, woken)
+        give_up = waiting.for_bytes([partition.read_waiters], shape.min_bytes, shape.wait_s, woken, client.account)
         client.wait_at(slot, len(frame) + 4, give_up)
 
     def _send(

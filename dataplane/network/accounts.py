@@ -33,6 +33,8 @@ ACCOUNT_BYTES = 128 * 2**20
 INTERNAL_BYTES = 256 * 2**20
 ALL_ACCOUNTS_BYTES = 512 * 2**20
 """What the accounts of all instances may hold together."""
+CALLS_AT_ONCE = 16
+"""What is woken is called at once so many times in a turn, of one account; one record can wake a thousand."""
 INTERNAL = ""
 MICROSECONDS = 1_000_000
 
@@ -134,6 +136,7 @@ class Accounts:
         self.internal = self.of(INTERNAL)
         self.tenants_held_bytes = 0
         self._receivers: list[Account] = []  # of this turn
+        self._calls: dict[Account, int] = {}  # at once, in this turn
         self._used: dict[Account, float] = {}  # of this turn
 
     def of(self, name: str) -> Account:
@@ -189,6 +192,12 @@ class Accounts:
             self.charge(account, seconds * account.received_bytes / total)
             account.received_bytes = 0
 
+    def may_run(self, account: Account) -> bool:
+        """Whether something may be called for an account at once; counted until the turn ends."""
+        calls = self._calls.get(account, 0)
+        self._calls[account] = calls + 1
+        return calls < CALLS_AT_ONCE
+
     def end_turn(self, now: float) -> Account | None:
         """Settle what was used in this turn; who used most of it."""
         most, longest_s = None, 0.0
@@ -199,6 +208,7 @@ class Accounts:
             if seconds > longest_s:
                 most, longest_s = account, seconds
         self._used.clear()
+        self._calls.clear()
         return most
 
     def may_send(self, account: Account) -> bool:

@@ -270,6 +270,13 @@ class EpollLoop:
         """From now on what is worked for an account is charged to this bucket, in microseconds."""
         self.accounts.of(account).loop_bucket = bucket
 
+    def when_due(self, account: str, callback: Callback) -> None:
+        """Run for an account: at once if this turn has done so a few times only, else when the account's time comes."""
+        if self.accounts.may_run(self.accounts.of(account)):
+            callback()
+        else:
+            self.accounts.ready(self.accounts.of(account), callback)
+
     def worked_for(self, account: str, seconds: float) -> None:
         """Something else than a connection has used the loop."""
         self.accounts.charge(self.accounts.of(account), seconds)

@@ -68,6 +68,12 @@ class Turnstile(Answers):
         self._is_members = False  # a member of a group speaks on it
         self._ruled_by: dict[int, TokenBucket] = {}  # by key: the rule that its last request had to wait for
 
+    @property
+    def account(self) -> str:
+        """Whose time its requests take: an instance's, by its key, or the cluster's own."""
+        instance = self.session.instance
+        return "" if instance is None else instance.names.key
+
     # --- before a request is read -------------------------------------------------------------------------------------
 
     def begins(self, key: int, size: int) -> bool:

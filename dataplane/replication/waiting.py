@@ -218,23 +218,28 @@ class Waiting:
     # --- bytes --------------------------------------------------------------------------------------------------------
 
     def for_bytes(
-        self, places: list[dict[Watcher, None]], min_bytes: int, timeout_s: float, wake: Callback
+        self, places: list[dict[Watcher, None]], min_bytes: int, timeout_s: float, wake: Callback, account: str = ""
     ) -> Callback:
         """Call `wake` once, when `min_bytes` more can be read at the places together, or when time is up.
 
-        Or when the role of one of the partitions changes. Returns how to give up.
+        Or when the role of one of the partitions changes. Returns how to give up. One record can wake a thousand: of an
+        `account` (an instance), many are woken when its time comes (`doors.Loop.when_due`).
         """
-        waiter = ReadWaiter(places, min_bytes, wake)
+        waiter = ReadWaiter(places, min_bytes, self._in_its_time(account, wake))
         for place in places:
             place[waiter] = None
         self._set_deadline(waiter, timeout_s)
         return waiter.cancel
 
-    def for_session(self, min_bytes: int, timeout_s: float, wake: Callback) -> ReadWaiter:
+    def for_session(self, min_bytes: int, timeout_s: float, wake: Callback, account: str = "") -> ReadWaiter:
         """The same for a fetch whose partitions hang where they must already; the session passes on what arrives."""
-        waiter = ReadWaiter([], min_bytes, wake)
+        waiter = ReadWaiter([], min_bytes, self._in_its_time(account, wake))
         self._set_deadline(waiter, timeout_s)
         return waiter
+
+    def _in_its_time(self, account: str, wake: Callback) -> Callback:
+        loop = self._loop
+        return (lambda: loop.when_due(account, wake)) if account else wake
 
     @staticmethod
     def arrived(place: dict[Watcher, None], size: int) -> None:

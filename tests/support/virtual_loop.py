@@ -237,6 +237,10 @@ class VirtualLoop:
     def charge_to(self, account: str, bucket: object) -> None:
         """Work takes no time here."""
 
+    def when_due(self, account: str, callback: Callback) -> None:
+        """At once, always."""
+        callback()
+
     def worked_for(self, account: str, seconds: float) -> None:
         """As `charge_to`."""
 
