@@ -38,7 +38,10 @@ class World:
         return self.run(read_rules(self.zookeeper, INSTANCE))
 
     def write(self, decide):
-        self.run(write_rules(self.zookeeper, INSTANCE, decide))
+        async def decided(rules):
+            return decide(rules)
+
+        self.run(write_rules(self.zookeeper, INSTANCE, decided))
 
     def data(self, path):
         found = self.server.tree.find(path)
