@@ -2,11 +2,14 @@
 
 Every change goes through `change`. It has the compare-and-set of the state nodes behind it, so what somebody else has
 written in between is found, and not overwritten.
+
+A broker's death is a change of tens of thousands of partitions, a second of work. It is done in pieces, between which the
+loop serves others: nobody but the controller's events changes what is decided on, and they come one after the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from dataplane.cluster.paths import NO_LEADER, PartitionState
 from dataplane.cluster.topic_settings import config_text
@@ -14,18 +17,29 @@ from dataplane.controller import elections
 from dataplane.controller.channel import Channels
 from dataplane.controller.context import Context, Partition, Topic
 from dataplane.controller.store import Store
+from dataplane.tasks import Future
 
 Decided = Iterable[tuple[Partition, PartitionState | None]]
 """A state for each partition; None where nothing changes."""
+_DECIDED_PER_TURN, _LOOKED_AT_PER_TURN = 80, 2_000
+"""Partitions that cost one to two milliseconds."""
+_CHANGED_TOGETHER = 300
+"""Partitions whose states are written by one transaction."""
 
 
 class Leaders:
     """Those of one term of office. Its coroutines are events of the controller, or parts of one."""
 
     def __init__(
-        self, context: Context, store: Store, channels: Channels, changed: Callable[[list[Partition]], None]
+        self,
+        context: Context,
+        store: Store,
+        channels: Channels,
+        changed: Callable[[list[Partition]], None],
+        pause: Callable[[], Future[None]],
     ) -> None:
         self._changed = changed
+        self._pause = pause  # until the next turn of the loop
         self._context = context
         self._store = store
         self._channels = channels
@@ -35,8 +49,16 @@ class Leaders:
     async def change(self, decided: Decided, *, tell: bool = True) -> list[PartitionState | None]:
         """Write new states, remember them, tell the brokers. None where somebody else had written in between."""
         changes = [(partition, state) for partition, state in decided if state is not None]
-        if not changes:
-            return []
+        written: list[PartitionState | None] = []
+        for first in range(0, len(changes), _CHANGED_TOGETHER):
+            if first:
+                await self._pause()
+            written += await self._change_some(changes[first : first + _CHANGED_TOGETHER], tell=tell)
+        return written
+
+    async def _change_some(
+        self, changes: list[tuple[Partition, PartitionState]], *, tell: bool
+    ) -> list[PartitionState | None]:
         written = await self._store.write_states(changes)
         for (partition, _), state in zip(changes, written, strict=True):
             if state is not None:
@@ -66,15 +88,25 @@ class Leaders:
 
     async def elect(self, partitions: Iterable[Partition], *, tell: bool = True) -> None:
         """Leaders and ISRs from those who live; from those not in sync only where nobody else lives and the topic allows it."""
-        clean = [(p, self._after_change(p, unclean=False)) for p in partitions]
+        clean = await self._decide(partitions, lambda p: self._after_change(p, unclean=False))
         lost = [p for p, state in clean if (now := state or p.state) is not None and now.leader == NO_LEADER]
         allowed = await self._unclean_topics(lost)
         decided = ((p, self._after_change(p, unclean=True) if p.topic in allowed else state) for p, state in clean)
         await self.change(decided, tell=tell)
 
+    async def _decide(
+        self, partitions: Iterable[Partition], decide: Callable[[Partition], PartitionState | None]
+    ) -> list[tuple[Partition, PartitionState | None]]:
+        decided = []
+        for place, partition in enumerate(partitions, 1):
+            decided.append((partition, decide(partition)))
+            if place % _DECIDED_PER_TURN == 0:
+                await self._pause()
+        return decided
+
     async def elect_unclean(self, partitions: Iterable[Partition]) -> None:
         """The same where somebody has asked for a leader at any price."""
-        await self.change([(p, self._after_change(p, unclean=True)) for p in partitions])
+        await self.change(await self._decide(partitions, lambda p: self._after_change(p, unclean=True)))
 
     def _after_change(self, partition: Partition, *, unclean: bool) -> PartitionState | None:
         return self._among(partition, self._context.alive(partition), unclean=unclean)
@@ -109,52 +141,53 @@ class Leaders:
         But they are not what they were when they were in sync, and their leader epoch has not moved: whoever has not
         restarted comes first.
         """
-        await self.change(
-            ((p, self._without(p, restarted)) for p in partitions if (restarted := self._context.restarted(p))),
-            tell=False,
-        )
+        await self.change(await self._decide(partitions, self._without_restarted), tell=False)
 
-    def _without(self, partition: Partition, restarted: Sequence[int]) -> PartitionState | None:
+    def _without_restarted(self, partition: Partition) -> PartitionState | None:
+        restarted = self._context.restarted(partition)
+        if not restarted:
+            return None
         alive = self._context.alive(partition)
         since = {broker: epoch for broker, epoch in alive.items() if broker not in restarted}
         return self._among(partition, since, unclean=False)
 
     async def leave(self, broker_id: int, partitions: Iterable[Partition]) -> None:
         """A broker is about to stop: what others can lead, they lead."""
+        await self.change(await self._decide(partitions, lambda p: self._without(p, broker_id)))
+
+    def _without(self, partition: Partition, broker_id: int) -> PartitionState | None:
         context = self._context
-        await self.change(
-            (
-                p,
-                elections.without(
-                    p.state,
-                    p.replicas,
-                    context.alive(p),
-                    broker_id,
-                    self._epoch,
-                    lost=context.lost(p),
-                    enough=context.enough(p),
-                ),
-            )
-            for p in partitions
-            if p.state is not None
+        if partition.state is None:
+            return None
+        return elections.without(
+            partition.state,
+            partition.replicas,
+            context.alive(partition),
+            broker_id,
+            self._epoch,
+            lost=context.lost(partition),
+            enough=context.enough(partition),
         )
 
     async def prefer(self, partitions: Iterable[Partition]) -> None:
         """Give leadership to preferred replicas, where they are alive and in sync."""
-        await self.change(
-            [
-                (p, elections.preferred(p.state, p.replicas, self._context.alive(p), self._epoch))
-                for p in partitions
-                if p.state is not None
-            ]
-        )
+        await self.change(await self._decide(partitions, self._preferred))
+
+    def _preferred(self, partition: Partition) -> PartitionState | None:
+        if partition.state is None:
+            return None
+        return elections.preferred(partition.state, partition.replicas, self._context.alive(partition), self._epoch)
 
     async def rebalance(self, partitions: Iterable[Partition]) -> None:
         """Give it back to those that have caught up, so that load stays where placement put it."""
-        await self.prefer(
-            p
-            for p in partitions
-            if p.state is not None
-            and p.state.leader not in (p.replicas[0], NO_LEADER)
-            and not p.assignment.is_moving  # the lead moves once, at the end
-        )
+        led_by_others = []
+        for place, p in enumerate(partitions, 1):
+            if (
+                p.state is not None
+                and p.state.leader not in (p.replicas[0], NO_LEADER)
+                and not p.assignment.is_moving  # the lead moves once, at the end
+            ):
+                led_by_others.append(p)
+            if place % _LOOKED_AT_PER_TURN == 0:
+                await self._pause()
+        await self.prefer(led_by_others)

@@ -27,7 +27,7 @@ from dataplane.cluster.paths import (
     REASSIGN_PARTITIONS,
     TOPICS,
 )
-from dataplane.cluster.watching import ChildrenWatch, OthersChildren
+from dataplane.cluster.watching import ChildrenWatch, OthersChildren, sleep
 from dataplane.controller.admin_nodes import AdminNodes
 from dataplane.controller.asked_elections import AskedElections, ElectionType
 from dataplane.controller.brokers import Brokers
@@ -78,7 +78,9 @@ class Reign:
         self._store = store
         self._rules = rules
         self._channels = Channels(doors.loop, call, broker_id, store.epoch, self.context.brokers, self)
-        self._leaders = Leaders(self.context, store, self._channels, self._leaders_changed)
+        self._leaders = Leaders(
+            self.context, store, self._channels, self._leaders_changed, lambda: sleep(doors.loop, 0.0)
+        )
         self._leaders.unclean_by_default = rules.unclean_election
         self.context.min_insync_replicas = rules.min_insync_replicas
         self._deletions = Deletions(self.context, self._channels)
@@ -317,8 +319,11 @@ class Reign:
 
     def _rebalance_due(self) -> None:
         if self._events.idle:
-            self._events.submit(lambda: self._leaders.rebalance(self._deletions.standing(self.context.partitions())))
+            self._events.submit(self._rebalance)
         self._schedule("rebalance", self._rules.rebalance_interval_s, self._rebalance_due)
+
+    async def _rebalance(self) -> None:
+        await self._leaders.rebalance(p for p in self.context.partitions() if p.topic not in self._deletions)
 
     def _trim_due(self) -> None:
         self._events.submit(self._store.trim_config_changes)

@@ -1,0 +1,68 @@
+"""A broker's death concerns many partitions at once: the controller decides, writes and tells in pieces."""
+
+from __future__ import annotations
+
+from dataplane.cluster.watching import sleep
+from dataplane.controller.leaders import Leaders
+from dataplane.protocol.errors import ErrorCode
+from dataplane.tasks import Future
+from tests.dataplane.controller.cluster import Cluster
+
+COUNT = 700
+
+
+def _pauses(cluster: Cluster) -> list[float]:
+    """When the controller that is in office lets the loop turn, from now on."""
+    reign = cluster.controller().controller._reign
+    assert reign is not None
+    leaders: Leaders = reign._leaders
+    pauses: list[float] = []
+
+    def pause() -> Future[None]:
+        pauses.append(cluster.time.monotonic())
+        return sleep(cluster.time, 0.0)
+
+    leaders._pause = pause
+    return pauses
+
+
+def test_a_brokers_death_is_decided_in_pieces_and_wholly() -> None:
+    cluster = Cluster(4, rebalance_s=1000)
+    others = [broker.id for broker in cluster.others(cluster.controller().id)]
+    dies, first, second = others
+    replicas = dict.fromkeys(range(COUNT), (dies, first, second))
+    assert cluster.create("t", assignment=replicas).error is ErrorCode.NONE
+    pauses = _pauses(cluster)
+    cluster.kill(dies)
+    cluster.run(6)
+    assert len(pauses) >= COUNT / 100 + 2
+    for index in range(COUNT):
+        state = cluster.state("t", index)
+        assert (state.leader, state.isr) == (first, (first, second))
+        assert cluster.brokers[first].leaderships["t", index].leader == first
+        known = cluster.brokers[second].metadata.partition("t", index)
+        assert known is not None
+        assert known.leader == first
+
+
+def test_a_term_that_ends_between_two_pieces_leaves_the_rest_to_the_next() -> None:
+    cluster = Cluster(4, rebalance_s=1000)
+    controller = cluster.controller()
+    dies, first, second = (broker.id for broker in cluster.others(controller.id))
+    cluster.create("t", assignment=dict.fromkeys(range(COUNT), (dies, first, second)))
+    pauses = _pauses(cluster)
+    cluster.kill(dies)
+    cluster.time.until(lambda: len(pauses) >= 9)
+    cluster.kill(controller.id)
+    cluster.run(10)
+    assert {cluster.state("t", index).leader for index in range(COUNT)} == {first}
+    assert all(cluster.brokers[first].leaderships["t", index].leader == first for index in range(COUNT))
+
+
+def test_looking_for_leaders_to_give_back_lets_the_loop_turn() -> None:
+    cluster = Cluster(3, rebalance_s=1.0)
+    for n in range(3):
+        cluster.create(f"t{n}", assignment=dict.fromkeys(range(1000), (1,)))
+    pauses = _pauses(cluster)
+    cluster.run(1.5)
+    assert pauses
