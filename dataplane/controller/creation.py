@@ -74,8 +74,8 @@ def assign(topic: NewTopic, live: Racks, held: Holdings, defaults: tuple[int, in
         )
     if topic.assignment:
         assignment = dict(topic.assignment)
-        _check_assignment(assignment, _allowed(topic, live))
         _check_limit(topic, held.replicas, sum(len(replicas) for replicas in assignment.values()))
+        _check_assignment(assignment, _allowed(topic, live))
         _check_share(topic, assignment.values(), held, len(topic.brokers or live))
     else:
         assignment = _placed(topic, live, held.replicas, defaults, random)

@@ -45,6 +45,18 @@ def test_a_brokers_death_is_decided_in_pieces_and_wholly() -> None:
         assert known.leader == first
 
 
+def test_a_topic_of_many_partitions_is_started_in_pieces_and_shown_whole() -> None:
+    cluster = Cluster(3)
+    pauses = _pauses(cluster)
+    shown = set()
+    for broker in cluster.brokers.values():
+        broker.metadata.on_updated(lambda broker=broker: shown.add(len(broker.metadata.partitions("t"))))  # type: ignore[misc]
+    assert cluster.create("t", partitions=COUNT).error is ErrorCode.NONE
+    assert len(pauses) >= COUNT / 200
+    assert shown <= {0, COUNT}
+    assert all(len(broker.leaderships) == COUNT for broker in cluster.brokers.values())
+
+
 def test_a_term_that_ends_between_two_pieces_leaves_the_rest_to_the_next() -> None:
     cluster = Cluster(4, rebalance_s=1000)
     controller = cluster.controller()
