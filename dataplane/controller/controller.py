@@ -140,8 +140,9 @@ class Controller:
         except TermEndedError:
             return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for name in names]
         toll.decided()
-        done = await either(reign.settled(), deadline)
-        return [_timed_out(outcome, done=done or validate_only) for outcome in outcomes]
+        if await either(reign.settled(), deadline) or validate_only:
+            return outcomes
+        return [_timed_out(outcome) for outcome in outcomes]
 
     async def delete_topics(
         self, names: Sequence[str], timeout_s: float = 30.0, *, toll: Toll = FREE
@@ -156,12 +157,11 @@ class Controller:
         except TermEndedError:
             return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for name in names]
         toll.decided()
-        answers = []
-        for outcome in outcomes:
-            waits = outcome.error is ErrorCode.NONE
-            done = not waits or await either(reign.deleted(outcome.name), deadline)
-            answers.append(_timed_out(outcome, done=done))
-        return answers
+        late: dict[str, TopicOutcome] = {}
+        for outcome in [outcome for outcome in outcomes if outcome.error is ErrorCode.NONE]:
+            if not await either(reign.deleted(outcome.name), deadline):
+                late[outcome.name] = _timed_out(outcome)
+        return [late.get(outcome.name, outcome) for outcome in outcomes] if late else outcomes
 
     async def reassign(self, wanted: Mapping[Key, Sequence[int] | None]) -> Outcomes | None:
         """Let replicas move, or (None) go back. Answers when it has begun; None: this broker is not the controller."""
@@ -299,7 +299,7 @@ class Controller:
         return sleep(self._doors.loop, min(timeout_s, _LONGEST_WAIT_S))
 
 
-def _timed_out(outcome: TopicOutcome, *, done: bool) -> TopicOutcome:
-    if done or outcome.error is not ErrorCode.NONE:
+def _timed_out(outcome: TopicOutcome) -> TopicOutcome:
+    if outcome.error is not ErrorCode.NONE:
         return outcome
     return TopicOutcome(outcome.name, ErrorCode.REQUEST_TIMED_OUT, _NOT_HEARD)
