@@ -29,7 +29,11 @@ class Rig(Server):
         super().__init__(brokers, parent)
         self._zookeeper = ZooKeeperServer(self.directory / "zookeeper", free_port())
         factor = min(3, brokers)
-        defaults = {"default_replication_factor": factor, "offsets_topic_replication_factor": factor}
+        defaults = {
+            "default_replication_factor": factor,
+            "offsets_topic_replication_factor": factor,
+            "controller_mutation_rate": 100_000,  # some are about thousands of partitions, none about making them
+        }
         secrets = secrets_file(self.directory)
         self._processes = {
             broker: broker_process(
