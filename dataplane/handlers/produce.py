@@ -224,20 +224,23 @@ class _Pending:
     ) -> None:
         replicas = self._ctx.broker.replicas
         appended = replicas.append(partition, batch, self._acks, is_checked=made is not None)
-        if appended.error:
-            at_fault = None if appended.error in _WITHOUT_START else partition
-            results[place] = _result(index, appended.error, partition=at_fault)
-            return
-        if made is not None and not appended.duplicate:
-            appended = appended._replace(log_append_time=made.log_append_time)
-        results[place] = _result(index, ErrorCode.NONE, appended, partition)
-        self._open += 1
 
         def done(error: ErrorCode) -> None:
             if error:
                 results[place] = _result(index, error)
             self._close_one()
 
+        if appended.error:
+            at_fault = None if appended.error in _WITHOUT_START else partition
+            results[place] = _result(index, appended.error, partition=at_fault)
+            if appended.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                self._open += 1
+                replicas.verdicts.wait(partition, done)
+            return
+        if made is not None and not appended.duplicate:
+            appended = appended._replace(log_append_time=made.log_append_time)
+        results[place] = _result(index, ErrorCode.NONE, appended, partition)
+        self._open += 1
         replicas.after_commit(partition, appended.last_offset, self._acks, self._timeout_s, done)
 
     def _prepared_one(self) -> None:

@@ -45,7 +45,8 @@ CALL_TIMEOUT_S = 10.0
 FIRST_PAUSE_S = 0.05
 LAST_PAUSE_S = 1.0
 NOT_TOLD = 0
-_MAX_UNDER_WAY = 2
+MAX_UNDER_WAY = 2
+"""Requests of a follower to one leader."""
 
 _log = logging.getLogger(__name__)
 
@@ -154,7 +155,7 @@ class Asking:
     def _ask(self) -> None:
         self._scheduled = False
         now = self._loop.clock.monotonic()
-        if self._stopped or self._under_way >= (_MAX_UNDER_WAY if self._session_id else 1):
+        if self._stopped or self._under_way >= (MAX_UNDER_WAY if self._session_id else 1):
             return  # an answer schedules the next request
         if self._not_before > now:
             self._wake_at(self._not_before)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dataplane.replication.partition import Partition
     from dataplane.replication.syncing import Syncs
     from dataplane.replication.throttling import Throttles
+    from dataplane.replication.verdicts import Verdicts
     from dataplane.replication.waiting import Waiting
 
 
@@ -46,6 +47,7 @@ class Hosted:
     meter: Meter | None
     accounting: Accounting
     waiting: Waiting
+    verdicts: Verdicts
     syncs: Syncs
     throttles: Throttles
 

@@ -28,6 +28,7 @@ from dataplane.replication.moves import Moves
 from dataplane.replication.partition import ReplicaRules
 from dataplane.replication.syncing import Syncs
 from dataplane.replication.throttling import Throttles
+from dataplane.replication.verdicts import Verdicts
 from dataplane.replication.waiting import Waiting
 from dataplane.storage.cleaner.cleaner import Cleaner
 
@@ -82,6 +83,7 @@ class Replicas(Appending):
         self.meter = meter
         self.accounting = Accounting()
         self.waiting = Waiting(doors.loop)
+        self.verdicts = Verdicts(doors.loop, self.waiting)
         self.fetchers = Fetchers(self)
         self.isr_changes = IsrChanges(config.id, doors.loop, broker_epoch, alter_partition, self.isr_confirmed)
         self.rules = ReplicaRules(
@@ -116,6 +118,7 @@ class Replicas(Appending):
         for partition in self.partitions():
             self.commit(partition)
             self.waiting.dismiss(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self.verdicts.dismiss(partition)
         return self._housekeeping.stop()
 
     async def settle(self, within_s: float) -> None:

@@ -288,6 +288,10 @@ class Partition:
         """All followers, where we lead."""
         return self._remotes
 
+    def others_in_sync(self) -> tuple[int, ...]:
+        """Whom a controller might elect in our place: of the larger ISR, since either may be in force."""
+        return tuple(broker_id for broker_id in self._maximal_isr if broker_id != self._rules.broker_id)
+
     def update_follower(self, broker_id: int, offset: int, now: float, broker_epoch: int = -1) -> bool:
         """A follower fetched from `offset`. Returns whether the high watermark moved."""
         remote = self._by_id.get(broker_id)

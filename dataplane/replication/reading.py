@@ -66,6 +66,8 @@ class Reading(Hosted):
             self.high_watermark_moved(partition)
         if partition.is_leader and not partition.has_enough_replicas():
             self.waiting.too_few(partition)
+        if self.verdicts.open:
+            self.verdicts.isr_changed(partition)
 
     # --- what has moved -------------------------------------------------------------------------------------------------
 

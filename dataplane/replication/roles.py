@@ -40,6 +40,7 @@ class Roles(Hosted):
         if partition.is_leader != led:
             self.accounting.led(partition, -1 if led else 1)
             self.waiting.dismiss(partition, code)
+        self.verdicts.dismiss(partition)
         self.waiting.look_again(partition)
         self.syncs.catch_up(partition)
         if partition.is_leader or led:

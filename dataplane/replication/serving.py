@@ -64,6 +64,8 @@ class ReplicaFetches:
             done(FetchResponse(error_code=session))
             return
         fetch = _FollowerFetch(self._replicas, request, session, stale=self._is_stale(request, follower))
+        if self._replicas.verdicts.open:
+            self._replicas.verdicts.asked(follower, fetch.copies)
         found = fetch.look(count_progress=True)
         if found.must_answer or found.size >= request.min_bytes or request.max_wait_ms <= 0 or fetch.has_news(found):
             done(self._told(fetch, found))
@@ -185,6 +187,19 @@ class _FollowerFetch:
     def names_by_id(self) -> bool:
         """Whether it is of the versions that followers have used since they have sessions."""
         return self.request.replica_state.replica_id >= 0
+
+    def copies(self, partition: Partition) -> bool:
+        """Whether the follower says with this request that it follows us there, in our epoch."""
+        if self._stale:
+            return False
+        wanted: FetchPartition | None = None
+        if self.session is not None:
+            row = self.session.partition(partition.topic_id, partition.index)
+            wanted = None if row is None else row.wanted
+        else:
+            names = (partition.topic_id, partition.topic)
+            wanted = next((w for name, w in self.wanted if w.partition == partition.index and name in names), None)
+        return wanted is not None and wanted.current_leader_epoch == partition.leader_epoch
 
     def has_news(self, found: Found) -> bool:
         """Of a high watermark, where consumers of the follower wait for it."""

@@ -62,13 +62,13 @@ class Watcher(Protocol):
         ...
 
 
-class _Waiter:
+class Waiter:
     """Something with a deadline."""
 
     __slots__ = ("tick",)
 
     def __init__(self) -> None:
-        self.tick: dict[_Waiter, None] | None = None
+        self.tick: dict[Waiter, None] | None = None
 
     def expired(self) -> None:
         """The deadline came first."""
@@ -81,7 +81,7 @@ class _Waiter:
             self.tick = None
 
 
-class AckWaiter(_Waiter):
+class AckWaiter(Waiter):
     """A produce with acks=all: waits until the high watermark is above its last offset."""
 
     __slots__ = ("done", "last_offset", "partition")
@@ -98,7 +98,7 @@ class AckWaiter(_Waiter):
         self.done(ErrorCode.REQUEST_TIMED_OUT)
 
 
-class ReadWaiter(_Waiter):
+class ReadWaiter(Waiter):
     """A fetch that found too little."""
 
     __slots__ = ("missing", "places", "wake")
@@ -136,7 +136,7 @@ class ReadWaiter(_Waiter):
         self.wake()
 
 
-class LowWatermarkWaiter(_Waiter):
+class LowWatermarkWaiter(Waiter):
     """A DeleteRecords: waits until every live replica's log begins at `offset` or later."""
 
     __slots__ = ("done", "offset", "partition")
@@ -159,7 +159,7 @@ class Waiting:
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._clock = loop.clock
-        self._ticks: dict[int, tuple[dict[_Waiter, None], Timer]] = {}
+        self._ticks: dict[int, tuple[dict[Waiter, None], Timer]] = {}
 
     # --- acks ---------------------------------------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class Waiting:
             # A duplicate of something that is not committed yet comes before what was appended since.
             ordered = ordered and not (waiters and waiters[-1].last_offset > last_offset)
             waiters.append(waiter)
-            self._set_deadline(waiter, timeout_s)
+            self.set_deadline(waiter, timeout_s)
         if not ordered:
             in_order = sorted(waiters, key=lambda waiter: waiter.last_offset)
             waiters.clear()
@@ -204,7 +204,7 @@ class Waiting:
             return
         waiter = LowWatermarkWaiter(partition, offset, done)
         partition.low_watermark_waiters[waiter] = None
-        self._set_deadline(waiter, timeout_s)
+        self.set_deadline(waiter, timeout_s)
 
     def low_watermark_moved(self, partition: Partition) -> None:
         """A follower's log begins later than it did, or a follower has died."""
@@ -228,13 +228,13 @@ class Waiting:
         waiter = ReadWaiter(places, min_bytes, self._in_its_time(account, wake))
         for place in places:
             place[waiter] = None
-        self._set_deadline(waiter, timeout_s)
+        self.set_deadline(waiter, timeout_s)
         return waiter.cancel
 
     def for_session(self, min_bytes: int, timeout_s: float, wake: Callback, account: str = "") -> ReadWaiter:
         """The same for a fetch whose partitions hang where they must already; the session passes on what arrives."""
         waiter = ReadWaiter([], min_bytes, self._in_its_time(account, wake))
-        self._set_deadline(waiter, timeout_s)
+        self.set_deadline(waiter, timeout_s)
         return waiter
 
     def _in_its_time(self, account: str, wake: Callback) -> Callback:
@@ -281,7 +281,8 @@ class Waiting:
                 if watcher in place:
                     hear(watcher.lost)
 
-    def _set_deadline(self, waiter: _Waiter, timeout_s: float) -> None:
+    def set_deadline(self, waiter: Waiter, timeout_s: float) -> None:
+        """Have it expire, unless its deadline is cleared before."""
         timeout_s = min(timeout_s, MAX_WAIT_S)
         tick = math.ceil((self._clock.monotonic() + timeout_s) / TICK_S)
         entry = self._ticks.get(tick)
