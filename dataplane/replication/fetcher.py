@@ -120,6 +120,9 @@ class Fetcher(Asking):
         except OSError:
             self._replicas.failed(partition)
             return
+        except Exception as error:  # noqa: BLE001 - a bug, and half of it may be done
+            self._replicas.broken(partition, error)
+            return
         partition.truncated()
         self._replicas.accounting.measure(partition)
 
@@ -131,6 +134,9 @@ class Fetcher(Asking):
             end = await self._leader_offset(partition, copying, LATEST)
             start = await self._leader_offset(partition, copying, EARLIEST)
         except PeerError:
+            end = start = -1
+        except Exception:  # noqa: BLE001 - a bug, or an answer that says nothing
+            _log.exception("%s-%d: its leader's log has no range", partition.topic, partition.index)
             end = start = -1
         if self._copying.get(partition) is not copying:
             return
@@ -148,6 +154,9 @@ class Fetcher(Asking):
             partition.log.reset(offset)
         except OSError:
             self._replicas.failed(partition)
+            return
+        except Exception as error:  # noqa: BLE001 - a bug, and half of it may be done
+            self._replicas.broken(partition, error)
             return
         partition.truncated()
         self._replicas.accounting.measure(partition)

@@ -234,3 +234,45 @@ def test_one_partition_that_fails_with_its_new_isr_keeps_no_other_from_its_own(m
     cluster.run(6)
     assert [cluster[1].partition(index).isr for index in range(PARTITIONS)] == [(1,)] * 3
     assert [p.code for p in waiting[1:]] == [ErrorCode.NONE] * 2
+
+
+def beyond_its_leader() -> Cluster:
+    """A follower whose log goes on where its leader's ends."""
+    cluster = Cluster(2)
+    cluster.create((1, 2))
+    cluster.run(0.5)
+    cluster.network.cut("b1", "b2")
+    cluster.produce(1, "x", acks=1)
+    cluster.run(0.1)
+    cluster.elect(2, (1, 2), told=(2,))
+    cluster.network.heal("b1", "b2")
+    return cluster
+
+
+def test_a_log_that_cannot_be_cut_is_not_copied_to(monkeypatch):
+    """Half of it may be cut: what comes next would follow on something that nobody knows."""
+    cluster = beyond_its_leader()
+    monkeypatch.setattr(Log, "truncate", bug)
+    cluster.tell(told=(1,))
+    cluster.run(1)
+    monkeypatch.undo()
+    assert cluster[1].partition().is_offline
+
+
+def test_a_follower_looks_again_for_its_leaders_range_after_an_answer_it_did_not_understand(monkeypatch):
+    cluster = Cluster(2)
+    cluster.create((1, 2), retention_bytes="1", segment_bytes="100")
+    cluster.run(0.5)
+    cluster.kill(2)
+    for _ in range(3):
+        cluster.produce(1, "x" * 50, acks=1)
+        cluster.run(3)
+    cluster[1].replicas.apply_retention()
+    assert cluster[1].partition().log.start_offset > 0
+    monkeypatch.setattr(Fetcher, "_leader_offset", bug)
+    cluster.start(2)
+    cluster.tell(told=(2,))
+    cluster.run(1)
+    monkeypatch.undo()
+    cluster.run(3)
+    assert cluster[2].partition().log.end_offset == cluster[1].partition().log.end_offset == 3
