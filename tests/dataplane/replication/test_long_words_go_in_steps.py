@@ -8,7 +8,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
-from dataplane.cluster.in_order import InOrder
+from dataplane.cluster.in_order import InOrder, at_once
 from dataplane.handlers.replication import handle_leader_and_isr, handle_stop_replica
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import (
@@ -72,6 +72,15 @@ class World:
         )
         return replace(request, topic_states=(replace(topic, partition_states=states),), **more)
 
+    def tell_metadata(self) -> None:
+        """As a controller does before it has something removed (`leadership._is_late`)."""
+
+        def word() -> Steps[None]:
+            self.replicas.metadata.version += 1
+            yield None
+
+        self.ctx.broker.metadata.words.add(word(), at_once)
+
     def removal(self, index: int, **more: Any) -> StopReplicaRequest:
         row = StopReplicaPartitionState(partition_index=index, leader_epoch=-2, delete_partition=True)
         topic = StopReplicaTopicState(topic_name=TOPIC, partition_states=(row,))
@@ -95,6 +104,7 @@ def test_roles_of_many_partitions_are_taken_over_in_steps_of_a_few():
 def test_what_comes_behind_waits_for_the_end():
     world = World()
     roles = Task(handle_leader_and_isr(world.ctx, world.roles()))
+    world.tell_metadata()
     removal = Task(handle_stop_replica(world.ctx, world.removal(COUNT - 1)))
     world.until(lambda: world.hosted() > COUNT // 2)
     assert not removal.done
@@ -119,5 +129,6 @@ def test_a_newer_controller_waits_as_well_and_then_the_older_one_is_refused():
 def test_a_short_word_is_obeyed_at_once():
     world = World()
     assert Task(handle_leader_and_isr(world.ctx, world.roles(2))).done
+    world.tell_metadata()
     assert Task(handle_stop_replica(world.ctx, world.removal(1))).done
     assert world.hosted() == 1
