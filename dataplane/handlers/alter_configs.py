@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 _NOT_A_LIST = None
 _RESOURCE_US, _CHANGE_US, _ANSWER_US = 40, 4, 2
+_AT_ONCE = 64
 _MOST_CONFIGS = 200
 """In one resource: more than there are can only be nonsense, and it would take long to say what is wrong with it."""
 
@@ -123,12 +124,12 @@ def _doubled(resources: Iterable[Any]) -> Steps[set[Asked]]:
 
 
 def _begin_some(left: Iterator[Any], begin: Callable[[Any], Task[Answer]]) -> Steps[list[Task[Answer]]]:
-    """Those that are over at once, and the first one that is not. None: there is nothing left."""
+    """The next ones, up to the first that is not over at once. None: there is nothing left."""
     pace = Pace()
     begun: list[Task[Answer]] = []
     for resource in left:
         begun.append(begin(resource))
-        if not begun[-1].done:
+        if not begun[-1].done or len(begun) == _AT_ONCE:
             break
         if pace.over(_RESOURCE_US + _CHANGE_US * len(resource.configs)):
             yield None

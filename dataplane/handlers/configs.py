@@ -94,7 +94,7 @@ class _Rows:
     """The rows of one answer, as the request wants them.
 
     Nearly all topics have nearly all values from the broker or from Kafka: these rows are made once and shared. Made for
-    every topic anew, they cost some milliseconds a topic.
+    every topic anew, they cost more than all the rest of the answer.
     """
 
     def __init__(self, ctx: RequestContext, request: DescribeConfigsRequest) -> None:

@@ -52,14 +52,12 @@ class _Pending:
         pace = Pace()
         timeout_s = self._request.timeout_ms / 1000
         for topic in self._request.topics:
-            rows = [
-                DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=NO_LOW_WATERMARK)
-                for wanted in topic.partitions
-            ]
+            rows: list[DeleteRecordsPartitionResult] = []
             self._topics.append((topic.name, rows))
             for place, wanted in enumerate(topic.partitions):
                 if pace.over(_PARTITION_US):
                     yield None
+                rows.append(DeleteRecordsPartitionResult(wanted.partition_index, NO_LOW_WATERMARK))
                 self._open += 1
                 self._delete(topic.name, wanted, timeout_s, partial(self._set, rows, place))
         self._close_one()

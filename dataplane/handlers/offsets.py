@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 PORTION = 64
 """Offsets that are committed or removed together: about a millisecond of work."""
-_NAME_US, _OFFSET_US = 1, 6
+_NAME_US, _OFFSET_US, _GROUP_US = 1, 6, 12
 _TOP_LEVEL_ERROR_SINCE = 2
 _SEVERAL_GROUPS_SINCE = 8
 _RECORD_BYTES = 150
@@ -191,6 +191,8 @@ def _fetch_groups(ctx: RequestContext, request: OffsetFetchRequest) -> Steps[Off
         asked[g.group_id, g.topics] = g
     groups = []
     for g in asked.values():
+        if pace.over(_GROUP_US):
+            yield None
         found, error = yield from _fetch(ctx, request, g.group_id, _wanted(g.topics), pace)
         topics = yield from _topics(found, OffsetFetchResponseTopics, OffsetFetchResponsePartitions, pace)
         groups.append(OffsetFetchResponseGroup(g.group_id, topics, error))
