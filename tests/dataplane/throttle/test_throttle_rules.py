@@ -8,6 +8,7 @@ import pytest
 from dataplane.doors import Create
 from dataplane.protocol.messages.discovery import FindCoordinatorRequest
 from dataplane.protocol.messages.groups import JoinGroupRequest, JoinGroupRequestProtocol
+from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from dataplane.records.batch import Record, build_batch
 from dataplane.throttle.rules import MOST_CLIENTS, QUIET_S, InstanceRules
 from quota.agent.agent import Agent
@@ -121,6 +122,20 @@ def test_another_connection_is_no_way_around_a_topic_rule():
     assert not wire.answers
     cluster.network.run_for(2)
     assert len(wire.answers) == 1
+
+
+def test_a_request_of_very_many_partitions_is_no_way_around_a_topic_rule():
+    cluster = RuledCluster(topic_rule("orders", produce=10 * KIB))
+    produces(cluster, "orders", 50 * KIB)()
+    wire = Wire(Tenant(cluster))
+    rows = (PartitionProduceData(0, batch(KIB)), *(PartitionProduceData(n, batch(1)) for n in range(1, 400)))
+    request = ProduceRequest(acks=1, timeout_ms=5_000, topic_data=(TopicProduceData("orders", rows),))
+    wire.send(request, 9, correlation_id=1)
+    wire.send(Tenant.produce_request(batch(1)), 9, correlation_id=2)
+    cluster.network.run_for(3)
+    assert not wire.answers
+    cluster.network.run_for(20)
+    assert [int.from_bytes(answer[:4]) for answer in wire.answers] == [1, 2]
 
 
 def test_topics_of_one_rule_share_its_limit():
