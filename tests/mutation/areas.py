@@ -17,16 +17,20 @@ _QUOTA = (
     "allocate",
     "bucket",
     "explain",
+    "explain_in_words",
     "explain_interval",
     "ledger",
     "ledger_divides_rules",
     "ledger_follows_changes",
     "matching",
+    "max_min_shares",
     "pulsar_bugs",
     "recorder",
+    "recorder_sums",
     "report_server",
     "reports_in_pieces",
     "reports_of_changes",
+    "what_is_known_of_an_instance",
 )
 
 AREAS = {
@@ -42,7 +46,7 @@ AREAS = {
             "dataplane/tenancy/instance.py",
             "quota/contracts/namespace.py",
         ),
-        ("tests/dataplane/tenancy", "tests/quota/test_names_of_instances.py"),
+        ("tests/dataplane/tenancy", "tests/quota/test_names_of_instances.py", "tests/quota/test_namespace.py"),
     ),
     "rating": Area(
         tuple(f"controlplane/billing/{name}.py" for name in ("rating", "money", "documents", "plans")),
