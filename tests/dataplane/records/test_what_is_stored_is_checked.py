@@ -78,6 +78,16 @@ def test_anything_else_has_too_few_bytes(at):
     assert str(too_short(b"")) == "0 bytes are less than a batch header"
 
 
+@pytest.mark.parametrize("at", [0, 5])
+def test_a_batch_that_was_cut_is_no_record_and_one_that_is_whole_and_too_short_is_corrupt(at):
+    def code(size, length):
+        whole = bytes(at + 8) + length.to_bytes(4, "big") + bytes(4) + b"\2" + bytes(44)
+        return too_short(whole[: at + size], at).code
+
+    assert code(11, 0) == code(12, 1) == code(40, 29) == ErrorCode.INVALID_RECORD
+    assert code(12, 0) == code(40, 28) == code(40, 5) == ErrorCode.CORRUPT_MESSAGE
+
+
 def test_the_header_is_read_where_it_is_said_to_be():
     with pytest.raises(CorruptBatchError, match=r"^40 bytes are less than a batch header$"):
         read_header(header_bytes(2, 40, at=5), 5)
