@@ -3,7 +3,7 @@
 import pytest
 
 from quota.contracts.instance import MIB
-from quota.contracts.rules import REQUEST, REQUESTS
+from quota.contracts.rules import LOOP_MS, LOOP_TIME, REQUEST, REQUESTS
 from quota.core.explain import explain, explain_interval
 from quota.core.model import Allocation, Branch, Share
 from tests.quota.test_explain_interval import broker, interval
@@ -11,6 +11,10 @@ from tests.quota.test_explain_interval import broker, interval
 
 def requests(*brokers, limit=10, throttled_ms=12_400):
     return interval(*brokers, limit=limit * REQUEST, rule=REQUESTS, throttled_ms=throttled_ms)
+
+
+def loop_time(*brokers, limit=10, throttled_ms=12_400):
+    return interval(*brokers, limit=limit * LOOP_MS, rule=LOOP_TIME, throttled_ms=throttled_ms)
 
 
 def test_an_instance_without_traffic_uses_0_percent():
@@ -23,6 +27,8 @@ def test_from_95_percent_on_it_is_all_that_there_is(flow, words):
     told = explain_interval(interval(broker(1, flow), limit=10_000))
     assert words in told
     assert words in explain_interval(requests(broker(1, flow), limit=10))
+    only = "used only" in words
+    assert ("used only" in explain_interval(loop_time(broker(1, flow), limit=10))) is only
 
 
 def test_of_brokers_that_waited_alike_the_busier_is_named_and_of_equals_the_first():
@@ -35,7 +41,7 @@ def test_of_brokers_that_waited_alike_the_busier_is_named_and_of_equals_the_firs
     assert "on broker 1 while" in explain_interval(interval(broker(2, 10), broker(1, 10)))
 
 
-@pytest.mark.parametrize("interval_of", [interval, requests])
+@pytest.mark.parametrize("interval_of", [interval, requests, loop_time])
 def test_seconds_have_one_decimal(interval_of):
     assert " waited 1.0 s" in explain_interval(interval_of(throttled_ms=1_049))
     assert " waited 1.1 s" in explain_interval(interval_of(throttled_ms=1_051))
@@ -45,3 +51,4 @@ def test_seconds_have_one_decimal(interval_of):
 def test_a_broker_that_had_no_bound_could_carry_anything():
     assert "could carry any rate, which grows" in explain_interval(interval(broker(1, 1, allocation=None)))
     assert explain_interval(requests(broker(1, 1, allocation=None))).endswith("could take any number of requests.")
+    assert explain_interval(loop_time(broker(1, 1, allocation=None))).endswith("could give any time.")

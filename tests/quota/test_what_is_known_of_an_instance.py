@@ -1,8 +1,10 @@
 """Small facts that are asked of a bucket, a rule book and the ledger."""
 
+from dataclasses import replace
+
 import pytest
 
-from quota.contracts.report import FlowReport, InstanceReport
+from quota.contracts.report import FlowReport, InstanceReport, LoopLoad
 from quota.contracts.rules import RuleKind, ThrottleRule
 from quota.core.bucket import TokenBucket
 from quota.core.ledger import Ledger
@@ -35,3 +37,21 @@ def test_connections_are_those_of_one_instance_on_all_its_brokers():
     entries = {name: InstanceReport(flow(), flow(), 0, number) for name, number in rows.items()}
     ledger.report(FlowReport(2, "a", 1, 1000, entries), 1.0)
     assert (ledger.connections(INSTANCE), ledger.connections(OTHER)) == (7, 50)
+
+
+def test_loads_are_of_the_brokers_that_report_and_say_so():
+    ledger = Ledger(epoch=6, now=0.0, period_ms=1000, lease_ms=10_000)
+    ledger.set_specs({INSTANCE: spec()}, 0.0)
+    load = LoopLoad(4_000, INSTANCE, 300, {INSTANCE: 1})
+    ledger.report(replace(report(1), loop=load), 1.0)
+    ledger.report(report(2), 1.0)
+    assert ledger.loads(1.5) == {1: load}
+    assert ledger.loads(1_000.0) == {}
+
+
+def test_who_waits_uncharged_at_a_rate_of_0_is_time_that_was_throttled():
+    heard = []
+    bucket = TokenBucket(0, 0.0, lambda: heard.append("throttled"))
+    bucket.wait(5.0)
+    assert heard == ["throttled"]
+    assert bucket.throttled_s(6.0) == 1.0
