@@ -184,3 +184,10 @@ def test_a_tombstone_of_nothing_is_nothing():
     assert offsets.all_keys() == [KEY, ("t", 1)]
     offsets.apply(*KEY, None)
     assert offsets.committed == {}
+
+
+def test_what_is_committed_and_what_is_on_its_way_counts_and_is_had():
+    offsets, other = offsets_of(), ("t", 1)
+    assert (offsets.count(), offsets.has(KEY), offsets.has(other)) == (1, True, False)
+    offsets.begin([other])
+    assert (offsets.count(), offsets.has(other), offsets.has(("t", 2))) == (2, True, False)
