@@ -1,4 +1,4 @@
-"""Which plan an organisation has, and invoices: bills that were frozen."""
+"""Which plan an organisation has, and invoices: bills that were frozen, or could not be."""
 
 from __future__ import annotations
 
@@ -53,3 +53,25 @@ class Invoice(models.Model):
 
     def __str__(self) -> str:
         return f"{self.instance_id} {self.month}: {self.total} {self.currency}"
+
+
+class InvoiceFailure(models.Model):
+    """A month of one instance that is due and could not be closed. Gone when it is."""
+
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    instance = models.ForeignKey("instances.Instance", models.PROTECT, related_name="+")
+    month = models.CharField(max_length=7)
+    problem = models.TextField()  # for operators
+    at = models.DateTimeField()
+
+    objects: ClassVar[TenantManager[InvoiceFailure]] = TenantManager()
+
+    class Meta:
+        """The last one counts."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "month"], name="one_failure_per_month")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.instance_id} {self.month}: {self.problem}"

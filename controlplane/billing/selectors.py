@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from controlplane.billing import documents
-from controlplane.billing.models import Invoice, PlanChoice
+from controlplane.billing.models import Invoice, InvoiceFailure, PlanChoice
 from controlplane.billing.money import amount_of, text_of, total_of
 from controlplane.billing.plans import DEFAULT_PLAN, PLANS, Plan, hourly
 from controlplane.billing.rating import Month, Period, Size, Used, total
@@ -100,6 +100,12 @@ def plan_named(name: str) -> Plan:
     if name not in PLANS:
         raise Invalid.field("plan", f"must be one of {', '.join(PLANS)}")
     return PLANS[name]
+
+
+def invoice_failures() -> QuerySet[InvoiceFailure]:
+    """Bills that are due and could not be closed, of everybody: for operators."""
+    rows = InvoiceFailure.objects.unscoped("operators look after every tenant's bills")
+    return rows.select_related("instance").order_by("month", "instance_id")
 
 
 def invoice_list(*, organisation: Organisation) -> QuerySet[Invoice]:

@@ -1,8 +1,9 @@
 """Choosing a plan; closing months.
 
 An invoice closes CLOSE_AFTER after its month's end, so that the last usage records have come. Closing freezes the
-inputs, their hash and the lines in one row; doing it again finds the row and changes nothing. `invoice_check` computes it
-all once more and says what differs.
+inputs, their hash and the lines in one row; doing it again finds the row and changes nothing. A bill that cannot be computed is
+noted for operators, tried again each time, and no obstacle to those behind it. `invoice_check` computes it all once more and says
+what differs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from django.db import IntegrityError, transaction
 
 from controlplane.billing import documents
-from controlplane.billing.models import Invoice, PlanChoice
+from controlplane.billing.models import Invoice, InvoiceFailure, PlanChoice
 from controlplane.billing.rating import Month, total
 from controlplane.billing.selectors import inputs_of, plan_named, plan_of
 from controlplane.core import audit
@@ -67,9 +68,23 @@ def _close_month(month: Month, now: datetime) -> int:
     rows = Instance.objects.unscoped("the closer serves every organisation").select_related("organisation")
     due = rows.filter(created_at__lt=month.end).exclude(deleted_at__lt=month.start)
     return sum(
-        invoice_close(instance=instance, month=month, now=now)
-        for instance in due.exclude(pk__in=closed.values("instance_id")).iterator()
+        _close_guarded(instance, month, now)
+        for instance in due.exclude(pk__in=closed.values("instance_id")).order_by("pk").iterator()
     )
+
+
+def _close_guarded(instance: Instance, month: Month, now: datetime) -> bool:
+    failures = InvoiceFailure.objects.unscoped("the closer serves every organisation")
+    about = {"organisation_id": instance.organisation_id, "instance": instance, "month": str(month)}
+    try:
+        made = invoice_close(instance=instance, month=month, now=now)
+    except Exception as error:  # what is the matter with one bill must not keep all others from being written
+        LOG.exception("invoice of %s for %s", instance.id, month)
+        problem = f"{type(error).__name__}: {error}"
+        failures.update_or_create(**about, defaults={"problem": problem, "at": now})
+        return False
+    failures.filter(instance=instance, month=str(month)).delete()
+    return made
 
 
 def invoice_close(*, instance: Instance, month: Month, now: datetime) -> bool:

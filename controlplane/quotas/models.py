@@ -51,6 +51,7 @@ class MasterJournal(models.Model):
     http = models.CharField(max_length=200)
     position = models.BigIntegerField(default=0)  # of its journal, up to which intervals are here
     active_at = models.DateTimeField()
+    problem = models.TextField(default="")  # why the last look at it went wrong, or what had to be left out
 
     def __str__(self) -> str:
         return f"master {self.master} up to {self.position}"

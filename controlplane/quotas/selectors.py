@@ -8,9 +8,12 @@ from controlplane.clusters import coordination, zookeeper
 from controlplane.core.errors import MasterUnavailable, Unavailable
 from controlplane.instances.selectors import instance_get
 from controlplane.quotas import master
+from controlplane.quotas.models import MasterJournal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from django.db.models import QuerySet
 
     from controlplane.instances.models import Instance
     from controlplane.tenants.models import Organisation
@@ -23,6 +26,11 @@ def allocation_get(*, organisation: Organisation, instance_id: str) -> dict[str,
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     document = master.allocation(instance.id)
     return {name: document.get(name) for name in SHOWN}
+
+
+def journals_with_problems() -> QuerySet[MasterJournal]:
+    """Masters whose journal could not be read, or not all of it: for operators."""
+    return MasterJournal.objects.exclude(problem="").order_by("master")
 
 
 def flows_get(instances: Sequence[Instance]) -> dict[str, dict[str, Any]]:

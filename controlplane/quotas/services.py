@@ -1,7 +1,9 @@
 """Throttled intervals come here from the masters' journals, and go after a week.
 
 A journal is read page by page; each page and the position behind it are written in one transaction, by compare-and-set
-on the position: pulling twice, or by two workers at once, changes nothing. The last line of an interval counts.
+on the position: pulling twice, or by two workers at once, changes nothing. The last line of an interval counts. What the database
+does not take is left out, and a journal that cannot be read is left for the next time: neither keeps the others from being read,
+and both are noted for operators.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from django.db import transaction
+from django.db import DataError, IntegrityError, transaction
 
 from controlplane.clusters import coordination, zookeeper
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
@@ -29,6 +31,8 @@ LOG = logging.getLogger(__name__)
 KEPT = timedelta(days=7)
 PAGES_AT_ONCE = 20
 ROWS_AT_ONCE = 500
+_REFUSALS = (DataError, IntegrityError, OverflowError, ValueError)
+"""What databases, and their drivers, say of a value that they cannot hold. A database that is away says something else."""
 _COUNTED = ("throttled_ms", "under_limit_ms", "over_1_s_percent", "over_10_s_percent", "over_60_s_percent", "document")
 
 
@@ -42,6 +46,9 @@ def throttling_pull(*, clock: Clock = SYSTEM_CLOCK) -> None:
                     break
         except Unavailable as error:
             LOG.info("master %s: %s", journal.master, error.detail)
+        except Exception as error:  # one journal must not keep the others from being read
+            LOG.exception("the journal of master %s", journal.master)
+            _note(journal, f"it cannot be read: {type(error).__name__}: {error}")
 
 
 def throttling_purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -71,11 +78,34 @@ def _page_taken(journal: MasterJournal) -> bool:
         here = MasterJournal.objects.filter(master=journal.master, position=journal.position)
         if not here.update(position=following):
             return False  # another worker reads this journal too
-        RecordedInterval.objects.bulk_create(
-            rows, batch_size=ROWS_AT_ONCE, update_conflicts=True, unique_fields=KEY, update_fields=_COUNTED
-        )
+        left_out = _keep(rows)
     journal.position = following
+    if left_out or journal.problem:
+        _note(journal, f"{left_out} of its intervals were left out: the database did not take them" if left_out else "")
     return True
+
+
+def _keep(rows: list[RecordedInterval]) -> int:
+    """Write what can be written; how many could not."""
+    if not rows:
+        return 0
+    try:
+        with transaction.atomic():
+            RecordedInterval.objects.bulk_create(
+                rows, batch_size=ROWS_AT_ONCE, update_conflicts=True, unique_fields=KEY, update_fields=_COUNTED
+            )
+    except _REFUSALS as error:
+        if len(rows) == 1:
+            LOG.warning("an interval is left out: %s: %s", rows[0], error)
+            return 1
+        half = len(rows) // 2
+        return _keep(rows[:half]) + _keep(rows[half:])
+    return 0
+
+
+def _note(journal: MasterJournal, problem: str) -> None:
+    MasterJournal.objects.filter(master=journal.master).update(problem=problem)
+    journal.problem = problem
 
 
 def _rows(documents: Iterable[dict[str, Any]]) -> list[RecordedInterval]:

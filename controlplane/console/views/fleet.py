@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from controlplane.billing.selectors import invoice_failures
 from controlplane.clusters.selectors import ports_of
 from controlplane.console.flow import DIRECTIONS, bar, directions, flow_of
 from controlplane.console.listing import Listing, listing, searched
@@ -17,7 +18,7 @@ from controlplane.core.errors import SluiceError, Unavailable
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import bootstrap_of, instance_fresh, limits_shown
 from controlplane.quotas import master
-from controlplane.quotas.selectors import allocations_get, brokers_get, flows_get
+from controlplane.quotas.selectors import allocations_get, brokers_get, flows_get, journals_with_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,6 +37,8 @@ def overview(request: HttpRequest) -> HttpResponse:
         "listing": shown,
         "rows": [(instance, flows.get(instance.id)) for instance in instances],
         "away": away,
+        "invoice_failures": invoice_failures(),
+        "journals": journals_with_problems(),
         **_brokers(),
     }
     part = request.htmx  # type: ignore[attr-defined]

@@ -8,14 +8,15 @@ from decimal import Decimal
 
 import pytest
 
+from controlplane.accounts.models import User
 from controlplane.billing import selectors, services
 from controlplane.billing.models import Invoice
 from controlplane.billing.rating import Month, Size
 from controlplane.core.errors import Conflict, Invalid
 from controlplane.instances import services as instances
 from controlplane.instances.history import spec_change_list
-from controlplane.instances.models import SpecChange, SpecChangeKind
-from tests.controlplane.conftest import run_to_the_end
+from controlplane.instances.models import Instance, SpecChange, SpecChangeKind
+from tests.controlplane.conftest import WANTED, run_to_the_end
 from tests.controlplane.fakes import ManualClock
 from tests.controlplane.metering.conftest import raised, row
 from tests.controlplane.test_instances_api import problem
@@ -154,6 +155,37 @@ class TestInvoices:
         assert self.close(1, 5) == 0
         assert self.close(1, 6) == 1
         assert self.close(1, 7) == 0
+
+    def test_one_that_cannot_be_computed_is_no_obstacle_to_those_behind_it_and_operators_see_it(
+        self, alice, billed, monkeypatch, client
+    ):
+        others = [
+            instances.instance_create(organisation=alice.organisation, actor="a", **{**WANTED, "name": name})[0]
+            for name in ("one", "two")
+        ]
+        made = Instance.objects.unscoped("a test")
+        made.update(created_at=datetime(2026, 5, 1, 10, tzinfo=UTC))
+        first, ill, last = sorted([billed, *others], key=lambda instance: instance.id)
+        inputs_of = services.inputs_of
+
+        def of_all_but_one(instance, *arguments):
+            if instance.id == ill.id:
+                raise ValueError("no plan knows this")
+            return inputs_of(instance, *arguments)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(services, "inputs_of", of_all_but_one)
+            assert self.close(1, 6) == 2
+            assert self.close(1, 7) == 0
+        assert {self.may(instance).instance_id for instance in (first, last)} == {first.id, last.id}
+        [failure] = selectors.invoice_failures()
+        assert (failure.instance_id, failure.month) == (ill.id, "2026-05")
+        User.objects.filter(pk=alice.user.pk).update(is_staff=True)
+        client.force_login(User.objects.get(pk=alice.user.pk))
+        assert "for 2026-05 cannot be closed: ValueError: no plan knows this" in client.get("/fleet").content.decode()
+        assert self.close(1, 8) == 1
+        assert self.may(ill).instance_id == ill.id
+        assert list(selectors.invoice_failures()) == []
 
     def test_an_invoice_is_the_bill_and_later_records_do_not_change_it(self, alice, billed, monkeypatch):
         at(monkeypatch, datetime(2026, 6, 1, 5, tzinfo=UTC))

@@ -137,3 +137,40 @@ def test_after_a_week_intervals_and_masters_are_forgotten(active, journals, reco
     clock.advance(2)
     services.throttling_purge(clock=clock)
     assert (RecordedInterval.objects.count(), MasterJournal.objects.count()) == (0, 0)
+
+
+def test_what_the_database_does_not_take_is_left_out_and_the_rest_is_kept(active, journals):
+    active(1)
+    lines = [interval(start=NINE + 60_000 * number) for number in range(5)]
+    lines[2] = interval(start=NINE + 120_000, throttled_ms=2**70)
+    journals["http://master-1"] += [document(line) for line in lines]
+    services.throttling_pull()
+    assert recorded() == [20_000, 80_000, 200_000, 260_000]
+    assert "1 of its intervals" in MasterJournal.objects.get().problem
+    journals["http://master-1"].append(document(interval(start=NINE + 300_000)))
+    services.throttling_pull()
+    assert len(recorded()) == 5
+    assert MasterJournal.objects.get().problem == ""
+
+
+def test_a_journal_that_cannot_be_read_is_no_obstacle_to_the_next(active, journals, monkeypatch):
+    for number in (1, 2):
+        active(number)
+        services.throttling_pull()
+    for number in (1, 2):
+        journals[f"http://master-{number}"].append(document(interval(epoch=number)))
+    taken = services._page_taken
+
+    def broken(journal):
+        if journal.master == 1:
+            raise KeyError("intervals")
+        return taken(journal)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(services, "_page_taken", broken)
+        services.throttling_pull()
+    assert RecordedInterval.objects.get().epoch == 2
+    assert "cannot be read" in MasterJournal.objects.get(master=1).problem
+    services.throttling_pull()
+    assert RecordedInterval.objects.count() == 2
+    assert MasterJournal.objects.get(master=1).problem == ""
