@@ -93,6 +93,7 @@ class Flushing(Producing):
     def abandon(self) -> None:
         """Close the files and leave them as they are: the log is about to be deleted or moved, or has failed."""
         self.failed = True
+        self._presence.end()
         self.epochs.abandon()
         if self.founding is not None:
             self.founding.abandon()

@@ -12,6 +12,7 @@ from dataplane.storage.log.appending import Appending
 from dataplane.storage.log.cutting import Cutting
 from dataplane.storage.log.flushing import Flushing
 from dataplane.storage.log.reading import Reading
+from dataplane.storage.presence import Presence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +55,7 @@ class Log(Appending, Cutting, Flushing, Reading):
         self.directory, self.topic, self.partition, self.topic_id = directory, topic, partition, topic_id
         self._descriptors = descriptors or Descriptors(_OF_ONE_LOG, background)
         self._now_ms = now_ms or _no_clock
+        self._presence = Presence()
         self._config = config or LogConfig()
         self.failed = False
         self.founding = None

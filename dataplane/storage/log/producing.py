@@ -48,7 +48,7 @@ class Producing(LogState):
 
     def _snapshot_in_background(self) -> None:
         """Whether it succeeds does not matter much: it is a short cut for the next start."""
-        offset, truncations, files = self.end_offset, self.truncations, self._files
+        offset, truncations, files, presence = self.end_offset, self.truncations, self._files, self._presence
         path, content = self._snapshot()
 
         def written(future: Future[None]) -> None:
@@ -64,7 +64,7 @@ class Producing(LogState):
             if truncations == self.truncations:  # else it is of another log, and would be believed by the next start
                 files.write_file(path, content)
 
-        self._background.run(write).then(written)
+        self._background.run(lambda: presence.run(write)).then(written)
 
     def _forget_snapshots(self, offsets: list[int]) -> None:
         for offset in offsets:

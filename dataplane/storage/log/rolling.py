@@ -99,11 +99,11 @@ class Rolling(LogState):
             _ = self._active.file
         except OSError as error:
             raise self._fail(error) from error
-        save_indexes, truncations = sealed.index_saver(), self.truncations
+        save_indexes, truncations, presence = sealed.index_saver(), self.truncations, self._presence
 
         def settle() -> None:
             sync()
-            save_indexes()
+            presence.run(save_indexes)
 
         def settled(future: Future[None]) -> None:
             if isinstance(future.error, OSError):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dataplane.storage.descriptors import Descriptors
     from dataplane.storage.epochs import Epochs
     from dataplane.storage.founding import Founding
+    from dataplane.storage.presence import Presence
     from dataplane.storage.producers import Producers
     from dataplane.storage.segment import Segment
 
@@ -41,6 +42,7 @@ class LogState:
         "_is_late",
         "_notes",
         "_now_ms",
+        "_presence",
         "_producers",
         "_producers_to",
         "_roll_after",
@@ -89,6 +91,7 @@ class LogState:
     _background: Background
     _descriptors: Descriptors
     _now_ms: Callable[[], int]
+    _presence: Presence
     _config: LogConfig
     _segments: list[Segment]
     _active: Segment

@@ -30,6 +30,7 @@ def test_at_every_point_what_was_promised_is_there_and_nothing_else(seed):
     [
         pytest.param(8, (584, 689, 747), id="damaged time indexes hid records"),
         pytest.param(16, (973, 991, 1009), id="a late checkpoint took the mark of a new log of the same name"),
+        pytest.param(203, (414, 423, 513), id="a late snapshot of producers came to a new log of the same name"),
     ],
 )
 def test_what_longer_runs_have_found_is_not_found_again(seed, points):
@@ -147,6 +148,19 @@ def test_what_is_late_for_a_deleted_log_leaves_the_next_of_its_name_alone():
     late()
     assert not files.exists(f"{HOME}/t-0/leader-epoch-checkpoint")
     jobs.all()
+
+
+def test_what_rolling_leaves_to_do_is_not_done_in_the_directory_of_the_next_log_of_that_name():
+    files, manager, jobs = begin()
+    log = manager.create("t", 0, TOPIC_ID)
+    jobs.all()
+    for n in range(6):
+        append(log, "x" * 100, producer_id=7, producer_epoch=3, base_sequence=n)
+    assert len(log.segments) > 1
+    manager.delete("t", 0)
+    manager.create("t", 0, UUID(int=8))
+    jobs.all()
+    assert not [name for name in files.list(f"{HOME}/t-0") if name.endswith((".snapshot", "index"))]
 
 
 def test_a_checkpoint_that_knows_more_than_there_is_keeps_nothing_from_being_synced():
