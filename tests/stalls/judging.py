@@ -4,8 +4,8 @@ A victim's p99 in one window is compared with its p99 *alone* in the windows nea
 what the machine does slowly (other load, heat, memory) is in both and cancels.
 
 What it does quickly does not cancel, and on two busy cores the 99th percentile of 400 requests differs between two windows
-without any row at all. How much, the windows alone say: the *noise* is what 95 of 100 of them lie above the median of their
-neighbours at most. A p99 within 1.5 times, or no further above than the noise, is not the row's doing.
+without any row at all. How much, the windows alone before the first row say: the *noise* is what 95 of 100 of them lie above the
+median of their neighbours at most. A p99 within 1.5 times, or no further above than the noise, is not the row's doing.
 """
 
 from __future__ import annotations

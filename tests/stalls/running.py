@@ -22,8 +22,8 @@ from tests.stalls.world import VICTIM, World
 
 QUIET_WITHIN_S = 45.0
 """After a row. A broker that still has to do with it then is started again."""
-WARM_UP_WINDOWS = 6
-"""Alone, before the first row: the noise must be known by then."""
+WARM_UP_WINDOWS = 13
+"""Alone, before the first row. They say what noise is: later ones may feel what a row has left behind."""
 ENOUGH_MIB = 4096.0
 """A row ends where the broker has so much: the machine has other things to do with its memory."""
 _STREAMS = ("acknowledged", "consumed")
@@ -40,6 +40,7 @@ class Runner:
         self._victim = self._new_victim()
         self.alone: dict[str, list[float]] = {what: [] for what in _STREAMS}
         self.alone_longest: list[float] = []
+        self.noise: dict[str, float] = {}
         self._idle_ms_per_s = 0.0
 
     def __enter__(self) -> Self:
@@ -48,16 +49,13 @@ class Runner:
             self._measure_alone()
         for values in (*self.alone.values(), self.alone_longest):
             del values[0]  # of connections and code that were new
+        self.noise = {what: round(noise_ms(values), 2) for what, values in self.alone.items()}
         p99 = {what: round(beside(values), 2) for what, values in self.alone.items()}
         self._say(f"alone: p99 {p99} ms, noise {self.noise} ms, probe {max(self.alone_longest):.1f} ms")
         return self
 
     def __exit__(self, *_: object) -> None:
         self._victim.__exit__()
-
-    @property
-    def noise(self) -> dict[str, float]:
-        return {what: round(noise_ms(values), 2) for what, values in self.alone.items()}
 
     def _new_victim(self) -> Victim:
         return Victim(self._world.victim, VICTIM, self._world.pid if self._world.is_ours else None)
