@@ -18,7 +18,7 @@ _SCRATCH_BYTES = 2**20
 _FIRST_BYTES = 128 * 2**20
 _EVENTS = 256
 _LOOK_EVERY_S = 0.1
-_PATIENCE_S = 30.0
+_PATIENCE_S, _PATIENCE_FOR_THE_FIRST_S = 5.0, 30.0
 _REFUSALS = 10
 """After so many, no more connections are tried: each may take its time to fail."""
 
@@ -36,6 +36,7 @@ class Done:
     refused: int = 0  # that did not come about at all
     first: bytes = b""  # answer, without its length
     first_ms: float = 0.0
+    ended_s: float = 0.0  # the moment from which nothing was sent any more
 
 
 class Crowd:
@@ -82,14 +83,17 @@ class Crowd:
                     self._step(peer, _OUT)
             for fd, events in self._epoll.poll(min(left_s, _LOOK_EVERY_S), _EVENTS):
                 self._step(self._peers[fd], events)
-        self._until_the_first_answer()
+        self.done.ended_s = time.monotonic()
+        self._see_to_the_end()
         return self.done
 
-    def _until_the_first_answer(self) -> None:
-        """What takes longer than the time that there was is seen to its end: nothing is sent meanwhile."""
+    def _see_to_the_end(self) -> None:
+        """What was asked in time is answered, if that does not take too long: nothing is sent meanwhile."""
         self.depth = 0
-        gives_up = time.monotonic() + _PATIENCE_S
-        while self.reads and self._peers and not self.done.answers and time.monotonic() < gives_up:
+        while self.reads and any(peer.outstanding for peer in self._peers.values()):
+            patience_s = _PATIENCE_S if self.done.answers else _PATIENCE_FOR_THE_FIRST_S
+            if time.monotonic() > self.done.ended_s + patience_s:
+                return
             for fd, events in self._epoll.poll(_LOOK_EVERY_S, _EVENTS):
                 self._step(self._peers[fd], events)
 
@@ -128,9 +132,9 @@ class _Peer:
         "_head",
         "_left",
         "_next",
-        "_outstanding",
         "_sending",
         "fd",
+        "outstanding",
         "socket",
         "waits_to_send",
     )
@@ -138,7 +142,7 @@ class _Peer:
     def __init__(self, crowd: Crowd, sock: socket.socket) -> None:
         self._crowd, self.socket, self.fd = crowd, sock, sock.fileno()
         self._sending = memoryview(b"")
-        self._outstanding = self._next = 0
+        self.outstanding = self._next = 0
         self._head = b""  # up to four bytes of an answer's length
         self._left = 0  # bytes of the answer that are still to come
         self._first: bytearray | None = None if crowd.done.first else bytearray()
@@ -148,11 +152,11 @@ class _Peer:
         """As much as goes; whether more would go if there were room."""
         while True:
             if not self._sending:
-                if self._outstanding >= self._crowd.depth:
+                if self.outstanding >= self._crowd.depth:
                     return False
                 self._sending = frames[self._next % len(frames)]
                 self._next += 1
-                self._outstanding += 1
+                self.outstanding += 1
             try:
                 sent = self.socket.send(self._sending)
             except BlockingIOError:
@@ -194,7 +198,7 @@ class _Peer:
     def _whole(self) -> None:
         done = self._crowd.done
         done.answers += 1
-        self._outstanding -= 1
+        self.outstanding -= 1
         if self._first is not None and not done.first:
             done.first, done.first_ms = bytes(self._first), (time.monotonic() - self._crowd.began) * 1000
         self._first = None

@@ -27,7 +27,7 @@ WARM_UP_WINDOWS = 13
 ENOUGH_MIB = 4096.0
 """A row ends where the broker has so much: the machine has other things to do with its memory."""
 _STREAMS = ("acknowledged", "consumed")
-_DECODED_BYTES = 16 * 2**20
+_DECODED_BYTES = 64 * 2**20
 
 Row = dict[str, Any]
 
@@ -102,13 +102,12 @@ class Runner:
         self._victim.quiet(5.0)
         before, began = self._used(), time.monotonic()
         done = crowd.run(frames, seconds, lambda: peak_mib(world.pid) > ENOUGH_MIB)
-        ended = time.monotonic()
         crowd.close()
         died = not _runs(world.pid)
         quiet = not died and self._victim.quiet(QUIET_WITHIN_S)
         until = time.monotonic()
         ran_ms = 0.0 if died else self._used().since(before).ran_ms - self._idle_ms_per_s * (until - began)
-        window = self._victim.window(began, ended, until)
+        window = self._victim.window(began, done.ended_s, until)
         turn = loop_figures(world.server, began) if world.is_ours else None
         return {
             "sent_bytes": done.sent_bytes,
@@ -126,7 +125,7 @@ class Runner:
             **self._streams(window),
             "errors": window.errors,
             "resident_mib": 0.0 if died else round(peak_mib(world.pid), 1),
-            "quiet_after_s": round(until - ended, 2) if quiet else None,
+            "quiet_after_s": round(until - done.ended_s, 2) if quiet else None,
             "died": died,
         }
 

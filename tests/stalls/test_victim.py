@@ -12,7 +12,6 @@ from dataplane.protocol.headers import decode_request, encode_frame, parse_reque
 from dataplane.protocol.messages.discovery import ApiVersionsResponse
 from dataplane.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, FetchResponsePartitionData
 from dataplane.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
-from tests.stalls.judging import percentile
 from tests.stalls.victim import Victim
 
 
@@ -111,9 +110,10 @@ def test_a_stall_is_seen_by_the_probe_and_by_all_that_was_due_in_it(broker, vict
 
     window = watched(victim, 1.0, stall)
     assert window.longest > 500
-    assert percentile(window.acknowledged, 0.99) > 500
-    assert percentile(window.consumed, 0.99) > 500
-    assert percentile(window.acknowledged, 0.7) > 150  # what was due meanwhile was late too, each by its own
+    assert max(window.acknowledged) > 500
+    assert max(window.consumed) > 500
+    # What was due meanwhile was late too, each by its own.
+    assert sum(100 < took < 600 for took in window.acknowledged) > 50
     assert window.errors == {}
 
 

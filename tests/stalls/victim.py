@@ -251,7 +251,7 @@ class Life:
         probes = [probe for probe in self._probes if first <= probe[0] < until]
         waiting = [(time.monotonic() - line.waiting[0]) * 1000 for line in self._lines.values() if line.is_stuck_probe]
         return Window(
-            between(self._acknowledged),
+            between(self._acknowledged) + [(time.monotonic() - due) * 1000 for due in late],
             between(self._consumed),
             errors,
             max((took for _, took, _ in probes), default=0.0) if not waiting else max(waiting),
