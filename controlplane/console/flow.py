@@ -82,6 +82,12 @@ def directions(flow: Flow) -> list[tuple[str, Direction, str]]:
     return [(name, getattr(flow, name), name.capitalize()) for name in DIRECTIONS]
 
 
+def broker_time_of(document: dict[str, Any]) -> dict[str, Any] | None:
+    """Broker time with what is used of it in all, in milliseconds a second; None: not limited, or not known."""
+    found: dict[str, Any] | None = document.get("broker_time")
+    return found and found | {"used": round(sum(broker["flow"] for broker in found["brokers"]), 1)}
+
+
 def bar(used: int | None, limit: int | None, *, fills: bool = True) -> Bar:
     """With its percentage."""
     used = used or 0

@@ -167,6 +167,22 @@ class DirectionSerializer(serializers.Serializer[Any]):
     brokers = BrokerShareSerializer(many=True)
 
 
+class BrokerTimeShareSerializer(serializers.Serializer[Any]):
+    """One broker's part of the broker time, in milliseconds a second."""
+
+    broker = serializers.IntegerField()
+    flow = serializers.FloatField(help_text="used")
+    allocation = serializers.FloatField(allow_null=True)
+
+
+class BrokerTimeSerializer(serializers.Serializer[Any]):
+    """What brokers work for the instance."""
+
+    limit = serializers.FloatField(help_text="milliseconds a second over all brokers")
+    branch = serializers.CharField(help_text="which branch of the algorithm decided")
+    brokers = BrokerTimeShareSerializer(many=True)
+
+
 class AllocationSerializer(serializers.Serializer[Any]):
     """How the limit is shared out now, as the active master tells it."""
 
@@ -174,3 +190,4 @@ class AllocationSerializer(serializers.Serializer[Any]):
     consume = DirectionSerializer()
     storage_used_bytes = serializers.IntegerField()
     connections = serializers.IntegerField()
+    broker_time = BrokerTimeSerializer(allow_null=True, help_text="null: there is no limit of it, or an older master")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from controlplane.instances.models import Instance
     from controlplane.tenants.models import Organisation
 
-SHOWN = ("produce", "consume", "storage_used_bytes", "connections")
+SHOWN = ("produce", "consume", "storage_used_bytes", "connections", "broker_time")
 
 
 def allocation_get(*, organisation: Organisation, instance_id: str) -> dict[str, Any]:

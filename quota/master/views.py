@@ -7,8 +7,10 @@
         {"broker": 1, "leaders": 2, "initial_share": 1747626, "flow": 1700000, "allocation": 3276800,
          "branch": "headroom", "explanation": "broker 1 carries …"}]},
      "consume": {…}, "storage_used_bytes": 987654321, "storage_limit_bytes": 10737418240, "storage_full": false,
-     "connections": 12}
+     "connections": 12,
+     "broker_time": {"limit": 600, "branch": "headroom", "brokers": [{"broker": 1, "flow": 212.4, "allocation": 380.0}]}}
 
+Broker time is in milliseconds a second, and null where there is no limit of it.
 ``/v1/instances/<id>,<id>/allocations`` has these documents of several as ``{"instances": [...]}``, without those that are
 not known. ``/v1/throttled/<position>`` answers ``{"intervals": [...], "next": position}``: the lines of `contracts.throttled`
 from a position on, 0 for all that are kept, and where to go on; asked again from there until ``next`` stays the same.
@@ -23,6 +25,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from quota.contracts.report import DIRECTIONS
+from quota.contracts.rules import LOOP_MS, LOOP_TIME, flow_key
 from quota.core.explain import explain
 from quota.core.ledger import Ledger
 from quota.core.model import Allocation, Branch, Share
@@ -41,7 +44,31 @@ def allocation_document(ledger: Ledger, instance: str, now: float) -> dict[str, 
         "storage_limit_bytes": spec.limits.storage_bytes,
         "storage_full": ledger.storage_full(instance),
         "connections": ledger.connections(instance),
+        "broker_time": _broker_time(ledger, instance, now),
     }
+
+
+def _broker_time(ledger: Ledger, instance: str, now: float) -> dict[str, Any] | None:
+    row = flow_key(instance, LOOP_TIME)
+    if ledger.limited(row) is None:
+        return None
+    allocation = ledger.allocation(row, "produce", now)
+    return {
+        "limit": _in_ms(allocation.limit_bytes_per_s),
+        "branch": allocation.branch.value,
+        "brokers": [
+            {
+                "broker": share.broker,
+                "flow": _in_ms(share.flow_bytes_per_s),
+                "allocation": _in_ms(_in_force(share)),
+            }
+            for share in allocation.shares
+        ],
+    }
+
+
+def _in_ms(microseconds: int | None) -> float | None:
+    return None if microseconds is None else round(microseconds / LOOP_MS, 1)
 
 
 def allocations_document(ledger: Ledger, wanted: Collection[str], now: float) -> dict[str, Any]:
@@ -116,6 +143,9 @@ def metrics_text(ledger: Ledger | None, *, reports_total: int, now: float) -> st
         lines += _loops(ledger, now)
         lines += ["# TYPE sluice_master_flow_bytes_per_second gauge", *_samples(ledger, "flow", now)]
         lines += ["# TYPE sluice_master_allocation_bytes_per_second gauge", *_samples(ledger, "allocation", now)]
+        lines += ["# TYPE sluice_master_broker_time_ms_per_second gauge", *_time_samples(ledger, "flow", now)]
+        lines += ["# TYPE sluice_master_broker_time_allocation_ms_per_second gauge"]
+        lines += _time_samples(ledger, "allocation", now)
     return "\n".join(lines) + "\n"
 
 
@@ -142,6 +172,14 @@ def _samples(ledger: Ledger, name: str, now: float) -> Iterator[str]:
                 value = share.flow_bytes_per_s if name == "flow" else _in_force(share)
                 labels = f'instance="{instance}",direction="{direction}",broker="{share.broker}"'
                 yield f"sluice_master_{name}_bytes_per_second{{{labels}}} {'+Inf' if value is None else value}"
+
+
+def _time_samples(ledger: Ledger, name: str, now: float) -> Iterator[str]:
+    metric = "broker_time" if name == "flow" else "broker_time_allocation"
+    for instance in sorted(ledger.specs):
+        for broker in (_broker_time(ledger, instance, now) or {"brokers": ()})["brokers"]:
+            labels = f'instance="{instance}",broker="{broker["broker"]}"'
+            yield f"sluice_master_{metric}_ms_per_second{{{labels}}} {'+Inf' if broker[name] is None else broker[name]}"
 
 
 def _short(ledger: Ledger, instance: str, now: float) -> dict[str, Any]:

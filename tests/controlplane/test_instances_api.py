@@ -167,10 +167,13 @@ def test_allocation_shows_the_masters_figures(alice, instance, flow_master):
     }
     flow_master.answers[instance.id] = {
         "instance": instance.id, "produce": direction, "consume": direction, "storage_used_bytes": 7, "connections": 2,
+        "broker_time": {"limit": 600.0, "branch": "initial", "brokers": [{"broker": 1, "flow": 2.5, "allocation": None}]},
     }  # fmt: skip
     answer = alice.api.get(f"{URL}/{instance.id}/allocation")
     assert answer.status_code == 200
-    assert answer.json() == {"produce": direction, "consume": direction, "storage_used_bytes": 7, "connections": 2}
+    assert answer.json() == {
+        name: told for name, told in flow_master.answers[instance.id].items() if name != "instance"
+    }
 
 
 def test_allocation_without_a_master_is_a_retriable_503(alice, instance):

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from quota.contracts.report import LoopLoad
+from quota.contracts.report import InstanceReport, LoopLoad
+from quota.contracts.rules import LOOP_TIME, flow_key
 from quota.master.election import Mastership, Role
 from quota.master.http import MAX_HEAD_BYTES
 from quota.master.journal import Journal
@@ -78,6 +79,27 @@ def test_the_allocation_of_an_instance_has_every_figure_it_was_decided_from(serv
     assert first == {"broker": 1, "leaders": 2, "initial_share": 150, "flow": 300, "allocation": 300}
     assert produce["brokers"][0]["explanation"].startswith("broker 1 carries 100 %")
     assert [broker["allocation"] for broker in document["consume"]["brokers"]] == [150, 150]
+
+
+def test_broker_time_is_shown_in_milliseconds_where_there_is_a_limit_of_it(service):
+    def shown():
+        (answer,) = ask(service, get(f"/v1/instances/{INSTANCE}/allocation"))
+        return json.loads(answer[1])["broker_time"]
+
+    assert shown() is None
+    limited = spec()
+    service.set_specs({INSTANCE: replace(limited, limits=replace(limited.limits, loop_ms_per_s=300))})
+    row = InstanceReport(flow(212_440, leaders=1), flow(leaders=1), 0, 0)
+    said = report(1, flow(300), sequence=2)
+    service.report(replace(said, instances={**said.instances, flow_key(INSTANCE, LOOP_TIME): row}))
+    document = shown()
+    assert document["limit"] == 300
+    assert [(each["broker"], each["flow"]) for each in document["brokers"]] == [(1, 212.4)]
+    assert 0 < document["brokers"][0]["allocation"] <= 300
+    ((_, metrics),) = ask(service, get("/metrics"))
+    lines = metrics.decode().splitlines()
+    assert f'sluice_master_broker_time_ms_per_second{{instance="{INSTANCE}",broker="1"}} 212.4' in lines
+    assert any(line.startswith("sluice_master_broker_time_allocation_ms_per_second{") for line in lines)
 
 
 def test_an_instance_that_was_made_this_moment_is_looked_up(service):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from controlplane.console.flow import directions, flow_of
+from controlplane.console.flow import broker_time_of, directions, flow_of
 from controlplane.console.page import tenant_page
 from controlplane.console.waits import day_began, waited_days, why
 from controlplane.core.clock import SYSTEM_CLOCK
@@ -57,4 +57,9 @@ def _now(caller: Caller, instance: Instance) -> dict[str, Any]:
         document, away = allocation_get(organisation=caller.organisation, instance_id=instance.id), None
     except Unavailable as error:
         document, away = {}, error
-    return {"instance": instance, "directions": directions(flow_of(instance, document)), "away": away}
+    return {
+        "instance": instance,
+        "directions": directions(flow_of(instance, document)),
+        "broker_time": broker_time_of(document),
+        "away": away,
+    }

@@ -102,3 +102,13 @@ def test_every_hour_has_its_bar_and_a_second_of_waiting_is_seen(clock):
     assert (produce.hours[0].text, produce.hours[-1].text) == ("13:00", "12:00")
     assert (produce.hours[-1].percent, produce.hours[-1].top) == (2.0, 98.0)
     assert {bar.percent for bar in consume.hours} == {0.0}
+
+
+def test_broker_time_is_shown_with_what_each_broker_works_and_may_work(at_alice, instance, flow_master):
+    shares = [{"broker": 1, "flow": 212.4, "allocation": 380.0}, {"broker": 2, "flow": 7.1, "allocation": None}]
+    flow_master.answers[instance.id] = {"broker_time": {"limit": 600, "branch": "headroom", "brokers": shares}}
+    text = text_of(at_alice.get(f"instances/{instance.id}/quota/now"))
+    assert "Broker time headroom 219.5 of 600 ms/s" in text
+    assert "Broker 1 212.4 ms/s 380 ms/s Broker 2 7.1 ms/s any time" in text
+    flow_master.answers[instance.id] = {}
+    assert "Broker time" not in text_of(at_alice.get(f"instances/{instance.id}/quota/now"))
