@@ -17,9 +17,11 @@ replicas        replicas that differ, have holes or do not end together
 views           a broker tells clients of other leaders, epochs or ISRs than ZooKeeper holds, with nothing going on
 stuck           something did not recover within a minute, or a topic could not be made or deleted
 
-Not wrong, but told: `renumbered`, a record at two offsets that its producer sent again under a new epoch. librdkafka
-raises its epoch, for all partitions, when a request was refused as out of order behind one that met no leader (its issue
-4953); no broker can know those numbers again. Within one epoch a second copy is the broker's mistake.
+Not wrong, but told: `renumbered`, a record at two offsets that its producer sent again under a new epoch, because a
+broker had told it so. librdkafka raises its epoch, for all partitions, when a request was refused as out of order behind
+one that met no leader (its issue 4953); no broker can know those numbers again. A producer reports which of its epochs
+ended with such an answer, and of which broker's error it speaks. Within one epoch a second copy is the broker's mistake,
+and so it is under epochs of which none ended so: who invents a new one without a reason would hide every duplicate.
 
 A client may not know the offset of what it acknowledges: librdkafka takes the answer to a later batch for one to all
 before it. Then the record has to be somewhere in its partition.
@@ -38,6 +40,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+ENDS_EPOCH = ("OUT_OF_ORDER_SEQUENCE_NUMBER", "UNKNOWN_PRODUCER_ID")
+"""Answers of brokers after which an idempotent producer has to begin a new epoch (KIP-360)."""
 _EXAMPLES = 3
 _SERVED_EVERY_S = 5.0
 
@@ -126,7 +130,9 @@ def _check_log(
             who, number = records[offset]
             if who not in producers or number >= producers[who]["sent"]:
                 findings.add("foreign", f"{who}:{number} at {partition}/{offset}")
-            elif (who, number) in seen and _numbers_differ(numbering, seen[who, number], (partition, offset)):
+            elif (who, number) in seen and _was_told_to(
+                producers[who], numbering, seen[who, number], (partition, offset)
+            ):
                 findings.renumbered += 1
             elif (who, number) in seen:
                 findings.add("duplicate", f"{who}:{number} at {seen[who, number]} and {(partition, offset)}")
@@ -136,11 +142,19 @@ def _check_log(
             last[who] = max(number, last.get(who, -1))
 
 
-def _numbers_differ(
-    numbering: Mapping[int, Mapping[int, tuple[int, int]]], one: tuple[int, int], other: tuple[int, int]
+def _was_told_to(
+    report: Mapping[str, Any],
+    numbering: Mapping[int, Mapping[int, tuple[int, int]]],
+    one: tuple[int, int],
+    other: tuple[int, int],
 ) -> bool:
+    """Whether an epoch between the two numberings ended because a broker answered what ends one."""
     first, second = (numbering.get(partition, {}).get(offset) for partition, offset in (one, other))
-    return first != second
+    if first is None or second is None or first == second:
+        return False
+    earlier, later = sorted((first, second))
+    told = [(producer_id, epoch) for producer_id, epoch, error in report.get("epochs_ended", ()) if error in ENDS_EPOCH]
+    return any(earlier <= ended < later for ended in told)
 
 
 def _check_producer(

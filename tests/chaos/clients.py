@@ -6,7 +6,8 @@ Orders come on stdin as JSON lines, `{"do": "begin", "topic": …, "group": …}
 after each the client says `ok` on stdout. At the end of a round it writes what it saw into `file`:
 
 producer    rows [partition, number, offset, when] of what was acknowledged, [partition, number, error] of what was refused,
-            and the longest time in which a partition acknowledged nothing while it was written to
+            the longest time in which a partition acknowledged nothing while it was written to, and the epochs that it
+            gave up: [producer id, epoch, the broker's error that it names, or nothing] (`epochs.py`)
 member      polls [partition, offset, producer, number], commits [partition, offset, when], and what a new assignment
             found committed: [partition, offset, when asked]
 assigned    polls alone
@@ -31,6 +32,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from controlplane.stack.process import dies_with_parent
+from tests.chaos.epochs import Epochs
 
 PARTITIONS = 8
 PER_S = 300
@@ -68,6 +70,7 @@ class Writing:
         self._acknowledged: list[tuple[int, int, int, float]] = []
         self._refused: list[tuple[int, int, str]] = []
         self._fatal: list[str] = []
+        self._epochs = Epochs()
         self._last: dict[int, float] = {}
         self._gaps: dict[int, float] = defaultdict(float)
         self._number = 0
@@ -86,7 +89,8 @@ class Writing:
                 "error_cb": self._on_error,
                 "debug": "eos",  # why it raised its epoch, should it have: a duplicate may have begun with that
                 "log_level": 7,
-            }
+            },
+            logger=self._epochs.logger(name),
         )
 
     def _on_error(self, error: KafkaError) -> None:
@@ -140,6 +144,7 @@ class Writing:
             "acknowledged": self._acknowledged,
             "refused": self._refused,
             "fatal": self._fatal,
+            "epochs_ended": self._epochs.ended,
             "unanswered": left,
             "sent": self._number,
             "longest_gap_s": max(self._gaps.values(), default=0.0),

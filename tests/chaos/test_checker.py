@@ -18,6 +18,7 @@ def _producer(*rows: tuple[int, int, int], sent: int) -> dict[str, Any]:
         "acknowledged": [(*row, 5.0) for row in rows],
         "refused": [],
         "fatal": [],
+        "epochs_ended": [],
         "unanswered": 0,
         "sent": sent,
         "longest_gap_s": 0,
@@ -91,14 +92,47 @@ def test_a_record_at_two_offsets_is_a_duplicate(seen):
     assert kinds(seen) == {"duplicate"}
 
 
-def test_a_record_that_its_producer_sent_again_under_a_new_epoch_is_told_and_not_held_against_the_broker(seen):
+@pytest.fixture
+def sent_again(seen):
+    """Record 16 of p1 is there twice, the second time under the producer's next epoch."""
     seen["log"][0][4] = ("p1", 16)
+    seen["numbering"] = {0: {3: (1000, 0), 4: (1000, 1)}}
+    return seen
+
+
+@pytest.mark.parametrize("error", ["OUT_OF_ORDER_SEQUENCE_NUMBER", "UNKNOWN_PRODUCER_ID"])
+def test_a_record_that_is_sent_again_under_a_new_epoch_because_a_broker_said_so_is_told(sent_again, error):
+    sent_again["producers"]["p1"]["epochs_ended"] = [[1000, 0, error]]
     findings = Findings()
-    check(**seen, findings=findings, numbering={0: {3: (1000, 0), 4: (1000, 1)}})
+    check(**sent_again, findings=findings)
     assert not findings
     assert findings.renumbered == 1
-    check(**seen, findings=findings, numbering={0: {3: (1000, 0), 4: (1000, 0)}})
-    assert set(findings.counts) == {"duplicate"}
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        [],  # nobody told it to
+        [[1000, 0, ""]],  # it gave up by itself, as when nobody answered
+        [[1000, 0, "REQUEST_TIMED_OUT"]],  # a broker said something else
+        [[1000, 1, "OUT_OF_ORDER_SEQUENCE_NUMBER"]],  # later
+        [[999, 0, "OUT_OF_ORDER_SEQUENCE_NUMBER"]],  # under another id
+    ],
+)
+def test_a_record_under_a_new_epoch_that_no_broker_asked_for_is_a_duplicate(sent_again, ended):
+    sent_again["producers"]["p1"]["epochs_ended"] = ended
+    assert kinds(sent_again) == {"duplicate"}
+
+
+def test_a_record_twice_under_one_epoch_is_a_duplicate_whatever_was_said(sent_again):
+    sent_again["producers"]["p1"]["epochs_ended"] = [[1000, 0, "OUT_OF_ORDER_SEQUENCE_NUMBER"]]
+    sent_again["numbering"][0][4] = (1000, 0)
+    assert kinds(sent_again) == {"duplicate"}
+
+
+def test_what_another_producer_was_told_allows_nothing(sent_again):
+    sent_again["producers"]["p2"]["epochs_ended"] = [[1000, 0, "OUT_OF_ORDER_SEQUENCE_NUMBER"]]
+    assert kinds(sent_again) == {"duplicate"}
 
 
 def test_a_record_nobody_sent_is_foreign(seen):
