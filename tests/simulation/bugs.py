@@ -13,14 +13,19 @@ from unittest import mock
 
 from dataplane.cluster.metadata import Metadata
 from dataplane.controller import alter_partition
+from dataplane.controller.channel import EPOCH_DURING_DELETE, Channels
 from dataplane.controller.context import Context
 from dataplane.controller.leaders import Leaders
+from dataplane.groups import log as groups_log
 from dataplane.protocol.errors import ErrorCode
-from dataplane.replication import leadership, serving
+from dataplane.replication import appending, leadership, serving, waiting
+from dataplane.replication.appending import Appending
 from dataplane.replication.manager import Replicas
 from dataplane.replication.partition import Partition
 from dataplane.replication.waiting import Waiting
 from dataplane.storage.epochs import Epochs
+from dataplane.storage.log import Log
+from dataplane.storage.log.flushing import Flushing
 from dataplane.storage.producers import Producers
 from tests.simulation.campaign import Outcome, run
 from tests.support.memory_files import MemoryFiles
@@ -146,6 +151,43 @@ def _always_the_same(_self: MemoryFiles) -> str:
     return "memory"
 
 
+def _unguarded(callback: Callable[..., None], *what: Any) -> None:
+    callback(*what)
+
+
+def _commit_unguarded(self: Replicas, partition: Partition) -> None:
+    if partition.dirty:
+        partition.dirty = False
+        try:
+            self._write_and_tell(partition)
+        except OSError:
+            self.failed(partition)
+
+
+def _no(*_: Any) -> bool:
+    return False
+
+
+def _yes(*_: Any) -> bool:
+    return True
+
+
+def _advance_in_memory(self: Partition, now: float) -> bool:
+    durable, self.is_durable = self.is_durable, False
+    try:
+        return _advance(self, now)
+    finally:
+        self.is_durable = durable
+
+
+def _remove_whatever_the_epoch(self: Channels, broker_id: int, partition: Any) -> bool:
+    return self._remove(broker_id, partition, EPOCH_DURING_DELETE)
+
+
+def _synced_whatever_was_cut(self: Log, end: int, _truncations: int) -> None:
+    self.recovery_point = max(self.recovery_point, min(end, self.end_offset))
+
+
 BUGS: dict[str, tuple[Plant, ...]] = {
     "acknowledge before replication": (_patch(Waiting, "for_acks", _acknowledge_at_once),),
     "acknowledge with an ISR of one": (
@@ -173,6 +215,20 @@ BUGS: dict[str, tuple[Plant, ...]] = {
         _patch(leadership, "_refusal", _any_life),
         _patch(alter_partition, "_eligible", _eligible_in_any_life),
     ),
+    "an exception ends the commit": (
+        _patch(appending, "tell", _unguarded),
+        _patch(waiting, "tell", _unguarded),
+        _patch(waiting, "hear", _unguarded),
+        _patch(Appending, "commit", _commit_unguarded),
+    ),
+    "a removal is never late": (
+        _patch(leadership, "_is_late", _no),
+        _patch(Channels, "remove", _remove_whatever_the_epoch),
+    ),
+    "what comes again is corrupt": (_patch(Log, "_has_already", _no),),
+    "a sync counts whatever was cut": (_patch(Flushing, "synced", _synced_whatever_was_cut),),
+    "answer before the disk": (_patch(Partition, "is_synced", _yes), _patch(Partition, "advance", _advance_in_memory)),
+    "a commit is on its leader alone": (_patch(groups_log, "ACKS_ALL", 1),),
 }
 
 

@@ -1,8 +1,9 @@
-"""One run of a campaign: producers with acks=all and a reader, while faults come; what must hold is looked at all along.
+"""One run of a campaign: clients of several kinds (`workloads`), while faults come; what must hold is looked at all along.
 
 At the end everything is healed. Then all that was acknowledged is read, once and in order, and all replicas are equal.
 Batches of one producer are in order, and none is there twice, whatever was retried; what was not acknowledged may be
-there or not.
+there or not. Before the first fault and after the last one clients are answered without delay (`pace`), and at the very
+end nobody waits for anything any more.
 """
 
 from __future__ import annotations
@@ -13,24 +14,41 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from random import Random
 from typing import Any
 
 from dataplane.tasks import Task, gather
 from tests.simulation.ambushes import Ambushes
+from tests.simulation.at_rest import check_at_rest
 from tests.simulation.cluster import SETTINGS, SimulatedCluster
-from tests.simulation.invariants import MIN_INSYNC_REPLICAS, Invariants, ViolationError
+from tests.simulation.disturbances import Disturbances, PlannedError
+from tests.simulation.invariants import MIN_INSYNC_REPLICAS, ViolationError
 from tests.simulation.operators import Operators
 from tests.simulation.pace import Pace
+from tests.simulation.workloads import OTHERS, Orders, Shared, Workload
+from tests.simulation.workloads.remade import Remade
 
-TOPIC = "orders"
-PARTITIONS = 2
 ROUNDS = 6
 HEALED_WITHIN_S = 90.0
-READ_AGAIN = 50
+SETTLES_S = 1.0
+CALM_S = 0.6
+OTHERS_AT_ONCE = (0, 1, 1, 2, 2)
 CAMPAIGN_SETTINGS = replace(
-    SETTINGS, replica_fetch_max_bytes=300, replica_fetch_wait_max_ms=500, usage_topic_num_partitions=1
+    SETTINGS,
+    min_insync_replicas=MIN_INSYNC_REPLICAS,
+    replica_fetch_max_bytes=300,
+    replica_fetch_wait_max_ms=500,
+    usage_topic_num_partitions=1,
+    log_segment_bytes=2_500,
+    log_index_interval_bytes=400,
+    log_retention_check_interval_ms=1_500,
+    log_cleaner_backoff_ms=1_000,
+    log_cleaner_min_cleanable_ratio=0.1,
+    log_roll_ms=2_500,
+    high_watermark_checkpoint_interval_ms=2_000,
 )
-"""Who was away catches up in many steps, and something may happen between them. Else as little as possible happens."""
+"""Who was away catches up in many steps, and something may happen between them. Segments are full after some tens of
+batches, and what is done by the clock is done every second. Else as little as possible happens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +84,7 @@ def run(seed: int, *, rounds: int = ROUNDS) -> Outcome:
     return Outcome(
         seed,
         violation,
-        len(campaign.acknowledged),
+        campaign.acknowledged,
         campaign.faults.counts,
         cluster.network.clock.monotonic(),
         time.process_time() - began,
@@ -74,8 +92,8 @@ def run(seed: int, *, rounds: int = ROUNDS) -> Outcome:
     )
 
 
-class _AllFaults(Ambushes, Operators):
-    """Plain ones, those that lie in wait, and what operators do."""
+class _AllFaults(Ambushes, Operators, Disturbances):
+    """Plain ones, those that lie in wait, what operators do, and what brokers and disks do to themselves."""
 
 
 @contextmanager
@@ -93,32 +111,55 @@ def _garbage_kept() -> Iterator[None]:
 
 class _Campaign:
     def __init__(self, seed: int) -> None:
-        self.cluster = SimulatedCluster(seed, settings=CAMPAIGN_SETTINGS)
-        self.faults = _AllFaults(self.cluster, TOPIC, PARTITIONS)
-        self.invariants = Invariants(self.cluster, TOPIC, PARTITIONS)
-        self.pace = Pace(self.cluster)
-        self.acknowledged: dict[tuple[int, int], bytes] = {}
-        self._over = False
+        self.cluster = cluster = SimulatedCluster(seed, settings=CAMPAIGN_SETTINGS)
+        cluster.network.survives = lambda error: isinstance(error, PlannedError)
+        random = Random(cluster.random.getrandbits(64))
+        self.pace = Pace(cluster)
+        self.shared = Shared(cluster, self.pace, random)
+        chosen = random.sample(OTHERS, random.choice(OTHERS_AT_ONCE))
+        self.workloads: list[Workload] = [Orders(self.shared), *(make(self.shared) for make in chosen)]
+        self.faults = _AllFaults(cluster, Orders.TOPIC, Orders.PARTITIONS)
+
+    @property
+    def acknowledged(self) -> int:
+        return sum(len(workload.acknowledged) for workload in self.workloads)
 
     def whole(self, rounds: int) -> None:
         cluster = self.cluster
         cluster.until(cluster.up)
-        cluster.create_topic(TOPIC, PARTITIONS, min_insync_replicas=str(MIN_INSYNC_REPLICAS))
-        faults = Task(self._faults(rounds))
-        writers = [Task(self._write(partition)) for partition in range(PARTITIONS)]
-        readers = [Task(self._read(partition)) for partition in range(PARTITIONS)]
-        self._until(lambda: faults.done, 40.0 * rounds, "the faults did not end")
+        for workload in self.workloads:
+            workload.prepare()
+        self._until(cluster.all_in_sync, HEALED_WITHIN_S, "replicas of a new topic are not in sync")
+        clients = Task(gather([Task(client) for workload in self.workloads for client in workload.clients()]))
+        self._calm(clients)
+        faults = Task(self.faults.campaign(rounds))
+        self._until(lambda: faults.done or clients.done, 40.0 * rounds, "the faults did not end")
+        if clients.done:
+            clients.result()
         faults.result()
-        self._over = True
-        everything = Task(gather([*writers, *readers]))
-        self._until(lambda: everything.done, HEALED_WITHIN_S, "all is healed, and a client does not get on")
-        everything.result()
-        self._until(
-            lambda: cluster.up() and cluster.in_sync(TOPIC) and self._all_committed(),
-            HEALED_WITHIN_S,
-            "all is healed, and replicas are not in sync",
-        )
-        self._check_the_end()
+        self._until(self._is_well, HEALED_WITHIN_S, "all is healed, and replicas are not in sync")
+        self._calm(clients)
+        self.shared.is_over = True
+        self._until(lambda: clients.done, HEALED_WITHIN_S, "all is healed, and a client does not get on")
+        clients.result()
+        self._until(self._is_well, HEALED_WITHIN_S, "all is healed, and replicas are not in sync")
+        self._until(self._is_committed, HEALED_WITHIN_S, "all is healed, and something is not committed")
+        check_at_rest(cluster)
+        for workload in self.workloads:
+            workload.check()
+
+    def _calm(self, clients: Task[Any]) -> None:
+        """For a while nothing goes wrong, and nobody waits."""
+        cluster, network = self.cluster, self.cluster.network
+        self.shared.is_to_be_calm = True
+        cluster.network.run_for(max(SETTLES_S, network.late_until + SETTLES_S - network.clock.seconds))
+        self._until(self._is_well, HEALED_WITHIN_S, "nothing is wrong, and replicas are not in sync")
+        self.pace.calm()
+        cluster.network.run_for(CALM_S)
+        self.pace.no_calm()
+        self.shared.is_to_be_calm = False
+        if clients.done:
+            clients.result()
 
     def _until(self, condition: Callable[[], bool], within_s: float, otherwise: str) -> None:
         try:
@@ -126,63 +167,15 @@ class _Campaign:
         except TimeoutError:
             raise ViolationError(f"{otherwise}, after {within_s:.0f} s") from None
 
-    def _all_committed(self) -> bool:
+    def _is_well(self) -> bool:
+        cluster = self.cluster
+        return cluster.up() and cluster.all_in_sync() and all(cluster.in_sync(name) for name in self._topics())
+
+    def _topics(self) -> list[str]:
+        """`remade` may just not be there."""
+        return [workload.TOPIC for workload in self.workloads if workload.TOPIC != Remade.TOPIC]
+
+    def _is_committed(self) -> bool:
         """A new leader's high watermark is behind, until its followers have asked."""
         logs = [p for b in self.cluster.brokers.values() for p in b.replicas.partitions() if p.is_leader]
         return all(partition.high_watermark == partition.log.end_offset for partition in logs)
-
-    async def _faults(self, rounds: int) -> None:
-        await self.faults.campaign(rounds)
-
-    async def _write(self, partition: int) -> None:
-        client, ids = self.cluster.client, self.cluster.ids
-        producer_id = await client.producer_id(ids)
-        number = sequence = 0
-        while not self._over:
-            values = [f"{partition}-{number}-{place}".encode() for place in range(1 + number % 3)]
-            base = await client.produce(TOPIC, partition, values, producer_id, sequence, ids)
-            self.invariants.acknowledged(partition, base + len(values) - 1)
-            sequence += len(values)
-            for place, value in enumerate(values):
-                if self.acknowledged.setdefault((partition, base + place), value) != value:
-                    raise ViolationError(f"offset {base + place} of {partition} was acknowledged twice")
-            number += 1
-            await self.pace.rest(0.05, 0.5)
-
-    async def _read(self, partition: int) -> None:
-        """What is new, and a little of what was read before; all of it at the end."""
-        client, ids = self.cluster.client, self.cluster.ids
-        end = 0
-        while not self._over:
-            for offset, value in await client.read_all(TOPIC, partition, ids, max(0, end - READ_AGAIN)):
-                self.invariants.read(partition, offset, value)
-                end = offset + 1
-            await self.pace.rest(0.25, 1.0)
-
-    def _check_the_end(self) -> None:
-        self.invariants.compare_logs(all_of_them=True)
-        ends: set[tuple[Any, ...]] = set()
-        for broker, running in self.cluster.brokers.items():
-            logs = [running.logs.get(f"simulate.{TOPIC}", partition) for partition in range(PARTITIONS)]
-            assert all(logs), f"broker {broker} has lost a log"
-            ends.add(tuple(log.end_offset for log in logs if log is not None))
-        assert len(ends) == 1, f"replicas end at different offsets: {sorted(ends)}"
-        for partition in range(PARTITIONS):
-            read = dict(self.cluster.run(self.cluster.client.read_all(TOPIC, partition, self.cluster.ids)))
-            for offset, value in read.items():
-                self.invariants.read(partition, offset, value)
-            self._check_partition(partition, read)
-
-    def _check_partition(self, partition: int, read: dict[int, bytes]) -> None:
-        wanted = {offset: value for (place, offset), value in self.acknowledged.items() if place == partition}
-        lost = {offset: value for offset, value in wanted.items() if read.get(offset) != value}
-        if lost:
-            raise ViolationError(f"partition {partition}: {len(lost)} acknowledged records are lost, first {min(lost)}")
-        in_order = [read[offset] for offset in sorted(read)]
-        expected = sorted(in_order, key=_number)
-        if in_order != expected or len(set(in_order)) != len(in_order):
-            raise ViolationError(f"partition {partition}: records are doubled or out of order")
-
-
-def _number(value: bytes) -> tuple[int, ...]:
-    return tuple(int(part) for part in value.split(b"-"))

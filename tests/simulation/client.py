@@ -73,6 +73,10 @@ class Client:
                         return int(row.leader_id)
         return -1
 
+    def doubt(self, topic: str, partition: int) -> None:
+        """Whoever was believed to lead it did not answer so."""
+        self._leaders.pop((topic, partition), None)
+
     async def producer_id(self, brokers: list[int]) -> int:
         """A new producer id."""
         while True:
@@ -104,7 +108,7 @@ class Client:
                 row = answer.responses[0].partition_responses[0]
                 if not row.error_code:
                     return int(row.base_offset)
-            self._leaders.pop((topic, partition), None)
+            self.doubt(topic, partition)
             await self.sleep(PAUSE_S)
 
     async def read_all(
@@ -126,7 +130,7 @@ class Client:
             answer = await self.call(leader, request, 10)  # later versions may read from a deposed leader
             row = answer.responses[0].partitions[0] if answer is not None and answer.responses else None
             if row is None or row.error_code:
-                self._leaders.pop((topic, partition), None)
+                self.doubt(topic, partition)
                 await self.sleep(PAUSE_S)
                 continue
             for header, batch in split_batches(memoryview(bytearray(row.records))):

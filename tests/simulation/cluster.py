@@ -24,7 +24,8 @@ from dataplane.tasks import Future, Task
 from quota.contracts.instance import Endpoint, InstanceSpec, InstanceState, Limits, Route
 from tests.simulation.client import Client
 from tests.simulation.zookeeper import ZooKeeperServer
-from tests.support.memory_files import ImmediateBackground, MemoryFiles
+from tests.support.memory_files import MemoryFiles
+from tests.support.virtual_background import VirtualBackground
 from tests.support.virtual_loop import VirtualNetwork
 
 INSTANCE = "ins-simulate"
@@ -51,12 +52,18 @@ class SimulatedCluster:
         self.former: dict[int, Broker] = {}  # the last life of each that went, as it was then
         self.before_power_cuts: dict[int, list[Broker]] = {}  # lives that ended so, of brokers not in sync since
         self.files = {broker: MemoryFiles() for broker in self.ids}
+        self.background: dict[int, VirtualBackground] = {}
+        self.deaths: list[Callable[[int], None]] = []  # called with who is about to be killed
         self.log: list[tuple[float, str]] = []
         self._sessions: dict[int, Any] = {}
         self._write_spec()
         for broker in self.ids:
             self.start(broker)
-        self.client = Client(self.network.loop("10.0.1.1"), lambda broker: (self.host(broker), TENANT_PORT))
+        self.client = self.new_client()
+
+    def new_client(self) -> Client:
+        """One with connections of its own: on a connection an answer waits for those to all requests before."""
+        return Client(self.network.loop("10.0.1.1"), lambda broker: (self.host(broker), TENANT_PORT))
 
     # --- life of brokers ----------------------------------------------------------------------------------------------
 
@@ -64,7 +71,9 @@ class SimulatedCluster:
         """Start a broker, for the first time or again on the files that it left."""
         loop = self.network.loop(self.host(broker))
         session = self._sessions[broker] = self.zookeeper.connect(SESSION_TIMEOUT_S)
-        doors = Doors(loop, self.files[broker], session, ImmediateBackground(), Random(self.random.getrandbits(64)))
+        random = Random(self.random.getrandbits(64))
+        background = self.background[broker] = VirtualBackground(loop, Random(random.getrandbits(64)))
+        doors = Doors(loop, self.files[broker], session, background, random)
         config = BrokerConfig(
             id=broker,
             data_dirs=self._data_dirs,
@@ -79,6 +88,8 @@ class SimulatedCluster:
     def kill(self, broker: int) -> None:
         """SIGKILL: sockets reset, the session ends by its timeout, what is in files stays."""
         self.note(f"kill b{broker}")
+        for look in self.deaths:
+            look(broker)
         self.network.crash(self.host(broker))
         self._sessions[broker].kill()
         self.former[broker] = self.brokers.pop(broker)
@@ -89,6 +100,10 @@ class SimulatedCluster:
         self.before_power_cuts.setdefault(broker, []).append(self.former[broker])
         self.files[broker].crash(self.random)
 
+    def controller(self) -> int:
+        """Who thinks it is the controller; -1: nobody."""
+        return next((number for number, broker in self.brokers.items() if broker.controller.is_active), -1)
+
     def recovered(self) -> None:
         """Whoever has lost power is in sync again."""
         self.before_power_cuts.clear()
@@ -96,9 +111,11 @@ class SimulatedCluster:
     async def stop(self, broker: int) -> None:
         """SIGTERM: it gives its leaderships away, and ends."""
         self.note(f"stop b{broker}")
-        await self.brokers[broker].stop()
-        self.network.crash(self.host(broker))
-        self.former[broker] = self.brokers.pop(broker)
+        running = self.brokers[broker]
+        await running.stop()
+        if self.brokers.get(broker) is running:  # else it was killed meanwhile
+            self.network.crash(self.host(broker))
+            self.former[broker] = self.brokers.pop(broker)
 
     @staticmethod
     def host(broker: int) -> str:
@@ -144,23 +161,33 @@ class SimulatedCluster:
             for b in self.brokers.values()
         )
 
+    def all_in_sync(self) -> bool:
+        """Whether all partitions of all topics have all their replicas in sync, in everybody's view."""
+        return all(
+            p.has_leader and len(p.isr) == len(p.replicas)
+            for b in self.brokers.values()
+            for topic in b.metadata.topics()
+            for p in b.metadata.partitions(topic).values()
+        )
+
     # --- the tenant ---------------------------------------------------------------------------------------------------
 
     def create_topic(self, name: str, partitions: int, **config: str) -> None:
         """Create a topic as its tenant, and wait for all replicas."""
+        self.run(self.creating(name, partitions, **config))
+
+    async def creating(self, name: str, partitions: int, **config: str) -> None:
+        """The same, for who does it while other things happen."""
         configs = tuple(CreatableTopicConfig(key.replace("_", "."), value) for key, value in config.items())
         request = CreateTopicsRequest(topics=(CreatableTopic(name, partitions, 3, (), configs),), timeout_ms=10_000)
-
-        async def create() -> None:
-            while True:
-                controller = next(iter(self.brokers.values())).metadata.controller_id
-                answer = await self.client.call(controller, request, 5)
-                if answer is not None and answer.topics[0].error_code in (0, 36):
-                    return
+        while not (self.brokers and self.in_sync(name)):
+            answer = await self.client.call(self._controller_as_told(), request, 5)
+            if answer is not None and answer.topics[0].error_code in (0, 36):  # 36: or the one before is on its way out
+                again = self.network.clock.seconds + 3.0
+                while not (self.brokers and self.in_sync(name)) and self.network.clock.seconds < again:
+                    await self.client.sleep(0.05)
+            else:
                 await self.client.sleep(0.1)
-
-        self.run(create())
-        self.until(lambda: self.in_sync(name))
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic as its tenant, and wait until nobody knows it."""
@@ -169,10 +196,13 @@ class SimulatedCluster:
 
         async def delete() -> None:
             while any(b.metadata.has_topic(physical) for b in self.brokers.values()):
-                await self.client.call(next(iter(self.brokers.values())).metadata.controller_id, request, 5)
+                await self.client.call(self._controller_as_told(), request, 5)
                 await self.client.sleep(0.1)
 
         self.run(delete())
+
+    def _controller_as_told(self) -> int:
+        return next((b.metadata.controller_id for b in self.brokers.values()), -1)
 
     def _write_spec(self) -> None:
         endpoints = {

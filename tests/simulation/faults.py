@@ -23,7 +23,8 @@ blind          while nobody decides, a leader that does not hear one of its foll
 relapse        who is about to join the ISR loses power; the proposal arrives when it is back, and then the others die
 unconfirmed    the last one in the ISR, about to be joined by another, cannot say so to anybody, and loses power
 
-`ambush` and those from `deposed` on are in `ambushes.py`, what operators do meanwhile is in `operators.py`.
+`ambush` and those from `deposed` on are in `ambushes.py`, what operators do meanwhile is in `operators.py`, and what a
+machine does that goes on working is in `disturbances.py`.
 
 Kills lose nothing that was written. Power cuts come one at a time: until who suffered one is in sync again, nobody else
 does (but whose disk has everything already, in `unconfirmed`). That is what is promised with min.insync.replicas=2.
@@ -61,8 +62,17 @@ KINDS = (
     "unconfirmed",
     "move",
     "elect",
+    "late",
+    "disk",
+    "busy",
+    "step",
+    "raise",
+    "configure",
+    "stop",
 )
 AT_ONCE = (1, 1, 2, 2, 3)
+FEW_KINDS, MANY_OF_FEW = 0.4, 6
+"""So many runs draw from so few kinds: the same again and again meets what all sorts in turn do not."""
 
 
 class Faults:
@@ -74,13 +84,15 @@ class Faults:
         self._suffering: int | None = None  # the broker that has lost something, until it is in sync again
         self._away = 0  # moves of replicas that are not known to be over
         self._witness = cluster.zookeeper.connect(3600.0)  # hears of changes as a broker would
+        few = self._random.random() < FEW_KINDS
+        self._kinds = self._random.sample(KINDS, MANY_OF_FEW) if few else KINDS
         self.counts = dict.fromkeys(KINDS, 0)
 
     async def campaign(self, rounds: int) -> None:
         """So many, with pauses; healed at the end."""
         for _ in range(rounds):
             await self._sleep(0.2, 2.0)
-            kinds = [self._random.choice(KINDS) for _ in range(self._random.choice(AT_ONCE))]
+            kinds = [self._random.choice(self._kinds) for _ in range(self._random.choice(AT_ONCE))]
             await gather([Task(self._begin(kind)) for kind in kinds])
         self.heal()
 
@@ -97,6 +109,7 @@ class Faults:
             self._start(broker)
             cluster.network.resume(cluster.host(broker))
             cluster.session(broker).resume()
+            cluster.background[broker].slow = None
 
     # --- deaths -------------------------------------------------------------------------------------------------------
 
@@ -158,7 +171,10 @@ class Faults:
     async def _recovered(self) -> None:
         cluster = self._cluster
         while self._away or not (
-            len(cluster.brokers) == len(cluster.ids) and cluster.up() and cluster.in_sync(self._topic)
+            len(cluster.brokers) == len(cluster.ids)
+            and cluster.up()
+            and cluster.in_sync(self._topic)
+            and cluster.all_in_sync()
         ):
             await cluster.client.sleep(0.1)
         self._suffering = None

@@ -6,6 +6,9 @@ no way back        a leader's high watermark never moves back; no leader of a ne
 equal logs         what two replicas hold below the smaller of their high watermarks is the same, batch for batch
 enough copies      what is acknowledged is in the logs of min.insync.replicas brokers at that moment, or has been
 stable reads       what was read once at an offset is there for every later reader
+on disk            what a durable topic acknowledges is on the disks of as many (`disks.py`)
+deleted for good   who leads after DeleteRecords was answered begins there, or later, as long as nobody has died since: what
+                   followers know of it is in their memory only, until their next checkpoint
 
 Has been: who is down counts with what it had when it went, and who lost power with what it had before that, until it is
 in sync again. For a leader goes by what a follower said that it has, until the session of that life ends. The follower's
@@ -19,7 +22,11 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from tests.simulation.disks import Disks
+
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from dataplane.broker import Broker
     from dataplane.replication.partition import Partition
     from tests.simulation.cluster import SimulatedCluster
@@ -33,11 +40,28 @@ class ViolationError(AssertionError):
 
 
 class Invariants:
-    """Watches the partitions of one topic."""
+    """Watches the partitions of one topic.
 
-    def __init__(self, cluster: SimulatedCluster, topic: str, partitions: int) -> None:
+    `internal`: one of the cluster's own; `topic_id`: where another one had its name before. Logs that are compacted are not
+    equal.
+    """
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        topic: str,
+        partitions: int,
+        *,
+        internal: bool = False,
+        are_logs_equal: bool = True,
+        topic_id: UUID | None = None,
+    ) -> None:
         self._cluster = cluster
-        self._places = [(f"simulate.{topic}", index) for index in range(partitions)]
+        name = topic if internal else f"simulate.{topic}"
+        self._places = [(name, index) for index in range(partitions)]
+        self._are_logs_equal, self._topic_id = are_logs_equal, topic_id
+        self._disks: Disks | None = None
+        self._deleted: dict[int, int] = {}  # partition -> DeleteRecords was answered up to there
         self._leaders: dict[tuple[int, int], int] = {}  # (partition, epoch) -> broker
         self._marks: dict[tuple[int, int], int] = {}  # (partition, epoch) -> high watermark of its leader
         self._committed: dict[int, int] = {}  # partition -> the highest high watermark ever
@@ -48,6 +72,15 @@ class Invariants:
         self._compared: dict[int, int] = {}  # partition -> logs were equal up to there
         self._broker_at = {cluster.host(broker): broker for broker in cluster.ids}
         cluster.network.looks.append(self._look)
+        cluster.deaths.append(lambda _broker: self._deleted.clear())
+
+    def close(self) -> None:
+        """Look no more: the topic goes."""
+        self._cluster.network.looks.remove(self._look)
+
+    def watch_disks(self) -> None:
+        """The topic is a durable one."""
+        self._disks = Disks(self._cluster, self._places)
 
     def _look(self, host: str) -> None:
         """What the turn of a host has changed is in its broker. Raises ViolationError."""
@@ -57,7 +90,7 @@ class Invariants:
             self._obeys(broker, running)
             for name, index in self._places:
                 partition = running.replicas.get(name, index)
-                if partition is not None and partition.is_leader:
+                if partition is not None and partition.is_leader and self._is_ours(partition.topic_id):
                     self._leads(broker, index, partition)
         now = self._cluster.network.clock.seconds
         if now >= self._next_look:
@@ -76,18 +109,42 @@ class Invariants:
         if len(self._cluster.ids) - len(without) < MIN_INSYNC_REPLICAS:
             self._violated(f"partition {index} offset {offset} is acknowledged, and brokers {without} do not have it")
 
+    def acknowledged_durably(self, index: int, offset: int) -> None:
+        """The same of a durable topic. Raises ViolationError."""
+        assert self._disks is not None
+        having = [broker for broker in self._cluster.ids if self._disks.has_or_had(broker, index, offset)]
+        if len(having) < MIN_INSYNC_REPLICAS:
+            self._violated(f"partition {index} offset {offset} is acknowledged, and on the disks of {having} only")
+
+    def deleted(self, index: int, offset: int) -> None:
+        """DeleteRecords was answered."""
+        self._deleted[index] = max(offset, self._deleted.get(index, 0))
+
+    def _is_ours(self, topic_id: UUID) -> bool:
+        return self._topic_id in (None, topic_id)
+
     def _has_or_had(self, broker: int, index: int, offset: int) -> bool:
-        cluster, name = self._cluster, self._places[index][0]
+        cluster = self._cluster
         latest = cluster.brokers.get(broker) or cluster.former[broker]
-        return any(_end(life, name, index) > offset for life in (latest, *cluster.before_power_cuts.get(broker, ())))
+        return any(self._end(life, index) > offset for life in (latest, *cluster.before_power_cuts.get(broker, ())))
+
+    def _end(self, life: Broker, index: int) -> int:
+        name = self._places[index][0]
+        partition = life.replicas.get(name, index)
+        log = life.logs.get(name, index) if partition is None else partition.log
+        return 0 if log is None or not self._is_ours(log.topic_id) else log.end_offset
 
     def compare_logs(self, *, all_of_them: bool = False) -> None:
         """All replicas of all partitions: what came since the last time, or everything. Raises ViolationError."""
+        if not self._are_logs_equal:
+            return
         for name, index in self._places:
             found = []
             for broker, running in self._cluster.brokers.items():
+                if self._cluster.files[broker].fault is not None:
+                    continue  # it cannot be read
                 partition = running.replicas.get(name, index)
-                if partition is not None and not partition.is_offline:
+                if partition is not None and not partition.is_offline and self._is_ours(partition.topic_id):
                     found.append((broker, partition))
             known = 0 if all_of_them else self._compared.get(index, 0)
             for (a, first), (b, second) in itertools.pairwise(found):
@@ -122,15 +179,14 @@ class Invariants:
                     f"but {self._committed[index]} was committed"
                 )
             self._committed[index] = max(mark, self._committed.get(index, 0))
+            if partition.log.start_offset < self._deleted.get(index, 0):
+                self._violated(
+                    f"partition {index}: broker {broker} leads epoch {key[1]} and begins at {partition.log.start_offset}, "
+                    f"but what lies before {self._deleted[index]} was deleted"
+                )
 
     def _violated(self, what: str) -> None:
-        raise ViolationError(f"{self._cluster.network.clock.monotonic():.3f} s: {what}")
-
-
-def _end(life: Broker, name: str, index: int) -> int:
-    partition = life.replicas.get(name, index)
-    log = life.logs.get(name, index) if partition is None else partition.log
-    return 0 if log is None else log.end_offset
+        raise ViolationError(f"{self._cluster.network.clock.monotonic():.3f} s: {self._places[0][0]}: {what}")
 
 
 def _content(partition: Partition, start: int, end: int) -> list[bytes]:

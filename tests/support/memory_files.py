@@ -119,6 +119,16 @@ class MemoryFiles:
         """The bytes of a file, to be damaged."""
         return self._contents[path].data
 
+    def on_disk(self, path: str) -> bytes:
+        """As much of what a file holds as a power cut leaves at least; empty where there is none."""
+        content = self._contents.get(path)
+        if content is None:
+            return b""
+        data, synced = content.data, content.synced
+        while not data.startswith(synced):  # it was cut: what comes back is not of this file
+            synced = synced[: len(data)] if len(synced) > len(data) else synced[:-1]
+        return synced
+
     def sync_all(self) -> None:
         """What a disk does by itself, some time."""
         for content in self._contents.values():

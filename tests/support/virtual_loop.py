@@ -12,9 +12,13 @@ before it; `closed` is called exactly once on each side.
 
 Faults: `cut` and `heal` a pair of hosts, both ways or one (what is sent meanwhile arrives after the healing, as TCP's
 retransmission would have it; connections to be opened time out), `crash` a host (its peers see a reset, its timers and
-callbacks are gone; `loop(name)` then gives a new life), `pause` and `resume` it (SIGSTOP).
+callbacks are gone; `loop(name)` then gives a new life), `pause` and `resume` it (SIGSTOP), `delay` what is under way on
+the connections that one host has to another (packets lost, sent again later and later) and `reset` these at one end:
+then new connections overtake what was sent on the old ones. `step_clock` moves a host's wall clock.
 
-Every delivery is mixed into `digest`, so two runs of a seed can be compared. An exception in any callback ends the run.
+Every delivery is mixed into `digest`, so two runs of a seed can be compared. An exception in any callback ends the run,
+unless `survives` says that this one was planned: then the host goes on as the real loop does, which ends a connection
+whose frame raised.
 """
 
 from __future__ import annotations
@@ -52,6 +56,19 @@ class VirtualClock:
 
     def monotonic(self) -> float:
         return self.seconds
+
+
+class HostClock:
+    """The same time, and a date of the host's own."""
+
+    def __init__(self, network: VirtualNetwork, host: str) -> None:
+        self._clock, self._steps, self._host = network.clock, network.clock_steps_ms, host
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms() + self._steps.get(self._host, 0)
+
+    def monotonic(self) -> float:
+        return self._clock.seconds
 
 
 class VirtualTimer:
@@ -101,6 +118,9 @@ class VirtualNetwork:
         self.deliveries = 0
         self.looks: list[Callable[[str], None]] = []
         """Called after each turn with the host that had it: how a test looks at everything that happens."""
+        self.survives: Callable[[Exception], bool] = lambda _error: False
+        self.clock_steps_ms: dict[str, int] = {}  # by host, of all its lives
+        self.late_until = 0.0  # until then something that was delayed may arrive
         self._events: list[tuple[float, int, Callback]] = []
         self._serial = 0
         self._hosts: dict[str, VirtualLoop] = {}
@@ -184,6 +204,25 @@ class VirtualNetwork:
     def is_cut(self, a: str, b: str) -> bool:
         return (a, b) in self._cut or (b, a) in self._cut
 
+    def delay(self, a: str, b: str, seconds: float) -> None:
+        """Nothing of what `a` sends on the connections that it has to `b` now arrives before that time is over; in order."""
+        self.late_until = max(self.late_until, self.clock.seconds + seconds)
+        for connection in self._between(a, b):
+            connection.delay(seconds)
+
+    def reset(self, a: str, b: str) -> None:
+        """The connections between them end for `a` (something on the way says so); `b` gets what was under way, then the end."""
+        for connection in self._between(a, b):
+            connection.reset_here()
+
+    def _between(self, a: str, b: str) -> list[VirtualConnection]:
+        loop = self._hosts[a]
+        return [] if loop.crashed else [each for each in loop.connections if each.other.loop.host == b]
+
+    def step_clock(self, host: str, milliseconds: int) -> None:
+        """Its date, not the time that has passed; a later life finds it as it is."""
+        self.clock_steps_ms[host] = self.clock_steps_ms.get(host, 0) + milliseconds
+
     def crash(self, host: str) -> None:
         """SIGKILL: nothing of the host runs again; its peers' connections are reset."""
         loop = self._hosts[host]
@@ -209,7 +248,7 @@ class VirtualLoop:
     def __init__(self, network: VirtualNetwork, host: str) -> None:
         self.network = network
         self.host = host
-        self.clock = network.clock
+        self.clock = HostClock(network, host)
         self.crashed = False
         self.paused = False
         self.connections: list[VirtualConnection] = []
@@ -225,7 +264,7 @@ class VirtualLoop:
 
     def call_later(self, delay_s: float, callback: Callback) -> VirtualTimer:
         timer = VirtualTimer(self, callback)
-        self.network.at(self.clock.seconds + max(0.0, delay_s), timer.ring)
+        self.network.at(self.network.clock.seconds + max(0.0, delay_s), timer.ring)
         return timer
 
     def call_soon(self, callback: Callback) -> None:
@@ -276,7 +315,7 @@ class VirtualLoop:
     def wake(self) -> None:
         if not self._awake and not self.crashed:
             self._awake = True
-            self.network.at(max(self.clock.seconds, self._busy_until), self._turn)
+            self.network.at(max(self.network.clock.seconds, self._busy_until), self._turn)
 
     def _turn(self) -> None:
         if self.crashed or self.paused:
@@ -285,11 +324,11 @@ class VirtualLoop:
         self.turns += 1
         self.network.turns += 1
         for _ in range(len(self._inbox)):
-            self._inbox.popleft()()
+            self._call(self._inbox.popleft())
         while self._turn_end or self._unsent:
             callbacks, self._turn_end = self._turn_end, []
             for callback in callbacks:
-                callback()
+                self._call(callback)
             unsent, self._unsent = self._unsent, []
             for connection in unsent:
                 connection.flush()
@@ -298,11 +337,18 @@ class VirtualLoop:
                 memory[:] = b"\xdd" * len(memory)
             self._frames.clear()
         self._awake = False  # only now: what was posted during the turn waits until the host is free again
-        self._busy_until = self.clock.seconds + self.network.turn_s
+        self._busy_until = self.network.clock.seconds + self.network.turn_s
         if self._inbox:
             self.wake()
         for look in self.network.looks:
             look(self.host)
+
+    def _call(self, callback: Callback) -> None:
+        try:
+            callback()
+        except Exception as error:
+            if not self.network.survives(error):
+                raise
 
     def will_send(self, connection: VirtualConnection) -> None:
         self._unsent.append(connection)
@@ -330,6 +376,7 @@ class VirtualConnection:
         self._out: list[Buffer | FileRange] = []
         self._stream = bytearray()
         self._arrives_at = 0.0
+        self._late_until = 0.0
         self._paused = False
         self._held: deque[Callback] = deque()
         self._closing = False
@@ -364,7 +411,14 @@ class VirtualConnection:
         """To the other host, after what was sent before."""
         network = self.network
         self._arrives_at = max(self._arrives_at, network.clock.seconds + network.latency())
-        network.at(self._arrives_at, lambda: network.carry(self.loop.host, self.other.loop.host, deliver))
+        network.at(self._arrives_at, lambda: self._arrive(deliver))
+
+    def _arrive(self, deliver: Callback) -> None:
+        network = self.network
+        if network.clock.seconds < self._late_until:
+            network.at(self._late_until, lambda: self._arrive(deliver))
+        else:
+            network.carry(self.loop.host, self.other.loop.host, deliver)
 
     # --- receiving ----------------------------------------------------------------------------------------------------
 
@@ -378,7 +432,12 @@ class VirtualConnection:
         while self.is_open and not self._paused and self._may_begin() and (frame := self._next_frame()) is not None:
             assert self.protocol is not None
             self.network.record(self._route, frame)
-            self.protocol.frame(self.loop.lend(frame))
+            try:
+                self.protocol.frame(self.loop.lend(frame))
+            except Exception as error:
+                if not self.network.survives(error):
+                    raise
+                self.close()
 
     def _may_begin(self) -> bool:
         """Ask the protocol about a frame when it is all here; one that began is not asked about again."""
@@ -435,6 +494,15 @@ class VirtualConnection:
             self._closing = True
         else:
             self.close()
+
+    def delay(self, seconds: float) -> None:
+        """What is on its way, and all that follows within the time, arrives then. Nothing more where it is late already."""
+        if self._late_until <= self.network.clock.seconds:
+            self._late_until = self.network.clock.seconds + seconds
+
+    def reset_here(self) -> None:
+        """For this end it is over; the other gets what was sent, and then hears of it."""
+        self._gone("reset on the way", tell="reset on the way")
 
     def reset_peer(self) -> None:
         """This end's host is gone."""
