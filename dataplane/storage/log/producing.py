@@ -56,7 +56,10 @@ class Producing(LogState):
                 return
             if truncations == self.truncations:
                 self._snapshots.append(offset)
-                self._forget_snapshots(self._snapshots[: -snapshots.KEPT])
+                try:
+                    self._forget_snapshots(self._snapshots[: -snapshots.KEPT])
+                except OSError as error:  # there is nobody to raise it to
+                    self._fail(error)
             else:
                 self._background.run(lambda: files.remove(path))
 

@@ -1,5 +1,6 @@
 """Producer-state snapshots: Kafka's file, exact answers after a restart, and what happens when one is wrong."""
 
+import errno
 import struct
 
 import crc32c
@@ -220,3 +221,19 @@ def test_when_it_was_seen_is_remembered():
     assert len(again) == 1
     again.expire(1_600, 500)
     assert len(again) == 0
+
+
+def test_a_disk_that_does_not_remove_an_old_snapshot_fails_the_log_and_raises_at_nobody():
+    files, background = new_files(), ImmediateBackground()
+    log = open_log(files, background, config=ROLLS)
+    written(log, 6)
+    background.held = True
+    written(log, 20, first=6)
+
+    def refuse(operation: str, path: str) -> None:
+        if operation == "remove" and path.endswith(".snapshot"):
+            raise OSError(errno.EIO, "Input/output error", path)
+
+    files.fault = refuse
+    background.release()
+    assert log.failed
