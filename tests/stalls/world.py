@@ -179,6 +179,7 @@ def apache(sizes: Sizes, brokers: int, say: Callable[[str], None]) -> Iterator[W
     }
     with ApacheRig(settings, brokers=brokers) as kafka:
         place = kafka.address()
+        wait_for(lambda: _members(place) == brokers, 60, "all brokers to know each other")
         _fill(place, "other", sizes.others, sizes.groups, say)
         _fill(place, "own", sizes.own, sizes.groups, say)
         _create(place, [SINK], SINK_PARTITIONS, _PASSING, led_by=_first(brokers))
@@ -242,6 +243,11 @@ def _create(
             answer = wire.call(CreateTopicsRequest(topics=topics, timeout_ms=100_000), 5)
             assert not any(topic.error_code for topic in answer.topics), answer.topics[0]
     wait_for(lambda: _leads(address, names[-1]), 30, f"leaders of {names[-1]}")
+
+
+def _members(address: Address) -> int:
+    with Wire(address) as wire:
+        return len(wire.call(MetadataRequest(topics=()), 5).brokers)
 
 
 def _leads(address: Address, topic: str) -> bool:
