@@ -72,8 +72,7 @@ class Fetcher(Asking):
     def _take(self, partition: Partition, copying: Copying, data: FetchResponsePartitionData) -> None:
         if data.diverging_epoch.epoch >= 0:
             epoch, end_offset = data.diverging_epoch.epoch, data.diverging_epoch.end_offset
-            self._cut(partition, truncation_point(partition.log, epoch, end_offset))
-            self._wish_again(partition)
+            self._cut(partition, copying, truncation_point(partition.log, epoch, end_offset))
             return
         copying.pause_s = 0.0
         partition.leader_high_watermark = data.high_watermark
@@ -107,24 +106,38 @@ class Fetcher(Asking):
             self._replicas.accounting.measure(partition)
             self._replicas.start_moved(partition)
 
-    def _cut(self, partition: Partition, offset: int) -> None:
-        """Remove what our leader does not have.
+    def _cut(self, partition: Partition, copying: Copying, offset: int) -> None:
+        """Remove what our leader does not have, and go on when that is on disk: nothing may be written behind it before.
 
         Also at the end of the log: an epoch that began there, and in which nothing was written, has to go from the
         epochs, or it is asked about for ever (KAFKA-10706).
         """
-        log = partition.log
+        self._forget(partition, copying)
+        Task(self._cut_off(partition, copying, offset), "what a leader does not have")
+
+    async def _cut_off(self, partition: Partition, copying: Copying, offset: int) -> None:
+        log, background = partition.log, self._replicas.background
         try:
-            log.truncate(offset)
-            log.epochs.truncate_from_end(log.end_offset)
-        except OSError:
+            mark = log.mark_of_cut(offset)
+            if mark is not None:
+                await background.run(mark.write)
+                if self._copying.get(partition) is not copying or partition.log is not log:
+                    return
+            log.cut(min(offset, log.end_offset), mark)
+            partition.truncated()
+            self._replicas.accounting.measure(partition)
+            work = log.settle_cut()
+            if work is not None:
+                await background.run(work)
+                log.cut_settled(work)
+        except OSError as error:
+            log.fail(error)
             self._replicas.failed(partition)
-            return
         except Exception as error:  # noqa: BLE001 - a bug, and half of it may be done
             self._replicas.broken(partition, error)
-            return
-        partition.truncated()
-        self._replicas.accounting.measure(partition)
+        else:
+            if self._copying.get(partition) is copying:
+                self._wish_again(partition)
 
     # --- out of range -------------------------------------------------------------------------------------------------
 
@@ -144,10 +157,10 @@ class Fetcher(Asking):
             self._pause_one(partition, copying)
             return
         if end < partition.log.end_offset:
-            self._cut(partition, end)
+            self._cut(partition, copying, end)
         else:
             self._begin_at(partition, start)
-        self._wish_again(partition)
+            self._wish_again(partition)
 
     def _begin_at(self, partition: Partition, offset: int) -> None:
         try:

@@ -156,6 +156,7 @@ def _change_role(replicas: Replicas, partition: Partition, state: LeaderAndIsrPa
     replicas.commit(partition)
     if partition.is_offline:
         return
+    partition.log.settle_cut_now()  # else what a new leader appends could be taken for what was cut, after a power cut
     led = partition.is_leader
     if state.leader == replicas.config.id:
         replicas.fetchers.leave(partition)

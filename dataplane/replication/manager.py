@@ -94,6 +94,7 @@ class Replicas(Appending):
         self._dirty = []
         self._listeners = []
         self._broken_listeners = []
+        self.background = doors.background
         self.syncs = Syncs(self, doors.background, self._clock)
         self.moves = Moves(self, doors.background)
         self.throttles = Throttles(config, metadata, self._clock)

@@ -41,7 +41,7 @@ def write(files: Files, directory: str, known: Iterable[str], offset: int, *, ab
     return name
 
 
-def next_name(known: Iterable[str], above: int) -> str:
+def next_name(known: Iterable[str], above: int = 0) -> str:
     """Of a mark beside those known, with a number above another."""
     return f"{max(above, highest(known)) + 1}{SUFFIX}"
 

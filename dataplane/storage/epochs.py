@@ -129,11 +129,25 @@ class Epochs:
         return self._epochs[index - 1] if index else UNDEFINED
 
     def truncate_from_end(self, offset: int) -> None:
-        """The log now ends at `offset`: forget epochs that began there or later."""
+        """The log now ends at `offset`: forget epochs that began there or later. On disk when this returns."""
+        save = self.cut(offset)
+        if save is not None:
+            save()
+            self.cut_saved()
+
+    def cut(self, offset: int) -> Callable[[], None] | None:
+        """The same, and on disk when what is returned has been done: nothing may be assigned before. None: no change."""
         keep = bisect_left(self._starts, offset)
-        if keep < len(self._starts):
-            del self._epochs[keep:], self._starts[keep:]
-            self._write()
+        if keep == len(self._starts):
+            return None
+        del self._epochs[keep:], self._starts[keep:]
+        self.newest = self.in_log = self._epochs[-1] if self._epochs else UNDEFINED
+        self._changes += 1
+        return self.saver()
+
+    def cut_saved(self) -> None:
+        """What `cut` has returned is done."""
+        self._in_file = self.newest
 
     def truncate_from_start(self, offset: int) -> None:
         """The log now starts at `offset`: forget epochs that ended before; the one `offset` is in starts there."""

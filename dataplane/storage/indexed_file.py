@@ -134,12 +134,13 @@ class IndexedFile(BatchFile):
             else:
                 self._tail_lasts = self._tail_positions = _NO_TAIL
 
-    def truncate(self, position: int) -> None:
-        """Cut at a boundary, on disk when this returns. Raises OSError."""
+    def truncate(self, position: int, *, sync: bool = True) -> None:
+        """Cut at a boundary, on disk when this returns; or when the file is synced. Raises OSError."""
         index = self.index
         self.remove_indexes()
         self.file.truncate(position)
-        self.file.sync()
+        if sync:
+            self.file.sync()
         index.cut(position)
         self._resume(index)
         for header, _ in self.headers(self.size, position):

@@ -7,7 +7,7 @@ log is there; a log that goes waits for what is being written.
 
 from __future__ import annotations
 
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class Presence:
     __slots__ = ("_busy", "_has_ended")
 
     def __init__(self) -> None:
-        self._busy = Lock()
+        self._busy = RLock()  # work of one log may be made of other such work
         self._has_ended = False
 
     def run(self, work: Callable[[], None]) -> None:

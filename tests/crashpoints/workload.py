@@ -182,13 +182,33 @@ class Workload:
         )
         promise.leaving_from = offset
         promise.settled_start = min(promise.settled_start, offset)
-        log.truncate(offset)
+        if self.random.random() < 0.5:
+            log.truncate(offset)
+        else:
+            self._truncate_in_steps(log, offset)
         promise.leaving_from = None
         promise.records = {at: record for at, record in promise.records.items() if at < offset}
         promise.ghosts = {at: records for at, records in promise.ghosts.items() if at < offset}
         promise.start = min(promise.start, log.start_offset)
         promise.settled_start = min(promise.settled_start, log.start_offset)
         self._fence_producers()
+
+    def _truncate_in_steps(self, log: Log, offset: int) -> None:
+        """As a follower does, with other work in between."""
+        mark = log.mark_of_cut(offset)
+        if mark is not None:
+            mark.write()
+        self.jobs.some()
+        log.cut(offset, mark)
+        if self.random.random() < 0.5:
+            self.manager.checkpoints.write({})
+        self.jobs.some()
+        if self.random.random() < 0.3:
+            log.flush()
+        work = log.settle_cut()
+        if work is not None:
+            work()
+            log.cut_settled(work)
 
     def _reset(self) -> None:
         if self.random.random() < 0.6:

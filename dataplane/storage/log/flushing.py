@@ -60,7 +60,7 @@ class Flushing(Producing):
             raise self._fail(error) from error
 
     def _is_on_disk(self) -> bool:
-        return self.recovery_point >= self.end_offset and self.epochs.is_saved()
+        return self.recovery_point >= self.end_offset and self.epochs.is_saved() and self._cut_work is None
 
     def _settle(self) -> None:
         if self.founding is not None:

@@ -59,6 +59,7 @@ class Log(Appending, Cutting, Flushing, Reading):
         self._config = config or LogConfig()
         self.failed = False
         self.founding = None
+        self._cut_work = None
         self.on_failure = None
         self.truncations = 0
         self.cut_marks = ()

@@ -36,6 +36,7 @@ class LogState:
         "_bytes_staged",
         "_config",
         "_created_ms",
+        "_cut_work",
         "_descriptors",
         "_easy_bytes",
         "_files",
@@ -102,6 +103,7 @@ class LogState:
     _easy_bytes: int
     _roll_after: int
     _created_ms: int
+    _cut_work: Callable[[], None] | None  # brings the last cut to disk, before anything that is written behind it
     _snapshots: list[int]
     _producers: Producers | None  # None: nobody has asked since the log was opened,
     _producers_to: int  # when it ended here
@@ -131,6 +133,8 @@ class LogState:
             index -= 1
         if not self.epochs.is_saved():
             work.append(self.epochs.saver())
+        if self._cut_work is not None:
+            work.append(self._cut_work)
         if not self.is_founded:
             assert self.founding is not None
             work.append(self.founding.settle)

@@ -326,3 +326,28 @@ def test_a_full_disk_keeps_what_was_acknowledged():
     files.capacity = None
     log = open_manager(files.after_kill(), Jobs(Random(2))).get("t", 0)
     assert values(log) == [b"kept"]
+
+
+def test_a_cut_in_steps_waits_for_the_disk_in_its_jobs_only():
+    files, manager, jobs = begin()
+    log = manager.create("t", 0, TOPIC_ID)
+    for n in range(12):
+        append(log, "x" * 100 + str(n), epoch=n // 4)
+    log.flush()
+    jobs.all()
+    calls: list[str] = []
+    files.observer = calls.append
+    mark = log.mark_of_cut(3)
+    assert calls == []
+    mark.write()
+    calls.clear()
+    log.cut(3, mark)
+    assert calls
+    assert not [call for call in calls if call.startswith("sync")]
+    assert values(log) == [b"x" * 100 + str(n).encode() for n in range(3)]
+    work = log.settle_cut()
+    work()
+    log.cut_settled(work)
+    files.observer = None
+    recovered = after(files)
+    assert (recovered.end_offset, recovered.epochs.entries()) == (3, [(0, 0)])
