@@ -60,10 +60,12 @@ def _problem(draft: Draft, ask: Join) -> ErrorCode:
 def _is_full(group: Group, member_id: str, max_size: int) -> bool:
     """In a rebalance the first to join are let in; otherwise those who are in already."""
     member = group.members.get(member_id)
+    if len(group.members) < max_size:
+        return False
     if group.state is GroupState.PREPARING:
         waiting = sum(m.awaiting_join is not None for m in group.members.values())
         return waiting >= max_size and (member is None or member.awaiting_join is None)
-    return member is None and len(group.members) >= max_size
+    return member is None
 
 
 # --- without an id ----------------------------------------------------------------------------------------------------

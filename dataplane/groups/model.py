@@ -61,6 +61,10 @@ class Member:
     awaiting_sync: int | None = None  # token of a SyncGroup that is parked
     is_new: bool = False  # it has never had an answer, so it cannot heartbeat yet
     needs_sync: bool = False  # of this generation
+    offers: tuple[str, ...] = field(init=False)  # the protocols' names: every join looks at those of all members
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "offers", tuple(name for name, _ in self.protocols))
 
     def metadata(self, protocol: str | None) -> bytes:
         """What the member said for a protocol; nothing if it does not offer it."""
@@ -133,11 +137,8 @@ class Group:
         return max(votes, key=lambda name: votes[name]) if votes else None
 
     def _common_protocols(self) -> list[str]:
-        members = list(self.members.values())
-        others = [{name for name, _ in member.protocols} for member in members[1:]]
-        return (
-            [name for name, _ in members[0].protocols if all(name in offered for offered in others)] if members else []
-        )
+        distinct = list(dict.fromkeys([member.offers for member in self.members.values()]))  # mostly all say the same
+        return [name for name in distinct[0] if all(name in offers for offers in distinct)] if distinct else []
 
     def is_blank(self) -> bool:
         """Nothing was ever agreed and nobody is on the way: as if it did not exist (offsets aside)."""
