@@ -16,12 +16,12 @@ power cut it may be empty or half there, and its loss must not be taken for a cr
 from __future__ import annotations
 
 from contextlib import suppress
-from threading import Lock
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from dataplane.storage import checkpoints, cuts
 from dataplane.storage.moving import home_of
+from dataplane.storage.presence import Presence
 
 if TYPE_CHECKING:
     from dataplane.doors import Files
@@ -34,11 +34,11 @@ _LINES = 2
 class Founding:
     """Of one directory, on its way to the disk."""
 
-    __slots__ = ("_busy", "_directory", "_files", "_marks", "_topic_id", "is_settled")
+    __slots__ = ("_directory", "_files", "_marks", "_presence", "_topic_id", "is_settled")
 
     def __init__(self, files: Files, directory: str, topic_id: UUID, marks: tuple[str, ...] = ()) -> None:
         self._files, self._directory, self._topic_id, self._marks = files, directory, topic_id, marks
-        self._busy = Lock()  # whoever syncs the log, and the job
+        self._presence = Presence()  # one at a time: whoever syncs the log, and the job
         self.is_settled = False
 
     def begin(self) -> None:
@@ -54,20 +54,21 @@ class Founding:
 
     def settle(self) -> None:
         """Make it last; harmless when it has been done. Blocks. Raises OSError."""
-        with self._busy:
-            if self.is_settled:
-                return
-            for mark in self._marks:  # which no checkpoint removes before this is done
-                self._files.write_file(f"{self._directory}/{mark}", cuts.content(0))
-            checkpoints.write_topic_id(self._files, f"{self._directory}/{PARTITION_METADATA}", self._topic_id)
-            self._files.sync_directory(home_of(self._directory))
-            self.is_settled = True
-            self._files.remove(f"{self._directory}/{FOUNDING}")
+        self._presence.run(self._settle)
+
+    def _settle(self) -> None:
+        if self.is_settled:
+            return
+        for mark in self._marks:  # which no checkpoint removes before this is done
+            self._files.write_file(f"{self._directory}/{mark}", cuts.content(0))
+        checkpoints.write_topic_id(self._files, f"{self._directory}/{PARTITION_METADATA}", self._topic_id)
+        self._files.sync_directory(home_of(self._directory))
+        self.is_settled = True
+        self._files.remove(f"{self._directory}/{FOUNDING}")
 
     def abandon(self) -> None:
         """The directory goes, and one of the same name may come: leave it alone."""
-        with self._busy:
-            self.is_settled = True
+        self._presence.end()
 
 
 def found(files: Files, directory: str) -> UUID | None:
