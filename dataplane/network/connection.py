@@ -19,13 +19,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dataplane.doors import FrameProtocol
-from dataplane.network.incomplete import WHOLE_BELOW_BYTES, IncompleteFrame
+from dataplane.network.incomplete import IncompleteFrame
 from dataplane.network.sending import STOP_READING_ABOVE_BYTES, Sender
 
 if TYPE_CHECKING:
     from dataplane.network.loop import EpollLoop
 
 DEFAULT_MAX_FRAME_BYTES = 100 * 2**20
+STARVED_ABOVE_BYTES = 16 * 2**10
+"""A frame of at most this size may begin although its account holds much."""
 HEAD_BYTES = 8
 """Of a frame, that say what it is: its length, and the key and version of the request."""
 
@@ -220,7 +222,7 @@ class SocketConnection(Sender):
 
     def _may_begin(self, key: int, size: int) -> bool:
         """Whether the next frame may be taken now. If not, nothing is read until it may."""
-        if self._account.is_short and size > WHOLE_BELOW_BYTES and not self._trusted:
+        if self._account.is_short and size > STARVED_ABOVE_BYTES and not self._trusted:
             self._is_starved = True
             self._account.when_there_is_room(self._fed)
             self._listen_for()

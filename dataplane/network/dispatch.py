@@ -38,8 +38,8 @@ from dataplane.protocol.headers import RequestHeader, encode_frame, encode_frame
 from dataplane.protocol.primitives import DecodeError
 from dataplane.records.steps import Steps, resumed
 from dataplane.tasks import Future, Task
-from dataplane.throttle.lines import EVERYBODY
 from quota.core.bucket import TokenBucket
+from quota.core.shares import EVERYBODY
 
 MAX_OTHER_FRAME_BYTES = 2 * 2**20
 """Of a tenant's request that is not Produce."""

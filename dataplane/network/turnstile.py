@@ -27,7 +27,7 @@ from dataplane.network.answers import Answers
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.headers import RequestHeader
 from dataplane.throttle.gate import throttle_ms
-from dataplane.throttle.lines import EVERYBODY, Waiting
+from dataplane.throttle.lines import Waiting
 from dataplane.throttle.tolls import (
     BYTES_IN,
     BYTES_OUT,
@@ -39,7 +39,7 @@ from dataplane.throttle.tolls import (
 )
 from quota.contracts.rules import REQUEST
 from quota.core.bucket import TokenBucket
-from quota.core.shares import Sender
+from quota.core.shares import EVERYBODY, Sender
 
 if TYPE_CHECKING:
     from dataplane.throttle.rules import InstanceRules

@@ -16,14 +16,12 @@ from collections.abc import Iterable
 
 from dataplane.doors import Callback, Loop, Timer
 from quota.core.bucket import MAX_DELAY_S, TokenBucket
-from quota.core.shares import Sender, Shares
+from quota.core.shares import EVERYBODY, Sender, Share, Shares
 
 NOTHING_S = 0.001
 """Less than this is not waited for."""
 LOOK_AGAIN_S = 1.0
 """A rate may have changed: the master grants once in this time."""
-EVERYBODY: Sender = ("", "")
-"""Who asks where nobody has a share of his own: those who wait are served in the order in which they came."""
 
 
 class Waiting:
@@ -67,7 +65,7 @@ class Line:
             return False
         if not self._waiting and self._bucket.delay(now) <= NOTHING_S:
             return True
-        return sender is not EVERYBODY and self._shares.earned(share, rate, now) >= max(size, 1)
+        return share.earns and self._shares.earned(share, rate, now) >= max(size, 1)
 
     def used(self, sender: Sender, size: int, now: float) -> float:
         """It has passed. The credit that its sender has left; below 0: he has had more than an equal part."""
@@ -82,12 +80,13 @@ class Line:
     def join(self, sender: Sender, size: int, serve: Callback, now: float) -> Waiting:
         """Call `serve` when the bucket owes nothing and nobody else is to be served before."""
         waiting = Waiting(serve, size)
-        self._shares.of(sender, now).line.append(waiting)
+        share = self._shares.of(sender, now)
+        share.line.append(waiting)
         self._waiting += 1
         self._waiting_size += size
         self._note(now)
-        if self._waiting == 1:
-            self._look_in(self._owed_s(now))
+        if self._waiting == 1 or (share.earns and len(share.line) == 1):  # else others are due before it
+            self._look_when_due(now)
         return waiting
 
     def _note(self, now: float) -> None:
@@ -95,8 +94,11 @@ class Line:
         if self._bucket.rate == 0:
             self._bucket.wait(now)
 
-    def _owed_s(self, now: float) -> float:
-        return min(self._bucket.delay(now), LOOK_AGAIN_S)
+    def _look_when_due(self, now: float) -> None:
+        """When the debt is paid, or when somebody has earned what his request asks for."""
+        rate = self._bucket.rate
+        earned_s = self._shares.covered(rate, now)[1] if rate else LOOK_AGAIN_S
+        self._look_in(min(self._bucket.delay(now), max(earned_s, NOTHING_S), LOOK_AGAIN_S))
 
     def _look_in(self, delay_s: float) -> None:
         if self._timer is not None:
@@ -105,13 +107,19 @@ class Line:
 
     def _look(self) -> None:
         now = self._loop.clock.monotonic()
+        rate = self._bucket.rate
         if not self._waiting:
             self._rest(now)
-        elif self._bucket.rate == 0 or self._bucket.delay(now) > NOTHING_S:
+            return
+        share = None
+        if rate != 0:
+            share = self._shares.first(rate or 1, now) if self._bucket.delay(now) <= NOTHING_S else None
+            share = share or (self._shares.covered(rate, now)[0] if rate else None)
+        if share is None:
             self._note(now)
-            self._look_in(self._owed_s(now))
+            self._look_when_due(now)
         else:
-            self._serve_first(now)
+            self._serve(share)
 
     def _rest(self, now: float) -> None:
         """Nobody waits. When nobody has a share either, and nothing is owed, the bucket needs no line."""
@@ -121,9 +129,7 @@ class Line:
         else:
             self._bucket.line = None
 
-    def _serve_first(self, now: float) -> None:
-        share = self._shares.first(self._bucket.rate or 1, now)
-        assert share is not None
+    def _serve(self, share: Share) -> None:
         waiting = share.line.popleft()
         assert isinstance(waiting, Waiting)
         self._waiting -= 1
@@ -131,7 +137,10 @@ class Line:
         try:
             waiting.serve()
         finally:
-            self._look_in(self._owed_s(self._loop.clock.monotonic()) if self._waiting else LOOK_AGAIN_S)
+            if self._waiting:
+                self._look_when_due(self._loop.clock.monotonic())
+            else:
+                self._look_in(LOOK_AGAIN_S)
 
 
 class Lines:
@@ -149,9 +158,9 @@ class Lines:
     def charge(self, bucket: TokenBucket, sender: Sender, size: int, now: float) -> float:
         """A request has passed; the seconds that its sender should wait before the next."""
         delay_s = bucket.charge(size, now)
-        line = bucket.line
-        if not isinstance(line, Line) or sender is EVERYBODY:
+        if sender is EVERYBODY or (bucket.line is None and not delay_s):
             return delay_s
+        line = self._of(bucket)  # also for the first that makes a debt: he has had more than his part
         credit = line.used(sender, size, now)
         return min(delay_s + line.ahead_s(), MAX_DELAY_S) if delay_s and credit < 0 else 0.0
 

@@ -2,8 +2,9 @@
 
 While a bucket owes, everybody who uses it earns credit at an equal part of its rate, and keeps at most half a second of
 it. A request that its sender's credit covers passes although the bucket owes: so who asks for less than an equal part
-does not wait for those who ask for more. All others wait until the bucket owes nothing, and then whoever has used least of
-his part is first. What a sender has used beyond his credit he owes himself, for a second at most.
+does not wait for those who ask for more, or no longer than it takes him to earn it. All others wait until the bucket owes
+nothing, and then whoever has used least of
+his part is first. What a sender has used beyond his credit he owes himself.
 
 Together they earn no more than the rate, and what they have kept is half a second of it: so much, and no more, can pass
 beyond the limit at once, however many senders are made up. A sender is a client id and an address; those beyond `MOST`
@@ -17,30 +18,40 @@ from __future__ import annotations
 import zlib
 from collections import deque
 from collections.abc import Iterator
+from typing import Protocol
 
 CREDIT_S = 0.5
 """So many seconds of an equal part may be kept."""
-OWED_S = 1.0
+OWED_S = 30.0
 """And so many be owed."""
-MOST = 256
-"""Senders with a place of their own."""
+MOST = 64
+"""Senders with a place of their own: all are looked at whenever one is served."""
 QUIET_S = 1.0
 """Who has asked for nothing for so long has no part any more."""
 
 Sender = tuple[str, str]
 """Client id and address."""
+EVERYBODY: Sender = ("", "")
+"""Who asks where nobody has a share of his own: those who wait are served in the order in which they came."""
+
+
+class Request(Protocol):
+    """What waits."""
+
+    size: int
 
 
 class Share:
     """What one sender has of a bucket. `line` is where the requests of the sender wait, whoever keeps them."""
 
-    __slots__ = ("at", "credit", "line", "seen")
+    __slots__ = ("at", "credit", "earns", "line", "seen")
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, *, earns: bool) -> None:
+        self.earns = earns  # not where one share stands for everybody: it would be the bucket once more
         self.credit = 0.0
         self.at = now  # when credit was counted
         self.seen = now
-        self.line: deque[object] = deque()
+        self.line: deque[Request] = deque()
 
 
 class Shares:
@@ -65,7 +76,7 @@ class Shares:
                 sender = ("", str(zlib.crc32("\0".join(sender).encode()) % MOST))
                 share = self._shares.get(sender)
             if share is None:
-                share = self._shares[sender] = Share(now)
+                share = self._shares[sender] = Share(now, earns=sender != EVERYBODY)
         share.seen = now
         return share
 
@@ -80,6 +91,21 @@ class Shares:
         """Something of this size has passed."""
         self.earned(share, rate, now)
         share.credit = max(share.credit - size, -rate / len(self._shares) * OWED_S)
+
+    def covered(self, rate: float, now: float) -> tuple[Share | None, float]:
+        """One whose credit covers the first of its requests that wait; else the seconds until there is one."""
+        part = rate / max(len(self._shares), 1)
+        soonest_s = float("inf")
+        for share in self._shares.values():
+            if not share.line or not share.earns:
+                continue
+            size = max(share.line[0].size, 1)
+            missing = size - self.earned(share, rate, now)
+            if missing <= 0:
+                return share, 0.0
+            if size <= part * CREDIT_S:
+                soonest_s = min(soonest_s, missing / part)
+        return None, soonest_s
 
     def first(self, rate: float, now: float) -> Share | None:
         """Of those that have somebody waiting, the one that has used least of its part."""

@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from dataplane.throttle.lines import EVERYBODY, LOOK_AGAIN_S, Lines
+from dataplane.throttle.lines import LOOK_AGAIN_S, Lines
 from quota.core.bucket import TokenBucket
+from quota.core.shares import EVERYBODY
 
 RATE = 1000
 SIZE = 500
@@ -245,6 +246,19 @@ def test_no_number_of_senders_has_more_than_the_limit(loop, lines, names):
         before = after
     worst = max(sum(moments[start : start + 30]) for start in range(31))
     assert worst <= 1.05 * 30 * rate
+
+
+def test_who_ran_up_the_debt_does_not_pass_before_it_is_paid(loop, lines):
+    """Nor does he earn credit beside it: else ten seconds' worth at once would cost him nothing."""
+    bucket = TokenBucket(RATE, loop.now)
+    lines.charge(bucket, ("large", "here"), 10 * RATE, loop.now)
+    sender = Sender(loop, lines, bucket, "large", RATE // 10)
+    other = Sender(loop, lines, bucket, "other", RATE // 10, every_s=1.0)
+    loop.run_until(8.5)
+    assert sender.passed == 0
+    assert other.passed == 9 * RATE // 10
+    loop.run_until(15)
+    assert sender.passed > 0
 
 
 def test_a_line_goes_when_nobody_needs_it(loop, lines, bucket):
