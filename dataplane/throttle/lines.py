@@ -68,10 +68,8 @@ class Line:
         return share.earns and self._shares.earned(share, rate, now) >= max(size, 1)
 
     def used(self, sender: Sender, size: int, now: float) -> float:
-        """It has passed. The credit that its sender has left; below 0: he has had more than an equal part."""
-        share = self._shares.of(sender, now)
-        self._shares.use(share, size, self._bucket.rate or 1, now)
-        return share.credit
+        """It has passed. The seconds until the sender's part covers another one."""
+        return self._shares.use(self._shares.of(sender, now), size, self._bucket.rate or 1, now)
 
     def ahead_s(self) -> float:
         """How long those who wait will take."""
@@ -161,8 +159,8 @@ class Lines:
         if sender is EVERYBODY or (bucket.line is None and not delay_s):
             return delay_s
         line = self._of(bucket)  # also for the first that makes a debt: he has had more than his part
-        credit = line.used(sender, size, now)
-        return min(delay_s + line.ahead_s(), MAX_DELAY_S) if delay_s and credit < 0 else 0.0
+        earned_s = line.used(sender, size, now)
+        return min(delay_s + line.ahead_s(), earned_s, MAX_DELAY_S) if delay_s else 0.0
 
     def join(self, bucket: TokenBucket, sender: Sender, size: int, serve: Callback) -> Waiting:
         """Call `serve` once, later, when a request of this size may pass. It may raise, and may join again."""

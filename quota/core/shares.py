@@ -87,10 +87,12 @@ class Shares:
         share.at = now
         return share.credit
 
-    def use(self, share: Share, size: float, rate: float, now: float) -> None:
-        """Something of this size has passed."""
+    def use(self, share: Share, size: float, rate: float, now: float) -> float:
+        """Something of this size has passed; the seconds until the share has earned as much again."""
+        part = rate / len(self._shares)
         self.earned(share, rate, now)
-        share.credit = max(share.credit - size, -rate / len(self._shares) * OWED_S)
+        share.credit = max(share.credit - size, -part * OWED_S)
+        return max(0.0, size - share.credit) / part
 
     def covered(self, rate: float, now: float) -> tuple[Share | None, float]:
         """One whose credit covers the first of its requests that wait; else the seconds until there is one."""

@@ -136,7 +136,7 @@ def test_what_may_not_be_is_refused_with_a_sentence_and_leaves_nothing(tenant):
 
 def test_changes_by_many_clients_at_once_are_all_kept(tenant, cluster):
     create_topic(tenant, "orders")
-    names = ["retention.ms", "retention.bytes", "segment.ms", "delete.retention.ms", "min.compaction.lag.ms"]
+    names = ["retention.ms", "retention.bytes", "flush.messages", "delete.retention.ms", "min.compaction.lag.ms"]
 
     def change(number, name):
         with Wire(tenant.addresses[1 + number % 3]) as wire:

@@ -17,6 +17,11 @@ FINISHED = {0: "passed", 1: "FINDINGS"}
 _NOT_FINISHED = {2: "INCOMPLETE"}
 
 
+def _hears_interrupts() -> None:
+    """Also where this process was begun in the background of a shell, and does not: a part is ended so."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Running:
     """What it prints is in a file of its own."""
 
@@ -27,7 +32,12 @@ class Running:
         with log.open("wb") as out:
             command = [sys.executable, "-m", *arguments]
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                preexec_fn=_hears_interrupts,  # noqa: PLW1509 - one thread
             )
 
     @property

@@ -1,8 +1,10 @@
 """What each sender has of a bucket that does not suffice: credit for an equal part, kept and owed within bounds."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from quota.core.shares import CREDIT_S, MOST, OWED_S, QUIET_S, Shares
+from quota.core.shares import CREDIT_S, EVERYBODY, MOST, OWED_S, QUIET_S, Shares
 
 ANN, BOB = ("ann", "10.0.0.1"), ("bob", "10.0.0.2")
 RATE = 1_000.0
@@ -37,15 +39,36 @@ def test_no_more_is_kept_than_half_a_second_of_a_part(shares):
     assert shares.earned(ann, RATE, 100.0) == RATE / 2 * CREDIT_S
 
 
-def test_and_no_more_is_owed_than_a_second_of_it(shares):
+def test_and_no_more_is_owed_than_half_a_minute_of_it(shares):
     ann = shares.of(ANN, 0.0)
-    shares.use(ann, 300, RATE, 0.1)
+    assert shares.use(ann, 300, RATE, 0.1) == pytest.approx(0.5), "until it has earned as much again"
     assert ann.credit == -200
-    shares.use(ann, 10_000, RATE, 0.1)
+    shares.use(ann, 100_000, RATE, 0.1)
     assert ann.credit == -RATE * OWED_S
     shares.of(BOB, 0.1)
-    shares.use(ann, 10_000, RATE, 0.1)
+    shares.use(ann, 100_000, RATE, 0.1)
     assert ann.credit == -RATE / 2 * OWED_S
+
+
+def test_a_request_that_waits_is_covered_when_its_sender_has_earned_it(shares):
+    ann = shares.of(ANN, 0.0)
+    shares.of(BOB, 0.0)
+    ann.line.append(SimpleNamespace(size=100))
+    assert shares.covered(RATE, 0.0) == (None, pytest.approx(0.2))
+    assert shares.covered(RATE, 0.2) == (ann, 0.0)
+
+
+def test_what_is_larger_than_can_be_kept_is_never_covered(shares):
+    ann = shares.of(ANN, 0.0)
+    ann.line.append(SimpleNamespace(size=RATE))
+    assert shares.covered(RATE, 100.0) == (None, float("inf"))
+
+
+def test_everybody_together_earns_nothing(shares):
+    everybody = shares.of(EVERYBODY, 0.0)
+    everybody.line.append(SimpleNamespace(size=1))
+    assert shares.covered(RATE, 100.0) == (None, float("inf"))
+    assert shares.first(RATE, 100.0) is everybody
 
 
 def test_the_first_is_who_has_used_least_of_those_who_wait(shares):

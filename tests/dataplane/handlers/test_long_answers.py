@@ -21,6 +21,7 @@ from dataplane.protocol.messages import configs, discovery, fetch, groups, log_d
 from dataplane.protocol.messages.control import UpdateMetadataPartitionState, UpdateMetadataTopicState
 from dataplane.protocol.schema import message_info
 from dataplane.records.batch import Record, build_batch
+from dataplane.records.steps import run_through
 from dataplane.tasks import Future, Task
 from tests.simulation.cluster import INSTANCE, SimulatedCluster
 
@@ -103,8 +104,7 @@ class World:
                 for index in range(partitions)
             )
             topic = UpdateMetadataTopicState(name, UUID(int=crc32(name.encode())), states)
-            broker.metadata._apply_topic(topic.topic_name, topic.topic_id, topic.partition_states)
-        broker.metadata._by_owner = None
+            run_through(broker.metadata._tables.take(topic.topic_name, topic.topic_id, topic.partition_states))
 
     def ask(self, request: Any, version: int, *, is_long: bool = True) -> tuple[Any, Gauge]:
         """The answer, in physical names, and how it came about."""

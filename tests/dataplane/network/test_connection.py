@@ -280,7 +280,10 @@ def test_turn_end_runs_after_the_frames_and_before_their_answers(server):
     with one.connect() as client:
         client.sendall(framed(b"1") + framed(b"2"))
         assert read_exactly(client, 2) == b"!!"
-    assert order == ["frame", "frame", "turn end", "turn end"]
+    assert order in (
+        ["frame", "frame", "turn end", "turn end"],
+        ["frame", "turn end"] * 2,
+    )  # where a turn was over between
 
 
 def test_a_broken_protocol_loses_its_own_connection_only(server, capfd):
