@@ -27,7 +27,7 @@ _LOOK_EVERY_S = 5.0
 _PYTEST = [
     *("-p", "tests.mutation.plugin", "--hypothesis-profile=mutation"),
     *("-p", "no:randomly", "-p", "no:xdist", "-p", "no:cacheprovider", "-p", "no:django", "--noconftest"),
-    *("-o", "addopts=", "-o", "timeout=0"),  # mutmut has its own bound, by what the tests take on right code
+    *("-o", "timeout=0"),  # mutmut has its own bound, by what the tests take on right code
 ]
 _TEXTS = (r"raise DecodeError\(",)
 """Lines that are left alone: words that only a developer sees, since whoever catches them answers with its own."""
@@ -46,6 +46,7 @@ class Work:
             for name in (*_SOURCES, "tests"):
                 (folder / name).symlink_to(ROOT / name)
             (folder / "setup.cfg").write_text(_settings(area))
+            (folder / "pytest.ini").write_text("[pytest]\n")  # or the project's, further up, would count
             mark.write_text(state)
 
     def mutants(self) -> list[str]:
@@ -110,7 +111,7 @@ def _settings(area: Area) -> str:
     values = {
         "source_paths": _SOURCES,
         "only_mutate": area.changed,
-        "also_copy": ("tests",),
+        "also_copy": ("tests", "pytest.ini"),
         "do_not_mutate_patterns": _TEXTS,
         "pytest_add_cli_args": _PYTEST,
         "pytest_add_cli_args_test_selection": area.tests,

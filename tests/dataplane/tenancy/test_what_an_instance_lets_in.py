@@ -110,6 +110,8 @@ def test_it_begins_without_limits():
     instance = Instance(spec_of())
     assert instance.produce_bucket is instance.consume_bucket is instance.group_bucket is None
     assert instance.request_bucket is instance.connection_bucket is instance.rules is None
+    assert instance.loop_bucket is instance.mutation_bucket is None
+    assert (instance.tolls, instance.other_tolls) == ({}, ())
 
 
 # --- addresses --------------------------------------------------------------------------------------------------------
