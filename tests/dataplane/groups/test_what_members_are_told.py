@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from dataplane.groups.events import JoinResult, Reply, StaticStored, SyncResult
+from dataplane.groups.events import JoinResult, LeaveResult, Reply, StaticStored, SyncResult
 from dataplane.groups.model import Group, GroupState, Member
+from dataplane.groups.rebalance import Draft, drop
 from dataplane.groups.state import handle
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.groups.machine import NO_DELAY, Machine
@@ -68,3 +69,47 @@ def test_an_assignment_says_of_which_protocol_it_is():
     machine.ring("join")
     synced = machine.sync("m1", assignments={"m1": b"all"})
     assert machine.replies[synced] == SyncResult(ErrorCode.NONE, "consumer", "range", b"all")
+
+
+def test_whoever_is_taken_out_while_it_waits_is_told_that_it_is_unknown():
+    waiting = replace(MEMBERS["other"], awaiting_join=1, awaiting_sync=2)
+    draft = Draft(replace(GROUP, members={**MEMBERS, "other": waiting}), NO_DELAY, 1_000)
+    drop(draft, waiting)
+    assert [effect for effect in draft.effects if isinstance(effect, Reply)] == [
+        Reply(1, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, "")),
+        Reply(2, SyncResult(ErrorCode.UNKNOWN_MEMBER_ID)),
+    ]
+    assert (list(draft.group.members), draft.group.leader) == (["new"], "new")
+
+
+def stable():
+    machine = Machine()
+    machine.join(new_id="m1")
+    machine.ring("join")
+    machine.sync("m1", assignments={"m1": b"all"})
+    return machine
+
+
+def test_a_group_that_everybody_left_has_no_leader_and_no_protocol():
+    machine = stable()
+    machine.leave("m1")
+    group = machine.group
+    assert (group.state, group.leader, group.protocol, group.initial) == (GroupState.EMPTY, None, None, None)
+
+
+def test_a_member_that_joins_again_has_the_times_that_it_says_now():
+    machine = stable()
+    machine.join("m1", session_timeout_ms=12_000, rebalance_timeout_ms=90_000)
+    member = machine.group.members["m1"]
+    assert (member.session_timeout_ms, member.rebalance_timeout_ms) == (12_000, 90_000)
+
+
+def test_the_first_rebalance_is_over_when_it_is_complete():
+    assert stable().group.initial is None
+
+
+def test_nobody_leaves_without_a_name():
+    machine = stable()
+    left = machine.leave(("", None))
+    assert left == LeaveResult(ErrorCode.NONE, (("", None, ErrorCode.UNKNOWN_MEMBER_ID),))
+    assert list(machine.group.members) == ["m1"]
