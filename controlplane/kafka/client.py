@@ -2,8 +2,8 @@
 
 It speaks on the internal listener, where names are physical, and signs in with the cluster secret. `admin()` gives this
 process's client, made at the first call and anew after a fork (librdkafka's threads do not survive one). Every call is
-bounded by TIMEOUT_S, and every failure is one of core.errors: `problem_of` is the one mapping. Texts from a broker are
-shown with the tenant's own topic name in them.
+bounded by TIMEOUT_S, what the controller is asked for by CONTROLLER_TIMEOUT_S, and every failure is one of core.errors:
+`problem_of` is the one mapping. Texts from a broker are shown with the tenant's own topic name in them.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 TIMEOUT_S = 10.0
+CONTROLLER_TIMEOUT_S = 4.0
+"""librdkafka waits for the controller that it knows, dead or not, and asks nobody for another: better to begin anew."""
 USER = "cluster"
 
 
@@ -145,14 +147,18 @@ class KafkaAdmin:
     def create(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
         """See Admin."""
         topic = NewTopic(name, num_partitions=partitions, replication_factor=replication_factor, config=dict(config))
-        futures = self._client.create_topics([topic], operation_timeout=TIMEOUT_S / 2, request_timeout=TIMEOUT_S)
+        futures = self._client.create_topics(
+            [topic], operation_timeout=CONTROLLER_TIMEOUT_S - 1, request_timeout=CONTROLLER_TIMEOUT_S
+        )
         _result(futures[name], name)
 
     def delete(self, names: Sequence[str]) -> None:
         """See Admin."""
         if not names:
             return
-        futures = self._client.delete_topics(list(names), operation_timeout=TIMEOUT_S / 2, request_timeout=TIMEOUT_S)
+        futures = self._client.delete_topics(
+            list(names), operation_timeout=CONTROLLER_TIMEOUT_S - 1, request_timeout=CONTROLLER_TIMEOUT_S
+        )
         for name, future in futures.items():
             try:
                 _result(future, name)
@@ -162,7 +168,9 @@ class KafkaAdmin:
     def grow(self, name: str, partitions: int) -> None:
         """See Admin."""
         futures = self._client.create_partitions(
-            [NewPartitions(name, partitions)], operation_timeout=TIMEOUT_S / 2, request_timeout=TIMEOUT_S
+            [NewPartitions(name, partitions)],
+            operation_timeout=CONTROLLER_TIMEOUT_S - 1,
+            request_timeout=CONTROLLER_TIMEOUT_S,
         )
         _result(futures[name], name)
 
@@ -189,7 +197,7 @@ class KafkaAdmin:
             for key, value in changes.items()
         ]
         resource = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=entries)
-        futures = self._client.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)
+        futures = self._client.incremental_alter_configs([resource], request_timeout=CONTROLLER_TIMEOUT_S)
         _result(next(iter(futures.values())), name)
 
 
@@ -219,8 +227,8 @@ _PASSING = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.NETWORK_EXCEPTION,
     KafkaError._TRANSPORT,  # noqa: SLF001
+    KafkaError._TIMED_OUT,  # noqa: SLF001
 )
-"""Not librdkafka's own time-out: whoever has waited for that has waited long enough."""
 
 
 def problem_of(error: KafkaError, physical: str) -> SluiceError:
@@ -279,3 +287,10 @@ def admin() -> Admin:
             client = KafkaAdmin(bootstrap, secret)
             _clients[os.getpid()] = (bootstrap, client)
     return client
+
+
+def forget(failed: Admin) -> None:
+    """The next `admin()` is a new client: this one may cling to a broker that is dead."""
+    with _lock:
+        if _clients.get(os.getpid(), ("", None))[1] is failed:
+            del _clients[os.getpid()]

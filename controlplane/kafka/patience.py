@@ -2,7 +2,8 @@
 
 For some seconds after a broker's death the cluster cannot say who decides: a session has to end, another controller to be
 elected, leaders to be found. What it answers meanwhile (`client.ClusterChanging`) is no answer for a person. So an act is
-done again, by a client of the brokers that are registered then, until it succeeds, is refused, or PATIENCE_S have passed.
+done again, by a new client of the brokers that are registered then (an old one waits for the controller that it knew), until
+it succeeds, is refused, or PATIENCE_S have passed.
 
 An attempt that failed in this way may have been carried out all the same: a controller that dies between the writing and the
 answer has made the topic. Hence `again`: an act that is told so takes what it finds done for its own.
@@ -33,9 +34,11 @@ def patiently(act: Act[Result], clock: Clock) -> Result:
     """The result of the first attempt that has one. Raises what `act` raises; ClusterChanging when patience is at its end."""
     began, pause_s, again = clock.now(), FIRST_PAUSE_S, False
     while True:
+        admin = client.admin()
         try:
-            return act(client.admin(), again)
+            return act(admin, again)
         except client.ClusterChanging:
+            client.forget(admin)
             waited_s = (clock.now() - began).total_seconds()
             if waited_s + pause_s >= PATIENCE_S:
                 raise

@@ -48,7 +48,7 @@ REAL_ALLOCATIONS, REAL_THROTTLED = master.allocations, master.throttled
         (KafkaError.NOT_CONTROLLER, client.ClusterChanging, "cluster_unavailable", 503),
         (KafkaError.REQUEST_TIMED_OUT, client.ClusterChanging, "cluster_unavailable", 503),
         (KafkaError._TRANSPORT, client.ClusterChanging, "cluster_unavailable", 503),
-        (KafkaError._TIMED_OUT, ClusterUnavailable, "cluster_unavailable", 503),
+        (KafkaError._TIMED_OUT, client.ClusterChanging, "cluster_unavailable", 503),
         (KafkaError._ALL_BROKERS_DOWN, ClusterUnavailable, "cluster_unavailable", 503),
     ],
 )
