@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import random
@@ -18,6 +17,7 @@ from dataplane.cluster.membership import BrokerIdTakenError
 from dataplane.cluster.zookeeper import KazooZooKeeper
 from dataplane.config import BrokerConfig, ConfigError, load
 from dataplane.doors import Doors
+from dataplane.garbage import Garbage
 from dataplane.network.cold import THREADS, ColdReads
 from dataplane.network.loop import EpollLoop
 from dataplane.storage.checkpoints import MetadataError
@@ -55,8 +55,7 @@ def main(arguments: list[str]) -> int:
             loop.report(f"broker {config.id} cannot start: {_sentence(error)}")
             status[0] = 1
             loop.stop()
-        gc.collect()
-        gc.freeze()  # what lives from the start on is never looked at again by the collector
+        Garbage(loop, loop.report).start()
 
     def stop() -> None:
         loop.call_later(_STOP_WITHIN_S, lambda: os._exit(1))

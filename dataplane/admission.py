@@ -47,7 +47,8 @@ class Admission:
         broker = self._broker
         if not instance.admits(connection.peer[0]) or self._is_full() or not broker.gate.admits_connection(instance):
             return None
-        connection.max_frame_bytes = broker.config.settings.socket_request_max_bytes
+        settings = broker.config.settings
+        connection.max_frame_bytes = min(settings.socket_request_max_bytes, settings.tenant_max_request_bytes)
         connection.account = instance.names.key
         client = ClientConnection(broker, connection, Session(instance, route, instance.names, connection.peer[0]))
         instance.connected(client)

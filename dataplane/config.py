@@ -71,6 +71,7 @@ class Settings:
     message_max_bytes: int = 1_048_588
     record_validation: str = "header"  # or "full": every record of what producers send
     tenant_max_message_bytes: int = 12 * 2**20  # what a tenant may set as max.message.bytes
+    tenant_max_request_bytes: int = 16 * 2**20  # of a tenant's request: it is checked and written within one turn
     fetch_max_bytes: int = 55 * 2**20
     max_incremental_fetch_session_cache_slots: int = 1_000  # of each instance: none can push out another's
     fetch_session_slots_per_principal: int = 500  # of those

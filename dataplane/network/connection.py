@@ -421,7 +421,11 @@ class SocketConnection(Sender):
         self._backlog = _NONE
         if self._marks:
             self._tell_of_the_rest()
-        protocol = self._protocol
+        protocol, self._protocol, self._begins = (
+            self._protocol,
+            None,
+            None,
+        )  # nothing refers to itself any more (`garbage`)
         if protocol is not None:
             self._loop.at_turn_end(lambda: protocol.closed(reason))
         accounts, account = self._loop.accounts, self._account

@@ -82,6 +82,7 @@ class ClientConnection(Turnstile):
         self._drop_answers()
         if self.session.instance is not None:
             self.session.instance.disconnected(self)
+        del self._produce, self._fetch  # they refer to this, which would be garbage that nobody looks for (`garbage`)
 
     def close(self) -> None:
         """End it from this side: the whitelist has changed, or the instance is gone."""
@@ -248,6 +249,8 @@ class ClientConnection(Turnstile):
 
     def go_on(self, slot: Slot, frame: bytes, answer: Callable[[], bool]) -> None:
         """The wait of a frame is over: it is answered, or served the slow way if `answer` says no. Never raises."""
+        if self._closed:
+            return
         self._waited(slot, len(frame) + 4)
         try:
             if not answer():

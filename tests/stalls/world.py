@@ -18,6 +18,7 @@ from uuid import UUID
 
 from kazoo.client import KazooClient
 
+from dataplane.config import Settings
 from dataplane.network.dispatch import MAX_OTHER_FRAME_BYTES
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import MAX_ELEMENTS
@@ -87,7 +88,10 @@ class World:
     def bounds(self, door: str, key: int) -> Bounds:
         """Of a request of this kind."""
         if key == ApiKey.PRODUCE:
-            return Bounds(int(self.sizes.frame_mib * MIB), MAX_ELEMENTS if door == TENANT else _NO_BOUND)
+            most = int(self.sizes.frame_mib * MIB)
+            if door == TENANT and self.is_ours:
+                return Bounds(min(most, Settings().tenant_max_request_bytes), MAX_ELEMENTS)
+            return Bounds(most, MAX_ELEMENTS if door == TENANT else _NO_BOUND)
         if door == TENANT:
             return Bounds(MAX_OTHER_FRAME_BYTES, MAX_ELEMENTS)
         return Bounds(int(self.sizes.internal_mib * MIB), _NO_BOUND)
