@@ -67,7 +67,7 @@ def explain_interval(interval: ThrottledInterval) -> str:
         return f"Up to {max(interval.over_percent):g} % more than the limit of {limit} flowed; nobody had to wait."
     brokers = interval.moment.brokers
     total = sum(each.flow for each in brokers)
-    waited = f"{verb} waited {interval.throttled_ms / 1000:.1f} s"
+    waited = f"{verb} waited {_time(interval.throttled_ms)}"
     who = "the instance" if interval.rule is None else f"what throttle rule {_rule(interval.rule)} limits"
     if not brokers or total * 100 >= interval.limit * NEARLY_ALL_PERCENT:
         return f"{waited}: {who} used {_percent(total, interval.limit)} of the {limit} that it has."
@@ -85,7 +85,7 @@ def _explain_requests(interval: ThrottledInterval) -> str:
         return "Requests were blocked: the limit is 0."
     brokers, limit = interval.moment.brokers, _requests(interval.limit)
     total = sum(each.flow for each in brokers)
-    waited = f"Requests waited {interval.throttled_ms / 1000:.1f} s"
+    waited = f"Requests waited {_time(interval.throttled_ms)}"
     if not brokers or total * 100 >= interval.limit * NEARLY_ALL_PERCENT:
         return f"{waited}: the instance used {_percent(total, interval.limit)} of the {limit} that it has."
     most = _most(brokers)
@@ -102,7 +102,7 @@ def _explain_loop_time(interval: ThrottledInterval) -> str:
     brokers = interval.moment.brokers
     total = sum(each.flow for each in brokers)
     used = f"{total / LOOP_MS:.0f} of {_loop_time(interval.limit)}"
-    waited = f"Requests waited {interval.throttled_ms / 1000:.1f} s"
+    waited = f"Requests waited {_time(interval.throttled_ms)}"
     if not brokers or total * 100 >= interval.limit * NEARLY_ALL_PERCENT:
         return f"{waited}: the instance used its broker time, {used}. Fewer and larger requests need less of it."
     most = _most(brokers)
@@ -130,6 +130,11 @@ def _rule(row: str) -> str:
 
 def _part(broker: BrokerInputs, brokers: Sequence[BrokerInputs]) -> str:
     return f"{broker.leaders} of {sum(each.leaders for each in brokers)}"
+
+
+def _time(ms: int) -> str:
+    """In milliseconds where it would be 0.0 s: somebody did wait."""
+    return f"{ms / 1000:.1f} s" if ms > 50 else f"{ms} ms"
 
 
 def _percent(part: int, whole: int) -> str:

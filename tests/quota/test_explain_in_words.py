@@ -48,6 +48,13 @@ def test_seconds_have_one_decimal(interval_of):
     assert " waited 1000.0 s" in explain_interval(interval_of(throttled_ms=1_000_000))
 
 
+@pytest.mark.parametrize("interval_of", [interval, requests, loop_time])
+def test_a_wait_that_rounds_to_no_tenth_of_a_second_is_told_in_milliseconds(interval_of):
+    assert " waited 0.1 s" in explain_interval(interval_of(throttled_ms=51))
+    assert " waited 50 ms" in explain_interval(interval_of(throttled_ms=50))
+    assert " waited 2 ms" in explain_interval(interval_of(throttled_ms=2))
+
+
 def test_a_broker_that_had_no_bound_could_carry_anything():
     assert "could carry any rate, which grows" in explain_interval(interval(broker(1, 1, allocation=None)))
     assert explain_interval(requests(broker(1, 1, allocation=None))).endswith("could take any number of requests.")
