@@ -9,7 +9,7 @@ loop, and a round of compaction reads the whole log. So
     flush.ms                            not below a second: that is how often it is looked at
     min.cleanable.dirty.ratio           not below 0.1: compaction then reads ten bytes for one that is written, at most
     max.message.bytes                   not above `tenant.max.message.bytes` of the brokers
-    *.replication.throttled.replicas    not at all: they slow down the brokers' own work, and are for who runs them
+    *.replication.throttled.replicas    not at all: they slow down the brokers' own work, and are for those who run them
 
 `flush.messages` has no floor by default: 1 is the durable profile, which tenants may have, and nothing costs more than
 that. Retention has no bounds by default either: what is stored is limited as a whole. A policy may have them all the same;
@@ -94,7 +94,7 @@ class TopicPolicy:
         """`overrides` are valid ones. Raises ApiError: INVALID_CONFIG beyond a bound, POLICY_VIOLATION what is refused."""
         for name, text in overrides.items():
             if name in self.refused and text:
-                raise ApiError(ErrorCode.POLICY_VIOLATION, f"{name} is for who runs the brokers")
+                raise ApiError(ErrorCode.POLICY_VIOLATION, f"{name} is for those who run the brokers")
             if name in self.ranges:
                 value = float("inf") if name in UNLIMITED and text == "-1" else float(text)
                 problem = self.ranges[name].problem(value)
@@ -104,7 +104,7 @@ class TopicPolicy:
     def sentence(self, name: str) -> str:
         """What there is to say of a setting; nothing where it is free."""
         if name in self.refused:
-            return "For who runs the brokers."
+            return "For those who run the brokers."
         return self.ranges[name].sentence() if name in self.ranges else ""
 
     def applied(self, config: LogConfig) -> LogConfig:
