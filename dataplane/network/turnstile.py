@@ -132,10 +132,23 @@ class Turnstile(Answers):
     def _stand_in_line(self, bucket: TokenBucket, sender: Sender, size: int, go_on: Callback) -> None:
         self._is_parked = True
         self._connection.pause_for_limit()
-        waiting = self._waiting = self.broker.lines.join(bucket, sender, size, go_on)
+        waiting = self._waiting = self.broker.lines.join(bucket, sender, size, self._paid_for(go_on))
         if self._is_members:
             patience_s = self.broker.config.settings.group_min_session_timeout_ms / 1000 / 2
             self.broker.doors.loop.call_later(patience_s, waiting.serve)  # its turn and the end of patience both come
+
+    def _paid_for(self, serve: Callback) -> Callback:
+        """As `serve`, which is called by a timer: what it costs the loop is the account's all the same."""
+        loop, account = self.broker.doors.loop, self.account
+
+        def served() -> None:
+            began = loop.clock.monotonic()
+            try:
+                serve()
+            finally:
+                loop.worked_for(account, loop.clock.monotonic() - began)
+
+        return served
 
     def _go_on(self, bucket: TokenBucket) -> None:
         self._waiting = None

@@ -49,7 +49,8 @@ class World:
     def __init__(self, limits=LIMITS):
         self.loop = TurnedLoop()
         self.loop.charge_to = lambda account, bucket: self.charged_to.update({account: bucket})
-        self.charged_to = {}
+        self.loop.worked_for = lambda account, seconds: self.worked_for.append((account, round(seconds, 6)))
+        self.charged_to, self.worked_for = {}, []
         self.lines = Lines(self.loop)
         self.gate = Gate(Agent(broker=1, boot="b", now=0.0), self.loop, self.lines, group_bytes_per_s=GROUPS)
         spec = InstanceSpec("ins-aaaabbbb", 1, InstanceState.RUNNING, limits, ("0.0.0.0/0",), ())
@@ -216,3 +217,17 @@ def test_what_requests_cost_the_loop_is_charged_by_the_loop(world):
     assert world.charged_to == {world.instance.names.key: world.bucket("loop")}
     world.gate.remove(world.instance)
     assert world.charged_to == {world.instance.names.key: None}
+
+
+def test_what_is_served_out_of_a_line_costs_its_account_loop_time(world):
+    """A timer serves it: else broker time would be free for just those who wait for it."""
+    client = world.client()
+    world.bucket("loop").charge(10**6, 0.0)
+    assert not client.begins(ApiKey.METADATA, 100)
+
+    def resume_now():
+        world.loop.now += 0.005
+
+    client._connection.resume_now = resume_now
+    world.loop.run_until(60)
+    assert world.worked_for == [(world.instance.names.key, 0.005)]
