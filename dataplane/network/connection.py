@@ -171,7 +171,7 @@ class SocketConnection(Sender):
             self._partial = None
             partial.free(self._hold)
             self._deliver(partial.memory)
-        if rest > 0:
+        if rest > 0 and self._fd >= 0:
             self._cut(arena.take(rest), until)
 
     def _receive_one(self) -> None:
@@ -253,7 +253,7 @@ class SocketConnection(Sender):
 
     def _keep(self, backlog: memoryview) -> None:
         """It is memory of its own, all of which is held while any of it waits."""
-        self._backlog = backlog
+        self._backlog = backlog if backlog else _NONE  # the empty end of it would keep all of it
         memory = backlog.obj if backlog else b""
         assert isinstance(memory, (bytes, bytearray))
         size = len(memory)
@@ -342,7 +342,7 @@ class SocketConnection(Sender):
 
     def pause_for_limit(self) -> None:
         """As `pause_reading`; until then others of the account are read frame by frame."""
-        if not self._is_limited:
+        if not self._is_limited and self._fd >= 0:  # it may have been cut off just now
             self._is_limited = True
             self._account.waiting += 1
         self.pause_reading()

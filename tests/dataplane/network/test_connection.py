@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from dataplane.clock import SystemClock
+from dataplane.network.accounts import INTERNAL_BYTES
 from dataplane.network.loop import EpollLoop
 from dataplane.storage.files import FileSlice, SystemFiles
 
@@ -299,3 +300,50 @@ def test_a_broken_protocol_loses_its_own_connection_only(server, capfd):
         good.sendall(framed(b"fine"))
         assert read_exactly(good, 8) == framed(b"fine")
     assert "a bug" in capfd.readouterr().err
+
+
+def test_one_that_is_cut_off_before_it_is_to_wait_does_not_wait_for_ever(server):
+    """Or its account would be read frame by frame from then on."""
+    one = server()
+
+    def keep_too_much(_frame):
+        connection = one.protocols[0].connection
+        connection.hold(2 * INTERNAL_BYTES)
+        connection.pause_for_limit()
+        return []
+
+    one.answer = keep_too_much
+    with one.connect() as client:
+        client.sendall(framed(b"go"))
+        wait_until(lambda: one.protocols and one.protocols[0].closed_for)
+    account = one.loop.accounts.internal
+    assert (account.waiting, account.held_bytes, account.reads_frame_by_frame) == (0, 0, False)
+
+
+def test_what_follows_the_frame_that_closes_its_connection_is_nobodys_bug(server, capfd):
+    one = server()
+    one.answer = lambda _: one.protocols[0].connection.close() or []
+    frame = framed(b"x" * 100)
+    with one.connect() as client:
+        client.sendall(frame[:50])
+        wait_until(lambda: one.protocols and one.protocols[0].connection._partial)
+        client.sendall(frame[50:] + frame)
+        wait_until(lambda: one.protocols[0].closed_for)
+    assert "Error" not in capfd.readouterr().err
+
+
+def test_nothing_is_kept_of_a_backlog_whose_last_frame_pauses_the_connection(server):
+    one = server()
+
+    def pause_at_ends(frame):
+        if frame in (b"first", b"last"):
+            one.protocols[0].connection.pause_reading()
+        return []
+
+    one.answer = pause_at_ends
+    with one.connect() as client:
+        client.sendall(framed(b"first") + framed(b"middle") * 100 + framed(b"last"))
+        wait_until(lambda: one.protocols and one.protocols[0].frames)
+        one.on_loop(one.protocols[0].connection.resume_reading)
+        wait_until(lambda: len(one.protocols[0].frames) == 102)
+        assert one.on_loop(lambda: len(one.protocols[0].connection._backlog.obj)) == 0
