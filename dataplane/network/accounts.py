@@ -138,6 +138,7 @@ class Accounts:
         self._receivers: list[Account] = []  # of this turn
         self._calls: dict[Account, int] = {}  # at once, in this turn
         self._used: dict[Account, float] = {}  # of this turn
+        self._charged_s = 0.0  # to all, since the beginning
 
     def of(self, name: str) -> Account:
         """The account of this name."""
@@ -183,6 +184,7 @@ class Accounts:
         account.deficit_s = max(account.deficit_s - seconds, -MOST_OVERDRAWN_S)
         used = self._used
         used[account] = used.get(account, 0.0) + seconds
+        self._charged_s += seconds
 
     def charge_turn_end(self, seconds: float) -> None:
         """What the end of the turn took (writing above all), by what each account sent."""
@@ -238,6 +240,7 @@ class Accounts:
         began = clock()
         while queue and account.deficit_s > 0.0:
             work = queue.popleft()
+            charged_s = self._charged_s
             try:
                 if callable(work):
                     work()
@@ -246,7 +249,8 @@ class Accounts:
             except Exception:  # noqa: BLE001 - one connection's bug must not stop the others
                 self._broken(work)
             ended = clock()
-            self.charge(account, ended - began)
+            # where the arena was full the turn was ended meanwhile, and that is charged already, to others too
+            self.charge(account, max(0.0, ended - began - (self._charged_s - charged_s)))
             began = ended
 
     # --- memory -------------------------------------------------------------------------------------------------------

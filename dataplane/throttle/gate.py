@@ -62,8 +62,12 @@ class Gate:
         if instance.connection_bucket is None:
             instance.connection_bucket = TokenBucket(limits.connections_per_s, now)
         instance.connection_bucket.set_rate(limits.connections_per_s, now)
+        before = instance.request_bucket, instance.loop_bucket
         instance.request_bucket = self._bucket_of_all_brokers(instance, REQUESTS, limits.requests_per_s, REQUEST)
         instance.loop_bucket = self._bucket_of_all_brokers(instance, LOOP_TIME, limits.loop_ms_per_s, LOOP_MS)
+        for bucket in before:
+            if bucket is not None and bucket not in (instance.request_bucket, instance.loop_bucket):
+                bucket.set_rate(None, now)  # those who wait for a limit that is gone are let go
         self._loop.charge_to(instance.names.key, instance.loop_bucket)
         instance.tolls, instance.other_tolls = tolls_by_key(
             instance.produce_bucket,

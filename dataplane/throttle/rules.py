@@ -97,7 +97,8 @@ class InstanceRules:
         return flow
 
     def _remove(self, key: str) -> None:
-        del self._flows[key]
+        for bucket in self._flows.pop(key):
+            bucket.set_rate(None, self._clock.monotonic())  # those who wait for a rule that is gone are let go
         self._clients.pop(key, None)
         self._agent.remove(key)
 

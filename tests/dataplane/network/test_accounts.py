@@ -163,6 +163,22 @@ def test_the_end_of_a_turn_is_paid_by_who_sent(accounts):
     assert a.deficit_s == pytest.approx(-0.003), "and only for their own turn"
 
 
+def test_a_turn_that_ends_while_one_is_served_is_paid_once_and_by_who_sent(accounts, clock):
+    """The arena is full where one more byte comes, whoever sends it."""
+    large, small = accounts.of("large"), accounts.of("small")
+    accounts.received(large, 4_000_000)
+
+    def is_served():
+        clock.now += 0.000_1
+        accounts.charge_turn_end(0.03)
+        clock.now += 0.03
+
+    accounts.ready(small, is_served)
+    turn(accounts, clock)
+    assert large.spent_s == pytest.approx(0.03)
+    assert small.spent_s == pytest.approx(0.000_1)
+
+
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 

@@ -107,6 +107,18 @@ def test_a_topic_rule_delays_no_request_for_another_topic_on_the_same_connection
     assert cluster.seconds(produces(cluster, "orders", KIB)) > 8
 
 
+def test_who_waits_for_a_rule_that_is_taken_away_is_let_go():
+    cluster = RuledCluster(topic_rule("orders", produce=KIB))
+    tenant = Tenant(cluster)
+    assert tenant.produce(9, batch(100 * KIB)).error_code == 0
+    waiting = tenant.start_produce(9, batch(KIB))
+    cluster.network.run_for(2)
+    assert not waiting.done
+    cluster.set_rules()
+    cluster.network.run_for(2)
+    assert waiting.done
+
+
 def test_the_answer_tells_a_client_nothing_of_a_topic_rule():
     cluster = RuledCluster(topic_rule("orders", produce=KIB))
     tenant = Tenant(cluster)

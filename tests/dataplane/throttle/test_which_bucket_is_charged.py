@@ -1,5 +1,6 @@
 """What a request has to pass, by its kind: what is produced is charged to one bucket, what is consumed to another, …"""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -231,3 +232,17 @@ def test_what_is_served_out_of_a_line_costs_its_account_loop_time(world):
     client._connection.resume_now = resume_now
     world.loop.run_until(60)
     assert world.worked_for == [(world.instance.names.key, 0.005)]
+
+
+@pytest.mark.parametrize("limit", ["requests_per_s", "loop_ms_per_s"])
+def test_who_waits_for_a_limit_that_is_taken_away_is_let_go(limit):
+    world = World(replace(LIMITS, **{limit: 0}))
+    client = world.client()
+    assert not client.begins(ApiKey.METADATA, 100)
+    world.loop.run_until(5)
+    assert not is_read(client)
+    world.instance.spec = replace(world.instance.spec, limits=replace(LIMITS, **{limit: None}))
+    world.gate.configure(world.instance)
+    world.loop.run_until(7)
+    assert is_read(client)
+    assert client.begins(ApiKey.METADATA, 100)
