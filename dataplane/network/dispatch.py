@@ -37,7 +37,7 @@ from dataplane.protocol.codec import ManyElementsError, decoder_in_steps, limite
 from dataplane.protocol.headers import RequestHeader, encode_frame, encode_frame_in_steps, parse_request_header
 from dataplane.protocol.primitives import DecodeError
 from dataplane.records.steps import Steps, resumed
-from dataplane.tasks import Future, Task
+from dataplane.tasks import CancelledError, Future, Task
 from quota.core.bucket import TokenBucket
 from quota.core.shares import EVERYBODY
 
@@ -54,12 +54,13 @@ _BEFORE_AUTHENTICATION = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SAS
 class ClientConnection(Turnstile):
     """The broker's side of one connection."""
 
-    __slots__ = ("_fetch", "_produce", "_quiet")
+    __slots__ = ("_fetch", "_paying", "_produce", "_quiet")
 
     def __init__(self, broker: BrokerRooms, connection: Connection, session: Session) -> None:
         super().__init__(broker, connection, session)
         self._produce = ProduceShapes(self)
         self._fetch = FetchShapes(self)
+        self._paying: Future[None] | None = None  # what a long request waits for that met the debt of a rule
         self._quiet = 0  # how often it was looked at since it last sent anything
 
     # --- requests -----------------------------------------------------------------------------------------------------
@@ -80,6 +81,8 @@ class ClientConnection(Turnstile):
     def closed(self, _reason: str) -> None:
         """The connection is gone: nothing is answered any more."""
         self._drop_answers()
+        if self._paying is not None:
+            self._paying.fail(CancelledError())
         if self.session.instance is not None:
             self.session.instance.disconnected(self)
         del self._produce, self._fetch  # they refer to this, which would be garbage that nobody looks for (`garbage`)
@@ -189,18 +192,28 @@ class ClientConnection(Turnstile):
             request = (yield from make(row.api.request, header.api_version)(frame, header.position, session.names))[0]
             debt = None if is_let_in else self._debt(header, request)
             if debt is not None:
-                return self._when_paid(row, ctx, request, debt)
+                return self._when_paid(row, ctx, request, debt, len(frame))
             if header.api_key in STORED_BY_GROUPS:
                 self._charge_groups(header, request, len(frame))
             return (yield from self._answered(row, ctx, row.handle(ctx, request)))
         finally:
             self._connection.hold(-len(frame))
 
-    async def _when_paid(self, row: Handler, ctx: RequestContext, request: Any, debt: TokenBucket) -> Any:
+    async def _when_paid(self, row: Handler, ctx: RequestContext, request: Any, debt: TokenBucket, size: int) -> Any:
+        """As `_keep_until_paid`: what is kept is memory of this size, and nobody's when the connection is gone."""
         paid: Future[None] = Future()
-        self.broker.lines.join(debt, EVERYBODY, ctx.size, lambda: paid.resolve(None))
-        await paid
-        return await self.broker.slices.run(ctx.owner, self._answered(row, ctx, row.handle(ctx, request)))
+        self._connection.hold(size)
+        try:
+            waiting = self.broker.lines.join(debt, EVERYBODY, ctx.size, self._paid_for(lambda: paid.resolve(None)))
+            self._paying = paid
+            try:
+                await paid  # fails when the connection ends
+            finally:
+                self._paying = None
+                waiting.give_up()
+            return await self.broker.slices.run(ctx.owner, self._answered(row, ctx, row.handle(ctx, request)))
+        finally:
+            self._connection.hold(-size)
 
     def _first_step(self, row: Handler, ctx: RequestContext, steps: Steps[Any]) -> Any:
         """Of a handler in steps: what is over with it is an answer like any other, what is not goes on in slices."""

@@ -119,6 +119,28 @@ def test_who_waits_for_a_rule_that_is_taken_away_is_let_go():
     assert waiting.done
 
 
+def test_a_long_request_that_waits_for_a_rule_is_memory_until_its_connection_ends():
+    cluster = RuledCluster(topic_rule("orders", produce=KIB))
+    tenant = Tenant(cluster)
+    assert tenant.produce(9, batch(100 * KIB)).error_code == 0
+    broker = cluster.brokers[tenant.partition().leader_id]
+    wire = Wire(tenant)
+    cluster.network.run_for(0.1)
+    parts = tuple(PartitionProduceData(index, bytes(batch(KIB))) for index in range(300))
+    end_before = tenant.partition().log.end_offset
+    (client,) = [each for each in broker.registry.get(INSTANCE).connections if each._connection.peer[0] == "10.0.1.9"]
+    held = []
+    client._connection.hold = held.append
+    wire.send(ProduceRequest(acks=1, timeout_ms=5_000, topic_data=(TopicProduceData("orders", parts),)), 9)
+    cluster.network.run_for(2)
+    assert sum(held) > 300 * KIB
+    client.close()
+    cluster.network.run_for(2)
+    assert sum(held) == 0
+    cluster.network.run_for(200)
+    assert tenant.partition().log.end_offset == end_before
+
+
 def test_the_answer_tells_a_client_nothing_of_a_topic_rule():
     cluster = RuledCluster(topic_rule("orders", produce=KIB))
     tenant = Tenant(cluster)
