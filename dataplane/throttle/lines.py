@@ -12,7 +12,7 @@ that is blocked (a rate of 0) serves nobody; that somebody waits is noted in it,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from dataplane.doors import Callback, Loop, Timer
 from quota.core.bucket import MAX_DELAY_S, TokenBucket
@@ -27,19 +27,28 @@ LOOK_AGAIN_S = 1.0
 class Waiting:
     """A request that waits. Its sender may give up."""
 
-    __slots__ = ("_serve", "size")
+    __slots__ = ("_leave", "_serve", "size")
 
     def __init__(self, serve: Callback, size: int) -> None:
         self._serve: Callback | None = serve
+        self._leave: Callable[[Waiting], None] | None = None
         self.size = size
+
+    def stands(self, leave: Callable[[Waiting], None] | None) -> None:
+        """In a line, which is left by `leave`; None: it has left it."""
+        self._leave = leave
 
     def give_up(self) -> None:
         """It will not be served."""
         self._serve = None
+        leave, self._leave = self._leave, None
+        if leave is not None:  # at a rate of 0 nobody else would ever take it out
+            leave(self)
 
     def serve(self) -> None:
         """Its time has come. May raise."""
-        serve, self._serve = self._serve, None
+        serve = self._serve
+        self.give_up()
         if serve is not None:
             serve()
 
@@ -80,12 +89,22 @@ class Line:
         waiting = Waiting(serve, size)
         share = self._shares.of(sender, now)
         share.line.append(waiting)
+        waiting.stands(lambda waiting: self._left(share, waiting))
         self._waiting += 1
         self._waiting_size += size
         self._note(now)
         if self._waiting == 1 or (share.earns and len(share.line) == 1):  # else others are due before it
             self._look_when_due(now)
         return waiting
+
+    def _left(self, share: Share, waiting: Waiting) -> None:
+        """Somebody has gone before his turn. Who stood behind him may be due before he would have been."""
+        was_first = share.line[0] is waiting
+        share.line.remove(waiting)
+        self._waiting -= 1
+        self._waiting_size -= waiting.size
+        if was_first and share.line and share.earns:
+            self._look_when_due(self._loop.clock.monotonic())
 
     def _note(self, now: float) -> None:
         """Where nothing passes, only this shows that somebody wants to."""
@@ -130,6 +149,7 @@ class Line:
     def _serve(self, share: Share) -> None:
         waiting = share.line.popleft()
         assert isinstance(waiting, Waiting)
+        waiting.stands(None)
         self._waiting -= 1
         self._waiting_size -= waiting.size
         try:

@@ -154,6 +154,29 @@ def test_who_gives_up_is_not_served_and_costs_the_next_nothing(loop, lines, buck
     assert served == [("b", 0.5)]
 
 
+def test_who_has_given_up_is_not_waited_for_by_those_behind_him(loop, lines, bucket):
+    bucket.charge(20 * RATE, loop.now)
+    lines.charge(bucket, ("large", "here"), SIZE, loop.now)
+    served = []
+    large = lines.join(bucket, ("a", "here"), 5 * RATE, serving(loop, bucket, served, "gone"))
+    lines.join(bucket, ("a", "here"), 10, serving(loop, bucket, served, "small"))
+    large.give_up()
+    loop.run_until(1)
+    assert [name for name, _ in served] == ["small"]
+
+
+@pytest.mark.parametrize("end", ["give_up", "serve"])
+def test_nothing_is_kept_of_who_has_left_a_line_that_does_not_move(loop, lines, end):
+    """Clients that come again and again, or whose patience ends, would fill the memory while nothing may pass."""
+    blocked = TokenBucket(0, loop.now)
+    for _ in range(100):
+        getattr(lines.join(blocked, ("a", "here"), SIZE, lambda: None), end)()
+    loop.run_until(1)
+    blocked.set_rate(RATE, loop.now)
+    assert lines.passes(blocked, ("a", "here"), 1, loop.now)
+    assert blocked.line.ahead_s() == 0
+
+
 # --- where nothing may pass -------------------------------------------------------------------------------------------
 
 
