@@ -106,6 +106,10 @@ class Connection(Protocol):
         """So many bytes more (or fewer) are kept for this connection by its protocol: they count as the account's."""
         ...
 
+    def peer_has_finished(self) -> bool:
+        """Whether the peer will send no more, which nobody notices while nothing is read."""
+        ...
+
     def queued_bytes(self) -> int:
         """What was queued and has not left."""
         ...

@@ -36,6 +36,7 @@ _NONE = memoryview(b"")
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
 _HANGUP = select.EPOLLHUP | select.EPOLLERR
 _NO_REQUEST = -1
+_CLOSE_WAIT = 8  # of TCP's states, as Linux numbers them
 
 
 class SocketConnection(Sender):
@@ -355,6 +356,12 @@ class SocketConnection(Sender):
     def hold(self, more: int) -> None:
         """So many bytes more are kept for this connection by its protocol."""
         self._hold(more)
+
+    def peer_has_finished(self) -> bool:
+        """Whether the peer will send no more, which nobody notices while nothing is read."""
+        if self._fd < 0:
+            return True
+        return self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _CLOSE_WAIT
 
     def resume(self) -> None:
         """Hand out what waited, when the account's time comes."""

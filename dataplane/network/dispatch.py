@@ -92,8 +92,12 @@ class ClientConnection(Turnstile):
         self._connection.close()
 
     def look(self, patience: int) -> None:
-        """Called every so often: a connection that sends nothing, `patience` times in a row, and waits for nothing ends."""
-        self._quiet = 0 if self._slots or self._is_parked else self._quiet + 1
+        """Called every so often: a connection that sends nothing, `patience` times in a row, and waits for nothing ends.
+
+        So does one that waits for its turn, which may never come, where its client has gone meanwhile.
+        """
+        waits = (self._slots or self._is_parked) and not self._connection.peer_has_finished()
+        self._quiet = 0 if waits else self._quiet + 1
         if self._quiet > patience:
             self._connection.close()
 

@@ -471,6 +471,9 @@ class VirtualConnection:
             self._paused = False
             self._catch_up()
 
+    def peer_has_finished(self) -> bool:
+        return not self.other.is_open
+
     def hold(self, more: int) -> None:
         """Memory is not what is looked at here."""
 

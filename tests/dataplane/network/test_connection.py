@@ -347,3 +347,18 @@ def test_nothing_is_kept_of_a_backlog_whose_last_frame_pauses_the_connection(ser
         one.on_loop(one.protocols[0].connection.resume_reading)
         wait_until(lambda: len(one.protocols[0].frames) == 102)
         assert one.on_loop(lambda: len(one.protocols[0].connection._backlog.obj)) == 0
+
+
+def test_that_a_peer_has_gone_can_be_asked_while_nothing_is_read(server):
+    one = server()
+    with one.connect() as client:
+        client.sendall(framed(b"first"))
+        wait_until(lambda: one.protocols and one.protocols[0].frames)
+        connection = one.protocols[0].connection
+        one.on_loop(connection.pause_reading)
+        client.sendall(framed(b"second"))
+        assert not one.on_loop(connection.peer_has_finished)
+    wait_until(lambda: one.on_loop(connection.peer_has_finished))
+    one.on_loop(connection.resume_reading)
+    wait_until(lambda: one.protocols[0].closed_for)
+    assert one.protocols[0].frames == [b"first", b"second"]

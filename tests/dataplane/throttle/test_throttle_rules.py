@@ -141,6 +141,24 @@ def test_a_long_request_that_waits_for_a_rule_is_memory_until_its_connection_end
     assert tenant.partition().log.end_offset == end_before
 
 
+def test_a_client_that_went_while_it_waited_does_not_keep_its_connection():
+    cluster = RuledCluster(topic_rule("orders", produce=KIB))
+    tenant = Tenant(cluster)
+    assert tenant.produce(9, batch(100 * KIB)).error_code == 0
+    broker = cluster.brokers[tenant.partition().leader_id]
+    wires = [Wire(tenant) for _ in range(2)]
+    for wire in wires:
+        wire.send(tenant.produce_request(batch(KIB)), 9)
+    cluster.network.run_for(0.5)
+    ours = [each for each in broker.registry.get(INSTANCE).connections if each._connection.peer[0] == "10.0.1.9"]
+    wires[0]._connection.close()
+    for _ in range(5):
+        for each in ours:
+            each.look(3)
+    cluster.network.run_for(0.5)
+    assert [each._connection.is_open for each in ours] == [False, True]
+
+
 def test_the_answer_tells_a_client_nothing_of_a_topic_rule():
     cluster = RuledCluster(topic_rule("orders", produce=KIB))
     tenant = Tenant(cluster)
