@@ -254,7 +254,7 @@ class SocketConnection(Sender):
 
     def _keep(self, backlog: memoryview) -> None:
         """It is memory of its own, all of which is held while any of it waits."""
-        self._backlog = backlog if backlog else _NONE  # the empty end of it would keep all of it
+        self._backlog = backlog or _NONE  # the empty end of it would keep all of it
         memory = backlog.obj if backlog else b""
         assert isinstance(memory, (bytes, bytearray))
         size = len(memory)
