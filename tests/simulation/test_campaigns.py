@@ -17,7 +17,7 @@ PLANTED = {  # a seed that found it; where brokers have changed since, one of th
     "elect who has lost its tail": 9,  # a real one, once
     "ignore the controller's epoch": 0,
     "an exception ends the commit": 19,  # a real one
-    "a removal is never late": 2,  # a real one
+    "a removal is never late": 19,  # a real one
     "what comes again is corrupt": 7,  # a real one
     "answer before the disk": 7,
     "a commit is on its leader alone": 26,

@@ -252,7 +252,7 @@ def beyond_its_leader() -> Cluster:
 def test_a_log_that_cannot_be_cut_is_not_copied_to(monkeypatch):
     """Half of it may be cut: what comes next would follow on something that nobody knows."""
     cluster = beyond_its_leader()
-    monkeypatch.setattr(Log, "truncate", bug)
+    monkeypatch.setattr(Log, "cut", bug)
     cluster.tell(told=(1,))
     cluster.run(1)
     monkeypatch.undo()
