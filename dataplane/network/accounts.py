@@ -182,6 +182,8 @@ class Accounts:
     def charge(self, account: Account, seconds: float) -> None:
         """The loop has worked for this account."""
         account.deficit_s = max(account.deficit_s - seconds, -MOST_OVERDRAWN_S)
+        if not account.is_active:
+            account.left_at = self._clock()  # from here on it does without
         used = self._used
         used[account] = used.get(account, 0.0) + seconds
         self._charged_s += seconds

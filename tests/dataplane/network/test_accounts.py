@@ -117,12 +117,21 @@ def test_the_clusters_own_come_first(accounts, clock):
 def test_what_was_overdrawn_is_given_back_by_doing_without(accounts, clock):
     account = accounts.of("a")
     accounts.charge(account, 0.5)
-    account.left_at = clock.now
     clock.now += 0.6
     took = []
     Work(clock, accounts, account, took, seconds=0.000_1, times=1)
     turn(accounts, clock)
     assert took == ["a"]
+
+
+def test_what_was_done_beside_its_turns_is_given_back_too(accounts, clock):
+    """Slices of long work are no turns: who has just had a second of them waits for those who had none."""
+    account, took = accounts.of("long"), []
+    accounts.charge(account, 0.5)
+    Work(clock, accounts, account, took, seconds=0.000_1, times=1)
+    Work(clock, accounts, accounts.of("other"), took, seconds=0.000_1, times=1)
+    turn(accounts, clock)
+    assert took == ["other"]
 
 
 def test_one_that_raises_does_not_keep_the_others_from_their_turn(clock):
