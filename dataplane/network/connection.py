@@ -269,7 +269,7 @@ class SocketConnection(Sender):
             self._head = b""
         position, end = 0, len(data)
         protocol = self._protocol
-        asks = self._begins is not None
+        begins = self._begins
         clock = self._loop.clock.monotonic
         while end - position >= 4:
             if self._paused or self._resuming or self._is_starved or self._closing:
@@ -282,11 +282,11 @@ class SocketConnection(Sender):
                 self._gone(f"a frame of {size} bytes")
                 return
             after = position + 4 + size
-            if asks:
+            if begins is not None:
                 if end - position < HEAD_BYTES and after > end:
                     break
                 key = data[position + 4] << 8 | data[position + 5] if size > 1 else _NO_REQUEST
-                if not self._may_begin(key, size):
+                if not (begins(key, size) if size <= STARVED_ABOVE_BYTES else self._may_begin(key, size)):
                     break
             if after > end:
                 self._keep(_NONE)

@@ -56,11 +56,21 @@ LEAST_FETCH_BYTES = 64 * 2**10
 class Turnstile(Answers):
     """Lets requests begin, or has them wait."""
 
-    __slots__ = ("_fetched_bytes", "_is_members", "_let_in", "_ruled_by", "_sender", "_told_s", "_waiting")
+    __slots__ = (
+        "_fetched_bytes",
+        "_is_members",
+        "_let_in",
+        "_monotonic",
+        "_ruled_by",
+        "_sender",
+        "_told_s",
+        "_waiting",
+    )
 
     def __init__(self, broker: BrokerRooms, connection: Connection, session: Session) -> None:
         super().__init__(broker, connection, session)
         self._sender: Sender = ("", session.peer)
+        self._monotonic = broker.doors.clock.monotonic
         self._told_s = 0.0  # what the answer to the request that began last tells its sender to wait
         self._waiting: Waiting | None = None
         self._let_in: tuple[TokenBucket, ...] = ()  # by their lines
@@ -87,21 +97,33 @@ class Turnstile(Answers):
             return True
         if key in _OF_MEMBERS:
             self._is_members = True
-        now = self.broker.doors.clock.monotonic()
+        now = self._monotonic()
         if self._ruled_by and not self._rule_allows(key, size, now):
             return False
         for bucket, kind in tolls:
             if (bucket.line is not None or bucket.paid_at > now) and not self._passes(bucket, kind, size, now):
                 return False
-        self._let_in = ()
+        if self._let_in:
+            self._let_in = ()
         for bucket, kind in tolls:
             if kind == BYTES_IN:
-                self._told_s = max(self._told_s, self.broker.lines.charge(bucket, self._sender, size + 4, now))
+                units = size + 4
             elif kind in _COUNTED:
-                self._told_s = max(self._told_s, self.broker.lines.charge(bucket, self._sender, REQUEST, now))
-            elif kind == LOOP_TIME:
-                self._told_s = max(self._told_s, bucket.delay(now))
+                units = REQUEST
+            else:
+                if kind == LOOP_TIME and bucket.paid_at > now:
+                    self._told_s = max(self._told_s, bucket.delay(now))
+                continue
+            # Nearly always nobody waits and nothing is owed then: a call less on the hot path.
+            wait_s = bucket.charge(units, now) if bucket.line is None else self._charge(bucket, units, now)
+            if wait_s:
+                if bucket.line is None:
+                    wait_s = self.broker.lines.began(bucket, self._sender, units, wait_s, now)
+                self._told_s = max(self._told_s, wait_s)
         return True
+
+    def _charge(self, bucket: TokenBucket, units: int, now: float) -> float:
+        return self.broker.lines.charge(bucket, self._sender, units, now)
 
     def _passes(self, bucket: TokenBucket, kind: int, size: int, now: float) -> bool:
         if kind == HEARTBEATS or bucket in self._let_in:

@@ -178,7 +178,11 @@ class Lines:
         delay_s = bucket.charge(size, now)
         if sender is EVERYBODY or (bucket.line is None and not delay_s):
             return delay_s
-        line = self._of(bucket)  # also for the first that makes a debt: he has had more than his part
+        return self.began(bucket, sender, size, delay_s, now)
+
+    def began(self, bucket: TokenBucket, sender: Sender, size: int, delay_s: float, now: float) -> float:
+        """The same of what was charged already, and owes `delay_s`: who makes a debt has had more than his part."""
+        line = self._of(bucket)
         earned_s = line.used(sender, size, now)
         return min(delay_s + line.ahead_s(), earned_s, MAX_DELAY_S) if delay_s else 0.0
 
