@@ -83,6 +83,11 @@ class Session:
         """Whether this is another broker, the control plane, or an operator."""
         return self.instance is None
 
+    @property
+    def account(self) -> str:
+        """Whose time and memory its requests take: an instance's, by its key, or the cluster's own."""
+        return "" if self.instance is None else self.instance.names.key
+
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
@@ -100,9 +105,8 @@ class RequestContext:
 
     @property
     def owner(self) -> str:
-        """Whose work it is (`dataplane.slices`): the key of an instance, or the cluster's own."""
-        instance = self.session.instance
-        return "" if instance is None else instance.names.key
+        """Whose work it is (`dataplane.slices`)."""
+        return self.session.account
 
     @property
     def sender(self) -> Sender:

@@ -31,8 +31,7 @@ def owner(ctx: RequestContext, physical: str) -> InstanceSpec | None:
 
 def in_slices(ctx: RequestContext, steps: Steps[T]) -> Future[T]:
     """Long work for this request, a little in each turn; done at once where there is little of it."""
-    instance = ctx.session.instance
-    return ctx.broker.slices.run("" if instance is None else instance.names.key, steps)
+    return ctx.broker.slices.run(ctx.owner, steps)
 
 
 def policy(ctx: RequestContext, physical: str) -> TopicPolicy | None:

@@ -81,8 +81,7 @@ class Turnstile(Answers):
     @property
     def account(self) -> str:
         """Whose time its requests take: an instance's, by its key, or the cluster's own."""
-        instance = self.session.instance
-        return "" if instance is None else instance.names.key
+        return self.session.account
 
     # --- before a request is read -------------------------------------------------------------------------------------
 
@@ -114,16 +113,11 @@ class Turnstile(Answers):
                 if kind == LOOP_TIME and bucket.paid_at > now:
                     self._told_s = max(self._told_s, bucket.delay(now))
                 continue
-            # Nearly always nobody waits and nothing is owed then: a call less on the hot path.
-            wait_s = bucket.charge(units, now) if bucket.line is None else self._charge(bucket, units, now)
-            if wait_s:
-                if bucket.line is None:
-                    wait_s = self.broker.lines.began(bucket, self._sender, units, wait_s, now)
+            wait_s = bucket.charge(units, now)
+            if wait_s or bucket.line is not None:  # nearly always neither: a call less on the hot path
+                wait_s = self.broker.lines.began(bucket, self._sender, units, wait_s, now)
                 self._told_s = max(self._told_s, wait_s)
         return True
-
-    def _charge(self, bucket: TokenBucket, units: int, now: float) -> float:
-        return self.broker.lines.charge(bucket, self._sender, units, now)
 
     def _passes(self, bucket: TokenBucket, kind: int, size: int, now: float) -> bool:
         if kind == HEARTBEATS or bucket in self._let_in:
