@@ -118,9 +118,10 @@ class Connection(Protocol):
 class FrameProtocol(Protocol):
     """What sits on a connection.
 
-    One that also has `begins(key, size)` is asked before a frame is taken from the socket:
-    the first two bytes as a number (-1: there are not two), and the size without the length. If it says no it has paused
-    the connection, and is asked again when that is read on. A frame that began is not asked about again.
+    One that also has `begins(key, size, behind)` is asked before a frame is taken from the socket:
+    the first two bytes as a number (-1: there are not two), the size without the length, and how many bytes are here behind
+    it. If it says no it has paused the connection, and is asked again when that is read on. A frame that began is not asked
+    about again. Its `settle()` is called when what was behind is handed out, or is not going to be now.
     """
 
     def frame(self, frame: memoryview) -> None:

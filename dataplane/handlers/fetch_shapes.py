@@ -145,7 +145,7 @@ class FetchShapes:
             body, tail = body + _pack_length(size), b""
         whole = 4 + len(body) + size + len(tail)
         if instance is not None:
-            told_s = client.consumed(whole + 4, client.take_told_s())
+            told_s = client.consumed(instance, whole + 4)
             if told_s:
                 at = 1 if shape.flexible else 0
                 body = body[:at] + throttle_ms(told_s).to_bytes(4) + body[at + 4 :]

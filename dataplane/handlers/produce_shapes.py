@@ -121,7 +121,7 @@ class ProduceShapes:
             return False  # nothing was staged: the slow path finds the same and words the answer
         if acks:
             answer = _Answer(client, shape, bytes(frame[4:8]), partition, appended.base_offset)
-            told_s = client.take_told_s()
+            told_s = client.told_s
             if told_s:
                 answer.throttle_time_ms = throttle_ms(told_s)
             client.append_slot(answer)

@@ -39,6 +39,10 @@ _NO_REQUEST = -1
 _CLOSE_WAIT = 8  # of TCP's states, as Linux numbers them
 
 
+def _nothing() -> None:
+    """Of a protocol that is not asked before a frame begins."""
+
+
 class SocketConnection(Sender):
     """A connection as `doors.Connection` describes it."""
 
@@ -56,6 +60,7 @@ class SocketConnection(Sender):
         "_paused",
         "_protocol",
         "_resuming",
+        "_settle",
         "_trusted",
         "local",
         "max_frame_bytes",
@@ -68,7 +73,8 @@ class SocketConnection(Sender):
         self.local: tuple[str, int] = sock.getsockname()[:2]
         self.max_frame_bytes = DEFAULT_MAX_FRAME_BYTES
         self._protocol: FrameProtocol | None = None
-        self._begins: Callable[[int, int], bool] | None = None
+        self._begins: Callable[..., bool] | None = None
+        self._settle: Callable[[], None] = _nothing
         self._trusted = trusted  # we have chosen this peer
         self._partial: IncompleteFrame | None = None
         self._head = b""  # the first bytes of a frame, fewer than say what it is
@@ -86,6 +92,7 @@ class SocketConnection(Sender):
         """Begin to read for `protocol`."""
         self._protocol = protocol
         self._begins = getattr(protocol, "begins", None)
+        self._settle = getattr(protocol, "settle", _nothing)
         self._loop.watch(self._fd, _IN, self.ready)
         self._events = _IN
 
@@ -267,6 +274,13 @@ class SocketConnection(Sender):
         if self._head:
             data = memoryview(bytearray(self._head) + data)
             self._head = b""
+        settle = self._settle  # when it is over the connection may be gone
+        try:
+            self._hand_out(data, until, is_backlog=is_backlog)
+        finally:
+            settle()
+
+    def _hand_out(self, data: memoryview, until: float, *, is_backlog: bool) -> None:
         position, end = 0, len(data)
         protocol = self._protocol
         begins = self._begins
@@ -286,7 +300,7 @@ class SocketConnection(Sender):
                 if end - position < HEAD_BYTES and after > end:
                     break
                 key = data[position + 4] << 8 | data[position + 5] if size > 1 else _NO_REQUEST
-                if not (begins(key, size) if size <= STARVED_ABOVE_BYTES else self._may_begin(key, size)):
+                if not (begins(key, size, end - after) if size <= STARVED_ABOVE_BYTES else self._may_begin(key, size)):
                     break
             if after > end:
                 self._keep(_NONE)
@@ -428,11 +442,8 @@ class SocketConnection(Sender):
         self._backlog = _NONE
         if self._marks:
             self._tell_of_the_rest()
-        protocol, self._protocol, self._begins = (
-            self._protocol,
-            None,
-            None,
-        )  # nothing refers to itself any more (`garbage`)
+        protocol, self._protocol = self._protocol, None
+        self._begins, self._settle = None, _nothing  # nothing refers to itself any more (`garbage`)
         if protocol is not None:
             self._loop.at_turn_end(lambda: protocol.closed(reason))
         accounts, account = self._loop.accounts, self._account

@@ -152,7 +152,7 @@ class ClientConnection(Turnstile):
             header.client_id,
             size + 4,
             is_long,
-            self._told_s,
+            self.told_s,
         )
 
     def _debt(self, header: RequestHeader, request: Any) -> TokenBucket | None:

@@ -11,6 +11,10 @@ group by its instance's other work: heartbeats, and what a connection introduces
 what groups store. On a member's connection nothing else waits longer than half of the shortest session timeout either, since
 a heartbeat may stand behind it.
 
+What came pipelined is not looked up frame by frame where all that is here could pass: the first Produce or Fetch *clears* what
+stands behind it, until something else than its kind comes, a fetch makes a debt, or what was received is handed out; then
+it is charged in one sum (`settle`). Measured: looking each up was 13 % of a small Produce request.
+
 Throttle rules within the instance can only be looked up when a request is decoded. One that meets such a debt is kept, and
 counts as held memory; the next one of the connection waits for the same debt unread.
 """
@@ -36,18 +40,21 @@ from dataplane.throttle.tolls import (
     INTRODUCTIONS,
     LOOP_TIME,
     REQUEST_COUNT,
+    Tolls,
 )
 from quota.contracts.rules import REQUEST
 from quota.core.bucket import TokenBucket
 from quota.core.shares import EVERYBODY, Sender
 
 if TYPE_CHECKING:
+    from dataplane.tenancy.instance import Instance
     from dataplane.throttle.rules import InstanceRules
 
 PRODUCE, FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
 _COMMIT = int(ApiKey.OFFSET_COMMIT)
 STORED_BY_GROUPS = (_COMMIT, int(ApiKey.JOIN_GROUP), int(ApiKey.SYNC_GROUP))
 _OF_MEMBERS = (int(ApiKey.JOIN_GROUP), int(ApiKey.SYNC_GROUP), int(ApiKey.HEARTBEAT))
+_PIPELINED = (PRODUCE, FETCH)
 _COUNTED = (REQUEST_COUNT, HEARTBEATS)
 LEAST_FETCH_BYTES = 64 * 2**10
 """So much credit a fetch needs to pass while others wait: nobody knows beforehand what it will bring."""
@@ -57,21 +64,29 @@ class Turnstile(Answers):
     """Lets requests begin, or has them wait."""
 
     __slots__ = (
+        "_clear_bytes",
+        "_clear_key",
+        "_clear_owed",
         "_fetched_bytes",
         "_is_members",
         "_let_in",
         "_monotonic",
         "_ruled_by",
         "_sender",
-        "_told_s",
         "_waiting",
+        "told_s",
     )
 
     def __init__(self, broker: BrokerRooms, connection: Connection, session: Session) -> None:
         super().__init__(broker, connection, session)
         self._sender: Sender = ("", session.peer)
         self._monotonic = broker.doors.clock.monotonic
-        self._told_s = 0.0  # what the answer to the request that began last tells its sender to wait
+        self.told_s = 0.0  # what the answer to the request that began last tells its sender to wait
+        self._clear_key, self._clear_bytes = (
+            0,
+            0,
+        )  # frames of this kind may begin unasked, so many bytes with their lengths
+        self._clear_owed: tuple[TokenBucket, int] | None = None  # who is owed for them, and what was clear at first
         self._waiting: Waiting | None = None
         self._let_in: tuple[TokenBucket, ...] = ()  # by their lines
         self._fetched_bytes = 0  # by the last fetch
@@ -85,12 +100,21 @@ class Turnstile(Answers):
 
     # --- before a request is read -------------------------------------------------------------------------------------
 
-    def begins(self, key: int, size: int) -> bool:
-        """Whether a request of this kind and size may be taken now; if not, reading goes on when it may."""
+    def begins(self, key: int, size: int, behind: int = 0) -> bool:
+        """Whether a request of this kind and size may be taken now; if not, reading goes on when it may.
+
+        `behind`: bytes that were received with it and come next. Whoever says so calls `settle` when these are handed out.
+        """
+        if size < self._clear_bytes and key == self._clear_key:
+            self._clear_bytes -= size + 4
+            return True
         instance = self.session.instance
         if instance is None:
             return True
-        self._told_s = 0.0
+        if self._clear_owed is not None:
+            self.settle()
+        self._clear_bytes = 0
+        self.told_s = 0.0
         tolls = instance.tolls.get(key, instance.other_tolls)
         if not tolls:
             return True
@@ -111,13 +135,36 @@ class Turnstile(Answers):
                 units = REQUEST
             else:
                 if kind == LOOP_TIME and bucket.paid_at > now:
-                    self._told_s = max(self._told_s, bucket.delay(now))
+                    self.told_s = max(self.told_s, bucket.delay(now))
                 continue
             wait_s = bucket.charge(units, now)
             if wait_s or bucket.line is not None:  # nearly always neither: a call less on the hot path
                 wait_s = self.broker.lines.began(bucket, self._sender, units, wait_s, now)
-                self._told_s = max(self._told_s, wait_s)
+                self.told_s = max(self.told_s, wait_s)
+        if behind > 0 and key in _PIPELINED and not self.told_s:
+            self._clear(key, tolls, behind, now)
         return True
+
+    def _clear(self, key: int, tolls: Tolls, size: int, now: float) -> None:
+        """Let what stands behind a request begin unasked, if all of it could be paid for and nobody waits."""
+        owed = None
+        for bucket, kind in tolls:
+            if bucket.line is not None or bucket.paid_at > now or kind in _COUNTED:
+                return
+            if kind == BYTES_IN:
+                if bucket.credit_bytes(now) < size:
+                    return
+                owed = (bucket, size)
+        if not self._ruled_by:
+            self._clear_key, self._clear_bytes, self._clear_owed = key, size, owed
+
+    def settle(self) -> None:
+        """What began unasked is charged, and nothing begins so any more."""
+        left, self._clear_bytes = self._clear_bytes, 0
+        if self._clear_owed is not None:
+            (bucket, size), self._clear_owed = self._clear_owed, None
+            if left < size:
+                bucket.charge(size - left, self._monotonic())  # it suffices: nobody else was charged meanwhile
 
     def _passes(self, bucket: TokenBucket, kind: int, size: int, now: float) -> bool:
         if kind == HEARTBEATS or bucket in self._let_in:
@@ -218,14 +265,18 @@ class Turnstile(Answers):
 
     # --- what its sender is told --------------------------------------------------------------------------------------
 
-    def consumed(self, size: int, told_s: float = 0.0) -> float:
+    def consumed(self, instance: Instance, size: int) -> float:
         """A fetch brings so many bytes; the seconds that its sender is told to wait before the next."""
         self._fetched_bytes = size
-        return self.broker.gate.charge_consume(self.session.instance, self._sender, size, told_s)
-
-    def take_told_s(self) -> float:
-        """What the request that has just begun tells its sender to wait."""
-        return self._told_s
+        bucket = instance.consume_bucket
+        if bucket is None:
+            return self.told_s
+        now = self._monotonic()
+        wait_s = bucket.charge(size, now)
+        if not wait_s and bucket.line is None:
+            return self.told_s
+        self.settle()
+        return max(self.told_s, self.broker.lines.began(bucket, self._sender, size, wait_s, now))
 
     def _with_wait(self, key: int, told_s: float, reply: Any) -> Any:
         """An answer that goes out now, saying what has to be waited for if it is longer than what it says already."""

@@ -36,6 +36,7 @@ Buffer = bytes | bytearray | memoryview
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE = HEADER.size
+LENGTH_AT = 8
 LENGTH_END = 12
 MAGIC_AT = 16
 CRC_AT = 17
@@ -132,7 +133,7 @@ def too_short(buffer: Buffer, position: int = 0) -> CorruptBatchError:
     size = len(buffer) - position
     if size > MAGIC_AT and buffer[position + MAGIC_AT] < MAGIC:
         return CorruptBatchError("a message of format 0 or 1", ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT)
-    is_cut = size < LENGTH_END or _length_of(buffer, position + 8)[0] + LENGTH_END > size
+    is_cut = size < LENGTH_END or _length_of(buffer, position + LENGTH_AT)[0] + LENGTH_END > size
     code = ErrorCode.INVALID_RECORD if is_cut else ErrorCode.CORRUPT_MESSAGE
     return CorruptBatchError(f"{size} bytes are less than a batch header", code)
 
@@ -189,7 +190,7 @@ def split_batches(buffer: Buffer) -> list[tuple[BatchHeader, memoryview]]:
     batches = []
     position, end = 0, len(view)
     while position + LENGTH_END <= end:
-        length = _length_of(view, position + 8)[0]
+        length = _length_of(view, position + LENGTH_AT)[0]
         if length < HEADER_SIZE - LENGTH_END:
             raise CorruptBatchError(f"a batch of length {length}")
         after = position + LENGTH_END + length

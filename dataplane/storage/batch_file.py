@@ -9,9 +9,10 @@ from a boundary on. What makes looking for one quick lies on top (`indexed_file`
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
-from dataplane.records.header import HEADER_SIZE, MAGIC, BatchHeader, read_header
+from dataplane.records.header import HEADER_SIZE, LENGTH_AT, LENGTH_END, MAGIC, MAGIC_AT, BatchHeader, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 LOG, INDEX, TIME_INDEX = ".log", ".index", ".timeindex"
 NO_TIMESTAMP = -1
 
+_length_of = struct.Struct(">i").unpack_from
 _LOOKUP_BYTES = 4096
 _SCAN_BYTES = 64 * 1024
 
@@ -53,6 +55,28 @@ def walk(file: File, position: int, end: int, chunk_bytes: int = _LOOKUP_BYTES) 
             return
         yield header, position
         position += size
+
+
+def last_boundary(file: File, start: int, limit: int, end: int, *, at_least_one: bool) -> int:
+    """The last boundary up to `limit`, or with `at_least_one` that behind the first batch; `end` is the last of all.
+
+    As `walk`, but for lengths alone: it is what a small fetch of old data spends its time with.
+    """
+    boundary = chunk_at = start
+    chunk = b""
+    while boundary + HEADER_SIZE <= end:
+        at = boundary - chunk_at
+        if at + HEADER_SIZE > len(chunk):
+            chunk, chunk_at, at = file.read(boundary, _LOOKUP_BYTES), boundary, 0
+            if len(chunk) < HEADER_SIZE:
+                break
+        after = boundary + LENGTH_END + _length_of(chunk, at + LENGTH_AT)[0]
+        if chunk[at + MAGIC_AT] != MAGIC or after < boundary + HEADER_SIZE or after > end:
+            break
+        if after > limit and (boundary > start or not at_least_one):
+            break
+        boundary = after
+    return boundary
 
 
 class BatchFile:

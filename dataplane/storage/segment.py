@@ -18,7 +18,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from dataplane.storage import index_files
-from dataplane.storage.batch_file import walk
+from dataplane.storage.batch_file import last_boundary, walk
 from dataplane.storage.files import FileSlice
 from dataplane.storage.indexed_file import IndexedFile
 
@@ -83,20 +83,12 @@ class Segment(IndexedFile):
             return boundary
         if start == boundary and following:
             return following if at_least_one else start
-        return self._walked_boundary(start, limit, at_least_one=at_least_one)
+        return last_boundary(self.file, start, limit, self.size, at_least_one=at_least_one)
 
     def _indexed_boundary(self, start: int, limit: int) -> int:
         base, boundary = self.index.entry_before(limit)
         if boundary > start and self.file.read(boundary, 8) != (self.base_offset + base).to_bytes(8):
             boundary = self._build_index().entry_before(limit)[1]
-        return boundary
-
-    def _walked_boundary(self, start: int, limit: int, *, at_least_one: bool) -> int:
-        boundary = start
-        for header, position in walk(self.file, start, self.size):
-            if position + header.size > limit and (position > start or not at_least_one):
-                break
-            boundary = position + header.size
         return boundary
 
     def position_for_time(self, timestamp: int) -> int:

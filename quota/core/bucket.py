@@ -23,6 +23,7 @@ how much a throttled fetch should return at most. `charged_bytes` only grows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 SLICE_S = 0.1
@@ -97,6 +98,12 @@ class TokenBucket:
         if self.rate is None:
             return 0.0
         return max(0.0, -(self._level + (now - self._at) * self.rate))
+
+    def credit_bytes(self, now: float) -> float:
+        """What could be charged now and be paid for."""
+        if self.rate is None:
+            return math.inf
+        return min(self._level + (now - self._at) * self.rate, self._burst)
 
     def paid_bytes(self, now: float) -> int:
         """Bytes charged and paid for since the bucket was made."""

@@ -429,6 +429,12 @@ class VirtualConnection:
             self._held.append(lambda: self.receive(data))
             return
         self._stream += data
+        settle = getattr(self.protocol, "settle", None)
+        self._hand_out()
+        if settle is not None:
+            settle()
+
+    def _hand_out(self) -> None:
         while self.is_open and not self._paused and self._may_begin() and (frame := self._next_frame()) is not None:
             assert self.protocol is not None
             self.network.record(self._route, frame)
@@ -446,7 +452,7 @@ class VirtualConnection:
         (size,) = _SIZE.unpack_from(self._stream)
         if not 2 <= size <= self.max_frame_bytes or len(self._stream) < 4 + size:
             return True
-        return begins(int.from_bytes(self._stream[4:6]), size)
+        return begins(int.from_bytes(self._stream[4:6]), size, len(self._stream) - 4 - size)
 
     def _next_frame(self) -> bytes | None:
         if len(self._stream) < 4:

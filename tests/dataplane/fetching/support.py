@@ -32,12 +32,32 @@ class Instance:
         self.unreachable = set()
         self.rules = None
         self.request_bucket = None
+        self.consume_bucket = Bucket()
 
     def topic_denied(self, physical, _peer):
         return physical in self.denied
 
     def advertised(self, route, broker_id):
         return None if broker_id in self.unreachable else (f"{route}.example", 9000 + broker_id)
+
+
+class Bucket:
+    """Charges nothing, and says always the same."""
+
+    line = None
+
+    def __init__(self, delay_s=0.0):
+        self.delay_s = delay_s
+
+    def charge(self, _size, _now):
+        return self.delay_s
+
+
+class Lines:
+    """Nobody has to wait for others."""
+
+    def began(self, _bucket, _sender, _size, delay_s, _now):
+        return delay_s
 
 
 class Gate:
@@ -84,6 +104,7 @@ class Door:
             metadata=self.metadata,
             config=SimpleNamespace(settings=settings, rack=(racks or {}).get(broker_id)),
             gate=Gate(),
+            lines=Lines(),
             fetch_sessions=FetchSessions(clock, Random(5), settings),
         )
         self.session = Session(self.instance, "default", self.instance.names, "127.0.0.1", principal)

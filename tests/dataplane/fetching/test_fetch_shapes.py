@@ -15,7 +15,7 @@ from dataplane.network.dispatch import ClientConnection
 from dataplane.protocol.headers import encode_request
 from dataplane.protocol.messages.fetch import FetchPartition
 from quota.contracts.namespace import ClusterNames
-from tests.dataplane.fetching.support import FETCH, Door, request, single
+from tests.dataplane.fetching.support import FETCH, Bucket, Door, request, single
 from tests.dataplane.replication.cluster import TOPIC_ID
 
 BATCHES = 6
@@ -107,6 +107,7 @@ def pair(cluster, gate=None, **members):
     door.instance.has_topic_whitelists = True
     if gate is not None:
         door.broker.gate = gate
+        door.instance.consume_bucket = Bucket(gate.delay_s)
     return Client(door), Client(door, short_cut=False)
 
 

@@ -68,9 +68,6 @@ class Client:
     def fill_soon(self, _slot, parts):
         self.sent.append(b"".join(parts))
 
-    def take_told_s(self):
-        return self.told_s
-
     def learn(self, frame):
         header = parse_request_header(frame)
         request = decoder(PRODUCE.request, header.api_version)(frame, header.position, NAMES)[0]

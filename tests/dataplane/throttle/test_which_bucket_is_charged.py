@@ -77,7 +77,8 @@ class World:
 
     def charged(self):
         names = ("produce", "consume", "group", "request", "loop")
-        return {name: self.bucket(name).charged_bytes for name in names if self.bucket(name).charged_bytes}
+        buckets = {name: self.bucket(name) for name in names}
+        return {name: bucket.charged_bytes for name, bucket in buckets.items() if bucket and bucket.charged_bytes}
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ def test_a_fetch_is_charged_what_it_brings(world):
     client = world.client()
     assert client.begins(ApiKey.FETCH, 100)
     assert world.charged() == {"request": REQUEST}
-    told_s = client.consumed(5_000)
+    told_s = client.consumed(world.instance, 5_000)
     assert world.charged() == {"request": REQUEST, "consume": 5_000}
     assert told_s == pytest.approx(5_000 / CONSUME, rel=0.05)  # but for what was saved up
 
@@ -113,14 +114,13 @@ def test_others_are_charged_as_requests_only_and_introductions_not_at_all(world)
 def test_the_internal_listener_is_never_charged(world):
     client = world.client(internal=True)
     assert all(client.begins(key, 10**8) for key in ApiKey)
-    assert client.consumed(10**9) == 0.0
     assert world.charged() == {}
 
 
 def test_its_sender_is_told_how_long_its_own_limit_takes_to_pay(world):
     client = world.client()
     client.begins(ApiKey.PRODUCE, 5_000)
-    assert client.take_told_s() == pytest.approx(5_000 / PRODUCE, rel=0.05)
+    assert client.told_s == pytest.approx(5_000 / PRODUCE, rel=0.05)
 
 
 def test_what_an_answer_may_hold_is_the_consumers_limit(world):
@@ -246,3 +246,66 @@ def test_who_waits_for_a_limit_that_is_taken_away_is_let_go(limit):
     world.loop.run_until(7)
     assert is_read(client)
     assert client.begins(ApiKey.METADATA, 100)
+
+
+# --- what came pipelined ----------------------------------------------------------------------------------------------
+
+ROOMY = Limits(1_000_000, CONSUME, None, None, loop_ms_per_s=LOOP_MS_PER_S)
+
+
+@pytest.fixture
+def roomy():
+    made = World(ROOMY)
+    made.bucket("produce").set_rate(1_000_000, 0.0)
+    made.loop.run_until(1.0)  # a slice is saved up: 100,000 bytes
+    return made
+
+
+def test_what_stands_behind_a_produce_request_is_charged_in_one_sum(roomy):
+    client = roomy.client()
+    assert all(client.begins(ApiKey.PRODUCE, 96, behind) for behind in (200, 100, 0))
+    assert roomy.charged() == {"produce": 100}, "the two that were cleared are not charged yet"
+    client.settle()
+    assert roomy.charged() == {"produce": 300}
+
+
+def test_what_was_cleared_and_did_not_come_is_not_charged(roomy):
+    client = roomy.client()
+    client.begins(ApiKey.PRODUCE, 96, 5_000)
+    client.begins(ApiKey.PRODUCE, 96, 4_900)
+    client.settle()
+    client.settle()
+    assert roomy.charged() == {"produce": 200}
+
+
+def test_another_kind_of_request_ends_what_was_cleared(roomy):
+    client = roomy.client()
+    client.begins(ApiKey.PRODUCE, 96, 1_000)
+    client.begins(ApiKey.PRODUCE, 96, 900)
+    client.begins(ApiKey.METADATA, 96, 800)
+    assert roomy.charged() == {"produce": 200}
+    client.begins(ApiKey.PRODUCE, 96)
+    assert roomy.charged() == {"produce": 300}
+
+
+def test_nothing_is_cleared_beyond_what_is_saved_up(roomy):
+    client = roomy.client()
+    client.begins(ApiKey.PRODUCE, 96, 200_000)
+    client.begins(ApiKey.PRODUCE, 96, 199_900)
+    assert roomy.charged() == {"produce": 200}
+
+
+def test_a_fetch_that_makes_a_debt_ends_what_was_cleared(roomy):
+    client = roomy.client()
+    assert client.begins(ApiKey.FETCH, 96, 1_000)
+    assert client.begins(ApiKey.FETCH, 96, 900)
+    client.consumed(roomy.instance, 10 * CONSUME)
+    assert not client.begins(ApiKey.FETCH, 96, 800)
+
+
+def test_where_requests_are_counted_each_is(world):
+    world.loop.run_until(1.0)
+    client = world.client()
+    for behind in (10, 0):
+        client.begins(ApiKey.PRODUCE, 6, behind)
+    assert world.charged() == {"produce": 20, "request": 2 * REQUEST}
