@@ -90,6 +90,20 @@ def test_an_operator_sets_them_and_what_is_not_named_has_its_default(tree, alice
     assert (entry.actor, entry.detail) == ("charlie@example.com", body)
 
 
+def test_the_operator_may_follow_what_was_begun_and_nobody_else_of_the_organisation(tree, bob, operator, instance):
+    begun = operator.api.put(f"/api/v1/instances/{instance.id}/limits", {"topics": 7}).json()["operation_id"]
+    url = f"/api/v1/operations/{begun}"
+    assert operator.api.get(url).json() == bob.api.get(url).json()
+    User.objects.filter(pk=operator.user.pk).update(is_staff=False)
+    problem(operator.api.get(url), 404, "not_found")
+    problem(bob.api.get("/api/v1/operations/op-000000000000"), 404, "not_found")
+
+
+def test_a_list_of_operations_is_the_organisations_own_for_operators_too(tree, operator, instance):
+    operator.api.put(f"/api/v1/instances/{instance.id}/limits", {"topics": 7})
+    assert operator.api.get("/api/v1/operations").json()["items"] == []
+
+
 def test_a_tenant_may_not_and_a_stranger_finds_nothing(tree, alice, charlie, instance):
     url = f"/api/v1/instances/{instance.id}/limits"
     problem(alice.api.put(url, {"topics": 1000}), 403, "forbidden")
