@@ -88,13 +88,15 @@ async def handle_offset_commit(ctx: RequestContext, request: OffsetCommitRequest
     """Answered when every in-sync replica has it."""
     if sum(len(topic.partitions) for topic in request.topics) <= PORTION:
         errors = await _commit(ctx, request, run_through(_asked(request.topics)))
-        return run_through(_commit_answer(request, errors))
+        told = _told(request, errors, OffsetCommitResponseTopic, OffsetCommitResponsePartition)
+        return OffsetCommitResponse(topics=run_through(told))
     run = partial(ctx.broker.slices.run, ctx.owner)
     errors = {}
     for portion in _portions(await run(_asked(request.topics))):
         (committed,) = await run(each([portion], lambda rows: Task(_commit(ctx, request, rows)), _OFFSET_US))
         errors.update(await committed)
-    return await run(_commit_answer(request, errors))
+    told = _told(request, errors, OffsetCommitResponseTopic, OffsetCommitResponsePartition)
+    return OffsetCommitResponse(topics=await run(told))
 
 
 def _asked(topics: Iterable[Any]) -> Steps[dict[TopicPartition, Any]]:
@@ -115,6 +117,25 @@ def _portions(rows: dict[TopicPartition, T]) -> Iterator[dict[TopicPartition, T]
     yield dict(islice(left, PORTION))
     while portion := dict(islice(left, PORTION)):
         yield portion
+
+
+def _told(
+    request: OffsetCommitRequest | OffsetDeleteRequest,
+    errors: Errors,
+    topic_type: Callable[..., T],
+    partition_type: Callable[..., Any],
+) -> Steps[tuple[T, ...]]:
+    """What became of each offset, in the order of the request: commits and removals differ in their types only."""
+    pace = Pace()
+    topics = []
+    for topic in request.topics:
+        rows = []
+        for p in topic.partitions:
+            if pace.over(_OFFSET_US):
+                yield None
+            rows.append(partition_type(p.partition_index, errors[topic.name, p.partition_index]))
+        topics.append(topic_type(topic.name, tuple(rows)))
+    return tuple(topics)
 
 
 async def _commit(
@@ -141,19 +162,6 @@ async def _commit(
         )
         errors.update(await ctx.broker.groups.commit(request.group_id, ask))
     return errors
-
-
-def _commit_answer(request: OffsetCommitRequest, errors: Errors) -> Steps[OffsetCommitResponse]:
-    pace = Pace()
-    topics = []
-    for topic in request.topics:
-        rows = []
-        for p in topic.partitions:
-            if pace.over(_OFFSET_US):
-                yield None
-            rows.append(OffsetCommitResponsePartition(p.partition_index, errors[topic.name, p.partition_index]))
-        topics.append(OffsetCommitResponseTopic(topic.name, tuple(rows)))
-    return OffsetCommitResponse(topics=tuple(topics))
 
 
 async def _commit_in_zookeeper(
@@ -303,7 +311,8 @@ async def handle_offset_delete(ctx: RequestContext, request: OffsetDeleteRequest
         if error != ErrorCode.NONE and not is_gone_with_them:
             return OffsetDeleteResponse(error_code=error)
         errors.update(results)
-    return await run(_delete_answer(request, errors))
+    told = _told(request, errors, OffsetDeleteResponseTopic, OffsetDeleteResponsePartition)
+    return OffsetDeleteResponse(topics=await run(told))
 
 
 async def _delete(ctx: RequestContext, group_id: str, rows: dict[TopicPartition, Any]) -> tuple[ErrorCode, Errors]:
@@ -312,16 +321,3 @@ async def _delete(ctx: RequestContext, group_id: str, rows: dict[TopicPartition,
     valid = [key for key, error in errors.items() if error == ErrorCode.NONE]
     error, results = await ctx.broker.groups.delete_offsets(group_id, valid)
     return error, {**errors, **results}
-
-
-def _delete_answer(request: OffsetDeleteRequest, errors: Errors) -> Steps[OffsetDeleteResponse]:
-    pace = Pace()
-    topics = []
-    for topic in request.topics:
-        rows = []
-        for p in topic.partitions:
-            if pace.over(_OFFSET_US):
-                yield None
-            rows.append(OffsetDeleteResponsePartition(p.partition_index, errors[topic.name, p.partition_index]))
-        topics.append(OffsetDeleteResponseTopic(topic.name, tuple(rows)))
-    return OffsetDeleteResponse(topics=tuple(topics))
