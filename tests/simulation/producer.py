@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from dataplane.tasks import Future
     from tests.simulation.cluster import SimulatedCluster
 
-MAX_IN_FLIGHT = 5  # with more, a broker may not know a retry again
+MAX_IN_FLIGHT = 5
+"""From the oldest batch that is not acknowledged to the newest, those between that are acknowledged among them: a broker knows
+the last five of a producer, and a retry of one before them has failed for good, with Apache Kafka as with us."""
 PRODUCE_VERSION = 9
 TIMEOUT_MS = 3_000
 LIVES_WITH = (
@@ -98,7 +100,8 @@ class Producer:
 
     def _make(self) -> None:
         for place in self._places:
-            if len(place.open) < self._in_flight and place.again_at is None:
+            oldest = place.open[0].number if place.open else place.number
+            if place.number - oldest < self._in_flight and place.again_at is None:
                 records = self._records(place.index, place.number)
                 place.open.append(Batch(place.number, records, place.sequence))
                 place.number += 1
