@@ -2,10 +2,10 @@
 
 A rule is enforced by what it owes at the moment, whoever ran up the debt, so that more connections are no way around it:
 
-produce   the request is taken in and charged; the next one that a rule concerns, on any connection, is parked until the
+produce   the request is taken in and charged; the next one that a rule concerns, on any connection, waits until the
           debt is paid. A client's rule is told in the answer (`throttle_time_ms`), as the instance's limit is. A topic's
           is not: clients that obey would hold what they have for all other topics of this broker as well
-consume   a client's fetch is parked likewise, and brings what the rate gives in about a second. While a topic owes, its
+consume   a client's fetch waits likewise, and brings what the rate gives in about a second. While a topic owes, its
           partitions bring nothing and the others of the fetch all they have. A fetch does not say its group: it is of
           the group that a client of this id and address has joined, as coordinators tell all brokers through the master
 

@@ -59,8 +59,6 @@ class InstanceFacts(NamedTuple):
     all_leaders: int  # partitions of the instance that have a leader, on any broker
     storage_bytes: int  # every replica on this broker
     connections: int
-    produce_queued_bytes: int = 0  # in requests that are parked
-    consume_queued_bytes: int = 0
     members: tuple[tuple[str, str], ...] = ()  # (client id, address), of a rule's groups that this broker coordinates
 
 
@@ -99,19 +97,19 @@ class _Direction:
         self._charged = bucket.charged_bytes
         self._settled = paid == self._charged
 
-    def flow(self, leaders: int, queued_bytes: int, since: float, now: float) -> Flow:
+    def flow(self, leaders: int, since: float, now: float) -> Flow:
         """What was paid from `since`, a moment of `note`, to now; throttled time is what no report had yet."""
         bucket = self.bucket
         if len(self._notes) == 1 and self._settled and bucket.charged_bytes == self._charged:
             # Nothing since the last report: so it is with most of the thousands that a broker has.
-            return _new(Flow, (0, 0, queued_bytes, leaders, self.granted, bucket.blocked))
+            return _new(Flow, (0, 0, 0, leaders, self.granted, bucket.blocked))
         while len(self._notes) > 1 and self._notes[1][0] <= since:
             self._notes.popleft()
         throttled_s = bucket.throttled_s(now)
         flow = Flow(
             bytes=max(0, bucket.paid_bytes(now) - self._notes[0][1]),
             throttled_ms=max(0, round((throttled_s - self._throttled_s) * 1000)),
-            queued_bytes=queued_bytes + int(bucket.debt_bytes(now)),
+            queued_bytes=int(bucket.debt_bytes(now)),
             leaders=leaders,
             allocation=self.granted,
             blocked=bucket.blocked,
@@ -312,8 +310,8 @@ class Agent:
 
 def _instance_report(entry: _Instance, fact: InstanceFacts, since: float, now: float) -> InstanceReport:
     produce, consume = entry.directions["produce"], entry.directions["consume"]
-    flow = produce.flow(fact.leaders, fact.produce_queued_bytes, since, now)
-    back = consume.flow(fact.leaders, fact.consume_queued_bytes, since, now)
+    flow = produce.flow(fact.leaders, since, now)
+    back = consume.flow(fact.leaders, since, now)
     return _new(InstanceReport, (flow, back, fact.storage_bytes, fact.connections))
 
 

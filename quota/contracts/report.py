@@ -27,8 +27,8 @@ brokers leave it out.
 
 `leaders` is n_b of ALLOCATION.md. `allocation` is what the broker holds at the moment in bytes/s (null: it has no grant
 and stands on its initial share), so that a new master can learn; `blocked` is the reason a grant gave, for the same
-purpose. `queued_bytes` is what was let through and is not paid for yet, and what is parked. `storage_bytes` counts every
-replica on the broker.
+purpose. `queued_bytes` is what was let through and is not paid for yet; what waits behind it is in sockets, unread and
+uncounted. `storage_bytes` counts every replica on the broker.
 """
 
 from __future__ import annotations

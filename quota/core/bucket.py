@@ -3,7 +3,7 @@
 Use, one bucket per (instance, direction), by the broker's gate::
 
     delay_s = bucket.charge(request_size, now)        # now: monotonic seconds, of the loop
-    if delay_s: answer at once with throttle_time_ms = ceil(delay_s * 1000), and park the next request until then
+    if delay_s: answer at once with throttle_time_ms = ceil(delay_s * 1000), and leave the next request unread until then
 
 *Charge always lets the bytes through* and may leave the bucket in debt; the delay is how long the debt takes to be paid
 at the present rate, at most 30 s. So whoever waits as told sends `rate` on average, and over any window of w seconds no

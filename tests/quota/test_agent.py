@@ -6,7 +6,7 @@ from quota.agent.agent import Agent, InstanceFacts
 from quota.contracts.grant import BLOCKED_STORAGE, Grant, Grants, InstanceGrant
 from tests.quota.samples import INSTANCE
 
-FACTS = {INSTANCE: InstanceFacts(leaders=2, all_leaders=6, storage_bytes=77, connections=3, produce_queued_bytes=9)}
+FACTS = {INSTANCE: InstanceFacts(leaders=2, all_leaders=6, storage_bytes=77, connections=3)}
 
 
 def new_agent(produce=3000, consume=6000):
@@ -119,10 +119,18 @@ def test_a_report_holds_what_came_since_the_last_one():
     assert (first.broker, first.boot, first.sequence, first.period_ms) == (2, "b", 1, 1000)
     entry = first.instances[INSTANCE]
     assert (entry.produce.bytes, entry.consume.bytes) == (30, 40)
-    assert (entry.produce.leaders, entry.produce.queued_bytes, entry.produce.allocation) == (2, 9, 500)
+    assert (entry.produce.leaders, entry.produce.queued_bytes, entry.produce.allocation) == (2, 0, 500)
     assert (entry.storage_bytes, entry.connections) == (77, 3)
     second = agent.report(FACTS, 2.0)
     assert (second.sequence, second.period_ms, second.instances[INSTANCE].produce.bytes) == (2, 1000, 0)
+
+
+def test_what_was_let_through_and_is_not_paid_for_is_queued():
+    agent = new_agent()
+    agent.apply(grants(500, 900), 0.0)
+    agent.bucket(INSTANCE, "produce").charge(1_050, 0.0)
+    assert agent.report(FACTS, 1.0).instances[INSTANCE].produce.queued_bytes == 500
+    assert agent.report(FACTS, 2.0).instances[INSTANCE].produce.queued_bytes == 0
 
 
 def test_an_early_report_covers_a_whole_period_too():
@@ -163,7 +171,7 @@ def test_all_that_was_waited_and_paid_is_reported_once_and_a_quiet_instance_says
     assert sum(flow.bytes for flow in reports) == pytest.approx(3100, abs=1)
     agent.apply(grants(700, 2000, blocked=BLOCKED_STORAGE), 8.0)
     quiet = agent.report(FACTS, 8.1).instances[INSTANCE].produce
-    assert quiet == (0, 0, 9, 2, 700, BLOCKED_STORAGE)
+    assert quiet == (0, 0, 0, 2, 700, BLOCKED_STORAGE)
 
 
 def test_a_report_is_due_once_a_period():
