@@ -63,13 +63,15 @@ class Syncs:
 
     def configure(self, partition: Partition) -> None:
         """The log's configuration is new, or has changed."""
-        config = partition.log.config
+        config, was_durable = partition.log.config, partition.is_durable
         partition.flush_after = config.flush_messages if config.flush_messages < FOREVER else None
         partition.is_durable = config.flush_messages <= EVERY_MESSAGE
         if config.flush_ms < FOREVER:
             self._timed.setdefault(partition, self._clock.monotonic())
         else:
             self._timed.pop(partition, None)
+        if was_durable and not partition.is_durable and not partition.is_offline:
+            self._tell(partition)  # who waits for the disk need not any more, and no job will tell them
         self.catch_up(partition)
 
     def catch_up(self, partition: Partition) -> None:
@@ -177,8 +179,8 @@ class Syncs:
             self.catch_up(partition)
 
     def _tell(self, partition: Partition) -> None:
-        synced = partition.log.recovery_point
-        while partition.sync_calls and partition.sync_calls[0][0] <= synced:
+        counts = partition.log.recovery_point if partition.is_durable else partition.log.end_offset
+        while partition.sync_calls and partition.sync_calls[0][0] <= counts:
             for call in partition.sync_calls.pop(0)[1]:
                 tell(call, ErrorCode.NONE)
         if partition.is_leader:

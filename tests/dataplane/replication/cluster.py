@@ -64,12 +64,19 @@ class Overrides:
 
     def __init__(self) -> None:
         self.configs: dict[str, dict[str, str]] = {}
+        self._callbacks = []
 
     def get(self, topic):
         return self.configs.get(topic, {})
 
     def on_change(self, callback):
-        self._callback = callback
+        self._callbacks.append(callback)
+
+    def set(self, topic, configs):
+        """All brokers hear of it."""
+        self.configs[topic] = configs
+        for callback in self._callbacks:
+            callback(topic)
 
 
 class KnownCluster:

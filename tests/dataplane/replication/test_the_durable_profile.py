@@ -150,6 +150,25 @@ def test_a_leader_that_is_deposed_before_its_sync_acknowledges_nothing():
     assert produced.codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
 
+@pytest.mark.parametrize("acks", [1, -1])
+@pytest.mark.parametrize("slow", [1, 3])
+def test_a_topic_that_is_durable_no_more_lets_go_who_waits_for_a_disk(slow, acks):
+    cluster = Cluster()
+    cluster.create(flush_messages="1")
+    cluster.run(0.5)
+    hold(cluster, slow)
+    produced = cluster.produce(1, "x", acks=acks)
+    cluster.run(1)
+    cluster[slow].loop.post(lambda: cluster.overrides.set(TOPIC, {}))
+    cluster.run(1)
+    assert produced.code == ErrorCode.NONE
+    assert cluster[1].partition().sync_calls == []
+    assert [cluster[n].partition().high_watermark for n in (1, 2, 3)] == [1, 1, 1]
+    hold(cluster, slow, held=False)
+    cluster.run(1)
+    assert produced.codes == [ErrorCode.NONE]
+
+
 def test_after_so_many_messages_a_log_is_synced_and_nobody_waits():
     cluster = Cluster(size=1)
     cluster.create((1,), flush_messages="3")
