@@ -8,10 +8,12 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.api.serializers import NumberField, StrictCharField, StrictSerializer
-from controlplane.throttle_rules.services import MOST_MIB_PER_S
+from controlplane.throttle_rules.services import MOST_MIB_PER_S, bytes_per_s
 from quota.contracts.instance import MIB
 from quota.contracts.rules import LONGEST_NAME, MOST_NAMES, RuleKind
 
+MOST_DECIMALS = 8
+"""A byte is about a millionth of a MiB: with six, no two numbers are the same rate; with seven, every rate has a number."""
 EACH = "[null]: each that no nearer rule names, and then each has the limit for himself"
 
 
@@ -82,4 +84,8 @@ class ThrottleRulePageSerializer(serializers.Serializer[Any]):
 
 
 def _mib(rate: int | None) -> float | None:
-    return None if rate is None else rate / MIB
+    """With the fewest decimals that mean this rate: 0.2 is kept as 209,715 bytes/s, and 209,715 / 2**20 is 0.1999998."""
+    if rate is None:
+        return None
+    shown = (round(rate / MIB, decimals) for decimals in range(MOST_DECIMALS))
+    return next((value for value in shown if value and bytes_per_s(value) == rate), rate / MIB)

@@ -69,6 +69,11 @@ def throttle_rule_delete(*, organisation: Organisation, actor: str, instance_id:
     _audit(organisation, actor, "delete", instance_id, gone[0])
 
 
+def bytes_per_s(mib_per_s: float) -> int:
+    """A rate as rules have it. What rounds to nothing is one byte."""
+    return max(1, round(mib_per_s * MIB))
+
+
 def _write(organisation: Organisation, instance_id: str, decide: Decide) -> Sequence[ThrottleRule]:
     def checked(rules: Sequence[ThrottleRule]) -> Sequence[ThrottleRule]:
         after = decide(rules)
@@ -98,10 +103,9 @@ def _member(name: str, value: Any) -> Any:
 
 
 def _bytes_per_s(name: str, mib_per_s: float) -> int:
-    """What rounds to nothing is one byte."""
     if not 0 < mib_per_s <= MOST_MIB_PER_S:
         raise Invalid.field(name, f"must be more than 0 and at most {MOST_MIB_PER_S}; null is no limit")
-    return max(1, round(mib_per_s * MIB))
+    return bytes_per_s(mib_per_s)
 
 
 def _audit(organisation: Organisation, actor: str, action: str, instance_id: str, rule: ThrottleRule) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controlplane.clusters import coordination
 from controlplane.core.models import AuditEntry
 from controlplane.instances import reconcile
 from controlplane.instances.plan import Settled
+from controlplane.throttle_rules.serializers import ThrottleRuleSerializer
+from controlplane.throttle_rules.services import bytes_per_s
 from quota.contracts.instance import MIB
 from quota.contracts.rules import RuleKind, ThrottleRule
 
@@ -48,6 +52,29 @@ def test_a_new_rule_is_what_brokers_read(tree, alice, instance, url, rule):
     [written] = in_force(tree, instance)
     assert written == ThrottleRule(rule["id"], RuleKind.TOPIC, round(2.5 * MIB), None, topics=("orders", "clicks"))
     assert alice.api.get(f"{url}/{rule['id']}").json() == rule
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.1, 1 / 3, 33.3, 0.000001, 99_999.999999, 100_000])
+def test_a_rate_comes_back_as_it_was_given(alice, url, rate):
+    rate = round(rate, 6)
+    made = alice.api.post(url, {**TOPIC, "produce_mib_per_s": rate, "consume_mib_per_s": rate}).json()
+    assert (made["produce_mib_per_s"], made["consume_mib_per_s"]) == (rate, rate)
+
+
+@given(st.integers(1, 100_000 * 10**6))
+def test_a_rate_of_up_to_six_decimals_is_shown_as_it_was_given(millionths):
+    given_mib = millionths / 10**6
+    assert shown_mib(bytes_per_s(given_mib)) == given_mib
+
+
+@given(st.integers(1, 100_000 * MIB))
+def test_every_rate_that_kafka_clients_set_is_shown_by_a_number_that_means_it(rate):
+    assert bytes_per_s(shown_mib(rate)) == rate
+
+
+def shown_mib(rate):
+    rule = ThrottleRule("rule-000000000000", RuleKind.TOPIC, rate, None)
+    return ThrottleRuleSerializer().get_produce_mib_per_s(rule)
 
 
 def test_a_rule_for_groups_limits_what_they_consume(tree, alice, instance, url):
