@@ -86,6 +86,10 @@ class Connection(Protocol):
         """Close once everything queued has left."""
         ...
 
+    def too_large(self, size: int, limit: int) -> None:
+        """Close at once because of a request of this size, where `limit` bytes may come: that is said, and counted."""
+        ...
+
     def pause_reading(self) -> None:
         """No more frames until `resume_reading`; frames already received wait."""
         ...
@@ -150,6 +154,7 @@ class Load(NamedTuple):
     longest_of: str  # the account that had most of it; "": the cluster's own
     busy_s: float
     cut: dict[str, int]  # connections that were cut off because their account held too much, since the beginning
+    too_large: dict[str, int]  # requests that were larger than may come, likewise
 
 
 class Loop(Protocol):

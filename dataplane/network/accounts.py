@@ -69,6 +69,8 @@ class Account:
         "queue",
         "received_bytes",
         "spent_s",
+        "too_large",
+        "too_large_told",
         "waiting",
     )
 
@@ -85,6 +87,8 @@ class Account:
         self.budget_bytes = ACCOUNT_BYTES if name else INTERNAL_BYTES
         self.held_bytes = 0
         self.cut_connections = 0
+        self.too_large = 0  # requests, each the end of its connection
+        self.too_large_told = (0.0, 0)  # when that was said last, and how many there had been (see `refusals`)
         self._holders: dict[Holder, int] = {}
         self._starved: deque[Callable[[], None]] = deque()
 

@@ -133,6 +133,11 @@ class SocketConnection(Sender):
             self._is_readable = False
             self._receive(until)
 
+    def too_large(self, size: int, limit: int) -> None:
+        """See `doors.Connection`."""
+        if self._fd >= 0:
+            self._gone(self._loop.refusals.too_large(self._account, self.peer, size, limit))
+
     def cut_off(self, reason: str) -> None:
         """End it: it holds too much."""
         self._gone(reason)
@@ -225,7 +230,7 @@ class SocketConnection(Sender):
     def _is_possible(self, size: int) -> bool:
         if 0 <= size <= self.max_frame_bytes:
             return True
-        self._gone(f"a frame of {size} bytes")
+        self.too_large(size, self.max_frame_bytes)
         return False
 
     def _may_begin(self, key: int, size: int) -> bool:
@@ -293,7 +298,7 @@ class SocketConnection(Sender):
                 break
             size = _SIZE(data, position)[0]
             if size < 0 or size > self.max_frame_bytes:
-                self._gone(f"a frame of {size} bytes")
+                self.too_large(size, self.max_frame_bytes)
                 return
             after = position + 4 + size
             if begins is not None:

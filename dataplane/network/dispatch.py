@@ -117,7 +117,8 @@ class ClientConnection(Turnstile):
             self._sender = (header.client_id or "", session.peer)
         trusted = session.is_internal and session.authenticated
         if not trusted and len(frame) > MAX_OTHER_FRAME_BYTES and header.api_key != PRODUCE:
-            raise CloseConnectionError("a large request that is not Produce")
+            self._connection.too_large(len(frame), MAX_OTHER_FRAME_BYTES)
+            return
         try:
             request = short_decoder(row.api.request, header.api_version)(frame, header.position, session.names)[0]
         except ManyElementsError:

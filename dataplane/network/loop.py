@@ -29,6 +29,7 @@ from dataplane.network.accounts import Accounts
 from dataplane.network.arena import Arena
 from dataplane.network.cold import ColdReads
 from dataplane.network.connection import SocketConnection
+from dataplane.network.refusals import Refusals
 from dataplane.network.sending import Sender
 from dataplane.network.turns import Turns
 from quota.core.bucket import TokenBucket
@@ -152,6 +153,7 @@ class EpollLoop:
         self.cold_reads: ColdReads | None = None  # without, what is sent from files is taken to be in the page cache
         self.accounts = Accounts(clock.monotonic, self._broken)
         self.turns = Turns(self.report)
+        self.refusals = Refusals(clock.monotonic, self.report)
         self.watch(self._wake, _IN, self._woken)
 
     # --- scheduling ---------------------------------------------------------------------------------------------------
@@ -290,8 +292,10 @@ class EpollLoop:
     def take_load(self) -> Load:
         """What the loop did since this was asked last."""
         figures = self.turns.take()
-        cut = {each.name: each.cut_connections for each in self.accounts.all() if each.cut_connections}
-        return Load(figures.longest_s, figures.longest_of, figures.busy_s, cut)
+        accounts = self.accounts.all()
+        cut = {each.name: each.cut_connections for each in accounts if each.cut_connections}
+        too_large = {each.name: each.too_large for each in accounts if each.too_large}
+        return Load(figures.longest_s, figures.longest_of, figures.busy_s, cut, too_large)
 
     # --- the loop -----------------------------------------------------------------------------------------------------
 

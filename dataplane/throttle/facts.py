@@ -56,9 +56,16 @@ class Facts:
     def take_load(self) -> LoopLoad:
         """What the loop did since the last report, by instances."""
         load = self._loop.take_load()
-        cut = {self._instance_of(key): count for key, count in load.cut.items()}
-        longest_of = self._instance_of(load.longest_of)
-        return LoopLoad(round(load.longest_turn_s * 1e6), longest_of, round(load.busy_s * 1000), cut)
+        return LoopLoad(
+            round(load.longest_turn_s * 1e6),
+            self._instance_of(load.longest_of),
+            round(load.busy_s * 1000),
+            self._by_instance(load.cut),
+            self._by_instance(load.too_large),
+        )
+
+    def _by_instance(self, counts: dict[str, int]) -> dict[str, int]:
+        return {self._instance_of(key): count for key, count in counts.items()}
 
     def _instance_of(self, account: str) -> str:
         """Its id; of one that is gone only the key is known."""

@@ -21,9 +21,9 @@ some, are those of groups that this broker coordinates, ``{row: [[client id, add
 brokers.
 
 `loop` is how busy the broker's loop was since its last report: ``{"longest_us": 1830, "longest_of": "ins-k3v9x2qa",
-"busy_ms": 412, "cut": {"ins-k3v9x2qa": 3}}``: the longest turn and the instance that had most of it ("": the cluster
-itself), and connections that were cut off since the broker's boot because their instance held too much memory. Older
-brokers leave it out.
+"busy_ms": 412, "cut": {"ins-k3v9x2qa": 3}, "too_large": {"ins-k3v9x2qa": 1}}``: the longest turn and the instance that had
+most of it ("": the cluster itself), and by instance, since the broker's boot: connections that were cut off because their
+instance held too much memory, and requests that were larger than may come. Older brokers leave out what they do not know.
 
 `leaders` is n_b of ALLOCATION.md. `allocation` is what the broker holds at the moment in bytes/s (null: it has no grant
 and stands on its initial share), so that a new master can learn; `blocked` is the reason a grant gave, for the same
@@ -93,19 +93,24 @@ class InstanceReport(NamedTuple):
 
 
 class LoopLoad(NamedTuple):
-    """What a broker's loop did since the last report; `cut` since the broker's boot."""
+    """What a broker's loop did since the last report; counts by instance are since the broker's boot."""
 
     longest_us: int
     longest_of: str  # an instance; "": the cluster itself
     busy_ms: int
-    cut: Mapping[str, int]  # connections, by instance
+    cut: Mapping[str, int]  # connections that were cut off because their instance held too much
+    too_large: Mapping[str, int]  # requests that were larger than may come
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> LoopLoad:
         """Raises KeyError, TypeError, ValueError, AttributeError, ContractError."""
-        cut = {str(instance): count for instance, count in document["cut"].items()}
-        _check("cut", list(cut.values()))
-        return cls(_whole(document, "longest_us"), str(document["longest_of"]), _whole(document, "busy_ms"), cut)
+        return cls(
+            _whole(document, "longest_us"),
+            str(document["longest_of"]),
+            _whole(document, "busy_ms"),
+            _counts(document, "cut"),
+            _counts(document, "too_large"),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +219,12 @@ def _check(name: str, column: Sequence[Any]) -> None:
     if not {*map(type, column)} <= {int} or min(column, default=0) < 0:
         fault = next(value for value in column if type(value) is not int or value < 0)
         raise ContractError(f"flow report: {name} {fault!r} must be a whole number of 0 or more")
+
+
+def _counts(document: dict[str, Any], name: str) -> dict[str, int]:
+    counts = {str(instance): count for instance, count in document.get(name, {}).items()}
+    _check(name, list(counts.values()))
+    return counts
 
 
 def _whole(document: dict[str, Any], name: str) -> int:

@@ -149,8 +149,12 @@ def metrics_text(ledger: Ledger | None, *, reports_total: int, now: float) -> st
     return "\n".join(lines) + "\n"
 
 
+_COUNTERS = {"cut": "cut_connections", "too_large": "too_large_requests"}
+"""Of a `LoopLoad`, as metrics are named."""
+
+
 def _loops(ledger: Ledger, now: float) -> Iterator[str]:
-    """How long a broker's clients may wait for each other, and whom it had to cut off."""
+    """How long a broker's clients may wait for each other, and whom it had to refuse what."""
     loads = ledger.loads(now)
     yield "# TYPE sluice_master_broker_longest_turn_seconds gauge"
     for broker, load in loads.items():
@@ -159,10 +163,11 @@ def _loops(ledger: Ledger, now: float) -> Iterator[str]:
     yield "# TYPE sluice_master_broker_busy_seconds gauge"
     for broker, load in loads.items():
         yield f'sluice_master_broker_busy_seconds{{broker="{broker}"}} {load.busy_ms / 1000}'
-    yield "# TYPE sluice_master_cut_connections_total counter"
-    for broker, load in loads.items():
-        for instance, count in sorted(load.cut.items()):
-            yield f'sluice_master_cut_connections_total{{instance="{instance}",broker="{broker}"}} {count}'
+    for name, metric in _COUNTERS.items():
+        yield f"# TYPE sluice_master_{metric}_total counter"
+        for broker, load in loads.items():
+            for instance, count in sorted(getattr(load, name).items()):
+                yield f'sluice_master_{metric}_total{{instance="{instance}",broker="{broker}"}} {count}'
 
 
 def _samples(ledger: Ledger, name: str, now: float) -> Iterator[str]:

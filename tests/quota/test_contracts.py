@@ -54,7 +54,7 @@ REPORT = FlowReport(
             connections=12,
         )
     },
-    loop=LoopLoad(1_830, INSTANCE, 412, {INSTANCE: 3}),
+    loop=LoopLoad(1_830, INSTANCE, 412, {INSTANCE: 3}, {INSTANCE: 1}),
 )
 GRANTS = Grants(
     epoch=3,
@@ -122,6 +122,13 @@ def test_a_report_of_an_older_broker_does_not_say_how_busy_its_loop_was():
     document = json.loads(REPORT.to_json())
     del document["loop"]
     assert FlowReport.from_document(document).loop is None
+
+
+def test_a_report_of_an_older_broker_counts_no_more_than_what_it_cut_off():
+    document = json.loads(REPORT.to_json())
+    del document["loop"]["too_large"]
+    loop = FlowReport.from_document(document).loop
+    assert (loop.cut, loop.too_large) == ({INSTANCE: 3}, {})
 
 
 @pytest.mark.parametrize("name", ["report", "grants"])

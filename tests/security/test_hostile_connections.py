@@ -10,7 +10,9 @@ import pytest
 
 from dataplane.clock import SystemClock
 from dataplane.network import sending
+from dataplane.network.accounts import Account
 from dataplane.network.loop import EpollLoop
+from dataplane.network.refusals import Refusals
 from tests.dataplane.network.test_connection import echo, framed, read_exactly, server, wait_until
 
 __all__ = ["server"]
@@ -72,6 +74,42 @@ def test_what_connections_hold_is_bounded_and_the_one_that_holds_most_goes(serve
         assert len(read_exactly(second, 500_004)) == 500_004
     wait_until(lambda: account.held_bytes == 0)
     assert account.cut_connections == 1
+
+
+@pytest.mark.parametrize("singly", [False, True])
+def test_a_request_that_is_too_large_is_said_and_counted_with_whose_it_was(server, singly):
+    target, lines = server(), []
+    target.loop.refusals._report = lines.append
+    target.on_loop(lambda: None)
+    account = target.loop.accounts.of("k3v9x2qa")
+    for connections in (1, 2, 3):
+        with target.connect() as client:
+            wait_until(lambda count=connections: len(target.protocols) == count)
+            connection = target.protocols[-1].connection
+            connection.account, connection.max_frame_bytes = "k3v9x2qa", 1_000
+            if singly:  # as while somebody of the account waits for a limit
+                connection._begins = lambda _key, _size: True
+                account.waiting = 1
+            client.sendall(struct.pack(">i", (1_001, 2**31 - 1, -5)[connections - 1]) + bytes(8))
+            assert is_closed(client)
+            peer = f"{connection.peer[0]}:{connection.peer[1]}"
+            if connections == 1:
+                said = f"instance ins-k3v9x2qa: invalid receive (size = 1001 larger than 1000) from {peer}"
+                assert lines == [f"{said}, closing connection"]
+    assert len(lines) == 1, "one line in ten seconds"
+    assert account.too_large == 3
+    assert target.on_loop(target.loop.take_load).too_large == {"k3v9x2qa": 3}
+
+
+def test_after_a_silence_a_line_says_how_many_there_were():
+    now, lines = [0.0], []
+    refusals, account = Refusals(lambda: now[0], lines.append), Account("")
+    for _ in range(4):
+        refusals.too_large(account, ("10.0.0.1", 5), -5, 100)
+    now[0] = 10.0
+    refusals.too_large(account, ("10.0.0.1", 5), 101, 100)
+    line = "the cluster itself: invalid receive (size = {}) from 10.0.0.1:5, closing connection{}"
+    assert lines == [line.format(-5, ""), line.format("101 larger than 100", "; 3 more since the last such line")]
 
 
 def test_answers_to_a_pipeline_that_nobody_reads_are_bounded(server):

@@ -123,6 +123,17 @@ def test_a_request_of_many_megabytes_is_a_produce_or_nothing(cluster):
     client = Raw(cluster)
     topics = tuple(MetadataRequestTopic(name="t" * 30_000 + str(number)) for number in range(100))
     assert client.ask(MetadataRequest(topics=topics), 9) is None
+    [(account, size, limit)] = cluster.brokers[1].doors.loop.too_large  # which is said, and counted
+    assert (account, limit) == ("simulate", 2 * MIB)
+    assert size > 100 * 30_000
+
+
+def test_a_produce_of_more_than_16_mib_ends_its_connection_and_is_counted(cluster):
+    client = Raw(cluster)
+    assert client.ask(produce(led_by_one(cluster), 16 * MIB), 9) is None
+    [(account, size, limit)] = cluster.brokers[1].doors.loop.too_large
+    assert (account, limit) == ("simulate", 16 * MIB)
+    assert size > 16 * MIB
 
 
 def test_a_large_batch_is_still_served(cluster):

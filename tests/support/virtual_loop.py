@@ -253,6 +253,7 @@ class VirtualLoop:
         self.paused = False
         self.connections: list[VirtualConnection] = []
         self.turns = 0
+        self.too_large: list[tuple[str, int, int]] = []  # requests: whose, how large, how large they might be
         self._inbox: deque[Callback] = deque()
         self._turn_end: list[Callback] = []
         self._unsent: list[VirtualConnection] = []
@@ -284,7 +285,7 @@ class VirtualLoop:
         """As `charge_to`."""
 
     def take_load(self) -> Load:
-        return Load(0.0, "", 0.0, {})
+        return Load(0.0, "", 0.0, {}, {})
 
     def at_turn_end(self, callback: Callback) -> None:
         self._turn_end.append(callback)
@@ -459,7 +460,7 @@ class VirtualConnection:
             return None
         (size,) = _SIZE.unpack_from(self._stream)
         if not 0 <= size <= self.max_frame_bytes:
-            self._gone(f"a frame of {size} bytes", tell="closed by the peer")
+            self.too_large(size, self.max_frame_bytes)
             return None
         if len(self._stream) < 4 + size:
             return None
@@ -497,6 +498,10 @@ class VirtualConnection:
 
     def close(self) -> None:
         self._gone("closed here", tell="closed by the peer")
+
+    def too_large(self, size: int, limit: int) -> None:
+        self.loop.too_large.append((self.account, size, limit))
+        self._gone(f"invalid receive (size = {size} larger than {limit})", tell="closed by the peer")
 
     def close_after_send(self) -> None:
         if self._out:
