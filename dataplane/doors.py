@@ -186,6 +186,10 @@ class Loop(Protocol):
         """From now on what the loop works for an account is charged to this bucket, in microseconds."""
         ...
 
+    def forget_account(self, account: str) -> None:
+        """Its instance is gone from this broker: what comes late is nobody's."""
+        ...
+
     def when_due(self, account: str, callback: Callback) -> None:
         """Run for an account: at once if this turn has done so a few times only, else when the account's time comes."""
         ...

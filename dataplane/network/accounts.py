@@ -63,6 +63,7 @@ class Account:
         "deficit_s",
         "held_bytes",
         "is_active",
+        "is_gone",
         "left_at",
         "loop_bucket",
         "name",
@@ -78,6 +79,7 @@ class Account:
         self.name = name
         self.queue: deque[Holder | Callable[[], None]] = deque()
         self.is_active = False  # in the round, or being served
+        self.is_gone = False  # its instance; forgotten when nothing is held any more
         self.deficit_s = 0.0  # what it may still use; below 0: what it has to give back
         self.left_at = 0.0  # when it had nothing to do any more
         self.spent_s = 0.0  # of the loop, since the beginning
@@ -138,6 +140,7 @@ class Accounts:
         self._all: dict[str, Account] = {}
         self._active: deque[Account] = deque()  # those that have something ready
         self.internal = self.of(INTERNAL)
+        self._nobody = Account("gone")  # whose account is forgotten
         self.tenants_held_bytes = 0
         self._receivers: list[Account] = []  # of this turn
         self._calls: dict[Account, int] = {}  # at once, in this turn
@@ -145,17 +148,27 @@ class Accounts:
         self._charged_s = 0.0  # to all, since the beginning
 
     def of(self, name: str) -> Account:
-        """The account of this name."""
+        """The account of this name, made where there is none."""
         account = self._all.get(name)
         if account is None:
             account = self._all[name] = Account(name)
+        account.is_gone = False
         return account
 
+    def known(self, name: str) -> Account:
+        """The account of this name for what may come late: of one that is forgotten, one for all who are gone."""
+        return self._all.get(name, self._nobody)
+
     def forget(self, name: str) -> None:
-        """The instance is gone. Connections that still end keep the account they have."""
+        """The instance is gone. What still holds something keeps its account, and that goes with the last of it."""
         account = self._all.get(name)
-        if account is not None and not account.held_bytes:
-            del self._all[name]
+        if account is not None:
+            account.loop_bucket, account.is_gone = None, True
+            self._drop_if_gone(account)
+
+    def _drop_if_gone(self, account: Account) -> None:
+        if account.is_gone and not account.held_bytes and self._all.get(account.name) is account:
+            del self._all[account.name]
 
     def all(self) -> list[Account]:
         """For figures."""
@@ -271,6 +284,8 @@ class Accounts:
         else:
             while (waiting := account.next_starved()) is not None:
                 waiting()
+            if account.is_gone:
+                self._drop_if_gone(account)
 
     def _end_largest(self, account: Account) -> None:
         while account.held_bytes > account.budget_bytes:

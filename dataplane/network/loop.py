@@ -272,16 +272,20 @@ class EpollLoop:
         """From now on what is worked for an account is charged to this bucket, in microseconds."""
         self.accounts.of(account).loop_bucket = bucket
 
+    def forget_account(self, account: str) -> None:
+        """Its instance is gone from this broker."""
+        self.accounts.forget(account)
+
     def when_due(self, account: str, callback: Callback) -> None:
         """Run for an account: at once if this turn has done so a few times only, else when the account's time comes."""
-        if self.accounts.may_run(self.accounts.of(account)):
+        if self.accounts.may_run(self.accounts.known(account)):
             callback()
         else:
-            self.accounts.ready(self.accounts.of(account), callback)
+            self.accounts.ready(self.accounts.known(account), callback)
 
     def worked_for(self, account: str, seconds: float) -> None:
         """Something else than a connection has used the loop."""
-        self.accounts.charge(self.accounts.of(account), seconds)
+        self.accounts.charge(self.accounts.known(account), seconds)
 
     def charge(self, connection: Sender, began: float) -> float:
         """The loop has worked for a connection since then; returns the present."""

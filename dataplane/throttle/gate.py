@@ -105,7 +105,7 @@ class Gate:
         self._agent.remove(instance.spec.id)
         self._agent.remove(flow_key(instance.spec.id, REQUESTS))
         self._agent.remove(flow_key(instance.spec.id, LOOP_TIME))
-        self._loop.charge_to(instance.names.key, None)
+        self._loop.forget_account(instance.names.key)
         if instance.rules is not None:
             instance.rules.close()
 

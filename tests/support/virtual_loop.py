@@ -277,6 +277,9 @@ class VirtualLoop:
     def charge_to(self, account: str, bucket: object) -> None:
         """Work takes no time here."""
 
+    def forget_account(self, account: str) -> None:
+        """There are none."""
+
     def when_due(self, account: str, callback: Callback) -> None:
         """At once, always."""
         callback()

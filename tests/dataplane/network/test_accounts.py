@@ -242,3 +242,32 @@ def test_an_account_that_is_forgotten_while_it_holds_something_is_still_counted(
     accounts.hold(account, holder, -10)
     accounts.forget("a")
     assert accounts.of("a") is not account
+
+
+# --- instances that are gone ------------------------------------------------------------------------------------------
+
+
+def test_an_account_that_is_forgotten_leaves_nothing_behind_whatever_comes_late(accounts, clock):
+    account = accounts.of("a")
+    account.loop_bucket = TokenBucket(MICROSECONDS, clock.now)
+    [holder] = holders(accounts, clock, account, 1_000)
+    turn(accounts, clock)
+    accounts.forget("a")
+    assert accounts.all() == [accounts.internal, account], "it still counts for all accounts together"
+    accounts.hold(account, holder, -1_000)
+    assert accounts.all() == [accounts.internal]
+    accounts.charge(accounts.known("a"), 0.5)  # a slice of its long work, a fetch that is woken
+    accounts.end_turn(clock.now)
+    assert accounts.all() == [accounts.internal]
+    assert accounts.known("a") is not account
+
+
+def test_an_instance_that_is_back_has_an_account_of_its_own(accounts, clock):
+    first = accounts.of("a")
+    [holder] = holders(accounts, clock, first, 1_000)
+    accounts.forget("a")
+    assert accounts.of("a") is first, "as long as something is held"
+    accounts.hold(first, holder, -1_000)
+    assert accounts.all() == [accounts.internal, first]
+    accounts.forget("a")
+    assert accounts.of("a") is not first
