@@ -178,7 +178,7 @@ class Producers:
 
     def states(self, now_ms: int) -> Iterator[ProducerState]:
         """All of them, for a snapshot. Who has written since the last look has done so now."""
-        for producer_id, producer in self._by_id.items():
+        for producer_id, producer in list(self._by_id.items()):  # who asks may pause, and others come meanwhile
             seen_ms = now_ms if producer.seen_ms is None else producer.seen_ms
             yield ProducerState(producer_id, producer.epoch, list(producer.batches), producer.last_offset, seen_ms)
 

@@ -125,6 +125,14 @@ def test_a_log_remembers_those_that_wrote_last():
     assert isinstance(producers.check(header(0, producer=3 * MAX_PRODUCERS - 1)), Duplicate)
 
 
+def test_a_list_of_producers_that_is_made_in_pieces_outlives_newcomers():
+    producers = written(header(0, producer=1), header(0, producer=2))
+    states = producers.states(1_000)
+    first = next(states)
+    producers.update(header(0, producer=3), 5)
+    assert [first.producer_id, *(state.producer_id for state in states)] == [1, 2]
+
+
 def crowded(writer: int = 7) -> Producers:
     """One producer has written two batches, and then so many others that it had to go."""
     producers = Producers()
