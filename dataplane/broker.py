@@ -135,7 +135,15 @@ class Broker:
         self.gate = Gate(self.agent, doors.loop, self.lines, config.settings.group_bytes_per_s_per_instance)
         self.admission = Admission(self)
         self.registry = Registry(doors, config.id, boot, self.admission.tenant, self._instance_changed)
-        self.facts = Facts(self.registry, self.replicas, self.metadata, self.groups, doors.loop)
+        self.facts = Facts(
+            self.registry,
+            self.replicas,
+            self.metadata,
+            self.groups,
+            doors.loop,
+            forgotten_producers=self.logs.producer_budgets.forgotten,
+            refused_sessions=self.fetch_sessions.refused,
+        )
         self.master = MasterFollower(
             doors, self.agent, config.id, config.cluster_secret, self.facts, self.log, self.facts.take_load
         )
@@ -261,6 +269,7 @@ class Broker:
         else:
             self.gate.remove(instance)
             self.fetch_sessions.drop(instance.names.key)
+            self.logs.producer_budgets.drop(instance.names.key)
 
     def _on_session(self, state: str) -> None:
         if state == "connected" and self._listener is not None:

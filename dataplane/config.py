@@ -76,6 +76,7 @@ class Settings:
     max_incremental_fetch_session_cache_slots: int = 1_000  # of each instance: none can push out another's
     fetch_session_slots_per_principal: int = 500  # of those
     fetch_session_partitions_per_instance: int = 100_000  # in all of its sessions together
+    producer_state_bytes_per_instance: int = 32 * 2**20  # what all of its logs here remember of idempotent producers
     replica_selector_class: str = (
         ""  # org.apache.kafka.common.replica.RackAwareReplicaSelector is the one there is (KIP-392)
     )

@@ -39,6 +39,7 @@ class SessionPool:
         self._sessions: dict[int, FetchSession] = {}
         self._per_principal: dict[str, int] = {}
         self.partitions = 0
+        self.refused = 0  # fetches that got no session, or lost theirs, for want of a place
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -48,6 +49,11 @@ class SessionPool:
 
     def create(self, principal: str, size: int, *, uses_topic_ids: bool) -> FetchSession | None:
         """A session for `size` partitions, which the caller puts in and then `touch`es; None: there is no place."""
+        session = self._create(principal, size, uses_topic_ids=uses_topic_ids)
+        self.refused += session is None
+        return session
+
+    def _create(self, principal: str, size: int, *, uses_topic_ids: bool) -> FetchSession | None:
         now = self._clock.monotonic()
         if self._per_principal.get(principal, 0) >= self._slots_per_principal:
             own = [session for session in self._sessions.values() if session.principal == principal]
@@ -95,6 +101,7 @@ class SessionPool:
         del self._sessions[session.id]
         self._sessions[session.id] = session
         if self.partitions > self._max_partitions:
+            self.refused += 1
             self.remove(session)
             return False
         return True
@@ -147,6 +154,10 @@ class FetchSessions:
         if pool is None:
             pool = self._pools[owner] = SessionPool(self._clock, self._random, self._settings)
         return pool
+
+    def refused(self) -> dict[str, int]:
+        """Fetches without a session for want of a place, by instance key, since the beginning."""
+        return {owner: pool.refused for owner, pool in self._pools.items() if pool.refused}
 
     def drop(self, owner: str) -> None:
         """The instance is gone."""

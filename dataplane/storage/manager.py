@@ -27,6 +27,7 @@ from dataplane.storage.epochs import FILE_NAME as EPOCHS
 from dataplane.storage.errors import LogFailedError
 from dataplane.storage.founding import PARTITION_METADATA, Founding, found
 from dataplane.storage.log import Log
+from dataplane.storage.producer_budget import ProducerBudgets
 from dataplane.storage.wholeness import Wholeness
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class LogManager:
         self._defaults = LogConfig.from_settings(config.settings)
         self._directories = Directories(files, config.data_dirs, config.id)
         self._descriptors = Descriptors(config.settings.log_open_segments_max, background)
+        self.producer_budgets = ProducerBudgets(self._logs, config.settings.producer_state_bytes_per_instance)
         self.checkpoints = Checkpointing(files, background, self._directories, self._logs, self._directory_failed)
         self.wholeness = Wholeness(files, config.data_dirs)
         self._closed_in_order: dict[str, bool] = {}  # directories as they were found
@@ -158,6 +160,7 @@ class LogManager:
             cleaned_to=cleaned_to,
             descriptors=self._descriptors,
             now_ms=self._clock.now_ms,
+            newcomers=self.producer_budgets.newcomers_of(topic),
         )
         log.on_failure = lambda error: self._directory_failed(home, error)
         self._logs[key] = log

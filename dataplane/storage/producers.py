@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dataplane.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from dataplane.records.header import BatchHeader
 
@@ -34,6 +34,8 @@ REMEMBERED = 5
 MAX_PRODUCERS = 5_000
 MOST_PAGES = 20
 """Of fingerprints, each of a tenth of so many producers: at most 400 kB."""
+PRODUCER_BYTES = 1_100
+"""What is remembered of one takes so much memory, with five batches; measured."""
 _SEQUENCE_MASK = 2**31 - 1
 
 
@@ -85,22 +87,37 @@ class _Page:
             found += [hash((producer_id, producer.epoch, b.first_sequence, b.last_sequence)) for b in producer.batches]
         self._fingerprints = array("q", sorted(found))
 
+    @property
+    def size_bytes(self) -> int:
+        return self._fingerprints.itemsize * len(self._fingerprints)
+
     def has(self, fingerprint: int) -> bool:
         at = bisect_left(self._fingerprints, fingerprint)
         return at < len(self._fingerprints) and self._fingerprints[at] == fingerprint
 
 
 class Producers:
-    """All producers of one log."""
+    """All producers of one log. `newcomers` is told how many it has got to know (see `producer_budget`)."""
 
-    __slots__ = ("_by_id", "_gone")
+    __slots__ = ("_by_id", "_gone", "_newcomers")
 
-    def __init__(self) -> None:
+    def __init__(self, newcomers: Callable[[int], None] | None = None) -> None:
+        self._newcomers = newcomers
         self._by_id: dict[int, _Producer] = {}
         self._gone: list[_Page] = []  # the oldest first
 
     def __len__(self) -> int:
         return len(self._by_id)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it holds, about."""
+        known = PRODUCER_BYTES * len(self._by_id)
+        return known + self._fingerprint_bytes if self._gone else known
+
+    @property
+    def _fingerprint_bytes(self) -> int:
+        return sum(page.size_bytes for page in self._gone)
 
     def last_batches(self) -> dict[int, int]:
         """Where each producer's last batch is: it has the sequence that the next one is compared with."""
@@ -136,8 +153,8 @@ class Producers:
         """A batch with a producer id was staged or replayed, at `base_offset`."""
         producer = self._by_id.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
-            if producer is None and len(self._by_id) >= MAX_PRODUCERS:
-                self._forget_oldest()
+            if producer is None:
+                self._newcomer()
             producer = self._by_id[header.producer_id] = _Producer(header.producer_epoch)
         producer.last_offset = base_offset
         producer.seen_ms = None
@@ -149,11 +166,27 @@ class Producers:
         if len(batches) > REMEMBERED:
             del batches[0]
 
-    def _forget_oldest(self) -> None:
+    def _newcomer(self) -> None:
+        if len(self._by_id) >= MAX_PRODUCERS:
+            self._forget_oldest()
+        if self._newcomers is not None:
+            self._newcomers(1)
+
+    def make_room(self) -> int:
+        """Less is to be remembered: how many producers are forgotten for it. Old fingerprints go before too few are known."""
+        if 2 * self._fingerprint_bytes > self.size_bytes:
+            del self._gone[0]
+            return 0
+        return self._forget_oldest()
+
+    def _forget_oldest(self) -> int:
         """A tenth at a time: looking for them takes long."""
         by_offset = sorted(self._by_id, key=lambda producer_id: self._by_id[producer_id].last_offset)
-        gone = [(producer_id, self._by_id.pop(producer_id)) for producer_id in by_offset[: max(1, MAX_PRODUCERS // 10)]]
+        gone = [
+            (producer_id, self._by_id.pop(producer_id)) for producer_id in by_offset[: max(1, len(by_offset) // 10)]
+        ]
         self._gone = [*self._gone, _Page(gone)][-MOST_PAGES:]
+        return len(gone)
 
     def cut(self, end: int) -> None:
         """The log ends here now: a batch behind is none of its own any more, and may come again."""
@@ -190,3 +223,5 @@ class Producers:
             producer.batches = state.batches
             producer.last_offset = state.last_offset
             producer.seen_ms = state.seen_ms
+        if self._newcomers is not None:
+            self._newcomers(len(self._by_id))

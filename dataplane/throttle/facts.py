@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from dataplane.groups.shard import Entry
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from dataplane.throttle.rules import InstanceRules
 
 
+Counts = Callable[[], dict[str, int]]
+"""By instance key, since the beginning."""
 MOST_MEMBERS = 1_000
 """Of one rule for groups, that a report names."""
 
@@ -28,10 +30,19 @@ class Facts:
     """Called once a report."""
 
     def __init__(
-        self, registry: Registry, replicas: Replicas, metadata: Metadata, groups: GroupCoordinator, loop: Loop
+        self,
+        registry: Registry,
+        replicas: Replicas,
+        metadata: Metadata,
+        groups: GroupCoordinator,
+        loop: Loop,
+        *,
+        forgotten_producers: Counts,
+        refused_sessions: Counts,
     ) -> None:
         self._registry, self._replicas, self._metadata, self._groups = registry, replicas, metadata, groups
         self._loop = loop
+        self._forgotten_producers, self._refused_sessions = forgotten_producers, refused_sessions
 
     def __call__(self) -> Iterator[tuple[str, InstanceFacts]]:
         """By instance id, and for rules by the keys of their flows. Rows may be taken in several turns of the loop."""
@@ -62,6 +73,8 @@ class Facts:
             round(load.busy_s * 1000),
             self._by_instance(load.cut),
             self._by_instance(load.too_large),
+            self._by_instance(self._forgotten_producers()),
+            self._by_instance(self._refused_sessions()),
         )
 
     def _by_instance(self, counts: dict[str, int]) -> dict[str, int]:

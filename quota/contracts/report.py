@@ -23,7 +23,9 @@ brokers.
 `loop` is how busy the broker's loop was since its last report: ``{"longest_us": 1830, "longest_of": "ins-k3v9x2qa",
 "busy_ms": 412, "cut": {"ins-k3v9x2qa": 3}, "too_large": {"ins-k3v9x2qa": 1}}``: the longest turn and the instance that had
 most of it ("": the cluster itself), and by instance, since the broker's boot: connections that were cut off because their
-instance held too much memory, and requests that were larger than may come. Older brokers leave out what they do not know.
+instance held too much memory, requests that were larger than may come, idempotent producers that were forgotten because
+the instance has too many (`forgotten_producers`), and fetches that found no place for a session (`refused_sessions`). Older
+brokers leave out what they do not know.
 
 `leaders` is n_b of ALLOCATION.md. `allocation` is what the broker holds at the moment in bytes/s (null: it has no grant
 and stands on its initial share), so that a new master can learn; `blocked` is the reason a grant gave, for the same
@@ -100,6 +102,8 @@ class LoopLoad(NamedTuple):
     busy_ms: int
     cut: Mapping[str, int]  # connections that were cut off because their instance held too much
     too_large: Mapping[str, int]  # requests that were larger than may come
+    forgotten_producers: Mapping[str, int]  # because their instance has too many
+    refused_sessions: Mapping[str, int]  # fetches that found no place for one
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> LoopLoad:
@@ -110,6 +114,8 @@ class LoopLoad(NamedTuple):
             _whole(document, "busy_ms"),
             _counts(document, "cut"),
             _counts(document, "too_large"),
+            _counts(document, "forgotten_producers"),
+            _counts(document, "refused_sessions"),
         )
 
 

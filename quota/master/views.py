@@ -149,7 +149,12 @@ def metrics_text(ledger: Ledger | None, *, reports_total: int, now: float) -> st
     return "\n".join(lines) + "\n"
 
 
-_COUNTERS = {"cut": "cut_connections", "too_large": "too_large_requests"}
+_COUNTERS = {
+    "cut": "cut_connections",
+    "too_large": "too_large_requests",
+    "forgotten_producers": "forgotten_producers",
+    "refused_sessions": "refused_fetch_sessions",
+}
 """Of a `LoopLoad`, as metrics are named."""
 
 

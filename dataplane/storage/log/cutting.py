@@ -143,7 +143,7 @@ class Cutting(Removing, Producing, Compacting):
         except OSError as error:
             raise self._fail(error) from error
         self._cut_work = None
-        self._producers = Producers()
+        self._producers = Producers(self._newcomers)
         self._created_ms, self._roll_after = self._now_ms(), FOREVER
         self.cleaned_to = 0
         self.size_bytes = 0

@@ -44,18 +44,20 @@ class Log(Appending, Cutting, Flushing, Reading):
         cleaned_to: int = 0,
         descriptors: Descriptors | None = None,
         now_ms: Callable[[], int] | None = None,
+        newcomers: Callable[[int], None] | None = None,
     ) -> None:
         """Open the log in `directory`, which exists. Raises OSError.
 
         `clean` says that it was closed in order; if not, what lies behind `recovery_point` is checked and a torn or
         corrupt tail is cut. A new log begins at `start_offset`. Compaction's last round ended at `cleaned_to`.
-        `descriptors` is what all logs share, `now_ms` the wall's clock.
+        `descriptors` is what all logs share, `now_ms` the wall's clock. `newcomers` hears of producers that are new to it.
         """
         self._files, self._background = files, background
         self.directory, self.topic, self.partition, self.topic_id = directory, topic, partition, topic_id
         self._descriptors = descriptors or Descriptors(_OF_ONE_LOG, background)
         self._now_ms = now_ms or _no_clock
         self._presence = Presence()
+        self._newcomers = newcomers
         self._config = config or LogConfig()
         self.failed = False
         self.founding = None

@@ -28,9 +28,14 @@ class Producing(LogState):
         batch took half as long again.
         """
         if self._producers is None:
-            producers = Producers()
+            producers = Producers(self._newcomers)
             self._load_producers(producers, self._producers_to)
             self._producers = producers
+        return self._producers
+
+    @property
+    def known_producers(self) -> Producers | None:
+        """What is in memory of them."""
         return self._producers
 
     def _load_producers(self, producers: Producers, end: int) -> None:

@@ -41,6 +41,7 @@ class LogState:
         "_easy_bytes",
         "_files",
         "_is_late",
+        "_newcomers",
         "_notes",
         "_now_ms",
         "_presence",
@@ -105,6 +106,7 @@ class LogState:
     _created_ms: int
     _cut_work: Callable[[], None] | None  # brings the last cut to disk, before anything that is written behind it
     _snapshots: list[int]
+    _newcomers: Callable[[int], None] | None  # told of producers that are new to it (see `producer_budget`)
     _producers: Producers | None  # None: nobody has asked since the log was opened,
     _producers_to: int  # when it ended here
 

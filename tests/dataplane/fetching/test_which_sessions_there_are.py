@@ -94,7 +94,7 @@ def make_pool():
 @settings(max_examples=200, deadline=None)
 def test_places_are_given_and_taken_as_the_model_says(steps):
     clock, pool, _ = make_pool()
-    model = Model()
+    model, refused = Model(), 0
     for what, argument, size in steps:
         clock.seconds += 0.001
         if what == "sleep":
@@ -110,13 +110,14 @@ def test_places_are_given_and_taken_as_the_model_says(steps):
                 model.entries.remove(victim)
             fits = sum(entry.size for entry in model.entries) + size <= PARTITIONS
             session = pool.create(argument, size, uses_topic_ids=False)
+            refused += session is None
             assert (session is not None) == (place and fits)
             assert victim is None or victim.session.is_closed
             if session is not None:
                 put(pool, session, size)
                 model.entries.append(Entry(session, argument, size, clock.seconds, clock.seconds))
         assert {entry.session.id for entry in model.entries} == {session.id for session in pool}
-        assert pool.partitions == sum(entry.size for entry in model.entries)
+        assert (pool.partitions, pool.refused) == (sum(entry.size for entry in model.entries), refused)
 
 
 def test_a_session_that_grows_beyond_what_an_instance_may_hold_is_gone():
@@ -126,7 +127,7 @@ def test_a_session_that_grows_beyond_what_an_instance_may_hold_is_gone():
     more = FetchTopic(topic="t", partitions=tuple(FetchPartition(partition=index) for index in range(100, 120)))
     request = FetchRequest(session_id=session.id, session_epoch=1, topics=(more,))
     assert pool.resume(request, "one", 12) == 70
-    assert (len(pool), pool.partitions, session.is_closed) == (0, 0, True)
+    assert (len(pool), pool.partitions, pool.refused, session.is_closed) == (0, 0, 1, True)
 
 
 def test_an_instance_that_goes_takes_its_sessions_along():

@@ -1,0 +1,132 @@
+"""All logs of an instance have one budget for what they remember of idempotent producers."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from dataplane.config import BrokerConfig, Settings
+from dataplane.protocol.errors import ErrorCode
+from dataplane.records.batch import read_header
+from dataplane.storage.log import Log
+from dataplane.storage.manager import LogManager
+from dataplane.storage.producers import PRODUCER_BYTES, Duplicate
+from tests.dataplane.storage.support import append, batch_of
+from tests.support.memory_files import ImmediateBackground, MemoryFiles
+
+MOST = 100
+ONE, OTHER = "aaaaaaaa", "bbbbbbbb"
+
+
+class Clock:
+    def now_ms(self) -> int:
+        return 1_000_000
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+def manager(files: MemoryFiles) -> LogManager:
+    settings = Settings(producer_state_bytes_per_instance=MOST * PRODUCER_BYTES)
+    config = BrokerConfig(id=1, data_dirs=("/d1",), internal=("127.0.0.1", 1), settings=settings)
+    made = LogManager(files, Clock(), ImmediateBackground(), config)
+    made.open_all()
+    return made
+
+
+@pytest.fixture
+def logs() -> LogManager:
+    return manager(MemoryFiles())
+
+
+def log_of(logs: LogManager, topic: str, partition: int = 0) -> Log:
+    return logs.create(topic, partition, UUID(int=partition + 1))
+
+
+def write(log: Log, *producers: int, sequence: int = 0) -> None:
+    for producer in producers:
+        append(log, "v", producer_id=producer, producer_epoch=0, base_sequence=sequence)
+
+
+def verdict(log: Log, producer: int, sequence: int = 0) -> object:
+    return log.producers.check(
+        read_header(batch_of("v", producer_id=producer, producer_epoch=0, base_sequence=sequence))
+    )
+
+
+def size_bytes(*logs: Log) -> int:
+    return sum(log.producers.size_bytes for log in logs)
+
+
+def test_the_log_that_remembers_most_forgets_those_who_have_not_written_for_longest(logs):
+    busy, quiet = log_of(logs, f"{ONE}.busy"), log_of(logs, f"{ONE}.quiet")
+    write(quiet, *range(20))
+    write(busy, *range(1_000, 1_060))
+    write(busy, 1_000, sequence=1)  # it is the newest now
+    write(busy, *range(2_000, 2_500))
+    assert size_bytes(busy, quiet) <= MOST * PRODUCER_BYTES
+    assert len(quiet.producers) == 20
+    assert isinstance(verdict(busy, 2_499), Duplicate)
+    assert 1_001 not in busy.producers.last_batches()
+    forgotten = logs.producer_budgets.forgotten()
+    assert forgotten == {ONE: 20 + 560 - len(quiet.producers) - len(busy.producers)}
+
+
+def test_a_retry_of_one_that_was_forgotten_is_recognised(logs):
+    log = log_of(logs, f"{ONE}.t")
+    write(log, *range(MOST + 5))
+    assert 0 not in log.producers.last_batches()
+    assert verdict(log, 0) == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+
+
+def test_many_logs_with_few_producers_each_are_bounded_too(logs):
+    many = [log_of(logs, f"{ONE}.t", partition) for partition in range(60)]
+    for producer in range(20):
+        for log in many:
+            write(log, producer)
+    assert size_bytes(*many) <= MOST * PRODUCER_BYTES
+    assert max(len(log.producers) for log in many) <= 3
+
+
+def test_one_instance_forgets_nothing_for_another_and_the_cluster_has_no_budget(logs):
+    other, own, one = log_of(logs, f"{OTHER}.t"), log_of(logs, "__usage"), log_of(logs, f"{ONE}.t")
+    write(other, *range(50))
+    write(own, *range(2 * MOST))
+    write(one, *range(5 * MOST))
+    assert (len(other.producers), len(own.producers)) == (50, 2 * MOST)
+    assert list(logs.producer_budgets.forgotten()) == [ONE]
+
+
+def test_what_expired_or_went_with_its_log_makes_room_for_others(logs):
+    first, second = log_of(logs, f"{ONE}.first"), log_of(logs, f"{ONE}.second")
+    write(first, *range(80))
+    logs.delete(f"{ONE}.first", 0)
+    write(second, *range(60))
+    second.expire_producers(0, 1)
+    second.expire_producers(100, 1)
+    assert len(second.producers) == 0
+    write(second, *range(1_000, 1_080))
+    assert len(second.producers) == 80
+    assert logs.producer_budgets.forgotten() == {}
+
+
+def test_what_is_read_after_a_restart_counts():
+    files = MemoryFiles()
+    logs = manager(files)
+    before = [log_of(logs, f"{ONE}.t", partition) for partition in range(3)]
+    for log in before:
+        write(log, *range(30))
+    logs.close()
+    again = manager(files)
+    after = [again.get(f"{ONE}.t", partition) for partition in range(3)]
+    for log in after:
+        write(log, *range(1_000, 1_030))
+    assert size_bytes(*after) <= MOST * PRODUCER_BYTES
+    assert again.producer_budgets.forgotten()[ONE] >= 80
+
+
+def test_of_an_instance_that_is_gone_nothing_is_kept(logs):
+    write(log_of(logs, f"{ONE}.t"), *range(2 * MOST))
+    logs.producer_budgets.drop(ONE)
+    assert logs.producer_budgets.forgotten() == {}
