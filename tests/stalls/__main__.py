@@ -12,8 +12,10 @@ second (`victim`). A row says what a request cost the loop, what the longest tur
     MiB         the most memory that the broker held
 
 A row is beyond the limits (and the exit status 1) with a turn longer than 20 ms, a p99 of more than 1.5 times alone that the
-machine's noise does not explain (`judging`), errors of the victim, or more than 1 GiB. Figures are kept after every row in
-`var/reports/stalls.json`; with the same options the next run goes on with the rows that are missing, `--fresh` begins anew.
+machine's noise does not explain (`judging`), errors of the victim, or more than 1 GiB. A row beyond the first two is measured
+up to twice more and judged by the median (`tries` in the table; all attempts are in the report). Figures are kept after every
+row in `var/reports/stalls.json`; with the same options the next run goes on with the rows that are missing, `--fresh` begins
+anew.
 """
 
 from __future__ import annotations

@@ -47,6 +47,7 @@ class Attack:
     connections: int = 1
     depth: int = 1
     reads: bool = True
+    resets: bool = True
     before: Callable[[World], Any] = nothing
     after: Callable[[World], Any] = nothing
     seconds: float = 1.0  # times as long as other rows
@@ -77,24 +78,26 @@ def _of(door: str, row: Handler) -> Iterator[Attack]:
         shapes = shapes_of(row.api.request, version)
         newest = version == row.high
         for shape in shapes if newest else shapes[:1]:
+            frames = _frames(door, row, version, shape)
             for form in FORMS if newest and shape is shapes[0] else ("alone",):
-                yield _attack(door, row, version, shape, form)
+                connections, depth = FORMS[form]
+                name, on_apache = f"{shape} {form}", door == TENANT
+                yield Attack(door, row.api.key.name, version, name, frames, connections, depth, on_apache=on_apache)
 
 
-def _attack(door: str, row: Handler, version: int, shape: Shape, form: str) -> Attack:
-    connections, depth = FORMS[form]
+def _frames(door: str, row: Handler, version: int, shape: Shape) -> Callable[[World], Sequence[bytes]]:
+    """The request of these rows. It takes up to a second to make: forms, and attempts, one after the other share it."""
 
     def frames(world: World) -> list[bytes]:
-        bounds = world.bounds(door, row.api.key)
-        return [framed(largest(row.api.request, version, shape, world.known[door], bounds), version)]
+        if _made[:2] != [frames, world]:
+            bounds = world.bounds(door, row.api.key)
+            request = largest(row.api.request, version, shape, world.known[door], bounds)
+            _made[:] = [frames, world, [framed(request, version)]]
+        found: list[bytes] = _made[2]
+        return found
 
-    return Attack(
-        door,
-        row.api.key.name,
-        version,
-        f"{shape} {form}",
-        frames,
-        connections,
-        depth,
-        on_apache=door == TENANT,
-    )
+    return frames
+
+
+_made: list[Any] = []
+"""What was made last: by which function, for which world, and the frames. Of all of them there would be a GiB."""

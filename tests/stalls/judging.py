@@ -6,12 +6,15 @@ what the machine does slowly (other load, heat, memory) is in both and cancels.
 What it does quickly does not cancel, and on two busy cores the 99th percentile of 400 requests differs between two windows
 without any row at all. How much, the windows alone before the first row say: the *noise* is what 95 of 100 of them lie above the
 median of their neighbours at most. A p99 within 1.5 times, or no further above than the noise, is not the row's doing.
+
+Nor is a pause of the machine in the midst of a row. What is beyond a limit by chance is so once: a row's figures are the
+medians of its attempts.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 LONGEST_TURN_MS = 20.0
@@ -19,7 +22,9 @@ P99_RATIO = 1.5
 RESIDENT_MIB = 1024.0
 NEIGHBOURS = 5
 """Windows alone that a row is compared with."""
+STREAMS = ("acknowledged", "consumed")
 _FEWEST = 3
+_BY_CHANCE = frozenset({"turn", "p99"})
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -49,7 +54,7 @@ def verdict(row: Mapping[str, Any], noise: Mapping[str, float]) -> list[str]:
     turn = row.get("turn_ms")
     if (row["held_ms"] if turn is None else turn) > LONGEST_TURN_MS:
         wrong.append("turn")
-    for what in ("acknowledged", "consumed"):
+    for what in STREAMS:
         p99, alone = row[what]["p99"], row[what]["alone"]
         if p99 > P99_RATIO * alone and p99 - alone > noise.get(what, 0.0):
             wrong.append("p99")
@@ -61,3 +66,21 @@ def verdict(row: Mapping[str, Any], noise: Mapping[str, float]) -> list[str]:
     if row.get("died") or row.get("quiet_after_s", 0.0) is None:
         wrong.append("stuck")
     return wrong
+
+
+def is_chance(wrong: Collection[str]) -> bool:
+    """Whether it may be the machine's doing: errors, memory and a broker that is stuck are not."""
+    return _BY_CHANCE.issuperset(wrong)
+
+
+def median_row(attempts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The first attempt, with the medians of what is judged. Of two the lower: if it is beyond, so is that of any three."""
+    row = dict(attempts[0])
+    for what in ("held_ms", "probe_ms", "turn_ms"):
+        values = [attempt[what] for attempt in attempts if attempt.get(what) is not None]
+        row[what] = statistics.median_low(values) if values else None
+    for what in STREAMS:
+        ratio = statistics.median_low([attempt[what]["ratio"] for attempt in attempts])
+        row[what] = next(attempt[what] for attempt in attempts if attempt[what]["ratio"] == ratio)
+    row["resident_mib"] = max(attempt["resident_mib"] for attempt in attempts)
+    return row

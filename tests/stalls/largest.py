@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -108,7 +109,9 @@ def _shrunk(make: _Maker, cls: type, number: int, room: int) -> Any:
         spare = room - len(encode(plain, make.version))
         if spare >= 0:
             break
-        number = int(number * 0.98)
+        number = min(number - 1, int(number * room / (room - spare)))
+    if spare < number:
+        return plain
     padded = make.message(cls, _Size(number, pad=spare // number))
     return padded if len(encode(padded, make.version)) <= room else plain
 
@@ -119,6 +122,12 @@ def _fitting_pad(make: _Maker, cls: type, room: int) -> int:
     while len(encode(make.message(cls, _Size(1, pad)), make.version)) > room:
         pad //= 2
     return pad
+
+
+@cache
+def _sent(cls: type, version: int) -> list[tuple[str, Wire, Any]]:
+    """The fields of a version, but those that are tagged."""
+    return [each for each in wires(cls) if version in each[1].versions and version not in each[1].tagged]
 
 
 def _arrays(cls: type, version: int) -> Iterator[Wire]:
@@ -140,16 +149,14 @@ class _Maker:
     def _structure(self, cls: type, at: int, on_the_way: bool) -> Any:
         """A structure that is number `at` of its array. `on_the_way`: the long array is inside of it."""
         values, first = {}, True
-        for name, wire, default in wires(cls):
-            if self.version not in wire.versions or self.version in wire.tagged:
-                continue
+        for name, wire, default in _sent(cls, self.version):
             is_first = first and wire.kind == "array"
             made = given(cls, name, deep=self.deep)
             if made is ...:
                 made = self._value(cls, name, wire, default, at, is_first, on_the_way)
             first = first and not (wire.kind == "array" and made)
             values[name] = made
-        return replace(cls(), **values)
+        return cls(**values)
 
     def _value(self, cls: type, name: str, wire: Wire, default: Any, at: int, is_first: bool, on_the_way: bool) -> Any:
         if wire.kind == "array":

@@ -1,4 +1,8 @@
-"""One row after the other against one world, each behind a window in which the victim is alone."""
+"""One row after the other against one world, with windows between them in which the victim is alone.
+
+A row that is beyond a limit is measured again, and once more where the two do not agree: what counts is the median. All
+attempts are in the report. What is not a matter of chance (errors, memory, a broker that is stuck) counts at once.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from dataplane.protocol.primitives import DecodeError
 from tests.integration.asks import error_codes
 from tests.stalls.aggressor import Crowd, Done
 from tests.stalls.attacks import Attack
-from tests.stalls.judging import RESIDENT_MIB, beside, noise_ms, percentile, verdict
+from tests.stalls.judging import RESIDENT_MIB, STREAMS, beside, is_chance, median_row, noise_ms, percentile, verdict
 from tests.stalls.machine import Used, forget_peak, loop_figures, peak_mib, used
 from tests.stalls.victim import TIMED_OUT_S, Victim, Window
 from tests.stalls.world import VICTIM, World
@@ -26,7 +30,11 @@ WARM_UP_WINDOWS = 13
 """Alone, before the first row. They say what noise is: later ones may feel what a row has left behind."""
 ENOUGH_MIB = 4096.0
 """A row ends where the broker has so much: the machine has other things to do with its memory."""
-_STREAMS = ("acknowledged", "consumed")
+ALONE_EVERY_S = 12.0
+"""A window alone is measured before a row where the last one is older: five of them span a minute."""
+ATTEMPTS = 3
+CALM_MS_PER_S, CALM_LOOK_S = 150.0, 0.15
+"""Of the loop's processor time, above what the victim alone costs: more is work that a row has left behind."""
 _DECODED_BYTES = 64 * 2**20
 
 Row = dict[str, Any]
@@ -38,10 +46,11 @@ class Runner:
     def __init__(self, world: World, seconds: float, say: Callable[[str], None]) -> None:
         self._world, self._seconds, self._say = world, seconds, say
         self._victim = self._new_victim()
-        self.alone: dict[str, list[float]] = {what: [] for what in _STREAMS}
+        self.alone: dict[str, list[float]] = {what: [] for what in STREAMS}
         self.alone_longest: list[float] = []
         self.noise: dict[str, float] = {}
         self._idle_ms_per_s = 0.0
+        self._alone_at = 0.0
 
     def __enter__(self) -> Self:
         self._victim.__enter__()
@@ -68,19 +77,38 @@ class Runner:
         window = self._victim.window(began, began + self._seconds, began + self._seconds)
         self._idle_ms_per_s = self._used().since(before).ran_ms / (time.monotonic() - began)
         self.alone_longest.append(window.held)
-        for what in _STREAMS:
+        for what in STREAMS:
             self.alone[what].append(percentile(getattr(window, what), 0.99))
+        self._alone_at = time.monotonic()
 
     def row(self, attack: Attack) -> Row:
-        """The figures of one, and what is wrong with them."""
-        self._measure_alone()
+        """The figures of one, and what is wrong with them: see the file's text."""
+        attempts: list[Row] = []
+        for number in range(1, ATTEMPTS + 1):
+            attempts.append(self._attempt(attack))
+            if not is_chance(attempts[-1]["wrong"]):
+                row = attempts[-1]
+                break
+            row = median_row(attempts)
+            row["wrong"] = verdict(row, self.noise)
+            if bool(row["wrong"]) == (number > 1):
+                break  # well at once, or twice not: what a third says would change nothing
+        return {**row, "attempts": attempts} if len(attempts) > 1 else row
+
+    def _attempt(self, attack: Attack) -> Row:
+        if time.monotonic() - self._alone_at > ALONE_EVERY_S:
+            self._measure_alone()
         row: Row = {"name": attack.name, "door": attack.door, "api": attack.api, "version": attack.version}
         row["form"] = attack.form
         try:
             attack.before(self._world)
             frames = attack.frames(self._world)
             crowd = Crowd(
-                lambda: self._world.connect(attack.door), attack.connections, attack.depth, reads=attack.reads
+                lambda: self._world.connect(attack.door),
+                attack.connections,
+                attack.depth,
+                reads=attack.reads,
+                resets=attack.resets,
             )
         except (OSError, AssertionError) as problem:
             return {**row, "not_run": f"{type(problem).__name__}: {problem}"[:300], "wrong": ["not run"]}
@@ -104,9 +132,10 @@ class Runner:
         done = crowd.run(frames, seconds, lambda: peak_mib(world.pid) > ENOUGH_MIB)
         crowd.close()
         died = not _runs(world.pid)
-        quiet = not died and self._victim.quiet(QUIET_WITHIN_S)
+        quiet = not died and self._is_calm(done.ended_s + QUIET_WITHIN_S)
         until = time.monotonic()
-        ran_ms = 0.0 if died else self._used().since(before).ran_ms - self._idle_ms_per_s * (until - began)
+        spent = Used(0.0, 0.0) if died else self._used().since(before)
+        ran_ms = spent.ran_ms - self._idle_ms_per_s * (until - began)
         window = self._victim.window(began, done.ended_s, until)
         turn = loop_figures(world.server, began) if world.is_ours else None
         return {
@@ -119,6 +148,7 @@ class Runner:
             "codes": _codes(attack, done),
             "cost_ms": round(max(0.0, ran_ms) / max(done.answers, 1), 3),
             "ran_ms": round(max(0.0, ran_ms), 1),
+            "waited_ms": round(spent.waited_ms, 1),
             "turn_ms": None if turn is None else turn["longest_turn_ms"],
             "held_ms": round(window.held, 1),
             "probe_ms": round(window.longest, 1),
@@ -129,9 +159,23 @@ class Runner:
             "died": died,
         }
 
+    def _is_calm(self, until: float) -> bool:
+        """Wait until nothing of the row is left: quick answers, and a loop that works for nobody but the victim."""
+        while time.monotonic() < until:
+            if not self._victim.quiet(max(1.0, until - time.monotonic())):
+                return False
+            if not self._world.is_ours:
+                return True  # its threads have work of their own
+            before, began = self._used(), time.monotonic()
+            time.sleep(CALM_LOOK_S)
+            ran_ms, took_s = self._used().since(before).ran_ms, time.monotonic() - began
+            if ran_ms < (self._idle_ms_per_s + CALM_MS_PER_S) * took_s:
+                return True
+        return False
+
     def _streams(self, window: Window) -> Row:
         found: Row = {}
-        for what in _STREAMS:
+        for what in STREAMS:
             values, alone = getattr(window, what), beside(self.alone[what])
             p99 = percentile(values, 0.99) if values else TIMED_OUT_S * 1000
             found[what] = {
@@ -174,7 +218,7 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
     """The table."""
     yield (
         f"{'row':<66}{'frame':>9}{'answers':>9}{'ms each':>10}{'held ms':>9}{'probe':>9}{'p50':>8}{'p99':>9}{'ratio':>8}"
-        f"{'errors':>8}{'MiB':>7}  wrong"
+        f"{'errors':>8}{'MiB':>7}{'tries':>6}  wrong"
     )
     for row in rows:
         yield line(row)
@@ -184,16 +228,16 @@ def line(row: Row) -> str:
     """Of the table."""
     if "not_run" in row:
         return f"{row['name']:<66}not run: {row['not_run'][:100]}"
-    worse = max((row[what] for what in _STREAMS), key=lambda found: found["ratio"])
+    worse = max((row[what] for what in STREAMS), key=lambda found: found["ratio"])
     turn = row["held_ms"] if row["turn_ms"] is None else row["turn_ms"]
     text = (
         f"{row['name']:<66}{row['frame_bytes']:>9}{row['answers']:>9}{row['cost_ms']:>10.3f}{turn:>9.1f}{row['probe_ms']:>9.1f}"
         f"{worse['p50']:>8.1f}{worse['p99']:>9.1f}{worse['ratio']:>8.2f}{sum(row['errors'].values()):>8}"
-        f"{row['resident_mib']:>7.0f}  {', '.join(row['wrong'])}"
+        f"{row['resident_mib']:>7.0f}{len(row.get('attempts', '1')):>6}  {', '.join(row['wrong'])}"
     )
     theirs = row.get("apache")
     if theirs and "held_ms" in theirs:
-        other = max((theirs[what] for what in _STREAMS), key=lambda found: found["ratio"])
+        other = max((theirs[what] for what in STREAMS), key=lambda found: found["ratio"])
         text += (
             f"  (apache: {theirs['cost_ms']:.3f} ms each, probe {theirs['probe_ms']:.1f}, p99 {other['ratio']:.2f}x)"
         )
@@ -204,4 +248,9 @@ def commonest(rows: Sequence[Row]) -> str:
     """What is wrong, in a sentence."""
     counted = Counter(what for row in rows for what in row["wrong"])
     bad = sum(bool(row["wrong"]) for row in rows)
-    return f"{len(rows)} rows, {bad} beyond the limits" + "".join(f"; {what}: {n}" for what, n in counted.most_common())
+    again = sum("attempts" in row for row in rows)
+    return (
+        f"{len(rows)} rows, {bad} beyond the limits"
+        + "".join(f"; {what}: {n}" for what, n in counted.most_common())
+        + f"; {again} measured more than once, judged by the median"
+    )

@@ -1,5 +1,6 @@
 """The crowd: it sends as much as it was told, counts answers however they are cut, and survives a server that is not."""
 
+import select
 import socket
 import threading
 import time
@@ -8,6 +9,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from tests.stalls.aggressor import Crowd
+from tests.support.waiting import wait_for
 
 FRAME = (8).to_bytes(4) + b"question"
 
@@ -133,3 +135,22 @@ def test_a_connection_that_cannot_be_made_is_counted():
     crowd = Crowd(refused, connections=3, depth=1)
     assert crowd.done.refused == 3
     crowd.close()
+
+
+@pytest.mark.parametrize("resets", [True, False])
+def test_who_closes_at_once_is_known_to_be_gone_although_nobody_reads(resets):
+    accepted, over = [], threading.Event()
+
+    def serve(sock):
+        with sock:
+            accepted.append(sock.fileno())
+            over.wait(5)
+
+    with server(serve) as connect, select.epoll() as watch:
+        crowd = Crowd(connect, connections=1, depth=1, resets=resets)
+        wait_for(lambda: bool(accepted), 5, "a connection")
+        watch.register(accepted[0], 0)
+        crowd.close()
+        is_known = bool(watch.poll(1.0))
+        over.set()
+    assert is_known == resets

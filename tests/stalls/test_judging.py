@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.stalls.judging import beside, noise_ms, percentile, verdict
+from tests.stalls.judging import beside, is_chance, median_row, noise_ms, percentile, verdict
 
 
 def row(**members):
@@ -76,3 +76,28 @@ def test_the_percentile_of_a_hundred_is_the_last_but_one_or_the_last():
     assert percentile(list(range(100)), 0.99) == 99
     assert percentile([3.0], 0.5) == 3.0
     assert percentile([], 0.99) == 0.0
+
+
+def test_one_pause_of_three_is_the_machines():
+    attempts = [row(held_ms=52.0, acknowledged=stream(90.0, 4.0)), row(held_ms=6.0), row(held_ms=5.0)]
+    assert verdict(median_row(attempts), {}) == []
+    assert median_row(attempts)["held_ms"] == 6.0
+
+
+def test_two_long_turns_of_three_are_the_rows():
+    assert verdict(median_row([row(held_ms=52.0), row(held_ms=3.0), row(held_ms=21.0)]), {}) == ["turn"]
+
+
+def test_two_attempts_that_are_both_beyond_settle_it():
+    assert verdict(median_row([row(held_ms=52.0), row(held_ms=21.0)]), {}) == ["turn"]
+    assert verdict(median_row([row(held_ms=52.0), row(held_ms=6.0)]), {}) == []  # a third is needed
+
+
+def test_the_most_memory_of_all_attempts_counts():
+    assert median_row([row(), row(resident_mib=900.0), row()])["resident_mib"] == 900.0
+
+
+@pytest.mark.parametrize("wrong", [["errors"], ["turn", "errors"], ["memory"], ["stuck"], ["not run"]])
+def test_what_is_no_matter_of_chance_is_not_measured_again(wrong):
+    assert not is_chance(wrong)
+    assert is_chance(["turn", "p99"])
