@@ -18,7 +18,7 @@ from dataplane.cluster.metadata import Metadata
 from dataplane.cluster.paths import LOG_DIR_EVENT_PREFIX, BrokerAddress, log_dir_event_json
 from dataplane.cluster.topic_configs import TopicConfigs
 from dataplane.cluster.topic_settings import min_insync_replicas
-from dataplane.cluster.watching import RETRY_S, sleep
+from dataplane.cluster.watching import RETRY_S
 from dataplane.config import BrokerConfig
 from dataplane.controller.controller import Controller, Rules
 from dataplane.departure import leave
@@ -36,7 +36,7 @@ from dataplane.replication.serving import ReplicaFetches
 from dataplane.replication.session_cache import FetchSessions
 from dataplane.slices import Slices
 from dataplane.storage.manager import LogManager
-from dataplane.tasks import Future, Task
+from dataplane.tasks import Future, Task, sleep
 from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.registry import Registry
 from dataplane.throttle.facts import Facts

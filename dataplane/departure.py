@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.cluster.watching import sleep
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import ControlledShutdownRequest, ControlledShutdownResponse
+from dataplane.tasks import sleep
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.cluster.watching import either, sleep
 from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.network.outbound import PeerError
 from dataplane.protocol.errors import ErrorCode
@@ -18,7 +17,7 @@ from dataplane.protocol.messages.topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from dataplane.tasks import Future, Task, resolved
+from dataplane.tasks import Future, Task, either, resolved, sleep
 from dataplane.throttle.mutations import mutation_bucket
 from quota.contracts.namespace import split_physical
 from quota.contracts.usage import USAGE_TOPIC

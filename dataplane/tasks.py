@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -139,3 +139,26 @@ async def gather(futures: list[Future[T]]) -> list[T]:
             except Exception:  # noqa: BLE001, S112 - raised below, in order
                 continue
     return [future.result() for future in futures]
+
+
+class Timers(Protocol):
+    """As much of a loop as `sleep` needs (`doors.Loop`, which stands above this)."""
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> object:
+        """Run once, so many seconds from now or a little later."""
+        ...
+
+
+def sleep(timers: Timers, seconds: float) -> Future[None]:
+    """A future that is resolved that much later."""
+    future: Future[None] = Future()
+    timers.call_later(seconds, lambda: future.resolve(None))
+    return future
+
+
+async def either(wanted: Future[Any], deadline: Future[None]) -> bool:
+    """Wait for the first of the two; whether it was the wanted one."""
+    first: Future[bool] = Future()
+    wanted.then(lambda _: first.resolve(True))
+    deadline.then(lambda _: first.resolve(False))
+    return await first

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from dataplane.cluster.paths import PERSISTENT, BrokerAddress, broker_json, broker_path
-from dataplane.cluster.watching import RETRY_S, sleep
+from dataplane.cluster.watching import RETRY_S
 from dataplane.doors import Doors, NodeExistsError, Stat, ZooKeeperError
-from dataplane.tasks import Future, Task
+from dataplane.tasks import Future, Task, sleep
 
 
 class BrokerIdTakenError(Exception):

@@ -23,9 +23,9 @@ from dataplane.cluster.paths import (
     parse_config_change,
     topic_entity,
 )
-from dataplane.cluster.watching import RETRY_S, ChildrenWatch, sleep
+from dataplane.cluster.watching import RETRY_S, ChildrenWatch
 from dataplane.doors import Doors, NoNodeError, ZooKeeperError
-from dataplane.tasks import Future, Task, gather
+from dataplane.tasks import Future, Task, gather, sleep
 
 _NOTHING: Mapping[str, str] = {}
 _TOPIC = topic_entity("")

@@ -8,27 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from dataplane.doors import Loop, NoNodeError, ZooKeeper, ZooKeeperError
-from dataplane.tasks import Future, Task
+from dataplane.tasks import Future, Task, sleep
 
 RETRY_S = 0.2
-
-
-def sleep(loop: Loop, seconds: float) -> Future[None]:
-    """A future that is resolved that much later."""
-    future: Future[None] = Future()
-    loop.call_later(seconds, lambda: future.resolve(None))
-    return future
-
-
-async def either(wanted: Future[Any], deadline: Future[None]) -> bool:
-    """Wait for the first of the two; whether it was the wanted one."""
-    first: Future[bool] = Future()
-    wanted.then(lambda _: first.resolve(True))
-    deadline.then(lambda _: first.resolve(False))
-    return await first
 
 
 class OthersChildren:

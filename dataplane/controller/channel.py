@@ -20,13 +20,12 @@ from uuid import UUID
 
 from dataplane.cluster.metadata import FULL_UPDATE, INCREMENTAL_UPDATE
 from dataplane.cluster.paths import INTERNAL_LISTENER, LEADER_DURING_DELETE, BrokerAddress
-from dataplane.cluster.watching import sleep
 from dataplane.controller.alter_partition import recovery_state
 from dataplane.controller.context import LiveBroker, Partition
 from dataplane.doors import Loop
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages import control
-from dataplane.tasks import Future, Task, resolved
+from dataplane.tasks import Future, Task, resolved, sleep
 
 Call = Callable[[int, Any, int], "Future[Any]"]
 """(broker id, request, version) -> response; fails with any exception when there is none."""

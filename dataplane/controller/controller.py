@@ -18,7 +18,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from dataplane.cluster.paths import CONTROLLER, CONTROLLER_EPOCH, BrokerAddress, controller_json
-from dataplane.cluster.watching import RETRY_S, either, sleep
+from dataplane.cluster.watching import RETRY_S
 from dataplane.controller.asked_elections import ElectionType
 from dataplane.controller.channel import Call, Key
 from dataplane.controller.context import Partition
@@ -38,7 +38,7 @@ from dataplane.doors import (
 )
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages import control
-from dataplane.tasks import Future, Task
+from dataplane.tasks import Future, Task, either, sleep
 from dataplane.throttle.mutations import FREE, Toll
 
 __all__ = ["Controller", "MorePartitions", "NewTopic", "Rules", "TopicOutcome"]

@@ -10,9 +10,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from dataplane.cluster.watching import sleep
 from dataplane.doors import Loop
-from dataplane.tasks import CancelledError, Future, Task
+from dataplane.tasks import CancelledError, Future, Task, sleep
 
 Event = Callable[[], Coroutine[Any, Any, Any]]
 

@@ -27,7 +27,7 @@ from dataplane.cluster.paths import (
     REASSIGN_PARTITIONS,
     TOPICS,
 )
-from dataplane.cluster.watching import ChildrenWatch, OthersChildren, sleep
+from dataplane.cluster.watching import ChildrenWatch, OthersChildren
 from dataplane.controller.admin_nodes import AdminNodes
 from dataplane.controller.asked_elections import AskedElections, ElectionType
 from dataplane.controller.brokers import Brokers
@@ -45,7 +45,7 @@ from dataplane.controller.topics import Topics
 from dataplane.doors import Doors, Timer
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages import control
-from dataplane.tasks import Future, Task, failed
+from dataplane.tasks import Future, Task, failed, sleep
 from dataplane.throttle.mutations import Toll
 
 logger = logging.getLogger(__name__)

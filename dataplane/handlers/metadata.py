@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from dataplane.cluster.watching import either, sleep
 from dataplane.handlers.authorized import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
 from dataplane.handlers.context import Reply, RequestContext
 from dataplane.protocol.errors import ErrorCode
@@ -24,6 +23,7 @@ from dataplane.protocol.messages.discovery import (
 )
 from dataplane.protocol.schema import NO_UUID
 from dataplane.records.steps import Pace
+from dataplane.tasks import either, sleep
 from quota.contracts.namespace import split_physical, topic_name_problem
 from quota.contracts.usage import USAGE_TOPIC
 

@@ -22,12 +22,11 @@ from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-from dataplane.cluster.watching import either, sleep
 from dataplane.metering.counters import Counters
 from dataplane.metering.former import FormerBoots, counters_path
 from dataplane.metering.hours import HOUR_MS, hour_of
 from dataplane.metering.usage import TopicUsage
-from dataplane.tasks import Task
+from dataplane.tasks import Task, either, sleep
 from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from dataplane.cluster.watching import sleep
 from dataplane.network.outbound import PeerError
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from dataplane.records.batch import Record, build_batch
+from dataplane.tasks import sleep
 from quota.contracts.usage import USAGE_TOPIC
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.cluster.watching import sleep
 from dataplane.protocol.errors import ErrorCode
 from dataplane.replication import leadership
 from dataplane.replication.accounting import Accounting
@@ -31,6 +30,7 @@ from dataplane.replication.throttling import Throttles
 from dataplane.replication.verdicts import Verdicts
 from dataplane.replication.waiting import Waiting
 from dataplane.storage.cleaner.cleaner import Cleaner
+from dataplane.tasks import sleep
 
 if TYPE_CHECKING:
     from collections.abc import Callable

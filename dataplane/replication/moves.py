@@ -12,12 +12,11 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dataplane.cluster.watching import sleep
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.header import CorruptBatchError, split_batches
 from dataplane.storage.errors import LogFailedError, OffsetOutOfRangeError
 from dataplane.storage.moving import home_of
-from dataplane.tasks import Future, Task
+from dataplane.tasks import Future, Task, sleep
 
 if TYPE_CHECKING:
     from dataplane.doors import Background

@@ -20,9 +20,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
-from dataplane.cluster.watching import either, sleep
 from dataplane.protocol.errors import ApiError, ErrorCode
-from dataplane.tasks import Future
+from dataplane.tasks import Future, either, sleep
 from dataplane.throttle.gate import throttle_ms
 from quota.core.bucket import TokenBucket
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from dataplane.cluster.watching import sleep
 from dataplane.doors import Connection, Loop
 from dataplane.protocol.api import APIS
 from dataplane.protocol.headers import decode_response, encode_request
@@ -27,7 +26,7 @@ from dataplane.protocol.messages.produce import (
 )
 from dataplane.protocol.schema import message_info
 from dataplane.records.batch import Record, build_batch, read_records, split_batches
-from dataplane.tasks import Future
+from dataplane.tasks import Future, sleep
 
 CALL_TIMEOUT_S = 10.0
 PAUSE_S = 0.1

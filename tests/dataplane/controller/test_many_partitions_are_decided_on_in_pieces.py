@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataplane.cluster.watching import sleep
 from dataplane.controller.leaders import Leaders
 from dataplane.protocol.errors import ErrorCode
-from dataplane.tasks import Future
+from dataplane.tasks import Future, sleep
 from tests.dataplane.controller.cluster import Cluster
 
 COUNT = 700

@@ -25,7 +25,7 @@ class Topic:
         self.answers_after_s = 0.005
 
     async def publish(self, records):
-        from dataplane.cluster.watching import sleep
+        from dataplane.tasks import sleep
 
         self.calls.append(len(records))
         await sleep(self.loop, self.answers_after_s)
