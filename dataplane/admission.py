@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.handlers.context import Session
 from dataplane.network.dispatch import AUTHENTICATION_WITHIN_S, UNAUTHENTICATED_FRAME_BYTES, ClientConnection
+from dataplane.tenancy.session import Session
 from quota.contracts.namespace import ClusterNames
 
 if TYPE_CHECKING:

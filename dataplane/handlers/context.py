@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.protocol.api import ApiKey
-from quota.contracts.namespace import Names
 
 if TYPE_CHECKING:
     from dataplane.cluster.broker_settings import Layers
@@ -23,18 +22,12 @@ if TYPE_CHECKING:
     from dataplane.slices import Slices
     from dataplane.storage.manager import LogManager
     from dataplane.tasks import Future
-    from dataplane.tenancy.instance import Instance
     from dataplane.tenancy.registry import Registry
+    from dataplane.tenancy.session import Session
     from dataplane.throttle.gate import Gate
     from dataplane.throttle.lines import Lines
     from dataplane.transactions.producer_ids import ProducerIds
     from quota.core.shares import Sender
-
-
-class SessionNames(Names, Protocol):
-    """The names of a session, and which physical names belong to it."""
-
-    def owns(self, physical: str) -> bool: ...
 
 
 class BrokerRooms(Protocol):
@@ -65,28 +58,6 @@ class BrokerRooms(Protocol):
     def create_topic_automatically(self, physical: str) -> None:
         """Ask the controller for a topic that a client named; the client asks again."""
         ...
-
-
-@dataclass(slots=True)
-class Session:
-    """One connection, for as long as it lives. Nothing that a client sends changes `instance` or `route`."""
-
-    instance: Instance | None  # None: the internal listener
-    route: str
-    names: SessionNames
-    peer: str  # the address, without the port
-    principal: str = "User:ANONYMOUS"
-    authenticated: bool = True
-
-    @property
-    def is_internal(self) -> bool:
-        """Whether this is another broker, the control plane, or an operator."""
-        return self.instance is None
-
-    @property
-    def account(self) -> str:
-        """Whose time and memory its requests take: an instance's, by its key, or the cluster's own."""
-        return "" if self.instance is None else self.instance.names.key
 
 
 @dataclass(frozen=True, slots=True)

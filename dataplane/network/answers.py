@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from dataplane.doors import Buffer, Connection, FileRange
-from dataplane.handlers.context import BrokerRooms, Session
+from dataplane.handlers.context import BrokerRooms
 from dataplane.network.slots import Parts, Slot
 from dataplane.tasks import Future
+from dataplane.tenancy.session import Session
 
 MAX_REQUESTS_IN_FLIGHT = 1_000
 """Requests of one connection that wait for an answer; more than that is a client that will not stop."""

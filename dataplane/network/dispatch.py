@@ -25,7 +25,7 @@ from typing import Any
 
 from dataplane.doors import Connection
 from dataplane.handlers.api_versions import unsupported_version
-from dataplane.handlers.context import BrokerRooms, RequestContext, Session
+from dataplane.handlers.context import BrokerRooms, RequestContext
 from dataplane.handlers.fetch_shapes import FetchShapes
 from dataplane.handlers.outcome import CloseConnectionError, Encoded
 from dataplane.handlers.produce_shapes import ProduceShapes
@@ -38,6 +38,7 @@ from dataplane.protocol.headers import RequestHeader, encode_frame, encode_frame
 from dataplane.protocol.primitives import DecodeError
 from dataplane.records.steps import Steps, resumed
 from dataplane.tasks import CancelledError, Future, Task
+from dataplane.tenancy.session import Session
 from quota.core.bucket import TokenBucket
 from quota.core.shares import EVERYBODY
 

@@ -25,11 +25,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dataplane.doors import Callback, Connection
-from dataplane.handlers.context import BrokerRooms, Session
+from dataplane.handlers.context import BrokerRooms
 from dataplane.handlers.offsets import stored_bytes
 from dataplane.network.answers import Answers
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.headers import RequestHeader
+from dataplane.tenancy.session import Session
 from dataplane.throttle.gate import throttle_ms
 from dataplane.throttle.lines import Waiting
 from dataplane.throttle.tolls import (

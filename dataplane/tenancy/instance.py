@@ -9,17 +9,23 @@ from quota.contracts.instance import InstanceSpec, Route
 from quota.contracts.namespace import InstanceNames, instance_key
 
 if TYPE_CHECKING:
-    from dataplane.handlers.context import Session
     from dataplane.throttle.mutations import MutationBucket
     from dataplane.throttle.rules import InstanceRules
     from dataplane.throttle.tolls import Tolls
     from quota.core.bucket import TokenBucket
 
 
+class Client(Protocol):
+    """Who is on a connection (`session.Session`)."""
+
+    peer: str  # the address, without the port
+
+
 class OpenConnection(Protocol):
     """What the instance knows of a connection."""
 
-    session: Session
+    @property
+    def session(self) -> Client: ...
 
     def close(self) -> None: ...
 

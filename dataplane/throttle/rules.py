@@ -30,7 +30,7 @@ from quota.core.bucket import TokenBucket
 from quota.core.matching import Match, RuleBook
 
 if TYPE_CHECKING:
-    from dataplane.handlers.context import Session
+    from dataplane.tenancy.session import Session
 
 MOST_CLIENTS = 1_000
 """Of rules for each, on one broker and in one instance, that have a flow of their own."""

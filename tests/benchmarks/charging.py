@@ -28,13 +28,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from dataplane.clock import SystemClock
-from dataplane.handlers.context import Session
 from dataplane.network.dispatch import ClientConnection
 from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.headers import encode_request
 from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from dataplane.records.batch import Record, build_batch
 from dataplane.tenancy.instance import Instance
+from dataplane.tenancy.session import Session
 from dataplane.throttle.gate import Gate
 from dataplane.throttle.lines import Lines
 from quota.agent.agent import Agent

@@ -9,13 +9,14 @@ from uuid import UUID
 import pytest
 
 from dataplane.cluster.metadata import Metadata
-from dataplane.handlers.context import RequestContext, Session
+from dataplane.handlers.context import RequestContext
 from dataplane.handlers.metadata import handle_metadata
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import decode, encode
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import UpdateMetadataRequest
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from dataplane.tenancy.session import Session
 from quota.contracts.namespace import ClusterNames, InstanceNames, Names
 from tests.support.answering import answer_of
 

@@ -6,12 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from dataplane.cluster.metadata import Metadata
-from dataplane.handlers.context import RequestContext, Session
+from dataplane.handlers.context import RequestContext
 from dataplane.handlers.metadata import handle_metadata
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.messages.control import UpdateMetadataRequest
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataResponse
 from dataplane.tasks import Task
+from dataplane.tenancy.session import Session
 from quota.contracts.namespace import ClusterNames
 from tests.simulation.virtual_time import VirtualTime
 from tests.support.answering import SlicesAtOnce, answer_of

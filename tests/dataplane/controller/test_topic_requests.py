@@ -13,7 +13,7 @@ from dataplane.cluster.broker_settings import Layers
 from dataplane.cluster.paths import parse_topic, topic_path
 from dataplane.config import BrokerConfig, Settings
 from dataplane.handlers.configs import handle_describe_configs
-from dataplane.handlers.context import RequestContext, Session
+from dataplane.handlers.context import RequestContext
 from dataplane.handlers.ownership import CONTROL_PLANE
 from dataplane.handlers.partitions import handle_create_partitions
 from dataplane.handlers.topics import handle_create_topics, handle_delete_topics
@@ -25,6 +25,7 @@ from dataplane.protocol.schema import NO_UUID
 from dataplane.slices import Slices
 from dataplane.tasks import Future, Task
 from dataplane.tenancy.instance import Instance
+from dataplane.tenancy.session import Session
 from quota.contracts.instance import InstanceSpec, InstanceState, Limits
 from quota.contracts.namespace import ClusterNames
 from tests.dataplane.controller.cluster import Cluster

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataplane.config import Settings
-from dataplane.handlers.context import Session
 from dataplane.network.dispatch import ClientConnection
 from dataplane.protocol.headers import encode_request
 from dataplane.protocol.messages.fetch import FetchPartition
+from dataplane.tenancy.session import Session
 from quota.contracts.namespace import ClusterNames
 from tests.dataplane.fetching.support import FETCH, Bucket, Door, request, single
 from tests.dataplane.replication.cluster import TOPIC_ID

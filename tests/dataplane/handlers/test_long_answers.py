@@ -13,7 +13,7 @@ from zlib import crc32
 
 import pytest
 
-from dataplane.handlers.context import RequestContext, Session
+from dataplane.handlers.context import RequestContext
 from dataplane.handlers.offsets import PORTION
 from dataplane.handlers.table import HANDLERS
 from dataplane.protocol.errors import ErrorCode
@@ -23,6 +23,7 @@ from dataplane.protocol.schema import message_info
 from dataplane.records.batch import Record, build_batch
 from dataplane.records.steps import run_through
 from dataplane.tasks import Future, Task
+from dataplane.tenancy.session import Session
 from tests.simulation.cluster import INSTANCE, SimulatedCluster
 
 KEY = "simulate"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.handlers.context import RequestContext, Session
+from dataplane.handlers.context import RequestContext
 from dataplane.handlers.produce_shapes import ProduceShapes
 from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.codec import decoder
@@ -22,6 +22,7 @@ from dataplane.protocol.messages.produce import (
 )
 from dataplane.records.batch import Record, build_batch, check_batch, read_header
 from dataplane.replication.manager import Appended
+from dataplane.tenancy.session import Session
 from quota.contracts.namespace import InstanceNames
 
 PRODUCE = APIS[ApiKey.PRODUCE]

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from dataplane.cluster.metadata import Metadata
-from dataplane.handlers.context import RequestContext, Session
+from dataplane.handlers.context import RequestContext
 from dataplane.handlers.metadata import handle_metadata
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import decode, encode
@@ -21,6 +21,7 @@ from dataplane.protocol.messages.control import (
 )
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from dataplane.tenancy.instance import Instance
+from dataplane.tenancy.session import Session
 from quota.contracts.instance import InstanceSpec, InstanceState, Limits
 from quota.contracts.namespace import ClusterNames
 from tests.support.answering import answer_of

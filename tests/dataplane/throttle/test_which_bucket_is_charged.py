@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from dataplane.config import Settings
-from dataplane.handlers.context import Session
 from dataplane.network.turnstile import Turnstile
 from dataplane.protocol.api import ApiKey
 from dataplane.tenancy.instance import Instance
+from dataplane.tenancy.session import Session
 from dataplane.throttle.gate import Gate
 from dataplane.throttle.lines import Lines
 from quota.agent.agent import Agent
