@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataplane.doors import ZooKeeperError
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.ownership import in_slices
+from dataplane.handlers.tolls import toll_of
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages.configs import (
     AlterClientQuotasRequest,
@@ -26,7 +27,6 @@ from dataplane.protocol.messages.configs import (
 )
 from dataplane.records.steps import Steps
 from dataplane.throttle.client_quotas import Component, Draft, Setting, described, entity_of
-from dataplane.throttle.mutations import toll_of
 from dataplane.throttle.rule_writer import read_rules, write_rules
 from quota.contracts.rules import ThrottleRule
 

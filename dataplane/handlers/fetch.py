@@ -35,7 +35,7 @@ from dataplane.replication.serving import follower_of
 from dataplane.replication.session_cache import FIRST_VERSION_WITH_IDS
 from dataplane.tasks import Future
 from dataplane.throttle.fetching import WINDOW_S, TopicBudget
-from dataplane.throttle.gate import throttle_ms
+from dataplane.throttle.lines import throttle_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

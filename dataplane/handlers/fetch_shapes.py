@@ -28,7 +28,7 @@ from dataplane.replication.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
 from dataplane.replication.serving import follower_of
 from dataplane.storage.errors import OffsetOutOfRangeError
 from dataplane.throttle.fetching import WINDOW_S
-from dataplane.throttle.gate import throttle_ms
+from dataplane.throttle.lines import throttle_ms
 
 if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext

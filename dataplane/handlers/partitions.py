@@ -9,6 +9,7 @@ from dataplane.controller.controller import MorePartitions, TopicOutcome
 from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.ownership import in_slices, owner
+from dataplane.handlers.tolls import toll_of
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages.topics import (
     CreatePartitionsRequest,
@@ -17,7 +18,6 @@ from dataplane.protocol.messages.topics import (
     CreatePartitionsTopicResult,
 )
 from dataplane.records.steps import Steps
-from dataplane.throttle.mutations import toll_of
 
 _IS_STRICT_SINCE = 3
 """The version that knows THROTTLING_QUOTA_EXCEEDED."""

@@ -41,7 +41,7 @@ from dataplane.records.steps import Pace, run_through
 from dataplane.replication.manager import Appended
 from dataplane.replication.partition import Partition
 from dataplane.tasks import Future
-from dataplane.throttle.gate import throttle_ms
+from dataplane.throttle.lines import throttle_ms
 
 if TYPE_CHECKING:
     from dataplane.records.steps import Steps

@@ -20,7 +20,7 @@ from dataplane.handlers.conversion import FIRST_ZSTD_PRODUCED, is_early_zstd
 from dataplane.network.slots import Slot
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.primitives import DecodeError, read_uvarint
-from dataplane.throttle.gate import throttle_ms
+from dataplane.throttle.lines import throttle_ms
 
 if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext

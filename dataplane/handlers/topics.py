@@ -13,6 +13,7 @@ from dataplane.cluster.topic_settings import TOPIC_SETTINGS, ConfigSource, check
 from dataplane.controller.controller import NewTopic, TopicOutcome
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.ownership import check_owners_limits, in_slices, owner
+from dataplane.handlers.tolls import toll_of
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages.topics import (
     CreatableTopic,
@@ -27,7 +28,6 @@ from dataplane.protocol.messages.topics import (
 )
 from dataplane.protocol.schema import NO_UUID
 from dataplane.records.steps import Steps
-from dataplane.throttle.mutations import toll_of
 from quota.contracts.namespace import split_physical, topic_name_problem
 
 _CREATION_IS_STRICT_SINCE, _DELETION_IS_STRICT_SINCE = 6, 5

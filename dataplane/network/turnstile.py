@@ -31,8 +31,7 @@ from dataplane.network.answers import Answers
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.headers import RequestHeader
 from dataplane.tenancy.session import Session
-from dataplane.throttle.gate import throttle_ms
-from dataplane.throttle.lines import Waiting
+from dataplane.throttle.lines import Waiting, throttle_ms
 from dataplane.throttle.tolls import (
     BYTES_IN,
     BYTES_OUT,

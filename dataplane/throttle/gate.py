@@ -11,7 +11,6 @@ is charged by the loop, to the bucket that it is told of here.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from dataplane.doors import Loop
@@ -30,11 +29,6 @@ if TYPE_CHECKING:
 
 CONNECTIONS_AT_ONCE_S = 1.0
 """So many seconds' worth of connections may begin at once: clients connect to all brokers when they start."""
-
-
-def throttle_ms(delay_s: float) -> int:
-    """A delay as answers report it, rounded up: a client that waits as told is not early."""
-    return math.ceil(delay_s * 1000)
 
 
 def _amount(size: int) -> str:

@@ -12,6 +12,7 @@ that is blocked (a rate of 0) serves nobody; that somebody waits is noted in it,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 
 from dataplane.doors import Callback, Loop, Timer
@@ -200,6 +201,11 @@ class Lines:
 def owed_s(bucket: TokenBucket, now: float) -> float:
     """The seconds until what has passed is paid for. A rate of 0 is not a debt."""
     return bucket.delay(now) if bucket.rate else 0.0
+
+
+def throttle_ms(delay_s: float) -> int:
+    """A delay as answers report it, rounded up: a client that waits as told is not early."""
+    return math.ceil(delay_s * 1000)
 
 
 def most_owing(buckets: Iterable[TokenBucket], now: float) -> TokenBucket | None:

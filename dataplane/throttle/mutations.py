@@ -22,14 +22,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.tasks import Future, either, sleep
-from dataplane.throttle.gate import throttle_ms
+from dataplane.throttle.lines import throttle_ms
 from quota.core.bucket import TokenBucket
 
 if TYPE_CHECKING:
     from dataplane.config import Settings
     from dataplane.doors import Loop
-    from dataplane.handlers.context import RequestContext
-    from dataplane.tenancy.instance import Instance
 
 LONGEST_WAIT_S = 10.0
 """Of a request that cannot be told to come again: clients give theirs up after 30 s by default."""
@@ -66,7 +64,13 @@ def _burst(settings: Settings) -> float:
     return float(settings.controller_mutation_rate * seconds)
 
 
-def mutation_bucket(instance: Instance, settings: Settings, now: float) -> MutationBucket:
+class Owner(Protocol):
+    """An instance, as far as this is concerned."""
+
+    mutation_bucket: MutationBucket | None
+
+
+def mutation_bucket(instance: Owner, settings: Settings, now: float) -> MutationBucket:
     """An instance's bucket on this broker, made when it is first asked for."""
     bucket = instance.mutation_bucket
     if bucket is None:
@@ -183,15 +187,3 @@ class PatientToll(Free):
     def throttle_time_ms(self) -> int:
         """What is owed, by whomever."""
         return throttle_ms(self._bucket.delay(self._loop.clock.monotonic()))
-
-
-def toll_of(ctx: RequestContext, *, strict_since: int, timeout_ms: int) -> Free:
-    """What this request pays. `strict_since`: the first version of its API that knows THROTTLING_QUOTA_EXCEEDED."""
-    instance, broker = ctx.session.instance, ctx.broker
-    if instance is None:
-        return FREE
-    loop = broker.doors.loop
-    bucket = mutation_bucket(instance, broker.config.settings, loop.clock.monotonic())
-    if ctx.version >= strict_since:
-        return StrictToll(bucket, loop)
-    return PatientToll(bucket, loop, timeout_ms / 1000)

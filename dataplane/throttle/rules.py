@@ -19,7 +19,7 @@ Instances without rules have none of this: `Instance.rules` is None, and that is
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from dataplane.doors import Clock
 from dataplane.throttle.lines import most_owing, owed_s
@@ -29,15 +29,19 @@ from quota.contracts.rules import RuleSet, ThrottleRule, flow_key
 from quota.core.bucket import TokenBucket
 from quota.core.matching import Match, RuleBook
 
-if TYPE_CHECKING:
-    from dataplane.tenancy.session import Session
-
 MOST_CLIENTS = 1_000
 """Of rules for each, on one broker and in one instance, that have a flow of their own."""
 QUIET_S = 60.0
 """A client that sends nothing for so long, and owes nothing, gives up its flow."""
 
 _USER_PREFIX = "User:"
+
+
+class Client(Protocol):
+    """Who sends a request (`tenancy.session.Session`)."""
+
+    principal: str
+    peer: str  # the address, without the port
 
 
 class RuleFlow(NamedTuple):
@@ -123,7 +127,7 @@ class InstanceRules:
         """Whether a request for this one topic could be subject to a rule."""
         return self._book.has_clients or bool(self._groups) or topic in self._topics
 
-    def produce_debt(self, session: Session, client_id: str | None, topics: Iterable[str]) -> TokenBucket | None:
+    def produce_debt(self, session: Client, client_id: str | None, topics: Iterable[str]) -> TokenBucket | None:
         """What a request to these topics has to wait for."""
         now = self._clock.monotonic()
         client = self._client(session, client_id, now)
@@ -132,7 +136,7 @@ class InstanceRules:
         return most_owing((flow.produce for flow in flows), now)
 
     def charge_produce(
-        self, session: Session, client_id: str | None, size: int, topics: Iterable[tuple[str, int]]
+        self, session: Client, client_id: str | None, size: int, topics: Iterable[tuple[str, int]]
     ) -> float:
         """Charge a request, and to topics what is theirs of it; the seconds that the client is told to wait."""
         now = self._clock.monotonic()
@@ -141,12 +145,12 @@ class InstanceRules:
         client = self._client(session, client_id, now)
         return client.produce.charge(size, now) if client is not None else 0.0
 
-    def fetch_debt(self, session: Session, client_id: str | None) -> TokenBucket | None:
+    def fetch_debt(self, session: Client, client_id: str | None) -> TokenBucket | None:
         """What a client's fetch has to wait for."""
         now = self._clock.monotonic()
         return most_owing((flow.consume for flow in self._fetch_flows(session, client_id, now)), now)
 
-    def fetch_bytes(self, session: Session, client_id: str | None, window_s: float) -> int | None:
+    def fetch_bytes(self, session: Client, client_id: str | None, window_s: float) -> int | None:
         """The most that a client's fetch should bring; None: no limit."""
         flows = self._fetch_flows(session, client_id, self._clock.monotonic())
         allowed = [flow.consume.fetch_bytes(window_s) for flow in flows]
@@ -165,7 +169,7 @@ class InstanceRules:
         return owed_s(self._topics[topic].consume, self._clock.monotonic())
 
     def charge_consume(
-        self, session: Session, client_id: str | None, size: int, topics: Iterable[tuple[str, int]]
+        self, session: Client, client_id: str | None, size: int, topics: Iterable[tuple[str, int]]
     ) -> float:
         """Charge an answer, and to topics what is theirs of it; the seconds that the client is told to wait."""
         now = self._clock.monotonic()
@@ -183,7 +187,7 @@ class InstanceRules:
             if flow is not None:
                 yield flow, part
 
-    def _fetch_flows(self, session: Session, client_id: str | None, now: float) -> list[RuleFlow]:
+    def _fetch_flows(self, session: Client, client_id: str | None, now: float) -> list[RuleFlow]:
         """Those of the client, and of the group that it is a member of."""
         client = self._client(session, client_id, now)
         flows = [] if client is None else [client]
@@ -193,7 +197,7 @@ class InstanceRules:
                 break
         return flows
 
-    def _client(self, session: Session, client_id: str | None, now: float) -> RuleFlow | None:
+    def _client(self, session: Client, client_id: str | None, now: float) -> RuleFlow | None:
         if not self._book.has_clients:
             return None
         match = self._book.of_client(session.principal.removeprefix(_USER_PREFIX), client_id or "")
