@@ -12,16 +12,23 @@ Safety needs none of this: whoever is cut short has been killed, and that must l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import ControlledShutdownRequest, ControlledShutdownResponse
 from dataplane.tasks import sleep
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from collections.abc import Set as AbstractSet
 
-    from dataplane.broker import Broker
+    from dataplane.cluster.membership import Membership
+    from dataplane.cluster.metadata import Metadata
+    from dataplane.config import BrokerConfig
+    from dataplane.doors import Doors
+    from dataplane.network.outbound import Peers
+    from dataplane.replication.manager import Replicas
+    from dataplane.tenancy.registry import Registry
 
 _VERSION = 3
 _ANSWERED_WITHIN_S = 5.0
@@ -33,7 +40,20 @@ _LOOK_EVERY_S = 0.01
 _CLIENTS_MOVE_S = 0.2
 
 
-async def leave(broker: Broker) -> None:
+class Leaver(Protocol):
+    """What it takes of a broker."""
+
+    log: Callable[[str], None]
+    config: BrokerConfig
+    doors: Doors
+    membership: Membership
+    metadata: Metadata
+    peers: Peers
+    replicas: Replicas
+    registry: Registry
+
+
+async def leave(broker: Leaver) -> None:
     """Give away what is led here; resolved when nothing more is to be waited for."""
     end = broker.doors.clock.monotonic() + _SESSIONS_ASKED * broker.config.session_timeout_ms / 1000
     answer = await _ask(broker)
@@ -50,7 +70,7 @@ async def leave(broker: Broker) -> None:
         await sleep(broker.doors.loop, _CLIENTS_MOVE_S)
 
 
-async def _ask(broker: Broker) -> ControlledShutdownResponse | None:
+async def _ask(broker: Leaver) -> ControlledShutdownResponse | None:
     """The controller's answer; None: nobody who could decide it has."""
     request = ControlledShutdownRequest(broker_id=broker.config.id, broker_epoch=broker.membership.broker_epoch)
     try:
@@ -63,7 +83,7 @@ async def _ask(broker: Broker) -> ControlledShutdownResponse | None:
     return answer if answer.error_code == ErrorCode.NONE else None
 
 
-async def _deposed(broker: Broker, kept: AbstractSet[tuple[str, int]]) -> None:
+async def _deposed(broker: Leaver, kept: AbstractSet[tuple[str, int]]) -> None:
     """Wait for the controller's word, which travels beside its answer. `kept`: nobody else could lead those."""
     end = broker.doors.clock.monotonic() + _DEPOSED_WITHIN_S
     while broker.doors.clock.monotonic() < end and any(

@@ -6,7 +6,7 @@ the topic is there is told by the controller's next update to all brokers, which
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.network.outbound import PeerError
@@ -23,7 +23,11 @@ from quota.contracts.namespace import split_physical
 from quota.contracts.usage import USAGE_TOPIC
 
 if TYPE_CHECKING:
-    from dataplane.broker import Broker
+    from dataplane.cluster.metadata import Metadata
+    from dataplane.config import BrokerConfig
+    from dataplane.doors import Doors
+    from dataplane.network.outbound import Peers
+    from dataplane.tenancy.registry import Registry
 
 _ASK_AGAIN_S = 0.1
 _ATTEMPTS = 100
@@ -32,10 +36,20 @@ _VERSION = 7
 _OFFSETS_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
 
 
+class Rooms(Protocol):
+    """What it takes of a broker; looked up when it is needed, since not all of it is there at the beginning."""
+
+    config: BrokerConfig
+    doors: Doors
+    metadata: Metadata
+    patient_peers: Peers
+    registry: Registry
+
+
 class InternalTopics:
     """Creates each topic once at a time."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Rooms) -> None:
         self._broker = broker
         self._under_way: dict[str, Task[None]] = {}
         self._awaited: dict[str, Future[None]] = {}  # of those under way: resolved when an update has it
