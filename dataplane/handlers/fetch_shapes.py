@@ -32,7 +32,7 @@ from dataplane.throttle.lines import throttle_ms
 
 if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
-    from dataplane.network.dispatch import ClientConnection
+    from dataplane.network.served import Served
     from dataplane.protocol.messages.fetch import FetchRequest
     from dataplane.replication.partition import Partition
 
@@ -55,7 +55,7 @@ class FetchShapes:
 
     __slots__ = ("_client", "_hits", "_lessons", "_places", "_sessions", "_shapes")
 
-    def __init__(self, client: ClientConnection) -> None:
+    def __init__(self, client: Served) -> None:
         self._client = client
         self._shapes: dict[bytes, Shape] = {}  # by the bytes before the offset
         self._places: list[int] = []  # where offsets stand
@@ -73,7 +73,7 @@ class FetchShapes:
                 if outcome == NOTHING_YET:
                     self._wait(bytes(frame), shape, place)
                 return outcome != DECLINED
-        return self._sessions is not None and self._sessions.serve(frame)
+        return self._sessions is not None and self._sessions.serve(frame, self)
 
     def answer(self, frame: memoryview | bytes, shape: Shape, place: int, slot: Slot | None = None) -> int:
         """Answer a request of this shape, with its offset at `place`; unless it is ANSWERED, nothing has been done.
@@ -184,7 +184,7 @@ class FetchShapes:
             return
         place, shape = found
         if in_session:
-            self._sessions = self._sessions or SessionShapes(self)
+            self._sessions = self._sessions or SessionShapes()
             self._sessions.remember(ctx, request, frame, place, shape)
         else:
             self._learn(bytes(frame[8:place]), place, shape)

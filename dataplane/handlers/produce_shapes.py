@@ -24,7 +24,7 @@ from dataplane.throttle.lines import throttle_ms
 
 if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
-    from dataplane.network.dispatch import ClientConnection
+    from dataplane.network.served import Served
     from dataplane.protocol.messages.produce import ProduceRequest
     from dataplane.replication.partition import Partition
 
@@ -63,7 +63,7 @@ class _Answer(Slot):
     __slots__ = ("_base_offset", "_client", "_correlation_id", "_partition", "_shape", "throttle_time_ms")
 
     def __init__(
-        self, client: ClientConnection, shape: Shape, correlation_id: bytes, partition: Partition, base_offset: int
+        self, client: Served, shape: Shape, correlation_id: bytes, partition: Partition, base_offset: int
     ) -> None:
         self.parts = None
         self._client, self._shape, self._correlation_id = client, shape, correlation_id
@@ -83,7 +83,7 @@ class ProduceShapes:
 
     __slots__ = ("_client", "_lengths", "_shapes")
 
-    def __init__(self, client: ClientConnection) -> None:
+    def __init__(self, client: Served) -> None:
         self._client = client
         self._shapes: dict[bytes, Shape] = {}
         self._lengths: list[int] = []

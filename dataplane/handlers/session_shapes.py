@@ -13,7 +13,7 @@ other partition of the session is due, no other request of it waits, and there a
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from dataplane.handlers.fetch import pool_of, principal_of
 from dataplane.handlers.fetch_learning import ANSWERED
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from dataplane.handlers.context import RequestContext
     from dataplane.handlers.fetch_learning import Shape
-    from dataplane.handlers.fetch_shapes import FetchShapes
     from dataplane.protocol.messages.fetch import FetchRequest
     from dataplane.replication.fetch_sessions import FetchSession
     from dataplane.replication.session_cache import SessionPool
@@ -37,6 +36,14 @@ _KEY_AND_VERSION = struct.Struct(">I").unpack_from
 _EPOCH = struct.Struct(">i").unpack_from
 _EPOCH_BYTES = 4
 _OFFSET = struct.Struct(">q").unpack_from
+
+
+class Answering(Protocol):
+    """What answers a request that differs from an earlier one in its offset (`fetch_shapes.FetchShapes`)."""
+
+    def answer(self, frame: memoryview, shape: Shape, place: int) -> int:
+        """ANSWERED, or nothing has been done."""
+        ...
 
 
 class _SessionShape(NamedTuple):
@@ -52,18 +59,20 @@ class _SessionShape(NamedTuple):
 class SessionShapes:
     """The shapes of one connection that are of sessions."""
 
-    __slots__ = ("_epoch_at", "_fetch", "_places", "_shapes")
+    __slots__ = ("_epoch_at", "_places", "_shapes")
 
-    def __init__(self, fetch: FetchShapes) -> None:
-        self._fetch = fetch
+    def __init__(self) -> None:
         self._shapes: dict[bytes, _SessionShape] = {}  # by the bytes before the offset, without the epoch
         self._places: list[int] = []  # where offsets stand
         self._epoch_at = 0  # the same as long as the client's name and the version are
 
-    def serve(self, frame: memoryview) -> bool:
-        """Serve the frame if it has a known shape and nothing stands against it. False: nothing has been done."""
+    def serve(self, frame: memoryview, fetch: Answering) -> bool:
+        """Serve the frame if it has a known shape and nothing stands against it. False: nothing has been done.
+
+        Who answers comes with the call: were it kept, the two would refer to each other when the connection has gone.
+        """
         found = self._find(frame)
-        return found is not None and self._answer(frame, *found)
+        return found is not None and self._answer(frame, fetch, *found)
 
     def knows(self, frame: memoryview) -> bool:
         """Whether there is nothing to learn from it."""
@@ -80,12 +89,12 @@ class SessionShapes:
                 return (known, place) if _KEY_AND_VERSION(frame)[0] == known.shape.key_and_version else None
         return None
 
-    def _answer(self, frame: memoryview, known: _SessionShape, place: int) -> bool:
+    def _answer(self, frame: memoryview, fetch: Answering, known: _SessionShape, place: int) -> bool:
         shape, session, pool, topic, wanted = known
         row = session.partition(topic, shape.index)
         if row is None or not session.expects_only(row, _EPOCH(frame, self._epoch_at)[0]):
             return False
-        if self._fetch.answer(frame, shape, place) != ANSWERED:
+        if fetch.answer(frame, shape, place) != ANSWERED:
             return False
         partition = shape.partition
         assert partition is not None

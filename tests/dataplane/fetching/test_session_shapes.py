@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 import pytest
@@ -121,6 +122,22 @@ def test_a_reader_that_gets_on_is_served_by_the_short_cut(version):
     for offset in range(BATCHES):
         reader.ask({1: offset})
     assert reader.hits == BATCHES - 1
+
+
+def test_what_a_connection_has_learned_goes_with_it_though_nobody_looks_for_garbage():
+    reader = Reader(filled(), 12, at_the_end())
+    for offset in range(BATCHES):
+        reader.ask({1: offset})
+    assert reader.hits
+    reader._door.instance.disconnected = lambda _: None
+    gc.disable()
+    try:
+        kind, known = type(reader._client.shapes), id(reader._client.shapes)
+        reader._client.client.closed("the end")
+        reader._client = None
+        assert not [each for each in gc.get_objects() if type(each) is kind and id(each) == known]
+    finally:
+        gc.enable()
 
 
 def test_what_another_partition_has_to_tell_is_told():
