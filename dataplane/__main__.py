@@ -18,11 +18,11 @@ from dataplane.cluster.zookeeper import KazooZooKeeper
 from dataplane.config import BrokerConfig, ConfigError, load
 from dataplane.doors import Doors
 from dataplane.garbage import Garbage
-from dataplane.network.cold import THREADS, ColdReads
 from dataplane.network.loop import EpollLoop
-from dataplane.storage.checkpoints import MetadataError
-from dataplane.storage.descriptors import DESCRIPTORS_EACH
+from dataplane.storage.checkpoints.formats import MetadataError
+from dataplane.storage.cold import THREADS, ColdReads
 from dataplane.storage.files import SystemFiles
+from dataplane.storage.segments.descriptors import DESCRIPTORS_EACH
 from dataplane.tasks import Future
 
 _STOP_WITHIN_S = 15.0

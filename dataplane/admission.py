@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.network.dispatch import AUTHENTICATION_WITHIN_S, UNAUTHENTICATED_FRAME_BYTES, ClientConnection
+from dataplane.requests.dispatch import (
+    AUTHENTICATION_WITHIN_S,
+    UNAUTHENTICATED_FRAME_BYTES,
+    ClientConnection,
+)
 from dataplane.tenancy.session import Session
 from quota.contracts.namespace import ClusterNames
 

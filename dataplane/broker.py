@@ -23,26 +23,26 @@ from dataplane.config import BrokerConfig
 from dataplane.controller.controller import Controller, Rules
 from dataplane.departure import leave
 from dataplane.doors import Doors, Listener, ZooKeeperError
+from dataplane.flow.facts import FlowFacts
+from dataplane.flow.master import MasterFollower
 from dataplane.groups.coordinator import GroupCoordinator
 from dataplane.groups.log import OFFSETS_TOPIC, ReplicatedOffsetsLog
 from dataplane.groups.settings import group_settings
 from dataplane.internal_topics import InternalTopics
 from dataplane.metering.meter import Meter
 from dataplane.metering.publisher import Publisher
-from dataplane.network.outbound import Peers
+from dataplane.peers.outbound import Peers
 from dataplane.replication.isr import ALTER_PARTITION_VERSION
 from dataplane.replication.manager import Replicas
-from dataplane.replication.serving import ReplicaFetches
-from dataplane.replication.session_cache import FetchSessions
+from dataplane.replication.serving.follower_fetches import ReplicaFetches
+from dataplane.replication.serving.session_cache import FetchSessions
 from dataplane.slices import Slices
 from dataplane.storage.manager import LogManager
 from dataplane.tasks import Future, Task, sleep
+from dataplane.tenancy.gate import Gate
 from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.registry import Registry
-from dataplane.throttle.facts import Facts
-from dataplane.throttle.gate import Gate
-from dataplane.throttle.lines import Lines
-from dataplane.throttle.master import MasterFollower
+from dataplane.throttle.debt_queue import DebtQueues
 from dataplane.transactions.producer_ids import ProducerIds
 from quota.agent.agent import Agent
 
@@ -131,11 +131,11 @@ class Broker:
         self.agent = Agent(
             broker=config.id, boot=boot, now=doors.clock.monotonic(), period_ms=config.settings.quota_report_period_ms
         )
-        self.lines = Lines(doors.loop)
-        self.gate = Gate(self.agent, doors.loop, self.lines, config.settings.group_bytes_per_s_per_instance)
+        self.debt_queues = DebtQueues(doors.loop)
+        self.gate = Gate(self.agent, doors.loop, self.debt_queues, config.settings.group_bytes_per_s_per_instance)
         self.admission = Admission(self)
         self.registry = Registry(doors, config.id, boot, self.admission.tenant, self._instance_changed)
-        self.facts = Facts(
+        self.facts = FlowFacts(
             self.registry,
             self.replicas,
             self.metadata,

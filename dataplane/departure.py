@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dataplane.cluster.metadata import Metadata
     from dataplane.config import BrokerConfig
     from dataplane.doors import Doors
-    from dataplane.network.outbound import Peers
+    from dataplane.peers.outbound import Peers
     from dataplane.replication.manager import Replicas
     from dataplane.tenancy.registry import Registry
 

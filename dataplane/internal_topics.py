@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from dataplane.groups.log import OFFSETS_TOPIC
-from dataplane.network.outbound import PeerError
+from dataplane.peers.outbound import PeerError
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.topics import (
     CreatableTopic,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dataplane.cluster.metadata import Metadata
     from dataplane.config import BrokerConfig
     from dataplane.doors import Doors
-    from dataplane.network.outbound import Peers
+    from dataplane.peers.outbound import Peers
     from dataplane.tenancy.registry import Registry
 
 _ASK_AGAIN_S = 0.1

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dataplane.controller import alter_partition
 from dataplane.controller.channel import Channels, Key
 from dataplane.controller.context import Context, Partition
+from dataplane.controller.decisions import alter_partition
 from dataplane.controller.deletion import Deletions
 from dataplane.controller.leaders import Leaders
 from dataplane.controller.store import Store

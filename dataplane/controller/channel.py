@@ -20,8 +20,8 @@ from uuid import UUID
 
 from dataplane.cluster.metadata import FULL_UPDATE, INCREMENTAL_UPDATE
 from dataplane.cluster.paths import INTERNAL_LISTENER, LEADER_DURING_DELETE, BrokerAddress
-from dataplane.controller.alter_partition import recovery_state
 from dataplane.controller.context import LiveBroker, Partition
+from dataplane.controller.decisions.alter_partition import recovery_state
 from dataplane.doors import Loop
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages import control

@@ -19,14 +19,18 @@ from uuid import UUID
 
 from dataplane.cluster.paths import CONTROLLER, CONTROLLER_EPOCH, BrokerAddress, controller_json
 from dataplane.cluster.watching import RETRY_S
-from dataplane.controller.asked_elections import ElectionType
 from dataplane.controller.channel import Call, Key
 from dataplane.controller.context import Partition
-from dataplane.controller.creation import MorePartitions, NewTopic, TopicOutcome
+from dataplane.controller.decisions.creation import (
+    MorePartitions,
+    NewTopic,
+    TopicOutcome,
+)
 from dataplane.controller.events import TermEndedError
-from dataplane.controller.reassignments import Outcomes
-from dataplane.controller.reign import Reign, Rules
+from dataplane.controller.operators.reassignments import Outcomes
+from dataplane.controller.operators.requested_elections import ElectionType
 from dataplane.controller.store import Store
+from dataplane.controller.term import Rules, Term
 from dataplane.doors import (
     BadVersionError,
     Create,
@@ -58,7 +62,7 @@ class Controller:
         self._broker_id = broker_id
         self._call = call
         self._rules = rules or Rules()
-        self._reign: Reign | None = None
+        self._reign: Term | None = None
         self._task: Task[None] | None = None
         self._stopped = False
         doors.zookeeper.on_session(self._on_session)
@@ -125,7 +129,7 @@ class Controller:
     async def _decided(
         self,
         names: Sequence[str],
-        ask: Callable[[Reign], Future[list[TopicOutcome]]],
+        ask: Callable[[Term], Future[list[TopicOutcome]]],
         timeout_s: float,
         validate_only: bool,
         toll: Toll,
@@ -180,7 +184,7 @@ class Controller:
         late = ApiError(ErrorCode.REQUEST_TIMED_OUT, _NOT_HEARD)
         return {key: refusal or late for key, refusal in outcomes.items()}
 
-    async def _asked(self, ask: Callable[[Reign], Future[T]]) -> T | None:
+    async def _asked(self, ask: Callable[[Term], Future[T]]) -> T | None:
         if self._reign is None:
             return None
         try:
@@ -256,7 +260,7 @@ class Controller:
                 logger.info("controller of epoch %d has ended: %s", reign.epoch, reason)
                 await sleep(self._doors.loop, RETRY_S)
 
-    async def _stand(self) -> Reign | None:
+    async def _stand(self) -> Term | None:
         """A term of office; None: look again."""
         zookeeper = self._doors.zookeeper
         gone: Future[None] = Future()
@@ -281,7 +285,7 @@ class Controller:
         if zookeeper.session_id() != session:
             return None
         store = Store(zookeeper, epoch + 1, results[1].version)
-        self._reign = Reign(self._doors, self._broker_id, store, self._call, self._rules)
+        self._reign = Term(self._doors, self._broker_id, store, self._call, self._rules)
         return self._reign
 
     async def _epoch(self) -> tuple[int, int]:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 
 from dataplane.cluster.paths import NO_LEADER, PartitionState
 from dataplane.cluster.topic_settings import config_text
-from dataplane.controller import elections
 from dataplane.controller.channel import Channels
 from dataplane.controller.context import Context, Partition, Topic
+from dataplane.controller.decisions import elections
 from dataplane.controller.store import Store
 from dataplane.tasks import Future
 

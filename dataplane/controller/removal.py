@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from dataplane.controller.channel import Key
 from dataplane.controller.context import Context
-from dataplane.controller.creation import TopicOutcome
+from dataplane.controller.decisions.creation import TopicOutcome
 from dataplane.controller.deletion import Deletions
-from dataplane.controller.reassignments import Reassignments
+from dataplane.controller.operators.reassignments import Reassignments
 from dataplane.controller.store import Store
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.throttle.mutations import Toll

@@ -5,7 +5,13 @@ from __future__ import annotations
 from random import Random
 
 from dataplane.controller.context import Context, Holdings, Topic
-from dataplane.controller.creation import MorePartitions, NewTopic, TopicOutcome, assign, grow
+from dataplane.controller.decisions.creation import (
+    MorePartitions,
+    NewTopic,
+    TopicOutcome,
+    assign,
+    grow,
+)
 from dataplane.controller.deletion import Deletions
 from dataplane.controller.leaders import Leaders
 from dataplane.controller.store import Store, new_partitions

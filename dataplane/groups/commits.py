@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dataplane.groups.model import GroupState, Member
+from dataplane.groups.classic.model import GroupState, Member
 from dataplane.groups.offsets import TopicPartition, commit_problem
 from dataplane.groups.records import KeyValue, write_offset
 from dataplane.protocol.errors import ErrorCode

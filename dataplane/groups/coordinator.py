@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from dataplane.groups import commits, removal
-from dataplane.groups.events import (
+from dataplane.groups.classic.events import (
     CancelTimer,
     Effect,
     Event,
@@ -37,11 +37,11 @@ from dataplane.groups.events import (
     Sync,
     SyncResult,
 )
+from dataplane.groups.classic.rebalance import session_timer
+from dataplane.groups.classic.state import handle
 from dataplane.groups.log import OFFSETS_TOPIC, OffsetsLog
-from dataplane.groups.rebalance import session_timer
 from dataplane.groups.records import KeyValue, write_group
 from dataplane.groups.shard import Entry, Forgetting, Shard, partition_of
-from dataplane.groups.state import handle
 from dataplane.groups.sweeping import Sweeper
 from dataplane.groups.timers import Deadlines
 from dataplane.protocol.errors import ErrorCode
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from dataplane.doors import Background, Loop
-    from dataplane.groups.model import Group
+    from dataplane.groups.classic.model import Group
     from dataplane.groups.settings import GroupSettings
     from dataplane.protocol.messages.group_records import OffsetCommitValue
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from dataplane.records.batch import HEADER_SIZE, CorruptBatchError, check_stored, each_record
 from dataplane.records.compression import MAX_DECOMPRESSED
 from dataplane.records.steps import unpacked
-from dataplane.storage.replay import Replay
+from dataplane.storage.segments.replay import Replay
 
 if TYPE_CHECKING:
     from dataplane.records.header import BatchHeader

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.groups.model import Group, GroupState
-from dataplane.groups.state import generation_problem
+from dataplane.groups.classic.model import Group, GroupState
+from dataplane.groups.classic.state import generation_problem
 from dataplane.protocol.codec import decode
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.consumer_protocol import ConsumerProtocolSubscription

@@ -11,8 +11,8 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import NamedTuple
 
+from dataplane.groups.classic.model import GroupState
 from dataplane.groups.commits import told
-from dataplane.groups.model import GroupState
 from dataplane.groups.offsets import CONSUMER, TopicPartition, subscribed_topics
 from dataplane.groups.records import KeyValue, write_group, write_offset
 from dataplane.groups.shard import Entry, Shard

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from dataplane.groups.model import Group
+from dataplane.groups.classic.model import Group
+from dataplane.groups.classic.state import apply
 from dataplane.groups.offsets import GroupOffsets
 from dataplane.groups.records import GroupRecord, KeyValue, OffsetRecord, read_record
-from dataplane.groups.state import apply
 from dataplane.protocol.errors import ErrorCode
 from quota.contracts.namespace import split_physical
 

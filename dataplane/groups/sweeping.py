@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from dataplane.groups.model import Group, GroupState
+from dataplane.groups.classic.model import Group, GroupState
 from dataplane.groups.offsets import TopicPartition, expired
 from dataplane.groups.removal import Paced, bury, remove_offsets
 from dataplane.groups.shard import Entry, Forgetting, Shard

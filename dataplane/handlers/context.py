@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from dataplane.doors import Doors
     from dataplane.groups.coordinator import GroupCoordinator
     from dataplane.replication.manager import Replicas
-    from dataplane.replication.serving import ReplicaFetches
-    from dataplane.replication.session_cache import FetchSessions
+    from dataplane.replication.serving.follower_fetches import ReplicaFetches
+    from dataplane.replication.serving.session_cache import FetchSessions
     from dataplane.slices import Slices
     from dataplane.storage.manager import LogManager
     from dataplane.tasks import Future
+    from dataplane.tenancy.gate import Gate
     from dataplane.tenancy.registry import Registry
     from dataplane.tenancy.session import Session
-    from dataplane.throttle.gate import Gate
-    from dataplane.throttle.lines import Lines
+    from dataplane.throttle.debt_queue import DebtQueues
     from dataplane.transactions.producer_ids import ProducerIds
     from quota.core.shares import Sender
 
@@ -47,7 +47,7 @@ class BrokerRooms(Protocol):
     controller: Controller
     registry: Registry
     gate: Gate
-    lines: Lines
+    debt_queues: DebtQueues
     producer_ids: ProducerIds
     slices: Slices
 

@@ -10,33 +10,41 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dataplane.handlers import (
+from dataplane.handlers.admin import (
     alter_configs,
-    api_versions,
     client_quotas,
     configs,
-    control,
-    delete_records,
-    describe_cluster,
-    elections,
-    fetch,
-    find_coordinator,
-    groups,
-    init_producer_id,
     log_dirs,
-    log_offsets,
-    metadata,
-    offsets,
     partitions,
-    produce,
-    producers,
-    reassignments,
-    replication,
-    sasl,
-    topic_partitions,
     topics,
 )
 from dataplane.handlers.context import Reply, RequestContext
+from dataplane.handlers.discovery import (
+    api_versions,
+    describe_cluster,
+    metadata,
+    sasl,
+    topic_partitions,
+)
+from dataplane.handlers.groups import (
+    find_coordinator,
+    membership,
+    offsets,
+)
+from dataplane.handlers.internal import (
+    control,
+    elections,
+    reassignments,
+    replication,
+)
+from dataplane.handlers.records import (
+    delete_records,
+    fetch,
+    init_producer_id,
+    log_offsets,
+    produce,
+    producers,
+)
 from dataplane.protocol.api import APIS, Api, ApiKey
 
 Handle = Callable[[RequestContext, Any], Reply]
@@ -72,12 +80,12 @@ HANDLERS: dict[int, Handler] = dict(
         _row(ApiKey.OFFSET_COMMIT, (0, 8), offsets.handle_offset_commit),
         _row(ApiKey.OFFSET_FETCH, (0, 8), offsets.handle_offset_fetch),
         _row(ApiKey.FIND_COORDINATOR, (0, 4), find_coordinator.handle_find_coordinator),
-        _row(ApiKey.JOIN_GROUP, (0, 9), groups.handle_join_group),
-        _row(ApiKey.HEARTBEAT, (0, 4), groups.handle_heartbeat),
-        _row(ApiKey.LEAVE_GROUP, (0, 5), groups.handle_leave_group),
-        _row(ApiKey.SYNC_GROUP, (0, 5), groups.handle_sync_group),
-        _row(ApiKey.DESCRIBE_GROUPS, (0, 5), groups.handle_describe_groups),
-        _row(ApiKey.LIST_GROUPS, (0, 4), groups.handle_list_groups),
+        _row(ApiKey.JOIN_GROUP, (0, 9), membership.handle_join_group),
+        _row(ApiKey.HEARTBEAT, (0, 4), membership.handle_heartbeat),
+        _row(ApiKey.LEAVE_GROUP, (0, 5), membership.handle_leave_group),
+        _row(ApiKey.SYNC_GROUP, (0, 5), membership.handle_sync_group),
+        _row(ApiKey.DESCRIBE_GROUPS, (0, 5), membership.handle_describe_groups),
+        _row(ApiKey.LIST_GROUPS, (0, 4), membership.handle_list_groups),
         _row(ApiKey.SASL_HANDSHAKE, (0, 1), sasl.handle_sasl_handshake, tenant=False),
         _row(ApiKey.API_VERSIONS, (0, 4), api_versions.handle_api_versions),
         _row(ApiKey.CREATE_TOPICS, (0, 7), topics.handle_create_topics),
@@ -94,7 +102,7 @@ HANDLERS: dict[int, Handler] = dict(
         _row(ApiKey.ALTER_REPLICA_LOG_DIRS, (0, 2), log_dirs.handle_alter_replica_log_dirs, tenant=False),
         _row(ApiKey.SASL_AUTHENTICATE, (0, 2), sasl.handle_sasl_authenticate, tenant=False),
         _row(ApiKey.CREATE_PARTITIONS, (0, 3), partitions.handle_create_partitions),
-        _row(ApiKey.DELETE_GROUPS, (0, 2), groups.handle_delete_groups),
+        _row(ApiKey.DELETE_GROUPS, (0, 2), membership.handle_delete_groups),
         _row(ApiKey.OFFSET_DELETE, (0, 0), offsets.handle_offset_delete),
         _row(ApiKey.DESCRIBE_CLIENT_QUOTAS, (0, 1), client_quotas.handle_describe_client_quotas),
         _row(ApiKey.ALTER_CLIENT_QUOTAS, (0, 1), client_quotas.handle_alter_client_quotas),

@@ -111,7 +111,7 @@ class Row(NamedTuple):
     byte_seconds: int
 
 
-class Remains:
+class CounterSnapshot:
     """The file of a boot that has ended. Raises CountersError."""
 
     def __init__(self, data: bytes) -> None:

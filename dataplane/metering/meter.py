@@ -23,8 +23,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from dataplane.metering.counters import Counters
-from dataplane.metering.former import FormerBoots, counters_path
 from dataplane.metering.hours import HOUR_MS, hour_of
+from dataplane.metering.previous_boots import PreviousBoots, counters_path
 from dataplane.metering.usage import TopicUsage
 from dataplane.tasks import Task, either, sleep
 from quota.contracts.namespace import split_physical
@@ -63,7 +63,7 @@ class Meter:
         self.hour = hour_of(self._clock.now_ms())
         self._generation = 0
         self._counters: Counters | None = None
-        self._former: FormerBoots | None = None
+        self._former: PreviousBoots | None = None
         self._topics: dict[str, TopicUsage] = {}
         self._dirty: list[TopicUsage] = []
         self._due: deque[TopicUsage] = deque()
@@ -81,7 +81,7 @@ class Meter:
     def open(self, directory: str | None = None) -> None:
         """Find what earlier boots left in a data directory (None: the first), and begin to count. Raises OSError."""
         files, directory = self._doors.files, directory or self._config.data_dirs[0]
-        self._former = FormerBoots(files, directory, self._log)
+        self._former = PreviousBoots(files, directory, self._log)
         path = counters_path(directory, self._boot)
         self._counters = Counters(files, path, boot=int(self._boot, 16), broker=self._config.id)
         self._counters.alive(self.now_ms(), self.hour)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from dataplane.network.outbound import PeerError
+from dataplane.peers.outbound import PeerError
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from dataplane.records.batch import Record, build_batch
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dataplane.cluster.metadata import Metadata
     from dataplane.doors import Loop
-    from dataplane.network.outbound import Peers
+    from dataplane.peers.outbound import Peers
     from dataplane.tasks import Future
     from quota.contracts.usage import UsageRecord
 

@@ -27,11 +27,11 @@ from itertools import count
 from dataplane.doors import Callback, Clock, Connection, FrameProtocol, Load
 from dataplane.network.accounts import Accounts
 from dataplane.network.arena import Arena
-from dataplane.network.cold import ColdReads
 from dataplane.network.connection import SocketConnection
 from dataplane.network.refusals import Refusals
 from dataplane.network.sending import Sender
 from dataplane.network.turns import Turns
+from dataplane.storage.cold import ColdReads
 from quota.core.bucket import TokenBucket
 
 _MAX_ACCEPTS_PER_TURN = 16

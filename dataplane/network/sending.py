@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dataplane.doors import Buffer, File, FileRange
-from dataplane.network.cold import Brought
+from dataplane.storage.cold import Brought
 
 if TYPE_CHECKING:
     from dataplane.network.loop import EpollLoop

@@ -4,7 +4,7 @@ At the end of the turn every partition that was appended to is written once, and
 followers that wait for bytes, and, as far as the high watermark moved, acks=all and consumers. Partitions that we follow
 go the same way.
 
-An exception that nobody expects ends nothing but the log that it met (`Roles.broken`), and none of what is told: what is
+An exception that nobody expects ends nothing but the log that it met (`RoleChanges.broken`), and none of what is told: what is
 staged lies in memory that the next turn uses again, so no partition may stay behind with it.
 """
 
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.header import HEADER, BatchHeader, check_batch, too_short
 from dataplane.replication.reading import Reading
-from dataplane.replication.roles import Roles
+from dataplane.replication.role_changes import RoleChanges
 from dataplane.replication.waiting import tell
+from dataplane.storage.checkpoints.producers import Duplicate
 from dataplane.storage.errors import LogFailedError
-from dataplane.storage.producers import Duplicate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ _unpack_header = HEADER.unpack_from
 _NONE = ErrorCode.NONE
 
 
-class Appending(Roles, Reading):
+class Appending(RoleChanges, Reading):
     """The path of every produce: a call more for each batch would show, so it is a base class and no object beside."""
 
     _dirty: list[Partition]

@@ -28,8 +28,8 @@ from dataplane.protocol.messages.control import (
 )
 from dataplane.protocol.schema import NO_UUID
 from dataplane.records.steps import Steps, run_through
-from dataplane.replication import strays
 from dataplane.replication.partition import Partition
+from dataplane.replication.upkeep import stray_logs
 from dataplane.storage.errors import LogFailedError
 from quota.contracts.namespace import split_physical
 
@@ -60,7 +60,7 @@ def leader_and_isr_applied(replicas: Replicas, request: LeaderAndIsrRequest) -> 
     for leader in request.live_leaders:
         replicas.peers.learn(leader.broker_id, leader.host_name, leader.port)
     if request.type == FULL_UPDATE:
-        for log in strays.find(replicas, request):
+        for log in stray_logs.find(replicas, request):
             _log.warning("%s-%d of the topic id %s is a stray: removed", log.topic, log.partition, log.topic_id)
             _stop(replicas, _Stop(log.topic, log.partition, EPOCH_DURING_DELETE, delete=True))
     flat, by_topic = [], []

@@ -20,13 +20,13 @@ from dataplane.protocol.errors import ErrorCode
 from dataplane.replication import leadership
 from dataplane.replication.accounting import Accounting
 from dataplane.replication.appending import Appended, Appending
-from dataplane.replication.fetchers import Fetchers
-from dataplane.replication.housekeeping import Housekeeping
+from dataplane.replication.following.fetchers import Fetchers
 from dataplane.replication.isr import AlterPartition, IsrChanges
-from dataplane.replication.moves import Moves
 from dataplane.replication.partition import ReplicaRules
-from dataplane.replication.syncing import Syncs
 from dataplane.replication.throttling import Throttles
+from dataplane.replication.upkeep.housekeeping import Housekeeping
+from dataplane.replication.upkeep.moves import Moves
+from dataplane.replication.upkeep.syncing import Syncs
 from dataplane.replication.verdicts import Verdicts
 from dataplane.replication.waiting import Waiting
 from dataplane.storage.cleaner.cleaner import Cleaner
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from dataplane.config import BrokerConfig
     from dataplane.doors import Doors
     from dataplane.metering.meter import Meter
-    from dataplane.network.outbound import Peers
+    from dataplane.peers.outbound import Peers
     from dataplane.protocol.messages.control import (
         LeaderAndIsrRequest,
         LeaderAndIsrResponse,
         StopReplicaRequest,
         StopReplicaResponse,
     )
-    from dataplane.replication.hosted import TopicOverrides
+    from dataplane.replication.replica_registry import TopicOverrides
     from dataplane.storage.log import Log
     from dataplane.storage.manager import LogManager
     from dataplane.tasks import Future

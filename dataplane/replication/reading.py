@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.replication.hosted import Hosted
+from dataplane.replication.replica_registry import ReplicaRegistry
 from dataplane.storage.errors import OffsetOutOfRangeError
 
 if TYPE_CHECKING:
     from dataplane.doors import Clock
-    from dataplane.replication.fetchers import Fetchers
+    from dataplane.replication.following.fetchers import Fetchers
     from dataplane.replication.isr import IsrChanges
     from dataplane.replication.partition import Partition
     from dataplane.storage.files import FileSlice
 
 
-class Reading(Hosted):
+class Reading(ReplicaRegistry):
     """What followers ask for tells a leader what they have: so this is also where the high watermark moves."""
 
     fetchers: Fetchers

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dataplane.protocol.errors import ErrorCode
-from dataplane.replication.asking import MAX_UNDER_WAY
+from dataplane.replication.following.fetch_requests import MAX_UNDER_WAY
 from dataplane.replication.waiting import Waiter, tell
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dataplane.storage import checkpoints
-from dataplane.storage.checkpoints import MetadataError
+from dataplane.storage.checkpoints import formats
+from dataplane.storage.checkpoints.formats import MetadataError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +76,7 @@ class Directories:
         self._files.make_directory(path)
         self._lock(path)
         meta = f"{path}/{META}"
-        owner = checkpoints.read_properties(self._files, meta).get("broker.id")
+        owner = formats.read_properties(self._files, meta).get("broker.id")
         if owner is None:
             self._files.write_file(meta, f"version=0\nbroker.id={self._owner}\n".encode())
         elif owner != str(self._owner):

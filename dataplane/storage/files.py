@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from dataplane.doors import Buffer, Callback, File
-    from dataplane.network.cold import ColdReads
+    from dataplane.storage.cold import ColdReads
 
 _IOV_MAX = 1024  # what one writev takes, on Linux
 _MORE_BYTES = 64 * 1024

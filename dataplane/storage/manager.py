@@ -8,7 +8,7 @@ A data directory holds one directory `<topic>-<partition>` for each replica, and
     cleaner-offset-checkpoint            where compaction goes on
     replication-offset-checkpoint        high watermarks
     .kafka_cleanshutdown                 only between an orderly stop and the next start: nothing needs recovery
-    whole-since                          since which registration of the broker nothing was lost (`wholeness`)
+    whole-since                          since which registration of the broker nothing was lost (`unclean_loss`)
 
 A replica that is deleted is renamed to `<topic>-<partition>.<n>.delete` at once and removed in the background.
 """
@@ -17,18 +17,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.storage import checkpoints, cuts, moving
-from dataplane.storage.checkpointing import Checkpointing
+from dataplane.storage import moving
+from dataplane.storage.checkpoints import formats, truncation_marks
+from dataplane.storage.checkpoints.epochs import FILE_NAME as EPOCHS
+from dataplane.storage.checkpoints.schedule import CheckpointSchedule
 from dataplane.storage.closing import close_together
 from dataplane.storage.config import LogConfig
-from dataplane.storage.descriptors import Descriptors
 from dataplane.storage.directories import Directories
-from dataplane.storage.epochs import FILE_NAME as EPOCHS
 from dataplane.storage.errors import LogFailedError
-from dataplane.storage.founding import PARTITION_METADATA, Founding, found
 from dataplane.storage.log import Log
 from dataplane.storage.producer_budget import ProducerBudgets
-from dataplane.storage.wholeness import Wholeness
+from dataplane.storage.segments.descriptors import Descriptors
+from dataplane.storage.startup.founding import (
+    PARTITION_METADATA,
+    Founding,
+    found,
+)
+from dataplane.storage.startup.unclean_loss import UncleanLoss
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
 
     from dataplane.config import BrokerConfig
     from dataplane.doors import Background, Clock, Files
-    from dataplane.storage.positions import Key
+    from dataplane.storage.checkpoints.rows import Key
     from dataplane.tasks import Future
 
 DOOMED = ".delete"
@@ -53,8 +58,8 @@ class LogManager:
         self._directories = Directories(files, config.data_dirs, config.id)
         self._descriptors = Descriptors(config.settings.log_open_segments_max, background)
         self.producer_budgets = ProducerBudgets(self._logs, config.settings.producer_state_bytes_per_instance)
-        self.checkpoints = Checkpointing(files, background, self._directories, self._logs, self._directory_failed)
-        self.wholeness = Wholeness(files, config.data_dirs)
+        self.checkpoints = CheckpointSchedule(files, background, self._directories, self._logs, self._directory_failed)
+        self.wholeness = UncleanLoss(files, config.data_dirs)
         self._closed_in_order: dict[str, bool] = {}  # directories as they were found
 
     # --- start and stop -----------------------------------------------------------------------------------------------
@@ -130,7 +135,7 @@ class LogManager:
         """Whose replica this is; None: what a crash left of a creation."""
         path = f"{directory}/{PARTITION_METADATA}"
         if self._files.exists(path):
-            return checkpoints.read_topic_id(self._files, path)
+            return formats.read_topic_id(self._files, path)
         return found(self._files, directory)
 
     def _open(
@@ -213,7 +218,7 @@ class LogManager:
         directory = _directory(home, key)
         self._files.remove_tree(directory)  # what a crash left of an earlier creation
         self._files.make_directory(directory)
-        marks = (cuts.next_name((), self.checkpoints.marks_gone),) if self.checkpoints.speak_of(key) else ()
+        marks = (truncation_marks.next_name((), self.checkpoints.marks_gone),) if self.checkpoints.speak_of(key) else ()
         founding = Founding(self._files, directory, topic_id, marks)
         founding.begin()
         log = self._open(home, key, topic_id, config, clean=True)
@@ -253,7 +258,7 @@ class LogManager:
     def begin_move(self, log: Log, home: str) -> Log:
         """An empty log in `home` that the caller fills until it is like this one. Raises OSError."""
         directory = moving.new_future(self._files, home, log.directory)
-        checkpoints.write_topic_id(self._files, f"{directory}/{PARTITION_METADATA}", log.topic_id)
+        formats.write_topic_id(self._files, f"{directory}/{PARTITION_METADATA}", log.topic_id)
         return Log(
             self._files,
             self._background,
@@ -272,9 +277,9 @@ class LogManager:
         key, home = (log.topic, log.partition), moving.home_of(future.directory)
         future.close()
         # Epochs whose batches are compacted away are in its checkpoint only.
-        checkpoints.write_rows(self._files, f"{future.directory}/{EPOCHS}", log.epochs.entries())
+        formats.write_rows(self._files, f"{future.directory}/{EPOCHS}", log.epochs.entries())
         # What checkpoints in `home` say is of another log.
-        marks = (cuts.write(self._files, future.directory, (), 0, above=self.checkpoints.marks_gone),)
+        marks = (truncation_marks.write(self._files, future.directory, (), 0, above=self.checkpoints.marks_gone),)
         log.abandon()  # and what is still to be done for it, in the background, leaves its directory alone
         _, doomed = moving.take_place(self._files, future.directory, log.directory)
         self.checkpoints.moved_away(log)

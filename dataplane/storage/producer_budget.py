@@ -13,7 +13,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
-from dataplane.storage.producers import PRODUCER_BYTES
+from dataplane.storage.checkpoints.producers import PRODUCER_BYTES
 from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:

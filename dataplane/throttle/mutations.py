@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.tasks import Future, either, sleep
-from dataplane.throttle.lines import throttle_ms
+from dataplane.throttle.debt_queue import throttle_ms
 from quota.core.bucket import TokenBucket
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from dataplane.doors import Clock
-from dataplane.throttle.lines import most_owing, owed_s
+from dataplane.throttle.debt_queue import most_owing, owed_s
 from quota.agent.agent import Agent
 from quota.contracts.namespace import InstanceNames
 from quota.contracts.rules import RuleSet, ThrottleRule, flow_key

@@ -5,7 +5,7 @@ and master run. What is modelled is the world around it:
 
     clients    a few connections per broker; each sends requests of at most 64 KiB from a queue that holds two seconds
                of demand (a producer whose buffer is full blocks), and after a throttled answer waits as long as it says,
-               and on for what the instance owes then: as `dataplane.throttle.lines` lets them
+               and on for what the instance owes then: as `dataplane.throttle.debt_queue` lets them
     network    a report reaches the master, and grants the broker, a few milliseconds later
     clocks     every broker ticks at moments of its own
 

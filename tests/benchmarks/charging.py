@@ -28,15 +28,15 @@ from types import SimpleNamespace
 from typing import Any
 
 from dataplane.clock import SystemClock
-from dataplane.network.dispatch import ClientConnection
 from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.headers import encode_request
 from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from dataplane.records.batch import Record, build_batch
+from dataplane.requests.dispatch import ClientConnection
+from dataplane.tenancy.gate import Gate
 from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.session import Session
-from dataplane.throttle.gate import Gate
-from dataplane.throttle.lines import Lines
+from dataplane.throttle.debt_queue import DebtQueues
 from quota.agent.agent import Agent
 from quota.contracts.instance import InstanceSpec, InstanceState, Limits
 from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule
@@ -108,7 +108,7 @@ def _way(door: Door, spec: InstanceSpec | None) -> Serve:
     loop = SimpleNamespace(
         clock=SystemClock(), charge_to=lambda _account, _bucket: None, call_later=door.broker.doors.loop.call_later
     )
-    lines = Lines(loop)
+    lines = DebtQueues(loop)
     gate = Gate(Agent(broker=1, boot="b", now=loop.clock.monotonic()), loop, lines, group_bytes_per_s=PLENTY)
     instance = None
     if spec is not None:

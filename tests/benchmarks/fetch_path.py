@@ -13,9 +13,9 @@ import statistics
 import time
 from types import SimpleNamespace
 
-from dataplane.network.dispatch import ClientConnection
 from dataplane.protocol.headers import encode_request
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from dataplane.requests.dispatch import ClientConnection
 from dataplane.tenancy.session import Session
 from tests.dataplane.fetching.support import FETCH, NAME, Door, single
 from tests.dataplane.replication.cluster import TOPIC

@@ -29,13 +29,13 @@ from dataplane.clock import SystemClock
 from dataplane.config import BrokerConfig, Settings
 from dataplane.records.batch import Record, build_batch, read_header
 from dataplane.replication.accounting import Accounting
-from dataplane.replication.housekeeping import Housekeeping
 from dataplane.replication.partition import Partition, ReplicaRules
-from dataplane.storage.descriptors import DESCRIPTORS_EACH
+from dataplane.replication.upkeep.housekeeping import Housekeeping
 from dataplane.storage.directories import CLEAN_SHUTDOWN
 from dataplane.storage.files import SystemFiles
 from dataplane.storage.log import Log
 from dataplane.storage.manager import LogManager
+from dataplane.storage.segments.descriptors import DESCRIPTORS_EACH
 from dataplane.tasks import Future
 from tests.benchmarks.report import keep
 

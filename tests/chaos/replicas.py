@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from dataplane.records.batch import read_records
 from dataplane.records.header import check_stored
 from dataplane.storage.files import SystemFiles
-from dataplane.storage.recovery import read_batches
+from dataplane.storage.startup.recovery import read_batches
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.storage.wholeness import FILE_NAME as WHOLE_SINCE
+from dataplane.storage.startup.unclean_loss import FILE_NAME as WHOLE_SINCE
 from tests.chaos.clients import PARTITIONS
 
 if TYPE_CHECKING:

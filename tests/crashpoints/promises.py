@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.records.batch import read_records
 from dataplane.records.header import check_stored
-from dataplane.storage.producers import Duplicate
+from dataplane.storage.checkpoints.producers import Duplicate
 
 if TYPE_CHECKING:
     from uuid import UUID

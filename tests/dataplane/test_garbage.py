@@ -67,7 +67,7 @@ def test_a_connection_that_ends_refers_to_itself_no_more(server):
 
 
 def test_a_clients_connection_is_gone_with_its_last_reference():
-    from dataplane.network.dispatch import ClientConnection
+    from dataplane.requests.dispatch import ClientConnection
 
     class Client(ClientConnection):
         __slots__ = ("__weakref__",)

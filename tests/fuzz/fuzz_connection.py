@@ -28,7 +28,7 @@ import atheris
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 with atheris.instrument_imports(
-    include=["dataplane.handlers", "dataplane.network", "dataplane.groups", "dataplane.records"]
+    include=["dataplane.handlers", "dataplane.requests", "dataplane.network", "dataplane.groups", "dataplane.records"]
 ):
     from tests.fuzz.world import KEYS, World
 

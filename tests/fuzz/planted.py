@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import SimpleNamespace
 
-from dataplane.groups import state
-from dataplane.handlers import metadata
+from dataplane.groups.classic import state
+from dataplane.handlers.discovery import metadata
 from dataplane.protocol import codec
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataResponse, MetadataResponseTopic

@@ -37,7 +37,10 @@ AREAS = {
     "quota": Area(("quota/core/*.py",), tuple(f"tests/quota/test_{name}.py" for name in _QUOTA)),
     "records": Area(("dataplane/records/*.py",), ("tests/dataplane/records",)),
     "groups": Area(
-        tuple(f"dataplane/groups/{name}.py" for name in ("state", "rebalance", "joining", "model", "offsets")),
+        (
+            *(f"dataplane/groups/classic/{name}.py" for name in ("state", "rebalance", "joining", "model")),
+            "dataplane/groups/offsets.py",
+        ),
         ("tests/dataplane/groups",),
     ),
     "tenancy": Area(
@@ -53,7 +56,7 @@ AREAS = {
         tuple(f"tests/controlplane/billing/test_{name}.py" for name in ("documents", "golden_bill", "rating_rules")),
     ),
     "elections": Area(
-        ("dataplane/controller/elections.py",),
+        ("dataplane/controller/decisions/elections.py",),
         (
             "tests/dataplane/controller/test_decisions.py",
             "tests/dataplane/controller/test_eligible_leaders.py",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dataplane.controller.placement import place
+from dataplane.controller.decisions.placement import place
 from dataplane.protocol.api import APIS
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.headers import decode_response, encode_request
@@ -304,7 +304,7 @@ def test_a_request_for_a_million_partitions_is_refused_before_they_are_placed(cl
         placed.append(partitions)
         return place(racks, partitions, *more)
 
-    monkeypatch.setattr("dataplane.controller.creation.place", counted)
+    monkeypatch.setattr("dataplane.controller.decisions.creation.place", counted)
     topics = tuple(CreatableTopic(f"t{number}", 10_000, 3) for number in range(1_000))
 
     async def ask():

@@ -12,21 +12,26 @@ from typing import Any
 from unittest import mock
 
 from dataplane.cluster.metadata import Metadata
-from dataplane.controller import alter_partition
 from dataplane.controller.channel import EPOCH_DURING_DELETE, Channels
 from dataplane.controller.context import Context
+from dataplane.controller.decisions import alter_partition
 from dataplane.controller.leaders import Leaders
 from dataplane.groups import log as groups_log
 from dataplane.protocol.errors import ErrorCode
-from dataplane.replication import appending, leadership, serving, waiting
+from dataplane.replication import (
+    appending,
+    leadership,
+    waiting,
+)
 from dataplane.replication.appending import Appending
 from dataplane.replication.manager import Replicas
 from dataplane.replication.partition import Partition
+from dataplane.replication.serving import follower_fetches
 from dataplane.replication.waiting import Waiting
-from dataplane.storage.epochs import Epochs
+from dataplane.storage.checkpoints.epochs import Epochs
+from dataplane.storage.checkpoints.producers import Producers
 from dataplane.storage.log import Log
 from dataplane.storage.log.flushing import Flushing
-from dataplane.storage.producers import Producers
 from tests.simulation.campaign import Outcome, run
 from tests.support.memory_files import MemoryFiles
 
@@ -197,7 +202,7 @@ BUGS: dict[str, tuple[Plant, ...]] = {
     "commit what only the leader has": (_patch(Partition, "advance", _own_end_counts),),
     "a proposed ISR counts at once": (_patch(Partition, "propose", _smaller_isr_counts),),
     "truncate to the high watermark": (_patch(Partition, "make_follower", _follow_from_the_high_watermark),),
-    "never truncate": (_patch(serving, "divergence", _always_a_prefix),),
+    "never truncate": (_patch(follower_fetches, "divergence", _always_a_prefix),),
     "lead without writing the epoch": (_patch(Partition, "make_leader", _lead_without_an_epoch),),
     "ignore the controller's epoch": (_patch(Metadata, "saw_controller", _any_controller),),
     "join the ISR while behind": (_patch(Partition, "isr_with", _join_at_once),),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.records.header import HEADER, BatchHeader
-from dataplane.storage.batch_file import LOG
+from dataplane.storage.segments.batch_file import LOG
 
 if TYPE_CHECKING:
     from dataplane.storage.log import Log

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dataplane.cluster.paths import parse_topic, topic_path
-from dataplane.controller.asked_elections import ElectionType
+from dataplane.controller.operators.requested_elections import ElectionType
 from dataplane.tasks import Future, Task
 from tests.simulation.faults import Faults
 

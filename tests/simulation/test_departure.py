@@ -3,7 +3,7 @@
 import pytest
 
 from dataplane.departure import leave
-from dataplane.handlers.leader_hints import current_leader
+from dataplane.handlers.records.leader_hints import current_leader
 from dataplane.tasks import Task
 from tests.simulation.cluster import SimulatedCluster
 

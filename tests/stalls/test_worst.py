@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import pytest
 
-from dataplane.network.dispatch import MAX_OTHER_FRAME_BYTES
 from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.codec import limited_decoder
 from dataplane.protocol.headers import parse_request_header
+from dataplane.requests.dispatch import MAX_OTHER_FRAME_BYTES
 from quota.contracts.instance import MIB
 from quota.contracts.namespace import InstanceNames
 from tests.stalls.__main__ import QUICK

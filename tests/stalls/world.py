@@ -19,7 +19,6 @@ from uuid import UUID
 from kazoo.client import KazooClient
 
 from dataplane.config import Settings
-from dataplane.network.dispatch import MAX_OTHER_FRAME_BYTES
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import MAX_ELEMENTS
 from dataplane.protocol.messages.discovery import FindCoordinatorRequest, MetadataRequest
@@ -34,6 +33,7 @@ from dataplane.protocol.messages.topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from dataplane.requests.dispatch import MAX_OTHER_FRAME_BYTES
 from quota.contracts.instance import GIB, MIB, Limits
 from tests.benchmarks.apache import ApacheRig
 from tests.benchmarks.rig import Rig

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dataplane.storage.config import LogConfig
-    from dataplane.storage.segment import Segment
+    from dataplane.storage.segments.segment import Segment
 
 
 class Dirt(NamedTuple):

@@ -18,7 +18,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.storage.batch_file import INDEX, LOG, TIME_INDEX, segment_name
+from dataplane.storage.segments.batch_file import (
+    INDEX,
+    LOG,
+    TIME_INDEX,
+    segment_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,11 +17,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.records.header import BatchHeader, Buffer, CorruptBatchError, check_stored, read_header
-from dataplane.storage.batch_file import INDEX, LOG, NO_TIMESTAMP, TIME_INDEX, note_of, segment_name
 from dataplane.storage.cleaner.batches import KeyMap, Rules, cleaned, entries_of
 from dataplane.storage.cleaner.swap import CLEANED, drop_cleaned, write_synced
-from dataplane.storage.index import SparseIndex
-from dataplane.storage.recovery import read_batches
+from dataplane.storage.segments.batch_file import (
+    INDEX,
+    LOG,
+    NO_TIMESTAMP,
+    TIME_INDEX,
+    note_of,
+    segment_name,
+)
+from dataplane.storage.segments.index import SparseIndex
+from dataplane.storage.startup.recovery import read_batches
 
 if TYPE_CHECKING:
     from dataplane.doors import File, Files

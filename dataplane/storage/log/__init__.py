@@ -18,7 +18,7 @@ What can be done with a log is told by a file each; `Log` is all of them:
 `stage`, `commit` and `read` are what every request pays for. So the files are classes that `Log` inherits from, with one
 object's slots between them, and not objects that ask each other: a call more for each batch would show.
 
-Segments (`storage/segment`), recovery at open (`storage/recovery`), the rule of retention (`storage/retention`), leader
+Segments (`segment`), recovery at open (`recovery`), the rule of retention (`retention`), leader
 epochs and the format of producers' snapshots have files of their own, beside this package.
 """
 

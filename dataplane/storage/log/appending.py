@@ -11,14 +11,14 @@ import struct
 from typing import TYPE_CHECKING
 
 from dataplane.records.header import CorruptBatchError, check_stored, split_batches
-from dataplane.storage.batch_file import note_of
 from dataplane.storage.errors import LogFailedError
 from dataplane.storage.log.producing import Producing
 from dataplane.storage.log.rolling import MAX_RELATIVE, Rolling
+from dataplane.storage.segments.batch_file import note_of
 
 if TYPE_CHECKING:
     from dataplane.records.header import BatchHeader
-    from dataplane.storage.batch_file import Note
+    from dataplane.storage.segments.batch_file import Note
 
 _write_place = struct.Struct(">qii").pack_into
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.storage import recovery
 from dataplane.storage.cleaner import marker
 from dataplane.storage.cleaner.choice import Dirt, dirt_of
 from dataplane.storage.cleaner.swap import swap_in
 from dataplane.storage.log.state import LogState
-from dataplane.storage.segment import Segment
+from dataplane.storage.segments.segment import Segment
+from dataplane.storage.startup import recovery
 
 if TYPE_CHECKING:
     from dataplane.storage.cleaner.work import NewSegment

@@ -2,7 +2,7 @@
 
 What is cut must be gone from the disk before anything is written in its place: after a power failure the removed batches
 must not come back as if they belonged to a newer epoch. Before the cut, a mark is left where the checkpoints say more of
-the log than will be true (`storage/cuts`). `truncate` waits for both; a loop does it in three steps, between which it goes
+the log than will be true (`truncation_marks`). `truncate` waits for both; a loop does it in three steps, between which it goes
 on with everything else:
 
     mark_of_cut    the mark to be written by a job, or None where none is needed
@@ -15,13 +15,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from dataplane.storage import cuts
+from dataplane.storage.checkpoints import truncation_marks
+from dataplane.storage.checkpoints.producers import Producers
 from dataplane.storage.config import FOREVER
 from dataplane.storage.log.compacting import Compacting
 from dataplane.storage.log.producing import Producing
 from dataplane.storage.log.removing import Removing
-from dataplane.storage.producers import Producers
-from dataplane.storage.segment import Segment
+from dataplane.storage.segments.segment import Segment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,8 +50,8 @@ class Cutting(Removing, Producing, Compacting):
         """To be written before `cut` where it is not None: the checkpoints may say more than will be true."""
         if offset >= max(self.recovery_point, self.start_offset):
             return None
-        name = cuts.next_name(self.cut_marks)
-        work = partial(self._files.write_file, f"{self.directory}/{name}", cuts.content(offset))
+        name = truncation_marks.next_name(self.cut_marks)
+        work = partial(self._files.write_file, f"{self.directory}/{name}", truncation_marks.content(offset))
         return Mark(name, partial(self._presence.run, work))
 
     def cut(self, offset: int, mark: Mark | None) -> None:
@@ -150,12 +150,12 @@ class Cutting(Removing, Producing, Compacting):
         self.start_offset = self.end_offset = self.staged_end = self.recovery_point = start_offset
 
     def _mark_cut(self, offset: int) -> None:
-        """Before anything is cut: the checkpoints may say more of the log than will be true (see `cuts`)."""
+        """Before anything is cut: the checkpoints may say more of the log than will be true (see `truncation_marks`)."""
         if offset < max(self.recovery_point, self.start_offset):
             self._write_cut_mark(offset)
 
     def _write_cut_mark(self, offset: int) -> None:
-        name = cuts.write(self._files, self.directory, self.cut_marks, offset)
+        name = truncation_marks.write(self._files, self.directory, self.cut_marks, offset)
         self.cut_marks = (*self.cut_marks, name)
 
     def forget_cut_marks(self, names: tuple[str, ...]) -> None:

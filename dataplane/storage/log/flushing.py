@@ -1,6 +1,6 @@
 """To disk: what is committed, up to everything at the orderly close.
 
-The recovery point moves when the segments below it are on disk, and the epochs that begin there (see `storage/epochs`).
+The recovery point moves when the segments below it are on disk, and the epochs that begin there (see `epochs`).
 """
 
 from __future__ import annotations

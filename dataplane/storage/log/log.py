@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.storage import cuts, recovery
+from dataplane.storage.checkpoints import truncation_marks
+from dataplane.storage.checkpoints.epochs import Epochs
 from dataplane.storage.config import LogConfig
-from dataplane.storage.descriptors import Descriptors
-from dataplane.storage.epochs import Epochs
 from dataplane.storage.log.appending import Appending
 from dataplane.storage.log.cutting import Cutting
 from dataplane.storage.log.flushing import Flushing
 from dataplane.storage.log.reading import Reading
 from dataplane.storage.presence import Presence
+from dataplane.storage.segments.descriptors import Descriptors
+from dataplane.storage.startup import recovery
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +67,7 @@ class Log(Appending, Cutting, Flushing, Reading):
         self.truncations = 0
         self.cut_marks = ()
         if not clean:
-            names, lowest = cuts.read(files, directory)
+            names, lowest = truncation_marks.read(files, directory)
             self.cut_marks = tuple(names)
             if lowest is not None:
                 recovery_point, start_offset = min(recovery_point, lowest), min(start_offset, lowest)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.storage import recovery, snapshots
+from dataplane.storage.checkpoints import snapshots
+from dataplane.storage.checkpoints.producers import Producers
 from dataplane.storage.log.state import LogState
-from dataplane.storage.producers import Producers
+from dataplane.storage.startup import recovery
 
 if TYPE_CHECKING:
     from dataplane.tasks import Future

@@ -1,13 +1,13 @@
-"""Reading a log: ranges of its files by offset, batches, look-ups by time (how: `storage/lookup`)."""
+"""Reading a log: ranges of its files by offset, batches, look-ups by time (how: `lookup`)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from dataplane.records.steps import run_through
-from dataplane.storage import lookup
 from dataplane.storage.errors import OffsetOutOfRangeError
 from dataplane.storage.log.state import LogState
+from dataplane.storage.segments import lookup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,10 +6,11 @@ still sending a range of it keeps it until then.
 
 from __future__ import annotations
 
-from dataplane.storage import recovery, retention
-from dataplane.storage.batch_file import LOG
 from dataplane.storage.log.rolling import Rolling
-from dataplane.storage.segment import Segment
+from dataplane.storage.segments import retention
+from dataplane.storage.segments.batch_file import LOG
+from dataplane.storage.segments.segment import Segment
+from dataplane.storage.startup import recovery
 
 
 class Removing(Rolling):

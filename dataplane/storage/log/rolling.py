@@ -14,11 +14,11 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
-from dataplane.storage.batch_file import NO_TIMESTAMP, Note
 from dataplane.storage.config import FOREVER, LogConfig
-from dataplane.storage.index import ENTRY_BYTES, TIME_ENTRY_BYTES
 from dataplane.storage.log.state import LogState
-from dataplane.storage.segment import Segment
+from dataplane.storage.segments.batch_file import NO_TIMESTAMP, Note
+from dataplane.storage.segments.index import ENTRY_BYTES, TIME_ENTRY_BYTES
+from dataplane.storage.segments.segment import Segment
 
 if TYPE_CHECKING:
     from dataplane.tasks import Future

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from dataplane.doors import Background, Files
-    from dataplane.storage.batch_file import Note
+    from dataplane.storage.checkpoints.epochs import Epochs
+    from dataplane.storage.checkpoints.producers import Producers
     from dataplane.storage.config import LogConfig
-    from dataplane.storage.descriptors import Descriptors
-    from dataplane.storage.epochs import Epochs
-    from dataplane.storage.founding import Founding
     from dataplane.storage.presence import Presence
-    from dataplane.storage.producers import Producers
-    from dataplane.storage.segment import Segment
+    from dataplane.storage.segments.batch_file import Note
+    from dataplane.storage.segments.descriptors import Descriptors
+    from dataplane.storage.segments.segment import Segment
+    from dataplane.storage.startup.founding import Founding
 
 
 class LogState:
@@ -87,7 +87,7 @@ class LogState:
     founding: Founding | None  # while the directory itself is on its way to the disk
     on_failure: Callable[[OSError], None] | None  # the owner hears of the first error
     truncations: int  # and resets: whoever works beside us compares
-    cut_marks: tuple[str, ...]  # that the next checkpoint makes superfluous (see `cuts`)
+    cut_marks: tuple[str, ...]  # that the next checkpoint makes superfluous (see `truncation_marks`)
 
     _files: Files
     _background: Background

@@ -7,7 +7,13 @@ from random import Random
 import pytest
 
 from dataplane.controller.context import Holdings
-from dataplane.controller.creation import MAX_PARTITIONS_PER_TOPIC, MorePartitions, NewTopic, assign, grow
+from dataplane.controller.decisions.creation import (
+    MAX_PARTITIONS_PER_TOPIC,
+    MorePartitions,
+    NewTopic,
+    assign,
+    grow,
+)
 from dataplane.protocol.errors import ApiError, ErrorCode
 from tests.dataplane.controller.cluster import Cluster
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataplane.cluster.paths import NO_LEADER, PartitionState
-from dataplane.controller import elections
-from dataplane.controller.placement import simple, spread
+from dataplane.controller.decisions import elections
+from dataplane.controller.decisions.placement import simple, spread
 
 brokers = st.lists(st.integers(0, 30), min_size=1, max_size=9, unique=True)
 

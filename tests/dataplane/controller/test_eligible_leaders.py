@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from dataplane.cluster.paths import NO_LEADER, PartitionState
-from dataplane.controller import elections
+from dataplane.controller.decisions import elections
 
 REPLICAS = (1, 2, 3)
 EPOCHS = {1: 31, 2: 32, 3: 33}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dataplane.cluster.paths import parse_topic, topic_path
 from dataplane.controller.controller import MorePartitions
-from dataplane.controller.placement import Continuation, place
+from dataplane.controller.decisions.placement import Continuation, place
 from dataplane.protocol.errors import ErrorCode
 from dataplane.tasks import Task
 from tests.dataplane.controller.cluster import Cluster

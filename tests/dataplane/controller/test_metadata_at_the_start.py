@@ -7,7 +7,7 @@ from typing import Any
 
 from dataplane.cluster.metadata import Metadata
 from dataplane.handlers.context import RequestContext
-from dataplane.handlers.metadata import handle_metadata
+from dataplane.handlers.discovery.metadata import handle_metadata
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.messages.control import UpdateMetadataRequest
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataResponse

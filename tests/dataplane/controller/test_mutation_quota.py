@@ -12,8 +12,8 @@ import pytest
 
 from dataplane.cluster.paths import topic_path
 from dataplane.config import Settings
-from dataplane.handlers.partitions import handle_create_partitions
-from dataplane.handlers.topics import handle_create_topics, handle_delete_topics
+from dataplane.handlers.admin.partitions import handle_create_partitions
+from dataplane.handlers.admin.topics import handle_create_topics, handle_delete_topics
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages import topics
 from dataplane.tenancy.instance import Instance

@@ -12,11 +12,11 @@ import pytest
 from dataplane.cluster.broker_settings import Layers
 from dataplane.cluster.paths import parse_topic, topic_path
 from dataplane.config import BrokerConfig, Settings
-from dataplane.handlers.configs import handle_describe_configs
+from dataplane.handlers.admin.configs import handle_describe_configs
+from dataplane.handlers.admin.partitions import handle_create_partitions
+from dataplane.handlers.admin.topics import handle_create_topics, handle_delete_topics
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.ownership import CONTROL_PLANE
-from dataplane.handlers.partitions import handle_create_partitions
-from dataplane.handlers.topics import handle_create_topics, handle_delete_topics
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import decode, encode
 from dataplane.protocol.errors import ErrorCode

@@ -1,7 +1,7 @@
 """What a decision puts into a partition's state beside leader and ISR: epochs, and the lives of those that count."""
 
 from dataplane.cluster.paths import NO_LEADER, PartitionState
-from dataplane.controller import elections
+from dataplane.controller.decisions import elections
 
 ALIVE = {1: 61, 2: 62, 3: 63}
 REPLICAS = (1, 2, 3)

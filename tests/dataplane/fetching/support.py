@@ -8,11 +8,11 @@ from types import SimpleNamespace
 from dataplane.cluster.paths import BrokerAddress
 from dataplane.config import Settings
 from dataplane.handlers.context import RequestContext
-from dataplane.handlers.fetch import handle_fetch
+from dataplane.handlers.records.fetch import handle_fetch
 from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.headers import decode_response
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
-from dataplane.replication.session_cache import FetchSessions
+from dataplane.replication.serving.session_cache import FetchSessions
 from dataplane.tasks import Future
 from dataplane.tenancy.session import Session
 from quota.contracts.namespace import InstanceNames

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.dataplane.fetching.support import single
-from tests.dataplane.fetching.test_fetch_shapes import Gate, frame_of, pair
+from tests.dataplane.fetching.test_fetch_fast_path import Gate, frame_of, pair
 
 WAITS = {"max_wait_ms": 500}
 

@@ -6,8 +6,8 @@ import pytest
 
 from dataplane.protocol.headers import decode_response
 from tests.dataplane.fetching.support import FETCH
-from tests.dataplane.fetching.test_fetch_shapes import frame_of, pair
-from tests.dataplane.fetching.test_session_shapes import Reader
+from tests.dataplane.fetching.test_fetch_fast_path import frame_of, pair
+from tests.dataplane.fetching.test_session_fast_path import Reader
 from tests.dataplane.replication.cluster import Cluster
 
 VERSION = 12

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 import pytest
 
 from dataplane.doors import NotInMemoryError
-from dataplane.replication.cold_lookups import ROUNDS
-from dataplane.storage.indexed_file import IndexedFile
+from dataplane.replication.serving.cold_lookups import ROUNDS
+from dataplane.storage.segments.indexed_file import IndexedFile
 from tests.dataplane.fetching.support import Door, request, row, rows, single
-from tests.dataplane.fetching.test_fetch_shapes import frame_of, pair
+from tests.dataplane.fetching.test_fetch_fast_path import frame_of, pair
 from tests.dataplane.replication.cluster import Cluster
 from tests.support.memory_files import MemoryFile
 

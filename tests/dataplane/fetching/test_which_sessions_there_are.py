@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 
 from dataplane.config import Settings
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from dataplane.replication.fetch_sessions import Found, Reading
-from dataplane.replication.session_cache import EVICTION_S, FetchSessions, SessionPool
+from dataplane.replication.serving.fetch_sessions import Found, Reading
+from dataplane.replication.serving.session_cache import (
+    EVICTION_S,
+    FetchSessions,
+    SessionPool,
+)
 
 SLOTS, PER_PRINCIPAL, PARTITIONS = 4, 3, 40
 

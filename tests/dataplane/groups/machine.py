@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dataplane.groups.events import (
+from dataplane.groups.classic.events import (
     AssignmentStored,
     CancelTimer,
     Heartbeat,
@@ -13,9 +13,9 @@ from dataplane.groups.events import (
     Store,
     Sync,
 )
-from dataplane.groups.model import Group
+from dataplane.groups.classic.model import Group
+from dataplane.groups.classic.state import handle
 from dataplane.groups.settings import GroupSettings
-from dataplane.groups.state import handle
 from dataplane.protocol.errors import ErrorCode
 
 RANGE = (("range", b"topics"),)

@@ -2,8 +2,13 @@
 
 from random import Random
 
+from dataplane.groups.classic.events import (
+    Heartbeat,
+    Join,
+    Leave,
+    Sync,
+)
 from dataplane.groups.coordinator import GroupCoordinator
-from dataplane.groups.events import Heartbeat, Join, Leave, Sync
 from dataplane.groups.loading import RECORDS_PER_PAUSE
 from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.groups.settings import GroupSettings

@@ -4,9 +4,13 @@ from random import Random
 
 import pytest
 
+from dataplane.groups.classic.events import (
+    Heartbeat,
+    Join,
+    Sync,
+)
 from dataplane.groups.commits import Commit, Offset
 from dataplane.groups.coordinator import GroupCoordinator
-from dataplane.groups.events import Heartbeat, Join, Sync
 from dataplane.groups.log import OFFSETS_TOPIC, ReplicatedOffsetsLog
 from dataplane.groups.settings import GroupSettings
 from dataplane.protocol.errors import ErrorCode

@@ -8,8 +8,8 @@ from dataplane.cluster.metadata import PartitionMetadata
 from dataplane.groups.coordinator import LOAD_RETRY_S
 from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.groups.shard import partition_of
-from dataplane.handlers.find_coordinator import CREATION_WAIT_S, handle_find_coordinator
-from dataplane.handlers.groups import (
+from dataplane.handlers.groups.find_coordinator import CREATION_WAIT_S, handle_find_coordinator
+from dataplane.handlers.groups.membership import (
     handle_delete_groups,
     handle_describe_groups,
     handle_heartbeat,
@@ -18,7 +18,11 @@ from dataplane.handlers.groups import (
     handle_list_groups,
     handle_sync_group,
 )
-from dataplane.handlers.offsets import handle_offset_commit, handle_offset_delete, handle_offset_fetch
+from dataplane.handlers.groups.offsets import (
+    handle_offset_commit,
+    handle_offset_delete,
+    handle_offset_fetch,
+)
 from dataplane.protocol.codec import decode, encode
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import FindCoordinatorRequest

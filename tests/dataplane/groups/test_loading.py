@@ -8,9 +8,9 @@ from dataplane.records.batch import Record, build_batch
 from dataplane.records.compression import GZIP
 from dataplane.records.header import CorruptBatchError, read_header
 from dataplane.records.steps import run_through
-from dataplane.storage import replay
 from dataplane.storage.log import LogConfig
-from dataplane.storage.segment import Segment
+from dataplane.storage.segments import replay
+from dataplane.storage.segments.segment import Segment
 from tests.dataplane.storage.support import DIRECTORY, new_files, open_log
 
 SMALL = LogConfig(segment_bytes=600)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dataplane.groups.model import GroupState
+from dataplane.groups.classic.model import GroupState
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.groups.machine import Machine
 

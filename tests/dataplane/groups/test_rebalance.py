@@ -2,7 +2,7 @@
 
 import pytest
 
-from dataplane.groups.model import FOLLOWS, GroupState
+from dataplane.groups.classic.model import FOLLOWS, GroupState
 from dataplane.groups.settings import GroupSettings
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.groups.machine import RANGE, Machine

@@ -3,8 +3,18 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataplane.groups.events import JoinExpired, PendingExpired, SessionExpired, SyncExpired
-from dataplane.groups.model import Group, GroupState, durable_value
+from dataplane.groups.classic.events import (
+    JoinExpired,
+    PendingExpired,
+    SessionExpired,
+    SyncExpired,
+)
+from dataplane.groups.classic.model import (
+    Group,
+    GroupState,
+    durable_value,
+)
+from dataplane.groups.classic.state import apply
 from dataplane.groups.records import (
     GroupRecord,
     OffsetRecord,
@@ -12,7 +22,6 @@ from dataplane.groups.records import (
     write_group,
     write_offset,
 )
-from dataplane.groups.state import apply
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.group_records import OffsetCommitValue
 from tests.dataplane.groups.machine import Machine

@@ -4,8 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from dataplane.groups.model import Group, GroupState, Member, durable_value
-from dataplane.groups.state import apply
+from dataplane.groups.classic.model import (
+    Group,
+    GroupState,
+    Member,
+    durable_value,
+)
+from dataplane.groups.classic.state import apply
 from dataplane.protocol.messages.group_records import GroupMetadataValue, MemberMetadata
 
 LOADED = MemberMetadata(

@@ -4,10 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from dataplane.groups.events import JoinResult, LeaveResult, Reply, StaticStored, SyncResult
-from dataplane.groups.model import Group, GroupState, Member
-from dataplane.groups.rebalance import Draft, drop
-from dataplane.groups.state import handle
+from dataplane.groups.classic.events import (
+    JoinResult,
+    LeaveResult,
+    Reply,
+    StaticStored,
+    SyncResult,
+)
+from dataplane.groups.classic.model import (
+    Group,
+    GroupState,
+    Member,
+)
+from dataplane.groups.classic.rebalance import Draft, drop
+from dataplane.groups.classic.state import handle
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.groups.machine import NO_DELAY, Machine
 

@@ -4,7 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from dataplane.groups.model import Group, GroupState, Member
+from dataplane.groups.classic.model import (
+    Group,
+    GroupState,
+    Member,
+)
 from dataplane.groups.offsets import GroupOffsets, commit_problem, expired, subscribed_topics
 from dataplane.protocol.codec import encode
 from dataplane.protocol.errors import ErrorCode

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dataplane.handlers.log_offsets import offsets_before
+from dataplane.handlers.records.log_offsets import offsets_before
 from dataplane.records.batch import Record, build_batch
 from dataplane.records.compression import GZIP
 from dataplane.storage.log import LogConfig

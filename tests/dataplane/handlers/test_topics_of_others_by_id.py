@@ -10,7 +10,7 @@ import pytest
 
 from dataplane.cluster.metadata import Metadata
 from dataplane.handlers.context import RequestContext
-from dataplane.handlers.metadata import handle_metadata
+from dataplane.handlers.discovery.metadata import handle_metadata
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import decode, encode
 from dataplane.protocol.errors import ErrorCode

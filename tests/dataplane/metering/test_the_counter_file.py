@@ -16,7 +16,7 @@ from dataplane.metering.counters import (
     PRODUCED,
     Counters,
     CountersError,
-    Remains,
+    CounterSnapshot,
     Row,
 )
 from dataplane.storage.files import SystemFiles
@@ -35,7 +35,7 @@ def counters_of(door, slots=4):
 
 
 def rows(door):
-    return {row.name: row for row in Remains(door[0].read_file(door[1])).rows()}
+    return {row.name: row for row in CounterSnapshot(door[0].read_file(door[1])).rows()}
 
 
 def test_what_is_counted_is_in_the_file_at_once(door):
@@ -44,7 +44,7 @@ def test_what_is_counted_is_in_the_file_at_once(door):
     counters.words[at + PRODUCED] = 2**40
     counters.words[at + CONSUMED] = 5
     counters.alive(0, 12)
-    remains = Remains(door[0].read_file(door[1]))
+    remains = CounterSnapshot(door[0].read_file(door[1]))
     assert (remains.boot, remains.broker, remains.hour) == (0xABC, 7, 12)
     assert list(remains.rows()) == [Row("aaaabbbb.orders", 3, 2**40, 5, 0)]
 
@@ -97,7 +97,7 @@ def test_where_the_disk_is_full_further_topics_go_without():
     counters.words[nowhere + PRODUCED] = 2
     counters.release(nowhere)
     assert counters.claim("aaaabbbb.third", 0) == nowhere == NOWHERE
-    assert [row.name for row in Remains(files.read_file("/data/usage")).rows()] == ["aaaabbbb.first"]
+    assert [row.name for row in CounterSnapshot(files.read_file("/data/usage")).rows()] == ["aaaabbbb.first"]
     files.capacity = None
     assert counters.claim("aaaabbbb.fourth", 0) != NOWHERE
 
@@ -105,7 +105,7 @@ def test_where_the_disk_is_full_further_topics_go_without():
 @pytest.mark.parametrize("data", [b"", b"\0" * 64, b"x" * 63, os.urandom(4096)])
 def test_what_is_no_counter_file_is_refused(data):
     with pytest.raises(CountersError):
-        Remains(data)
+        CounterSnapshot(data)
 
 
 def test_a_file_cut_short_gives_the_rows_that_it_has(door):
@@ -113,7 +113,7 @@ def test_a_file_cut_short_gives_the_rows_that_it_has(door):
     for name in ("aaaabbbb.a", "aaaabbbb.b", "aaaabbbb.c"):
         counters.words[counters.claim(name, 0) + PRODUCED] = 1
     data = door[0].read_file(door[1])
-    assert [row.name for row in Remains(data[: 8 * (8 + 37 * 2)]).rows()] == ["aaaabbbb.a"]
+    assert [row.name for row in CounterSnapshot(data[: 8 * (8 + 37 * 2)]).rows()] == ["aaaabbbb.a"]
 
 
 def test_mapping_on_a_full_disk_says_so(tmp_path, monkeypatch):
@@ -150,5 +150,5 @@ def test_a_killed_process_leaves_what_it_counted(tmp_path):
     with subprocess.Popen([sys.executable, "-c", COUNT_UNTIL_KILLED, path], stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"counting\n"
         process.send_signal(signal.SIGKILL)
-    (row,) = Remains(SystemFiles().read_file(path)).rows()
+    (row,) = CounterSnapshot(SystemFiles().read_file(path)).rows()
     assert row.produced_bytes >= 100_000

@@ -13,10 +13,16 @@ import pytest
 from dataplane.background import ThreadBackground
 from dataplane.clock import SystemClock
 from dataplane.doors import NotInMemoryError
-from dataplane.network import cold as cold_module
-from dataplane.network.cold import AT_ONCE_EACH, PIECE_BYTES, THREADS, ColdReads, Probe
 from dataplane.network.connection import SocketConnection
 from dataplane.network.loop import EpollLoop
+from dataplane.storage import cold as cold_module
+from dataplane.storage.cold import (
+    AT_ONCE_EACH,
+    PIECE_BYTES,
+    THREADS,
+    ColdReads,
+    Probe,
+)
 from dataplane.storage.files import FileSlice, SystemFiles
 from dataplane.tasks import Future
 

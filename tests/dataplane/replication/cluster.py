@@ -14,7 +14,7 @@ from uuid import UUID
 
 from dataplane.config import BrokerConfig, Settings
 from dataplane.doors import Doors
-from dataplane.network.outbound import Peers
+from dataplane.peers.outbound import Peers
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import (
@@ -30,7 +30,7 @@ from dataplane.protocol.messages.control import (
 from dataplane.records.batch import Record, build_batch, read_records
 from dataplane.replication.isr import ALTER_PARTITION_VERSION
 from dataplane.replication.manager import Appended, Replicas
-from dataplane.replication.serving import ReplicaFetches
+from dataplane.replication.serving.follower_fetches import ReplicaFetches
 from dataplane.storage.manager import LogManager
 from dataplane.tasks import Future
 from tests.support.broker_server import BrokerServer
@@ -188,7 +188,7 @@ class Broker:
         return answer
 
     def _list_offsets(self, request, version):
-        from dataplane.handlers.log_offsets import list_offsets
+        from dataplane.handlers.records.log_offsets import list_offsets
 
         return list_offsets(self.replicas, request, version, is_internal=True)
 

@@ -11,9 +11,9 @@ import pytest
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import Record, build_batch
-from dataplane.replication.fetcher import Fetcher
+from dataplane.replication.following.fetcher import Fetcher
+from dataplane.storage.checkpoints.producers import Producers
 from dataplane.storage.log import Log
-from dataplane.storage.producers import Producers
 from tests.dataplane.replication.cluster import TOPIC, Cluster
 
 PARTITIONS = 3

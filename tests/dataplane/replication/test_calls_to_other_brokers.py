@@ -1,10 +1,14 @@
-"""`dataplane.network.outbound` over the virtual network."""
+"""`dataplane.peers.outbound` over the virtual network."""
 
 from __future__ import annotations
 
 import pytest
 
-from dataplane.network.outbound import Peer, PeerError, Peers
+from dataplane.peers.outbound import (
+    Peer,
+    PeerError,
+    Peers,
+)
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.messages.control import UpdateMetadataRequest, UpdateMetadataResponse
 from dataplane.tasks import Future

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataplane.protocol.errors import ErrorCode
-from dataplane.replication.deletion import delete_records
+from dataplane.replication.upkeep.deletion import delete_records
 from tests.dataplane.replication.cluster import Cluster
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from dataplane.cluster.in_order import InOrder, at_once
-from dataplane.handlers.replication import handle_leader_and_isr, handle_stop_replica
+from dataplane.handlers.internal.replication import handle_leader_and_isr, handle_stop_replica
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import (
     LeaderAndIsrRequest,

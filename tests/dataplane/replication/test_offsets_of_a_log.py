@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dataplane.handlers.log_offsets import list_offsets, offsets_for_leader_epochs
+from dataplane.handlers.records.log_offsets import list_offsets, offsets_for_leader_epochs
 from dataplane.protocol.codec import decode, encode
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.fetch import (

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dataplane.protocol.errors import ErrorCode
-from dataplane.replication.moves import PIECE_BYTES
+from dataplane.replication.upkeep.moves import PIECE_BYTES
 from tests.dataplane.replication.cluster import SETTINGS, Cluster
 
 HOMES = ("a", "b")

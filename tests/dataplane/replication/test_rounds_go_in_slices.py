@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from uuid import UUID
 
 from dataplane.config import BrokerConfig, Settings
-from dataplane.replication.housekeeping import Housekeeping
+from dataplane.replication.upkeep.housekeeping import Housekeeping
 from dataplane.storage.manager import LogManager
 from tests.dataplane.storage.support import append
 from tests.support.memory_files import ImmediateBackground, MemoryFiles

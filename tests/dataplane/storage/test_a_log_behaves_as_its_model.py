@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dataplane.records.batch import split_batches
-from dataplane.storage import cuts
+from dataplane.storage.checkpoints import truncation_marks
 from dataplane.storage.log import LogConfig, OffsetOutOfRangeError
 from tests.dataplane.storage.support import DIRECTORY, batch_of, new_files, open_log, stage
 from tests.support.memory_files import ImmediateBackground
@@ -34,7 +34,7 @@ class LogMachine(RuleBasedStateMachine):
 
     def _open(self, *, clean: bool, recovery_point: int = 0):
         if hasattr(self, "log"):  # the checkpoints were written a moment ago, and so know of every cut
-            cuts.remove(self.files, DIRECTORY, self.log.cut_marks)
+            truncation_marks.remove(self.files, DIRECTORY, self.log.cut_marks)
         self.background = ImmediateBackground()
         self.log = open_log(
             self.files,

@@ -13,7 +13,7 @@ import pytest
 
 from dataplane.config import Settings
 from dataplane.records.batch import Record, build_batch, read_header
-from dataplane.storage.producers import Duplicate
+from dataplane.storage.checkpoints.producers import Duplicate
 from tests.dataplane.storage.cleaning import COMPACT, RETENTION_MS, Cleaning, Clock, Stopped, cleaning, table
 from tests.dataplane.storage.support import DIRECTORY, new_files, stage
 

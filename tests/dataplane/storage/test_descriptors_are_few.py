@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from dataplane.storage.descriptors import DESCRIPTORS_EACH, Descriptors
 from dataplane.storage.files import SystemFiles
 from dataplane.storage.log import LogConfig
+from dataplane.storage.segments.descriptors import DESCRIPTORS_EACH, Descriptors
 from tests.dataplane.storage.support import append, open_log, records_in
 from tests.support.memory_files import ImmediateBackground
 

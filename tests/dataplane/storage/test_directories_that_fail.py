@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from dataplane.config import BrokerConfig
-from dataplane.storage.checkpoints import MetadataError
+from dataplane.storage.checkpoints.formats import MetadataError
 from dataplane.storage.directories import DirectoryInUseError, NoDirectoryError
 from dataplane.storage.errors import LogFailedError
 from dataplane.storage.files import SystemFiles

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataplane.storage.epochs import Epochs
+from dataplane.storage.checkpoints.epochs import Epochs
 from tests.dataplane.storage.support import DIRECTORY, append, copy_of, new_files, open_log
 
 PATH = f"{DIRECTORY}/leader-epoch-checkpoint"

@@ -4,8 +4,8 @@ import pytest
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import read_header
+from dataplane.storage.checkpoints.producers import Duplicate
 from dataplane.storage.log import CorruptBatchError, LogConfig
-from dataplane.storage.producers import Duplicate
 from tests.dataplane.storage.support import append, batch_of, copy_of, new_files, open_log, records_in
 
 

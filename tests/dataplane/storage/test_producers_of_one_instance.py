@@ -9,9 +9,9 @@ import pytest
 from dataplane.config import BrokerConfig, Settings
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import read_header
+from dataplane.storage.checkpoints.producers import PRODUCER_BYTES, Duplicate
 from dataplane.storage.log import Log
 from dataplane.storage.manager import LogManager
-from dataplane.storage.producers import PRODUCER_BYTES, Duplicate
 from tests.dataplane.storage.support import append, batch_of
 from tests.support.memory_files import ImmediateBackground, MemoryFiles
 

@@ -9,10 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataplane.records.batch import read_header
-from dataplane.storage import snapshots
+from dataplane.storage.checkpoints import snapshots
+from dataplane.storage.checkpoints.producers import (
+    Duplicate,
+    Producers,
+    ProducerState,
+    Written,
+)
+from dataplane.storage.checkpoints.snapshots import SnapshotError
 from dataplane.storage.log import LogConfig
-from dataplane.storage.producers import Duplicate, Producers, ProducerState, Written
-from dataplane.storage.snapshots import SnapshotError
 from tests.dataplane.storage.support import DIRECTORY, append, batch_of, new_files, open_log
 from tests.support.memory_files import ImmediateBackground
 

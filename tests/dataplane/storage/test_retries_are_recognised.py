@@ -7,7 +7,11 @@ from hypothesis import strategies as st
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import read_header
 from dataplane.records.control import Marker, build_marker
-from dataplane.storage.producers import MAX_PRODUCERS, Duplicate, Producers
+from dataplane.storage.checkpoints.producers import (
+    MAX_PRODUCERS,
+    Duplicate,
+    Producers,
+)
 from tests.dataplane.storage.support import append, batch_of, new_files, open_log, stage
 
 DUPLICATE = ErrorCode.DUPLICATE_SEQUENCE_NUMBER
@@ -166,7 +170,7 @@ def test_what_was_cut_from_the_log_may_come_again():
 
 
 def test_fingerprints_do_not_grow_for_ever(monkeypatch):
-    monkeypatch.setattr("dataplane.storage.producers.MAX_PRODUCERS", 50)
+    monkeypatch.setattr("dataplane.storage.checkpoints.producers.MAX_PRODUCERS", 50)
     producers = Producers()
     for number in range(300):
         producers.update(header(0, producer=number), number)
@@ -176,7 +180,7 @@ def test_fingerprints_do_not_grow_for_ever(monkeypatch):
 
 
 def test_a_cut_of_the_log_forgets_the_fingerprints_behind_it(monkeypatch):
-    monkeypatch.setattr("dataplane.storage.producers.MAX_PRODUCERS", 2)
+    monkeypatch.setattr("dataplane.storage.checkpoints.producers.MAX_PRODUCERS", 2)
     log = open_log(new_files())
     append(log, "kept")
     for producer in (1, 2, 3):

@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from dataplane.protocol.errors import ErrorCode
-from dataplane.storage.epochs import Epochs
+from dataplane.storage.checkpoints.epochs import Epochs
 from dataplane.storage.log import LogConfig, LogFailedError
 from tests.dataplane.storage.support import DIRECTORY, append, batch_of, new_files, open_log, records_in, stage
 from tests.support.memory_files import ImmediateBackground

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from dataplane.config import BrokerConfig, Settings
-from dataplane.storage.checkpoints import MetadataError
+from dataplane.storage.checkpoints.formats import MetadataError
 from dataplane.storage.manager import LogManager
 from tests.dataplane.storage.support import append, records_in
 from tests.support.memory_files import ImmediateBackground, MemoryFiles

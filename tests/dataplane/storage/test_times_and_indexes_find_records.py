@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from dataplane.records import compression
 from dataplane.records.batch import Record, build_batch
-from dataplane.storage.index import SparseIndex
 from dataplane.storage.log import LogConfig
+from dataplane.storage.segments.index import SparseIndex
 from tests.dataplane.storage.support import DIRECTORY, append, batch_of, new_files, open_log, records_in, stage
 
 SMALL = LogConfig(segment_bytes=600, index_interval_bytes=100)

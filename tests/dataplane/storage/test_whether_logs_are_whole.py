@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from dataplane.storage.wholeness import Wholeness
+from dataplane.storage.startup.unclean_loss import UncleanLoss
 from tests.support.memory_files import MemoryFiles
 
 HOMES = ("/a", "/b")
@@ -21,14 +21,14 @@ def files() -> MemoryFiles:
     return files
 
 
-def opened(files: MemoryFiles, *, in_order: bool = False, homes: tuple[str, ...] = HOMES) -> Wholeness:
-    wholeness = Wholeness(files, HOMES)
+def opened(files: MemoryFiles, *, in_order: bool = False, homes: tuple[str, ...] = HOMES) -> UncleanLoss:
+    wholeness = UncleanLoss(files, HOMES)
     wholeness.opened(dict.fromkeys(homes, in_order))
     return wholeness
 
 
 @pytest.fixture
-def registered(files: MemoryFiles) -> Wholeness:
+def registered(files: MemoryFiles) -> UncleanLoss:
     wholeness = opened(files)
     assert wholeness.since is None
     wholeness.registered(FIRST_LIFE)

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from dataplane.tenancy.gate import Gate
 from dataplane.tenancy.instance import Instance
-from dataplane.throttle.gate import Gate
 from quota.agent.agent import Agent
 from quota.contracts.instance import InstanceSpec, InstanceState, Limits
 

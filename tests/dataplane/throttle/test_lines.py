@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dataplane.throttle.lines import LOOK_AGAIN_S, Lines
+from dataplane.throttle.debt_queue import LOOK_AGAIN_S, DebtQueues
 from quota.core.bucket import TokenBucket
 from quota.core.shares import EVERYBODY
 
@@ -52,7 +52,7 @@ def loop():
 
 @pytest.fixture
 def lines(loop):
-    return Lines(loop)
+    return DebtQueues(loop)
 
 
 @pytest.fixture

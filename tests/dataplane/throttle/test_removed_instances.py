@@ -6,9 +6,9 @@ import pytest
 
 from dataplane.clock import SystemClock
 from dataplane.network.loop import EpollLoop
+from dataplane.tenancy.gate import Gate
 from dataplane.tenancy.instance import Instance
-from dataplane.throttle.gate import Gate
-from dataplane.throttle.lines import Lines
+from dataplane.throttle.debt_queue import DebtQueues
 from quota.agent.agent import Agent
 from quota.contracts.instance import InstanceSpec, InstanceState, Limits
 
@@ -26,7 +26,7 @@ def spec(number: int) -> InstanceSpec:
 
 
 def test_its_account_goes_too(loop):
-    gate = Gate(Agent(broker=1, boot="b", now=0.0), loop, Lines(loop), group_bytes_per_s=1_000)
+    gate = Gate(Agent(broker=1, boot="b", now=0.0), loop, DebtQueues(loop), group_bytes_per_s=1_000)
     instances = [Instance(spec(number)) for number in range(100)]
     for instance in instances:
         gate.configure(instance)

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 from dataplane.config import Settings
-from dataplane.network.turnstile import Turnstile
 from dataplane.protocol.api import ApiKey
+from dataplane.requests.turnstile import Turnstile
+from dataplane.tenancy.gate import Gate
 from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.session import Session
-from dataplane.throttle.gate import Gate
-from dataplane.throttle.lines import Lines
+from dataplane.throttle.debt_queue import DebtQueues
 from quota.agent.agent import Agent
 from quota.contracts.instance import InstanceSpec, InstanceState, Limits
 from quota.contracts.rules import REQUEST
@@ -53,7 +53,7 @@ class World:
         self.loop.forget_account = lambda account: self.charged_to.pop(account)  # noqa: PLW0108 - it is made below
         self.loop.worked_for = lambda account, seconds: self.worked_for.append((account, round(seconds, 6)))
         self.charged_to, self.worked_for = {}, []
-        self.lines = Lines(self.loop)
+        self.lines = DebtQueues(self.loop)
         self.gate = Gate(Agent(broker=1, boot="b", now=0.0), self.loop, self.lines, group_bytes_per_s=GROUPS)
         spec = InstanceSpec("ins-aaaabbbb", 1, InstanceState.RUNNING, limits, ("0.0.0.0/0",), ())
         self.instance = Instance(spec)
@@ -62,7 +62,7 @@ class World:
             self.bucket(name).set_rate(rate, 0.0)
         self.broker = SimpleNamespace(
             doors=SimpleNamespace(clock=self.loop, loop=self.loop),
-            lines=self.lines,
+            debt_queues=self.lines,
             gate=self.gate,
             config=SimpleNamespace(settings=Settings()),
         )

@@ -1,0 +1,1 @@
+"""What the controller decides, pure: leaders, ISRs, where replicas are placed."""

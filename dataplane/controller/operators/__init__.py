@@ -1,0 +1,1 @@
+"""What operators ask of the controller, by request or by a node in ZooKeeper."""

@@ -1,0 +1,274 @@
+"""The state machine of a group: one pure function, `handle`, and `apply`, which replays what the log says.
+
+`handle` proposes: it returns the group as it will be, records to store, answers, timers. What must not be believed
+before it is committed (an assignment) changes nothing until `AssignmentStored` comes back, and then through `apply`,
+which is also how a group is loaded: so what is served and what a successor will load cannot differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dataplane.groups.classic.events import (
+    AssignmentStored,
+    Effect,
+    EmptyStored,
+    Event,
+    Heartbeat,
+    HeartbeatResult,
+    Join,
+    JoinExpired,
+    Leave,
+    LeaveResult,
+    PendingExpired,
+    SessionExpired,
+    StaticStored,
+    Store,
+    Sync,
+    SyncExpired,
+    SyncResult,
+)
+from dataplane.groups.classic.joining import on_join, on_static_stored
+from dataplane.groups.classic.model import (
+    Group,
+    GroupState,
+    Member,
+    durable_value,
+)
+from dataplane.groups.classic.rebalance import (
+    SYNC_TIMER,
+    Draft,
+    forget_pending,
+    join_time_is_over,
+    maybe_prepare,
+    refuse_syncs,
+    remove,
+    try_complete,
+)
+from dataplane.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dataplane.groups.settings import GroupSettings
+    from dataplane.protocol.messages.group_records import GroupMetadataValue, MemberMetadata
+
+S = GroupState
+
+
+def handle(group: Group, event: Event, settings: GroupSettings, now_ms: int) -> tuple[Group, list[Effect]]:
+    """The group after an event, and what must follow, in order."""
+    draft = Draft(group, settings, now_ms)
+    _HANDLERS[type(event)](draft, event)
+    return draft.group, draft.effects
+
+
+def apply(group: Group, value: GroupMetadataValue) -> Group:
+    """What the log says of a group. Known members keep what is not durable: their connections, their offers."""
+    members = {m.member_id: _loaded(group.members.get(m.member_id), m, value.protocol) for m in value.members}
+    return replace(
+        group,
+        state=S.STABLE if members else S.EMPTY,
+        generation=value.generation,
+        protocol_type=value.protocol_type or None,
+        protocol=value.protocol,
+        leader=value.leader,
+        members=members,
+        state_since_ms=value.current_state_timestamp,
+        storing=False,
+    )
+
+
+def _loaded(known: Member | None, value: MemberMetadata, protocol: str | None) -> Member:
+    if known is not None:
+        return replace(known, assignment=value.assignment)
+    return Member(
+        value.member_id,
+        value.group_instance_id,
+        value.client_id,
+        value.client_host,
+        value.rebalance_timeout if value.rebalance_timeout >= 0 else value.session_timeout,
+        value.session_timeout,
+        ((protocol or "", value.subscription),),
+        value.assignment,
+    )
+
+
+# --- SyncGroup --------------------------------------------------------------------------------------------------------
+
+_SYNC_REFUSED = {
+    S.EMPTY: ErrorCode.UNKNOWN_MEMBER_ID,
+    S.PREPARING: ErrorCode.REBALANCE_IN_PROGRESS,
+    S.DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
+
+
+def _on_sync(draft: Draft, ask: Sync) -> None:
+    error = _sync_problem(draft.group, ask)
+    if error != ErrorCode.NONE:
+        draft.reply(ask.token, SyncResult(error))
+        return
+    member = draft.group.members[ask.member_id]
+    if draft.group.state is S.STABLE:
+        member = draft.put(replace(member, needs_sync=False))
+        draft.reply(ask.token, _assigned(draft.group, member))
+        draft.heard_of(member)
+    else:
+        _park_sync(draft, ask, member)
+    if not any(m.needs_sync for m in draft.group.members.values()):
+        draft.cancel_timer(SYNC_TIMER)
+
+
+def _sync_problem(group: Group, ask: Sync) -> ErrorCode:
+    if group.state is S.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    error = group.member_problem(ask.member_id, ask.instance_id)
+    if error != ErrorCode.NONE:
+        return error
+    if ask.generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    if ask.protocol_type not in (None, group.protocol_type) or ask.protocol not in (None, group.protocol):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return _SYNC_REFUSED.get(group.state, ErrorCode.NONE)
+
+
+def _park_sync(draft: Draft, ask: Sync, member: Member) -> None:
+    if member.awaiting_sync is not None:  # a repeated request
+        draft.reply(member.awaiting_sync, SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
+    draft.put(replace(member, awaiting_sync=ask.token, needs_sync=False))
+    group = draft.group
+    if member.member_id == group.leader and not group.storing:
+        draft.group = replace(group, storing=True)
+        value = _assignment_value(group, ask, draft.now_ms)
+        draft.effects.append(Store(value, AssignmentStored(value)))
+
+
+def _assignment_value(group: Group, ask: Sync, now_ms: int) -> GroupMetadataValue:
+    """Members that the leader forgot get nothing."""
+    assigned = {k: replace(m, assignment=ask.assignments.get(k, b"")) for k, m in group.members.items()}
+    return durable_value(replace(group, members=assigned, state_since_ms=now_ms))
+
+
+def _on_assignment_stored(draft: Draft, stored: AssignmentStored) -> None:
+    group = draft.group
+    if group.state is not S.COMPLETING or group.generation != stored.value.generation:
+        return  # the group has gone on
+    if stored.error != ErrorCode.NONE:
+        refuse_syncs(draft, stored.error)
+        maybe_prepare(draft)
+        return
+    draft.enter(S.STABLE)
+    draft.group = apply(draft.group, stored.value)
+    for member in draft.group.members.values():
+        if member.awaiting_sync is not None:
+            draft.reply(member.awaiting_sync, _assigned(draft.group, member))
+            draft.heard_of(member)
+    answered = {k: replace(m, awaiting_sync=None) for k, m in draft.group.members.items()}
+    draft.group = replace(draft.group, members=answered)
+
+
+def _assigned(group: Group, member: Member) -> SyncResult:
+    return SyncResult(ErrorCode.NONE, group.protocol_type, group.protocol, member.assignment)
+
+
+# --- Heartbeat --------------------------------------------------------------------------------------------------------
+
+HEARTBEAT_ANSWERS = {
+    S.EMPTY: ErrorCode.UNKNOWN_MEMBER_ID,
+    S.PREPARING: ErrorCode.REBALANCE_IN_PROGRESS,
+    S.COMPLETING: ErrorCode.NONE,  # a member may heartbeat between its JoinGroup and its SyncGroup
+    S.STABLE: ErrorCode.NONE,
+    S.DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
+"""What a member of the right generation is told."""
+
+
+def generation_problem(group: Group, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+    """Why somebody may not speak for a member in the current generation."""
+    if group.state is S.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    error = group.member_problem(member_id, instance_id)
+    if error == ErrorCode.NONE and generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    return error
+
+
+def _on_heartbeat(draft: Draft, ask: Heartbeat) -> None:
+    error = generation_problem(draft.group, ask.member_id, ask.instance_id, ask.generation)
+    if error == ErrorCode.NONE:
+        draft.heard_of(draft.group.members[ask.member_id])
+        error = HEARTBEAT_ANSWERS[draft.group.state]
+    draft.reply(ask.token, HeartbeatResult(error))
+
+
+# --- LeaveGroup and time ----------------------------------------------------------------------------------------------
+
+
+def _on_leave(draft: Draft, ask: Leave) -> None:
+    if draft.group.state is S.DEAD:
+        draft.reply(ask.token, LeaveResult(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        return
+    left = tuple((member, instance, _leave(draft, member, instance)) for member, instance in ask.members)
+    draft.reply(ask.token, LeaveResult(ErrorCode.NONE, left))
+
+
+def _leave(draft: Draft, member_id: str, instance_id: str | None) -> ErrorCode:
+    group = draft.group
+    if not member_id:  # an administrator removes a static member
+        holder = group.static_member(instance_id) if instance_id is not None else None
+        if holder is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        remove(draft, holder)
+        return ErrorCode.NONE
+    if member_id in group.pending:
+        _on_pending_expired(draft, PendingExpired(member_id))
+        return ErrorCode.NONE
+    error = group.member_problem(member_id, instance_id)
+    if error == ErrorCode.NONE:
+        remove(draft, group.members[member_id])
+    return error
+
+
+def _on_pending_expired(draft: Draft, event: PendingExpired) -> None:
+    forget_pending(draft, event.member_id)
+    try_complete(draft)
+
+
+def _on_session_expired(draft: Draft, event: SessionExpired) -> None:
+    member = draft.group.members.get(event.member_id)
+    if member is not None and (member.is_new or not member.waits):
+        remove(draft, member)
+
+
+def _on_join_expired(draft: Draft, event: JoinExpired) -> None:
+    del event
+    if draft.group.state is S.PREPARING:
+        join_time_is_over(draft)
+
+
+def _on_sync_expired(draft: Draft, event: SyncExpired) -> None:
+    """Those who never asked for their assignment are not there any more."""
+    if draft.group.generation == event.generation and draft.group.state in (S.COMPLETING, S.STABLE):
+        for member in [m for m in draft.group.members.values() if m.needs_sync]:
+            remove(draft, draft.group.members[member.member_id])
+
+
+def _on_empty_stored(draft: Draft, event: EmptyStored) -> None:
+    """Nobody waits for it. Had it failed, a successor would load members whose sessions then end."""
+    del draft, event
+
+
+_HANDLERS: dict[type, Callable[[Draft, Any], None]] = {
+    Join: on_join,
+    Sync: _on_sync,
+    Heartbeat: _on_heartbeat,
+    Leave: _on_leave,
+    SessionExpired: _on_session_expired,
+    PendingExpired: _on_pending_expired,
+    JoinExpired: _on_join_expired,
+    SyncExpired: _on_sync_expired,
+    AssignmentStored: _on_assignment_stored,
+    EmptyStored: _on_empty_stored,
+    StaticStored: on_static_stored,
+}

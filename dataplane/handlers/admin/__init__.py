@@ -1,0 +1,1 @@
+"""What an instance's owner asks for: topics, configurations, quotas, directories."""

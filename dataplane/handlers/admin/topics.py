@@ -1,0 +1,231 @@
+"""CreateTopics and DeleteTopics: on the controller, within the limits of the instance that owns the name.
+
+Names are physical here. The sentences of errors may reach a tenant and so name nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from dataplane.cluster.topic_settings import TOPIC_SETTINGS, ConfigSource, checked_overrides
+from dataplane.controller.controller import NewTopic, TopicOutcome
+from dataplane.handlers.admin.tolls import toll_of
+from dataplane.handlers.context import RequestContext
+from dataplane.handlers.ownership import check_owners_limits, in_slices, owner
+from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.protocol.messages.topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from dataplane.protocol.schema import NO_UUID
+from dataplane.records.steps import Steps
+from quota.contracts.namespace import split_physical, topic_name_problem
+
+_CREATION_IS_STRICT_SINCE, _DELETION_IS_STRICT_SINCE = 6, 5
+"""Versions that know THROTTLING_QUOTA_EXCEEDED."""
+_CREATED_PER_STEP, _DELETED_PER_STEP = 2, 30
+"""Topics that cost about 100 us."""
+
+
+async def handle_create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    """Each topic by itself: one that is refused does not hold the others up."""
+    toll = toll_of(ctx, strict_since=_CREATION_IS_STRICT_SINCE, timeout_ms=request.timeout_ms)
+    wanted, refused = await in_slices(ctx, _wanted_topics(ctx, request))
+    outcomes: list[TopicOutcome] = []
+    try:
+        await toll.turn()
+        outcomes = await ctx.broker.controller.create_topics(
+            list(wanted.values()), request.timeout_ms / 1000, validate_only=request.validate_only, toll=toll
+        )
+    except ApiError as refusal:
+        refused |= {name: TopicOutcome(name, refusal.code, refusal.message) for name in wanted}
+    finally:
+        toll.decided()
+    answers = {outcome.name: outcome for outcome in outcomes} | refused
+    created = await in_slices(ctx, _created_topics(ctx, request, answers, wanted))
+    return CreateTopicsResponse(throttle_time_ms=toll.throttle_time_ms, topics=created)
+
+
+async def handle_delete_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    """By name, or by id (from version 6): an id of somebody else's topic is as unknown as one that was never given."""
+    toll = toll_of(ctx, strict_since=_DELETION_IS_STRICT_SINCE, timeout_ms=request.timeout_ms)
+    found = await in_slices(ctx, _deletable_topics(ctx, request))
+    wanted = [name for name in dict.fromkeys(found) if isinstance(name, str)]
+    try:
+        await toll.turn()
+        outcomes = await ctx.broker.controller.delete_topics(wanted, request.timeout_ms / 1000, toll=toll)
+    except ApiError as refusal:
+        outcomes = [TopicOutcome(name, refusal.code, refusal.message) for name in wanted]
+    finally:
+        toll.decided()
+    by_name = {outcome.name: outcome for outcome in outcomes}
+    deleted = await in_slices(ctx, _deleted_topics(request, found, by_name))
+    return DeleteTopicsResponse(throttle_time_ms=toll.throttle_time_ms, responses=deleted)
+
+
+# --- creating ---------------------------------------------------------------------------------------------------------
+
+
+def _wanted_topics(
+    ctx: RequestContext, request: CreateTopicsRequest
+) -> Steps[tuple[dict[str, NewTopic], dict[str, TopicOutcome]]]:
+    """What may be asked of the controller, and what is refused here."""
+    times = Counter(topic.name for topic in request.topics)
+    wanted: dict[str, NewTopic] = {}
+    refused: dict[str, TopicOutcome] = {}
+    for place, topic in enumerate(request.topics, 1):
+        if place % _CREATED_PER_STEP == 0:
+            yield None
+        try:
+            if times[topic.name] > 1:
+                raise ApiError(ErrorCode.INVALID_REQUEST, "the request names the topic more than once")
+            wanted[topic.name] = _new_topic(ctx, topic)
+        except ApiError as refusal:
+            refused[topic.name] = TopicOutcome(topic.name, refusal.code, refusal.message)
+    return wanted, refused
+
+
+def _created_topics(
+    ctx: RequestContext,
+    request: CreateTopicsRequest,
+    answers: Mapping[str, TopicOutcome],
+    wanted: Mapping[str, NewTopic],
+) -> Steps[tuple[CreatableTopicResult, ...]]:
+    """In the order of the request."""
+    created: list[CreatableTopicResult] = []
+    for place, topic in enumerate(request.topics, 1):
+        if place % _CREATED_PER_STEP == 0:
+            yield None
+        result = _created(ctx, answers[topic.name], wanted[topic.name].config if topic.name in wanted else {})
+        created.append(replace(result, topic_id=NO_UUID) if request.validate_only else result)
+    return tuple(created)
+
+
+def _new_topic(ctx: RequestContext, topic: CreatableTopic) -> NewTopic:
+    if ctx.topic_denied(topic.name):
+        raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "the topic's whitelist does not hold this address")
+    _check_name(ctx, topic.name)
+    if topic.assignments and (topic.num_partitions, topic.replication_factor) != (-1, -1):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, "either an assignment or the numbers of partitions and replicas, not both"
+        )
+    assignment = {a.partition_index: tuple(a.broker_ids) for a in topic.assignments}
+    if len(assignment) != len(topic.assignments):
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the assignment names a partition twice")
+    config = checked_overrides({c.name: c.value for c in topic.configs}, ctx.broker.config.settings)
+    spec = owner(ctx, topic.name)
+    check_owners_limits(ctx, topic.name, config, _replicas(ctx, topic))
+    return NewTopic(
+        topic.name,
+        topic.num_partitions,
+        topic.replication_factor,
+        assignment or None,
+        config,
+        spec.brokers if spec is not None else (),
+        spec.limits.partitions if spec is not None else None,
+        spec.limits.topics if spec is not None else None,
+        is_tenants=not ctx.session.is_internal,
+    )
+
+
+def _replicas(ctx: RequestContext, topic: CreatableTopic) -> int:
+    if topic.assignments:
+        return len(topic.assignments[0].broker_ids)
+    default = ctx.broker.config.settings.default_replication_factor
+    return default if topic.replication_factor == -1 else topic.replication_factor
+
+
+def _check_name(ctx: RequestContext, physical: str) -> None:
+    parsed = split_physical(physical)
+    if parsed is not None:
+        problem = topic_name_problem(parsed[1])
+    else:  # a topic of the cluster itself; only the internal listener can name one
+        reserved = physical.removeprefix("__")
+        problem = topic_name_problem(reserved) if ctx.session.is_internal else "the topic name is not possible"
+    if problem is not None:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+
+
+def _created(ctx: RequestContext, outcome: TopicOutcome, config: Mapping[str, str]) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=outcome.name,
+        topic_id=outcome.topic_id,
+        error_code=outcome.error,
+        error_message=outcome.message,
+        num_partitions=outcome.partitions,
+        replication_factor=outcome.replication_factor,
+        configs=_configs(ctx, config) if outcome.error is ErrorCode.NONE else (),
+    )
+
+
+def _configs(ctx: RequestContext, overrides: Mapping[str, str]) -> tuple[CreatableTopicConfigs, ...]:
+    settings = ctx.broker.config.settings
+    return tuple(
+        CreatableTopicConfigs(
+            name,
+            overrides.get(name, setting.default_of(settings)),
+            config_source=ConfigSource.DYNAMIC_TOPIC if name in overrides else ConfigSource.DEFAULT,
+        )
+        for name, setting in TOPIC_SETTINGS.items()
+    )
+
+
+# --- deleting ---------------------------------------------------------------------------------------------------------
+
+
+def _deletable_topics(ctx: RequestContext, request: DeleteTopicsRequest) -> Steps[list[str | DeletableTopicResult]]:
+    """The physical names, and refusals, in the order of the request."""
+    found: list[str | DeletableTopicResult] = []
+    for place, state in enumerate(_named(request), 1):
+        if place % _DELETED_PER_STEP == 0:
+            yield None
+        found.append(_deletable(ctx, state))
+    return found
+
+
+def _named(request: DeleteTopicsRequest) -> Iterator[DeleteTopicState]:
+    return iter(request.topics) if request.topics else (DeleteTopicState(name) for name in request.topic_names)
+
+
+def _deleted_topics(
+    request: DeleteTopicsRequest, found: Sequence[str | DeletableTopicResult], outcomes: Mapping[str, TopicOutcome]
+) -> Steps[tuple[DeletableTopicResult, ...]]:
+    """In the order of the request."""
+    deleted: list[DeletableTopicResult] = []
+    for place, (state, name) in enumerate(zip(_named(request), found, strict=True), 1):
+        if place % _DELETED_PER_STEP == 0:
+            yield None
+        deleted.append(_deleted(state, outcomes[name]) if isinstance(name, str) else name)
+    return tuple(deleted)
+
+
+def _deletable(ctx: RequestContext, state: DeleteTopicState) -> str | DeletableTopicResult:
+    """The physical name, or the refusal."""
+    name = state.name
+    if name is None:
+        name = ctx.broker.controller.topic_name(state.topic_id)
+        if name is None and not ctx.broker.controller.is_active:
+            return DeletableTopicResult(None, state.topic_id, ErrorCode.NOT_CONTROLLER)
+        if name is None or not ctx.owns(name):
+            return DeletableTopicResult(None, state.topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+    elif state.topic_id != NO_UUID:
+        return DeletableTopicResult(name, state.topic_id, ErrorCode.INVALID_REQUEST, "either a name or an id, not both")
+    if ctx.topic_denied(name):
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return DeletableTopicResult(
+            state.name, state.topic_id, code, "the topic's whitelist does not hold this address"
+        )
+    return name
+
+
+def _deleted(state: DeleteTopicState, outcome: TopicOutcome) -> DeletableTopicResult:
+    return DeletableTopicResult(outcome.name, state.topic_id, outcome.error, outcome.message)

@@ -1,0 +1,1 @@
+"""What a client asks first: versions, brokers, topics, who it is."""

@@ -1,0 +1,265 @@
+"""Membership of consumer groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and the administrators' view of groups.
+
+What is answered is decided in `dataplane.groups`; here requests become events and results become messages.
+
+Administrators may ask for thousands of groups: in steps, each group as it was when its turn came.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from dataplane.groups.classic.events import (
+    Heartbeat,
+    HeartbeatResult,
+    Join,
+    JoinResult,
+    Leave,
+    LeaveResult,
+    Sync,
+    SyncResult,
+)
+from dataplane.groups.classic.model import (
+    Group,
+    GroupState,
+    Member,
+)
+from dataplane.groups.shard import Entry
+from dataplane.handlers.authorized import OPERATIONS_NOT_ASKED
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    MemberResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from dataplane.records.steps import Pace, each
+from dataplane.tasks import Future, gather, resolved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dataplane.handlers.context import RequestContext
+    from dataplane.records.steps import Steps
+
+_NAME_US, _GROUP_US, _MEMBER_US, _DELETION_US = 2, 12, 6, 40
+A = TypeVar("A")
+B = TypeVar("B")
+
+GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8
+"""READ, DELETE and DESCRIBE as a set of bits: everything that can be done to a group, until there are ACLs."""
+MAX_GROUP_ID = 1_000
+MAX_INSTANCE_ID = 249  # as Kafka's clients have it
+LEAST_REBALANCE_MS = 1_000
+"""A group that gives its members no time, or less than none, would begin its rebalance over and over."""
+
+
+def _then(future: Future[A], convert: Callable[[A], B]) -> Future[B]:
+    """The future of a converted value."""
+    converted: Future[B] = Future()
+    future.then(lambda done: converted.resolve(convert(done.result())))
+    return converted
+
+
+def has_no_name(ctx: RequestContext, group_id: str) -> bool:
+    """Whether the client's name of the group is empty, not allowed to groups with members, or too long for any."""
+    return not ctx.session.names.group_out(group_id) or is_too_long(group_id)
+
+
+def is_too_long(group_id: str) -> bool:
+    """Whether a group's name is longer than anybody needs: it is kept, hashed and written with every commit."""
+    return len(group_id) > MAX_GROUP_ID
+
+
+# --- JoinGroup --------------------------------------------------------------------------------------------------------
+
+
+def handle_join_group(ctx: RequestContext, request: JoinGroupRequest) -> Future[JoinGroupResponse]:
+    """Answered when the rebalance is complete, so often much later."""
+
+    def answer(result: JoinResult) -> JoinGroupResponse:
+        return _join_response(ctx, result)
+
+    if has_no_name(ctx, request.group_id):
+        return resolved(answer(JoinResult(ErrorCode.INVALID_GROUP_ID, request.member_id)))
+    if len(request.group_instance_id or "") > MAX_INSTANCE_ID:
+        return resolved(answer(JoinResult(ErrorCode.INVALID_REQUEST, request.member_id)))
+    ask = Join(
+        request.member_id,
+        request.protocol_type,
+        tuple((p.name, p.metadata) for p in request.protocols),
+        request.session_timeout_ms,
+        max(LEAST_REBALANCE_MS, request.rebalance_timeout_ms if ctx.version >= 1 else request.session_timeout_ms),
+        request.group_instance_id,
+        ctx.client_id or "",
+        f"/{ctx.session.peer}",
+        needs_known_id=ctx.version >= 4 and request.group_instance_id is None,
+        can_skip_assignment=ctx.version >= 9,
+    )
+    return _then(ctx.broker.groups.join(request.group_id, ask), answer)
+
+
+def _join_response(ctx: RequestContext, result: JoinResult) -> JoinGroupResponse:
+    no_protocol = "" if ctx.version < 7 else None
+    return JoinGroupResponse(
+        error_code=result.error,
+        generation_id=result.generation,
+        protocol_type=result.protocol_type,
+        protocol_name=no_protocol if result.protocol is None else result.protocol,
+        leader=result.leader,
+        skip_assignment=result.skip_assignment,
+        member_id=result.member_id,
+        members=tuple(JoinGroupResponseMember(*member) for member in result.members),
+    )
+
+
+# --- SyncGroup, Heartbeat, LeaveGroup ---------------------------------------------------------------------------------
+
+
+def handle_sync_group(ctx: RequestContext, request: SyncGroupRequest) -> Future[SyncGroupResponse]:
+    """Answered when the leader's assignment is committed."""
+
+    def answer(result: SyncResult) -> SyncGroupResponse:
+        return SyncGroupResponse(
+            error_code=result.error,
+            protocol_type=result.protocol_type,
+            protocol_name=result.protocol,
+            assignment=result.assignment,
+        )
+
+    if ctx.version >= 5 and None in (request.protocol_type, request.protocol_name):
+        return resolved(answer(SyncResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)))
+    if has_no_name(ctx, request.group_id):
+        return resolved(answer(SyncResult(ErrorCode.INVALID_GROUP_ID)))
+    ask = Sync(
+        request.generation_id,
+        request.member_id,
+        request.group_instance_id,
+        request.protocol_type,
+        request.protocol_name,
+        {assignment.member_id: assignment.assignment for assignment in request.assignments},
+    )
+    return _then(ctx.broker.groups.sync(request.group_id, ask), answer)
+
+
+def handle_heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> Future[HeartbeatResponse]:
+    """A member is alive, and learns whether it has to join again."""
+
+    def answer(result: HeartbeatResult) -> HeartbeatResponse:
+        return HeartbeatResponse(error_code=result.error)
+
+    if has_no_name(ctx, request.group_id):
+        return resolved(answer(HeartbeatResult(ErrorCode.INVALID_GROUP_ID)))
+    ask = Heartbeat(request.generation_id, request.member_id, request.group_instance_id)
+    return _then(ctx.broker.groups.heartbeat(request.group_id, ask), answer)
+
+
+def handle_leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Future[LeaveGroupResponse]:
+    """One member (v0-v2), or several."""
+
+    def answer(result: LeaveResult) -> LeaveGroupResponse:
+        if ctx.version >= 3:
+            members = tuple(MemberResponse(*member) for member in result.members)
+            return LeaveGroupResponse(error_code=result.error, members=members)
+        return LeaveGroupResponse(error_code=result.error or result.members[0][2])
+
+    if has_no_name(ctx, request.group_id):
+        return resolved(answer(LeaveResult(ErrorCode.INVALID_GROUP_ID)))
+    members: tuple[tuple[str, str | None], ...] = ((request.member_id, None),)
+    if ctx.version >= 3:
+        members = tuple((member.member_id, member.group_instance_id) for member in request.members)
+    return _then(ctx.broker.groups.leave(request.group_id, Leave(members)), answer)
+
+
+# --- the administrators' view -----------------------------------------------------------------------------------------
+
+
+def handle_describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> Steps[DescribeGroupsResponse]:
+    """State, members and assignments. A group that does not exist is Dead, without an error."""
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_NOT_ASKED
+    pace = Pace()
+    described: dict[str, DescribedGroup] = {}
+    for group_id in request.groups:
+        if pace.over(_NAME_US):
+            yield None
+        if group_id not in described:
+            group = yield from _describe(ctx, group_id, pace)
+            described[group_id] = group if group.error_code else replace(group, authorized_operations=operations)
+    return DescribeGroupsResponse(groups=tuple(described.values()))
+
+
+def _describe(ctx: RequestContext, group_id: str, pace: Pace) -> Steps[DescribedGroup]:
+    if pace.over(_GROUP_US):
+        yield None
+    entry = ctx.broker.groups.find(group_id)
+    if isinstance(entry, Entry):
+        return (yield from _described(entry.group, pace))
+    if entry is None:
+        return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+    return DescribedGroup(error_code=entry, group_id=group_id)
+
+
+def _described(group: Group, pace: Pace) -> Steps[DescribedGroup]:
+    """Only a stable group has a protocol and assignments that hold. A group is a value: it does not change meanwhile."""
+    stable = group.state is GroupState.STABLE
+    members = yield from each(
+        group.members.values(), lambda member: _described_member(group, member, stable=stable), _MEMBER_US, pace
+    )
+    return DescribedGroup(
+        group_id=group.group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol or "") if stable else "",
+        members=tuple(members),
+    )
+
+
+def _described_member(group: Group, member: Member, *, stable: bool) -> DescribedGroupMember:
+    return DescribedGroupMember(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        member.metadata(group.protocol) if stable else b"",
+        member.assignment if stable else b"",
+    )
+
+
+def handle_list_groups(ctx: RequestContext, request: ListGroupsRequest) -> Steps[ListGroupsResponse]:
+    """The groups that this broker coordinates and that belong to whoever asks, as they are when the request begins."""
+    pace = Pace()
+    groups, error = ctx.broker.groups.groups()
+    states = frozenset((yield from each(request.states_filter, str.lower, _NAME_US, pace)))
+    listed = []
+    for group in groups:
+        if pace.over(_NAME_US):
+            yield None
+        if ctx.owns(group.group_id) and (not states or group.state.value.lower() in states):
+            listed.append(ListedGroup(group.group_id, group.protocol_type or "", group.state.value))
+    return ListGroupsResponse(error_code=error, groups=tuple(listed))
+
+
+async def handle_delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    """Groups without members, with their offsets. Answered when that is committed."""
+    names = list(dict.fromkeys(request.groups_names))
+    deletions = await ctx.broker.slices.run(ctx.owner, each(names, ctx.broker.groups.delete_group, _DELETION_US))
+    errors = await gather(deletions)
+    results = zip(names, errors, strict=True)
+    return DeleteGroupsResponse(results=tuple(DeletableGroupResult(*result) for result in results))

@@ -1,0 +1,323 @@
+"""Committed offsets: OffsetCommit, OffsetFetch, OffsetDelete.
+
+Version 0 of the first two keeps offsets in ZooKeeper (`dataplane.groups.legacy`). In the others a partition that was
+never committed has the offset -1 and no error. A topic that a whitelist refuses says so when it is named, and is left
+out of a list of everything.
+
+Many offsets are committed, removed and told with other requests served between: committed and removed in portions, each
+with its own answers, so a reader may see one portion and not yet the next, as it may of two commits. Whether the session
+may see a topic, and whether it exists, is asked when the turn of its portion comes.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dataplane.groups import legacy
+from dataplane.groups.commits import Commit, Offset
+from dataplane.handlers.groups.membership import has_no_name, is_too_long
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.group_records import OffsetCommitValue
+from dataplane.protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from dataplane.records.steps import Pace, each, run_through
+from dataplane.tasks import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from dataplane.handlers.context import Reply, RequestContext
+    from dataplane.records.steps import Steps
+
+TopicPartition = tuple[str, int]
+Wanted = list[tuple[str, tuple[int, ...]]]
+"""Topics with their partitions, as asked."""
+Found = list[tuple[str, list[tuple[int, OffsetCommitValue, ErrorCode]]]]
+"""Topics with the offset of each partition, as answered."""
+Errors = dict[TopicPartition, ErrorCode]
+T = TypeVar("T")
+
+PORTION = 64
+"""Offsets that are committed or removed together: about a millisecond of work."""
+_NAME_US, _OFFSET_US, _GROUP_US = 1, 6, 12
+_TOP_LEVEL_ERROR_SINCE = 2
+_SEVERAL_GROUPS_SINCE = 8
+_RECORD_BYTES = 150
+_BYTES_IN_ZOOKEEPER = 32 * 2**10
+NEVER_COMMITTED = OffsetCommitValue(offset=-1)
+
+
+def _partition_problem(ctx: RequestContext, topic: str, partition: int) -> ErrorCode:
+    if ctx.topic_denied(topic):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    known = ctx.broker.metadata.partition(topic, partition) is not None
+    return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def stored_bytes(request: OffsetCommitRequest, version: int) -> int:
+    """About what a commit leaves behind: a record per partition, with the group's and the topic's names in each.
+
+    A node of ZooKeeper (version 0) stands for far more: all of it lives in memory, for everybody.
+    """
+    one = _BYTES_IN_ZOOKEEPER if version == 0 else _RECORD_BYTES + len(request.group_id)
+    return one * sum(len(topic.partitions) for topic in request.topics)
+
+
+# --- OffsetCommit -----------------------------------------------------------------------------------------------------
+
+
+async def handle_offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    """Answered when every in-sync replica has it."""
+    if sum(len(topic.partitions) for topic in request.topics) <= PORTION:
+        errors = await _commit(ctx, request, run_through(_asked(request.topics)))
+        told = _told(request, errors, OffsetCommitResponseTopic, OffsetCommitResponsePartition)
+        return OffsetCommitResponse(topics=run_through(told))
+    run = partial(ctx.broker.slices.run, ctx.owner)
+    errors = {}
+    for portion in _portions(await run(_asked(request.topics))):
+        (committed,) = await run(each([portion], lambda rows: Task(_commit(ctx, request, rows)), _OFFSET_US))
+        errors.update(await committed)
+    told = _told(request, errors, OffsetCommitResponseTopic, OffsetCommitResponsePartition)
+    return OffsetCommitResponse(topics=await run(told))
+
+
+def _asked(topics: Iterable[Any]) -> Steps[dict[TopicPartition, Any]]:
+    """The rows of a request by topic and partition: what is said last of one holds."""
+    pace = Pace()
+    rows = {}
+    for topic in topics:
+        for row in topic.partitions:
+            if pace.over(_NAME_US):
+                yield None
+            rows[topic.name, row.partition_index] = row
+    return rows
+
+
+def _portions(rows: dict[TopicPartition, T]) -> Iterator[dict[TopicPartition, T]]:
+    """At least one."""
+    left = iter(rows.items())
+    yield dict(islice(left, PORTION))
+    while portion := dict(islice(left, PORTION)):
+        yield portion
+
+
+def _told(
+    request: OffsetCommitRequest | OffsetDeleteRequest,
+    errors: Errors,
+    topic_type: Callable[..., T],
+    partition_type: Callable[..., Any],
+) -> Steps[tuple[T, ...]]:
+    """What became of each offset, in the order of the request: commits and removals differ in their types only."""
+    pace = Pace()
+    topics = []
+    for topic in request.topics:
+        rows = []
+        for p in topic.partitions:
+            if pace.over(_OFFSET_US):
+                yield None
+            rows.append(partition_type(p.partition_index, errors[topic.name, p.partition_index]))
+        topics.append(topic_type(topic.name, tuple(rows)))
+    return tuple(topics)
+
+
+async def _commit(
+    ctx: RequestContext, request: OffsetCommitRequest, rows: dict[TopicPartition, OffsetCommitRequestPartition]
+) -> Errors:
+    """One portion: decided now, over when it is committed."""
+    offsets = {
+        key: Offset(p.committed_offset, p.committed_leader_epoch, p.committed_metadata or "", p.commit_timestamp)
+        for key, p in rows.items()
+    }
+    errors = {key: _partition_problem(ctx, *key) for key in offsets}
+    if is_too_long(request.group_id):
+        errors = dict.fromkeys(offsets, ErrorCode.INVALID_GROUP_ID)
+    valid = {key: offset for key, offset in offsets.items() if errors[key] == ErrorCode.NONE}
+    if ctx.version == 0:
+        errors.update(await _commit_in_zookeeper(ctx, request.group_id, valid))
+    elif valid:
+        ask = Commit(
+            valid,
+            request.generation_id_or_member_epoch,
+            request.member_id,
+            request.group_instance_id,
+            request.retention_time_ms,
+        )
+        errors.update(await ctx.broker.groups.commit(request.group_id, ask))
+    return errors
+
+
+async def _commit_in_zookeeper(
+    ctx: RequestContext, group_id: str, offsets: dict[TopicPartition, Offset]
+) -> dict[TopicPartition, ErrorCode]:
+    problem = legacy.group_problem(group_id)
+    if problem != ErrorCode.NONE:
+        return dict.fromkeys(offsets, problem)
+    longest, errors = ctx.broker.groups.settings.offset_metadata_max_bytes, {}
+    for key, offset in offsets.items():
+        if len(offset.metadata) > longest:
+            errors[key] = ErrorCode.OFFSET_METADATA_TOO_LARGE
+        else:
+            errors[key] = await legacy.commit(ctx.broker.doors.zookeeper, group_id, *key, offset.offset)
+    return errors
+
+
+# --- OffsetFetch ------------------------------------------------------------------------------------------------------
+
+
+def handle_offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> Reply:
+    """One group, or (v8) several."""
+    if ctx.version == 0:
+        return _fetch_legacy(ctx, request)
+    return _fetch_groups(ctx, request) if ctx.version >= _SEVERAL_GROUPS_SINCE else _fetch_group(ctx, request)
+
+
+def _fetch_groups(ctx: RequestContext, request: OffsetFetchRequest) -> Steps[OffsetFetchResponse]:
+    pace = Pace()
+    # Named more than once, a group is answered once: everything it has, twenty thousand times, would be too much.
+    asked = {}
+    for g in request.groups:
+        if pace.over(_NAME_US * (1 + len(g.topics or ()))):
+            yield None
+        asked[g.group_id, g.topics] = g
+    groups = []
+    for g in asked.values():
+        if pace.over(_GROUP_US):
+            yield None
+        found, error = yield from _fetch(ctx, request, g.group_id, _wanted(g.topics), pace)
+        topics = yield from _topics(found, OffsetFetchResponseTopics, OffsetFetchResponsePartitions, pace)
+        groups.append(OffsetFetchResponseGroup(g.group_id, topics, error))
+    return OffsetFetchResponse(groups=tuple(groups))
+
+
+def _fetch_group(ctx: RequestContext, request: OffsetFetchRequest) -> Steps[OffsetFetchResponse]:
+    pace = Pace()
+    wanted = _wanted(request.topics)
+    found, error = yield from _fetch(ctx, request, request.group_id, wanted, pace)
+    if error != ErrorCode.NONE and ctx.version < _TOP_LEVEL_ERROR_SINCE:  # no place for an error but the partitions
+        found = [(name, [(p, NEVER_COMMITTED, error) for p in partitions]) for name, partitions in wanted or []]
+    topics = yield from _topics(found, OffsetFetchResponseTopic, OffsetFetchResponsePartition, pace)
+    return OffsetFetchResponse(error_code=error, topics=topics)
+
+
+async def _fetch_legacy(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    found = await _fetch_from_zookeeper(ctx, request.group_id, _wanted(request.topics) or [])
+    made = _topics(found, OffsetFetchResponseTopic, OffsetFetchResponsePartition, Pace())
+    return OffsetFetchResponse(topics=await ctx.broker.slices.run(ctx.owner, made))
+
+
+def _wanted(topics: Iterable[T] | None) -> Wanted | None:
+    return None if topics is None else [(t.name, t.partition_indexes) for t in topics]  # type: ignore[attr-defined]
+
+
+def _fetch(
+    ctx: RequestContext, request: OffsetFetchRequest, group_id: str, wanted: Wanted | None, pace: Pace
+) -> Steps[tuple[Found, ErrorCode]]:
+    committed = ctx.broker.groups.committed(group_id)
+    if isinstance(committed, ErrorCode):
+        return [], committed
+    unstable = ctx.broker.groups.unstable(group_id) if request.require_stable else frozenset()
+
+    def one(topic: str, partition: int) -> tuple[int, OffsetCommitValue, ErrorCode]:
+        if ctx.topic_denied(topic):
+            return partition, NEVER_COMMITTED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if (topic, partition) in unstable:
+            return partition, NEVER_COMMITTED, ErrorCode.UNSTABLE_OFFSET_COMMIT
+        return partition, committed.get((topic, partition), NEVER_COMMITTED), ErrorCode.NONE
+
+    asked = (yield from _everything(ctx, list(committed), pace)) if wanted is None else wanted
+    found = []
+    for topic, partitions in asked:
+        if pace.over(_NAME_US):
+            yield None
+        answers = yield from each(partitions, partial(one, topic), _OFFSET_US, pace)
+        found.append((topic, answers))
+    return found, ErrorCode.NONE
+
+
+def _everything(ctx: RequestContext, committed: list[TopicPartition], pace: Pace) -> Steps[Wanted]:
+    """All topics of the group that this session may see."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in committed:
+        if pace.over(_OFFSET_US):
+            yield None
+        if ctx.owns(topic) and not ctx.topic_denied(topic):
+            topics.setdefault(topic, []).append(partition)
+    return [(topic, tuple(partitions)) for topic, partitions in topics.items()]
+
+
+async def _fetch_from_zookeeper(ctx: RequestContext, group_id: str, wanted: Wanted) -> Found:
+    run = partial(ctx.broker.slices.run, ctx.owner)
+    problem = legacy.group_problem(group_id)
+    found: Found = []
+    for topic, partitions in wanted:
+        problems = await run(each(partitions, partial(_partition_problem, ctx, topic), _OFFSET_US))
+        answers = []
+        for partition, own_problem in zip(partitions, problems, strict=True):
+            offset, error = legacy.NO_OFFSET, problem or own_problem
+            if error == ErrorCode.NONE:
+                offset, error = await legacy.fetch(ctx.broker.doors.zookeeper, group_id, topic, partition)
+            answers.append((partition, OffsetCommitValue(offset=offset), error))
+        found.append((topic, answers))
+    return found
+
+
+def _topics(
+    found: Found, topic_type: Callable[..., T], partition_type: Callable[..., Any], pace: Pace
+) -> Steps[tuple[T, ...]]:
+    """As messages, which for one group and for several differ in their types only."""
+    topics = []
+    for name, answers in found:
+        rows = yield from each(
+            answers,
+            lambda row: partition_type(row[0], row[1].offset, row[1].leader_epoch, row[1].metadata, row[2]),
+            _OFFSET_US,
+            pace,
+        )
+        topics.append(topic_type(name, tuple(rows)))
+    return tuple(topics)
+
+
+# --- OffsetDelete -----------------------------------------------------------------------------------------------------
+
+
+async def handle_offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    """Offsets of topics that the group does not read at the moment."""
+    if has_no_name(ctx, request.group_id):
+        return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    run = partial(ctx.broker.slices.run, ctx.owner)
+    errors: Errors = {}
+    for portion in _portions(await run(_asked(request.topics))):
+        (deleted,) = await run(each([portion], lambda rows: Task(_delete(ctx, request.group_id, rows)), _OFFSET_US))
+        error, results = await deleted
+        is_gone_with_them = error == ErrorCode.GROUP_ID_NOT_FOUND and bool(errors)
+        if error != ErrorCode.NONE and not is_gone_with_them:
+            return OffsetDeleteResponse(error_code=error)
+        errors.update(results)
+    told = _told(request, errors, OffsetDeleteResponseTopic, OffsetDeleteResponsePartition)
+    return OffsetDeleteResponse(topics=await run(told))
+
+
+async def _delete(ctx: RequestContext, group_id: str, rows: dict[TopicPartition, Any]) -> tuple[ErrorCode, Errors]:
+    """One portion."""
+    errors = {key: _partition_problem(ctx, *key) for key in rows}
+    valid = [key for key, error in errors.items() if error == ErrorCode.NONE]
+    error, results = await ctx.broker.groups.delete_offsets(group_id, valid)
+    return error, {**errors, **results}

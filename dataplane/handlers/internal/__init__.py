@@ -1,0 +1,1 @@
+"""For other brokers, the controller and operators: never on a tenant's listener."""

@@ -1,0 +1,1 @@
+"""Records: written, read, deleted, and where they are in their logs."""

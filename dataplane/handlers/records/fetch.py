@@ -1,0 +1,377 @@
+"""Fetch: batches as they lie in the log, for consumers up to the high watermark, for followers up to the end.
+
+Answers are small headers around file ranges. A fetch that finds less than `min_bytes` waits on its partitions until there
+is more or its time is up. What one partition says is `fetch_reading`'s; here is the fetch as a whole: with a session
+(KIP-227, `dataplane.replication.serving.fetch_sessions`), or one that begins with it, or without.
+
+Limits are Kafka's: an answer holds at most `max_bytes` (the smallest of the request's, the broker's, and what a limited
+instance may read in about a second), each partition at most its own; but the first batch of the first partition that
+has something comes whole, however large, or a consumer could not get past it.
+
+A request that names very many partitions (`RequestContext.is_long`) looks at them in steps, and is told so. What a
+partition says is true of the moment of its own look; what arrives at one of them while the others are being looked at is
+found by the next look, at the latest when `max_wait_ms` is over.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from dataplane.handlers.context import Reply, RequestContext
+from dataplane.handlers.outcome import CloseConnectionError, Encoded
+from dataplane.handlers.records.conversion import FIRST_NATIVE_FETCH, convert_answer
+from dataplane.handlers.records.fetch_reading import ConsumerReader
+from dataplane.handlers.records.leader_hints import endpoints
+from dataplane.protocol.api import APIS, ApiKey
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.headers import encode_frame, encode_frame_in_steps
+from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchResponseNodeEndpoint
+from dataplane.protocol.primitives import size_of
+from dataplane.records.steps import Pace
+from dataplane.replication.serving.fetch_sessions import (
+    INITIAL_EPOCH,
+    NO_SESSION,
+    FetchSession,
+    Found,
+    next_epoch,
+)
+from dataplane.replication.serving.follower_fetches import follower_of
+from dataplane.replication.serving.session_cache import FIRST_VERSION_WITH_IDS
+from dataplane.tasks import Future
+from dataplane.throttle.debt_queue import throttle_ms
+from dataplane.throttle.fetching import WINDOW_S, TopicBudget
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dataplane.doors import Callback
+    from dataplane.records.steps import Steps
+    from dataplane.replication.serving.session_cache import SessionPool
+
+_API = APIS[ApiKey.FETCH]
+_FIRST_WITH_THROTTLE_TIME = 1
+_NAME_US, _READ_US = 1, 16
+_MOST_TO_REMEMBER = 4_000
+"""Partitions of a session that begins with one request: what is remembered of each is made in one go."""
+
+
+def handle_fetch(ctx: RequestContext, request: FetchRequest) -> Reply:
+    """A consumer's fetch, or on the internal listener a follower's."""
+    if follower_of(request) >= 0:
+        if not ctx.session.is_internal:
+            raise CloseConnectionError("a replica's fetch on a tenant's listener")
+        answer: Future[FetchResponse] = Future()
+        ctx.broker.replica_fetches.serve(request, answer.resolve)
+        return answer
+    pool = pool_of(ctx)
+    session = pool.resume(request, principal_of(ctx), ctx.version)
+    if isinstance(session, ErrorCode):
+        return FetchResponse(error_code=session)
+    if session is None and ctx.is_long:
+        return _LongFetch(ctx, request, pool).begin()
+    fetch = _FullFetch(ctx, request, pool) if session is None else _SessionFetch(ctx, request, session)
+    fetch.start()
+    return fetch.answer
+
+
+def pool_of(ctx: RequestContext) -> SessionPool:
+    """Where the sessions of a client's instance are."""
+    instance = ctx.session.instance
+    return ctx.broker.fetch_sessions.pool("" if instance is None else instance.names.key)
+
+
+def principal_of(ctx: RequestContext) -> str:
+    """Whose sessions share a limit, and find each other."""
+    return f"{ctx.session.principal}@{ctx.session.peer}"
+
+
+class _Answer(Future[Encoded]):
+    """Of a fetch that may wait long; `give_up` ends that when the connection is gone.
+
+    With an answer that is converted the connection waits as well (`conversion`).
+    """
+
+    __slots__ = ("_version", "give_up")
+
+    def __init__(self, version: int) -> None:
+        super().__init__()
+        self._version = version
+        self.give_up: Callback | None = None
+
+    @property
+    def held_until(self) -> Future[Encoded] | None:
+        """Until when nothing more is read from the connection."""
+        return self if self._version < FIRST_NATIVE_FETCH else None
+
+
+class _Fetch:
+    """A consumer's fetch until it is answered: look, perhaps wait and look again, answer."""
+
+    def __init__(self, ctx: RequestContext, request: FetchRequest) -> None:
+        self._ctx, self._request = ctx, request
+        self._reader = ConsumerReader(ctx, request)
+        instance = ctx.session.instance
+        self._rules = None if instance is None else instance.rules
+        self.answer = _Answer(ctx.version)
+
+    def start(self) -> None:
+        """Answer at once if there is enough, else wait."""
+        request = self._request
+        max_bytes = self._max_bytes()
+        found = self._found(max_bytes, self.start)
+        if found is None:
+            return
+        missing = min(request.min_bytes, max_bytes) - found.size
+        if found.must_answer or missing <= 0 or request.max_wait_ms <= 0 or not self._may_wait(found):
+            self._finish(found)
+        else:
+            self._wait(found, missing, self._timeout_s())
+
+    def _timeout_s(self) -> float:
+        timeout_s = self._request.max_wait_ms / 1000
+        budget = self._reader.budget
+        return timeout_s if budget is None or budget.delay_s is None else min(timeout_s, budget.delay_s)
+
+    def _woken(self) -> None:
+        found = self._found(self._max_bytes(), self._woken)
+        if found is not None:
+            self._finish(found)
+
+    def _found(self, max_bytes: int, again: Callback) -> Found | None:
+        """What a look has found; None: the disk is asked for what it missed, and then it begins `again`."""
+        if self._rules is not None:
+            self._reader.budget = TopicBudget(self._rules)
+        found, cold = self._look(max_bytes), self._reader.cold
+        if cold.missing is None:
+            return found
+        self.answer.give_up = cold.give_up
+        cold.bring(again)
+        return None
+
+    def _max_bytes(self) -> int:
+        """What an answer may hold: also the broker's limit, and for a limited instance about a second of its allocation."""
+        limit = min(self._request.max_bytes, self._ctx.broker.config.settings.fetch_max_bytes)
+        allowed = self._ctx.broker.gate.fetch_bytes(self._ctx.session.instance, WINDOW_S)
+        limit = limit if allowed is None else min(limit, max(allowed, 1))
+        if self._rules is None:
+            return limit
+        allowed = self._rules.fetch_bytes(self._ctx.session, self._ctx.client_id, WINDOW_S)
+        return limit if allowed is None else min(limit, max(allowed, 1))
+
+    def _look(self, max_bytes: int) -> Found:
+        raise NotImplementedError
+
+    def _may_wait(self, found: Found) -> bool:
+        """Whether anything could come of it."""
+        raise NotImplementedError
+
+    def _wait(self, found: Found, missing: int, timeout_s: float) -> None:
+        raise NotImplementedError
+
+    def _tell(self, found: Found) -> FetchResponse:
+        """The answer, which goes out now."""
+        raise NotImplementedError
+
+    def _finish(self, found: Found) -> None:
+        response = self._tell(found)
+        if self._ctx.version >= FIRST_NATIVE_FETCH:
+            self._send(response)
+        else:
+            convert_answer(self._ctx, self._request, response).then(self._converted)
+
+    def _converted(self, future: Future[FetchResponse]) -> None:
+        if future.error is None:
+            self._send(future.result())
+        else:
+            self.answer.fail(future.error)
+
+    def _send(self, response: FetchResponse) -> None:
+        ctx = self._ctx
+        self._charge(response, encode_frame(_API, ctx.version, ctx.correlation_id, response, ctx.session.names))
+
+    def _charge(self, response: FetchResponse, parts: list[Any]) -> None:
+        """Answer with what is encoded, when its size is known to be paid for."""
+        ctx = self._ctx
+        size = sum(size_of(part) for part in parts)
+        delay_s = ctx.broker.gate.charge_consume(ctx.session.instance, ctx.sender, size, ctx.told_s)
+        if self._rules is not None:
+            topics = self._sizes(response)
+            delay_s = max(delay_s, self._rules.charge_consume(ctx.session, ctx.client_id, size, topics))
+        if delay_s and ctx.version >= _FIRST_WITH_THROTTLE_TIME:
+            # The size of the answer decides the delay that it reports: the field is the first of the body.
+            at = 9 if ctx.version in _API.flexible else 8
+            head = bytearray(parts[0])
+            head[at : at + 4] = throttle_ms(delay_s).to_bytes(4)
+            parts[0] = bytes(head)
+        self.answer.resolve(Encoded(parts))
+
+    def _sizes(self, response: FetchResponse) -> Iterator[tuple[str, int]]:
+        """The bytes of records by topic."""
+        for topic in response.responses:
+            name = topic.topic or self._ctx.broker.replicas.topic_of_id(topic.topic_id)
+            if name is not None:
+                yield name, sum(size_of(data.records) for data in topic.partitions)
+
+    def _response(self, found: Found, session_id: int) -> FetchResponse:
+        hints = endpoints(self._ctx, self._reader.hinted, FetchResponseNodeEndpoint) if self._reader.hinted else ()
+        return FetchResponse(session_id=session_id, responses=found.topics(), node_endpoints=hints)
+
+
+class _FullFetch(_Fetch):
+    """All that is wanted is in the request. It may begin a session."""
+
+    def __init__(self, ctx: RequestContext, request: FetchRequest, pool: SessionPool) -> None:
+        super().__init__(ctx, request)
+        self._pool = pool
+        self._wanted = _distinct(request, ctx.version)
+
+    def _look(self, max_bytes: int) -> Found:
+        found = Found()
+        read = self._reader.read
+        for topic, wanted in self._wanted:
+            reading = read(topic, wanted, max(0, max_bytes - found.size), found.size == 0)
+            found.add(None, topic, reading)
+        return found
+
+    def _may_wait(self, found: Found) -> bool:
+        return bool(found.rows)
+
+    def _wait(self, found: Found, missing: int, timeout_s: float) -> None:
+        waiting = self._ctx.broker.replicas.waiting
+        self.answer.give_up = waiting.for_bytes(found.places(), missing, timeout_s, self._woken, self._ctx.owner)
+
+    def _tell(self, found: Found) -> FetchResponse:
+        session = self._begin() if self._request.session_epoch == INITIAL_EPOCH else None
+        if session is None:
+            return self._response(found, NO_SESSION)
+        session.begin(found, self._wanted)
+        self._pool.touch(session)
+        return self._response(found, session.id)
+
+    def _begin(self) -> FetchSession | None:
+        uses_topic_ids = self._ctx.version >= FIRST_VERSION_WITH_IDS
+        return self._pool.create(principal_of(self._ctx), len(self._wanted), uses_topic_ids=uses_topic_ids)
+
+
+class _LongFetch(_FullFetch):
+    """The same of very many partitions: each look in slices, and the encoding."""
+
+    def __init__(self, ctx: RequestContext, request: FetchRequest, pool: SessionPool) -> None:
+        _Fetch.__init__(self, ctx, request)
+        self._pool = pool
+        self._wanted = []
+
+    def begin(self) -> Steps[Future[Encoded]]:
+        """The first look; the answer comes when there is enough, or when the time is up."""
+        self._wanted = yield from _distinct_in_steps(self._request, self._ctx.version)
+        yield from self._looked(is_last=False)
+        return self.answer
+
+    def _again(self, *, is_last: bool) -> None:
+        look = self._ctx.broker.slices.run(self._ctx.owner, self._looked(is_last=is_last))
+        look.then(lambda done: None if done.error is None else self.answer.fail(done.error))
+
+    def _looked(self, *, is_last: bool) -> Steps[None]:
+        request, cold = self._request, self._reader.cold
+        max_bytes = self._max_bytes()
+        if self._rules is not None:
+            self._reader.budget = TopicBudget(self._rules)
+        pace, found = Pace(), Found()
+        for topic, wanted in self._wanted:
+            if pace.over(_READ_US):
+                yield None
+            found.add(None, topic, self._reader.read(topic, wanted, max(0, max_bytes - found.size), found.size == 0))
+            if cold.missing is not None:
+                self.answer.give_up = cold.give_up
+                cold.bring(partial(self._again, is_last=is_last))
+                return
+        missing = min(request.min_bytes, max_bytes) - found.size
+        if is_last or found.must_answer or missing <= 0 or request.max_wait_ms <= 0 or not self._may_wait(found):
+            yield from self._told(found)
+        else:
+            self._wait(found, missing, self._timeout_s())
+
+    def _woken(self) -> None:
+        self._again(is_last=True)
+
+    def _told(self, found: Found) -> Steps[None]:
+        ctx, response = self._ctx, self._tell(found)
+        if ctx.version < FIRST_NATIVE_FETCH:
+            convert_answer(ctx, self._request, response).then(self._converted)
+            return
+        parts = yield from encode_frame_in_steps(_API, ctx.version, ctx.correlation_id, response, ctx.session.names)
+        self._charge(response, parts)
+
+    def _begin(self) -> FetchSession | None:
+        return super()._begin() if len(self._wanted) <= _MOST_TO_REMEMBER else None
+
+
+class _SessionFetch(_Fetch):
+    """What is wanted is in the session, as the request has just changed it."""
+
+    def __init__(self, ctx: RequestContext, request: FetchRequest, session: FetchSession) -> None:
+        super().__init__(ctx, request)
+        self._session = session
+        self._next_epoch = next_epoch(request.session_epoch)
+
+    def _look(self, max_bytes: int) -> Found:
+        return self._session.look(self._reader.read, max_bytes) if self._is_current() else Found()
+
+    def _is_current(self) -> bool:
+        return self._session.epoch == self._next_epoch
+
+    def _may_wait(self, _found: Found) -> bool:
+        return True
+
+    def _wait(self, found: Found, missing: int, timeout_s: float) -> None:
+        session = self._session
+        waiter = self._ctx.broker.replicas.waiting.for_session(missing, timeout_s, self._woken, self._ctx.owner)
+        session.wait(waiter, found)
+
+        def give_up() -> None:
+            waiter.cancel()
+            if session.waiter is waiter:
+                session.waiter = None
+
+        self.answer.give_up = give_up
+
+    def _woken(self) -> None:
+        if self._is_current():
+            self._session.waiter = None
+        super()._woken()
+
+    def _tell(self, found: Found) -> FetchResponse:
+        session = self._session
+        if not self._is_current():  # the next request of the session has come meanwhile
+            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
+        session.tell(found)
+        return self._response(found, session.id)
+
+
+_Wanted = list[tuple["str | UUID", FetchPartition]]
+
+
+def _distinct_in_steps(request: FetchRequest, version: int) -> Steps[_Wanted]:
+    """As `_distinct`."""
+    pace = Pace()
+    by_id = version >= FIRST_VERSION_WITH_IDS
+    distinct: dict[tuple[str | UUID, int], tuple[str | UUID, FetchPartition]] = {}
+    for t in request.topics:
+        topic = t.topic_id if by_id else t.topic
+        for wanted in t.partitions:
+            if pace.over(_NAME_US):
+                yield None
+            distinct[topic, wanted.partition] = (topic, wanted)
+    return list(distinct.values())
+
+
+def _distinct(request: FetchRequest, version: int) -> list[tuple[str | UUID, FetchPartition]]:
+    """(topic as the client names it, what is wanted), each partition once: what is said last of it holds."""
+    by_id = version >= FIRST_VERSION_WITH_IDS
+    rows = [(t.topic_id if by_id else t.topic, wanted) for t in request.topics for wanted in t.partitions]
+    if len(rows) <= 1:
+        return rows
+    distinct = {(topic, wanted.partition): (topic, wanted) for topic, wanted in rows}
+    return rows if len(distinct) == len(rows) else list(distinct.values())

@@ -1,0 +1,192 @@
+"""One partition of a consumer's fetch: who may read it here, up to where, and what is said instead.
+
+In this order, as in Kafka: does the topic exist for this client, may its address read it, do both believe in the same
+leader epoch, should it read from another replica (KIP-392), do its log and ours part (KIP-320), is its offset inside of
+our log. From version 11 on a client may read from a follower; it gets what the follower knows to be committed, and an
+offset between that and the follower's end is just empty: the follower is on its way there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from dataplane.doors import NotInMemoryError
+from dataplane.handlers.records.conversion import fetch_refusal
+from dataplane.handlers.records.leader_hints import NOBODY, current_leader
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.fetch import (
+    AbortedTransaction,
+    FetchPartition,
+    FetchRequest,
+    FetchResponseEpochEndOffset,
+    FetchResponseLeaderIdAndEpoch,
+    FetchResponsePartitionData,
+)
+from dataplane.replication.serving.cold_lookups import ColdLookups
+from dataplane.replication.serving.fetch_sessions import (
+    NO_LEADER,
+    Reading,
+    refused,
+)
+from dataplane.replication.serving.replica_selection import THE_LEADER, preferred_replica
+from dataplane.replication.truncation import divergence
+from dataplane.storage.errors import OffsetOutOfRangeError
+from dataplane.throttle.fetching import TopicBudget
+
+if TYPE_CHECKING:
+    from dataplane.handlers.context import RequestContext
+    from dataplane.replication.partition import Partition
+
+_FROM_FOLLOWERS_SINCE = 11
+_LEADER_HINTS_SINCE = 16
+_STORAGE_ERROR_SINCE = 6
+_HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+_READ_UNCOMMITTED = 0
+
+
+class ConsumerReader:
+    """Reads for one request. `hinted` collects the leaders that its answer names; `budget` is of topics with rules.
+
+    When `cold` misses something, the answer is not to be given yet: it lacks a partition's records.
+    """
+
+    __slots__ = ("_aborted", "_ctx", "_leader_only", "_rack", "_replicas", "_version", "budget", "cold", "hinted")
+
+    def __init__(self, ctx: RequestContext, request: FetchRequest) -> None:
+        self._ctx = ctx
+        self._replicas = ctx.broker.replicas
+        self._version = ctx.version
+        self._leader_only = ctx.version < _FROM_FOLLOWERS_SINCE
+        self._rack = request.rack_id if ctx.broker.config.settings.replica_selector_class else ""
+        self._aborted: tuple[AbortedTransaction, ...] | None = None
+        if request.isolation_level != _READ_UNCOMMITTED:
+            self._aborted = ()  # there are no transactions yet: nothing was aborted, and all that is committed is stable
+        self.hinted: dict[int, None] = {}
+        self.budget: TopicBudget | None = None
+        instance = ctx.session.instance
+        self.cold = ColdLookups(ctx.broker.doors.files, "" if instance is None else instance.spec.id)
+
+    def read(self, topic: str | UUID, wanted: FetchPartition, left: int, at_least_one: bool) -> Reading:
+        """A `fetch_sessions.Read`."""
+        name = self._name(topic) if isinstance(topic, UUID) else topic
+        if name is None:
+            return _refused(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
+        if self._ctx.topic_denied(name):
+            return _refused(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        partition = self._replicas.readable(
+            name, wanted.partition, wanted.current_leader_epoch, leader_only=self._leader_only
+        )
+        if isinstance(partition, ErrorCode):
+            return self._failed(name, wanted, partition)
+        if isinstance(topic, UUID) and topic != partition.topic_id:
+            return self._failed(name, wanted, ErrorCode.INCONSISTENT_TOPIC_ID)
+        if self._rack and partition.is_leader:
+            replica = self._preferred(partition, wanted)
+            if replica != THE_LEADER:
+                return Reading(self._data(partition, wanted, preferred_read_replica=replica), 0, None)
+        return self._records(name, partition, wanted, left, at_least_one=at_least_one)
+
+    def _name(self, topic_id: UUID) -> str | None:
+        """Of a topic that this client can see: the id of another's is as unknown as one that was never given."""
+        name = self._replicas.topic_of_id(topic_id) or self._ctx.broker.metadata.topic_of_id(topic_id)
+        return name if name is not None and self._ctx.owns(name) else None
+
+    def _preferred(self, partition: Partition, wanted: FetchPartition) -> int:
+        brokers = self._ctx.broker.metadata.brokers
+
+        def rack_of(broker_id: int) -> str | None:
+            broker = brokers.get(broker_id)
+            reachable = broker is not None and self._ctx.broker_address(broker_id) is not None
+            return broker.rack if broker is not None and reachable else None
+
+        own_rack = self._ctx.broker.config.rack
+        return preferred_replica(partition, wanted.fetch_offset, self._rack, own_rack, rack_of)
+
+    def _records(
+        self, name: str, partition: Partition, wanted: FetchPartition, left: int, *, at_least_one: bool
+    ) -> Reading:
+        refusal = fetch_refusal(partition, self._version)
+        if refusal:
+            return self._failed(name, wanted, refusal)
+        log = partition.log
+        offset, last_epoch = wanted.fetch_offset, wanted.last_fetched_epoch
+        try:
+            if last_epoch >= 0 and offset >= log.start_offset:
+                parted = divergence(log, last_epoch, offset)
+                if parted is not None:
+                    return self._parted(name, partition, wanted, *parted)
+            max_bytes = min(wanted.partition_max_bytes, left)
+            if self.budget is not None and (allowed := self.budget.left(name)) is not None:
+                if not allowed:  # what arrives meanwhile is no reason to look again
+                    return Reading(self._data(partition, wanted), 0, None)
+                max_bytes = min(max_bytes, allowed)
+            records = self._replicas.read(
+                partition, offset, max_bytes, at_least_one=at_least_one, as_replica=False, wait=self.cold.wait
+            )
+        except NotInMemoryError as missing:
+            self.cold.missing = missing
+            return Reading(self._data(partition, wanted), 0, None)
+        except OffsetOutOfRangeError:
+            return self._failed(name, wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
+        except OSError:
+            return self._failed(name, wanted, ErrorCode.KAFKA_STORAGE_ERROR)
+        if records is None:
+            at_end = offset >= partition.high_watermark
+            return Reading(self._data(partition, wanted), 0, partition.read_waiters, at_end)
+        if partition.usage is not None and not self._ctx.session.is_internal:
+            records.sent = partition.usage.consumed
+        if self.budget is not None:
+            self.budget.took(name, records.size)
+        return Reading(self._data(partition, wanted, records), records.size, partition.read_waiters)
+
+    def _data(
+        self, partition: Partition, wanted: FetchPartition, records: object = b"", *, preferred_read_replica: int = -1
+    ) -> FetchResponsePartitionData:
+        return FetchResponsePartitionData(
+            partition_index=wanted.partition,
+            high_watermark=partition.high_watermark,
+            last_stable_offset=partition.high_watermark,
+            log_start_offset=partition.log.start_offset,
+            aborted_transactions=self._aborted,
+            preferred_read_replica=preferred_read_replica,
+            records=records,  # type: ignore[arg-type]
+        )
+
+    def _parted(self, name: str, partition: Partition, wanted: FetchPartition, epoch: int, end_offset: int) -> Reading:
+        if epoch < 0:
+            return self._failed(name, wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
+        data = FetchResponsePartitionData(
+            partition_index=wanted.partition,
+            high_watermark=partition.high_watermark,
+            last_stable_offset=partition.high_watermark,
+            log_start_offset=partition.log.start_offset,
+            diverging_epoch=FetchResponseEpochEndOffset(epoch=epoch, end_offset=end_offset),
+            aborted_transactions=self._aborted,
+            records=b"",
+        )
+        return Reading(data, 0, None)
+
+    def _failed(self, name: str, wanted: FetchPartition, code: ErrorCode) -> Reading:
+        leader = NO_LEADER
+        if self._version >= _LEADER_HINTS_SINCE and code in _HINTED:
+            leader_id, epoch = current_leader(self._ctx.broker, name, wanted.partition)
+            if (leader_id, epoch) != NOBODY:
+                leader = FetchResponseLeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
+                self.hinted[leader_id] = None
+        if code is ErrorCode.KAFKA_STORAGE_ERROR and self._version < _STORAGE_ERROR_SINCE:
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # old clients do not know the other
+        return _refused(wanted, code, leader)
+
+
+_BEFORE_READING = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+)
+"""Kafka answers them with no aborted transactions, and the others with null."""
+
+
+def _refused(wanted: FetchPartition, code: ErrorCode, leader: FetchResponseLeaderIdAndEpoch = NO_LEADER) -> Reading:
+    return refused(wanted, code, leader, aborted_transactions=() if code in _BEFORE_READING else None)

@@ -1,0 +1,323 @@
+"""Produce: append batches to the partitions that this broker leads.
+
+Every batch is staged at once and written at the end of the turn with all the others of its partition (group commit); the
+answer goes out when the last of the request's partitions is as safe as `acks` asks. `dataplane.requests.fastpath.produce`
+is the short cut for the request that clients send nearly always: one partition, the same header bytes as last time.
+
+Records that cannot be stored as they came (old formats, topics with rules for records) are prepared first
+(`dataplane.handlers.records.conversion`); that may take more than this turn, and until then the connection is not read from.
+So may a request of very many partitions (`RequestContext.is_long`): its batches are staged in steps, each with the turn
+that it is staged in, and whether the session may write to a topic is asked for each.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from dataplane.groups.log import OFFSETS_TOPIC
+from dataplane.handlers.context import Reply, RequestContext
+from dataplane.handlers.outcome import CloseConnectionError, Encoded
+from dataplane.handlers.records.conversion import (
+    Prepared,
+    needs_preparation,
+    prepare,
+    produce_problem,
+)
+from dataplane.handlers.records.leader_hints import current_leader, endpoints
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceResponseLeaderIdAndEpoch,
+    ProduceResponseNodeEndpoint,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from dataplane.protocol.primitives import size_of
+from dataplane.records.header import CorruptBatchError
+from dataplane.records.preparation import RefusedRecordsError
+from dataplane.records.steps import Pace, run_through
+from dataplane.replication.manager import Appended
+from dataplane.replication.partition import Partition
+from dataplane.tasks import Future
+from dataplane.throttle.debt_queue import throttle_ms
+
+if TYPE_CHECKING:
+    from dataplane.records.steps import Steps
+
+_log = logging.getLogger(__name__)
+
+_LEADER_HINTS_SINCE = 10
+_PARTITION_US, _REFUSAL_US = 25, 4
+_WITHOUT_START = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE)
+"""Errors with which Kafka does not say where the log begins."""
+_REFUSED = Appended(ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1)
+
+
+def handle_produce(ctx: RequestContext, request: ProduceRequest) -> Reply:
+    """All partitions of a request, answered together."""
+    delay_s = ctx.told_s  # it was charged when it began
+    instance = ctx.session.instance
+    if instance is not None and instance.rules is not None:
+        delay_s = max(delay_s, instance.rules.charge_produce(ctx.session, ctx.client_id, ctx.size, _sizes(request)))
+    refusal = ErrorCode.NONE
+    if request.acks not in (-1, 0, 1):
+        refusal = ErrorCode.INVALID_REQUIRED_ACKS
+    elif request.transactional_id is not None:
+        refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    pending = _Pending(ctx, request, 0 if refusal else throttle_ms(delay_s))
+    steps = pending.refuse(request, refusal) if refusal else pending.start(request)
+    if ctx.is_long:
+        return _in_steps(pending, steps, request.acks)
+    run_through(steps)
+    return pending.unanswered() if request.acks == 0 else pending.answer
+
+
+def _in_steps(pending: _Pending, steps: Steps[None], acks: int) -> Steps[Reply]:
+    yield from steps
+    return pending.unanswered() if acks == 0 else pending.answer
+
+
+class _Held(Future[Any]):
+    """An answer, and until when nothing more is read from the connection that it is for."""
+
+    __slots__ = ("held_until",)
+
+    def __init__(self, held_until: Future[None]) -> None:
+        super().__init__()
+        self.held_until = held_until
+
+
+class _Pending:
+    """A request whose partitions are being made safe."""
+
+    def __init__(self, ctx: RequestContext, request: ProduceRequest, throttle_time_ms: int) -> None:
+        self._ctx = ctx
+        self._acks, self._timeout_s = request.acks, request.timeout_ms / 1000
+        self._topics = [topic.name for topic in request.topic_data]
+        self._throttle_time_ms = throttle_time_ms
+        self._results: list[list[PartitionProduceResponse]] = []
+        self._open = 1  # one for `start` itself
+        self._unprepared = 1  # likewise
+        self._staged: Future[None] = Future()
+        self.answer = _Held(self._staged)
+
+    def start(self, request: ProduceRequest) -> Steps[None]:
+        """Stage every batch, and wait for those that were taken. What waits then holds no records of the request."""
+        pace = Pace()
+        for topic in request.topic_data:
+            results: list[PartitionProduceResponse] = []
+            self._results.append(results)
+            refusal, text = self._topic_refusal(topic)
+            for data in topic.partition_data:
+                if pace.over(_PARTITION_US):
+                    yield None
+                    refusal, text = self._topic_refusal(topic)
+                if refusal:
+                    results.append(_result(data.index, refusal, text=text))
+                else:
+                    self._append(topic.name, data, results)
+        self._prepared_one()
+        self._close_one()
+
+    def refuse(self, request: ProduceRequest, code: ErrorCode) -> Steps[None]:
+        """The same error for every partition."""
+        pace = Pace()
+        for topic in request.topic_data:
+            results: list[PartitionProduceResponse] = []
+            self._results.append(results)
+            for data in topic.partition_data:
+                if pace.over(_REFUSAL_US):
+                    yield None
+                results.append(_result(data.index, code))
+        self._prepared_one()
+        self._close_one()
+
+    def has_errors(self) -> bool:
+        """Whether a partition has been refused so far."""
+        return any(result.error_code for results in self._results for result in results)
+
+    def _topic_refusal(self, topic: TopicProduceData) -> tuple[ErrorCode, str | None]:
+        if self._ctx.topic_denied(topic.name):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED, None
+        if (
+            topic.name == OFFSETS_TOPIC
+        ):  # coordinators write it themselves: what anybody else writes they could not read
+            return ErrorCode.INVALID_TOPIC_EXCEPTION, None
+        blocked = self._ctx.broker.gate.produce_refusal(self._ctx.session.instance)
+        return (ErrorCode.POLICY_VIOLATION, blocked) if blocked else (ErrorCode.NONE, None)
+
+    def unanswered(self) -> Reply:
+        """With acks=0 there is no answer; an error ends the connection, and then the client asks for metadata."""
+        if self._staged.done and not self.has_errors():
+            return Encoded([])
+        reply = _Held(self._staged)
+
+        def staged(_: Future[None]) -> None:
+            if self.has_errors():
+                reply.fail(CloseConnectionError("an error on a produce request with acks=0"))
+            else:
+                reply.resolve(Encoded([]))
+
+        self._staged.then(staged)
+        return reply
+
+    def _append(self, topic: str, data: PartitionProduceData, results: list[PartitionProduceResponse]) -> None:
+        version = self._ctx.version
+        partition = self._ctx.broker.replicas.leader(topic, data.index)
+        if isinstance(partition, ErrorCode):
+            results.append(_result(data.index, partition))
+            return
+        problem = produce_problem(data.records, version)
+        if problem:
+            results.append(_result(data.index, problem))
+            return
+        place = len(results)
+        results.append(_result(data.index, ErrorCode.UNKNOWN_SERVER_ERROR))
+        records: memoryview = data.records  # type: ignore[assignment]
+        if needs_preparation(partition, version):
+            self._prepare(partition, data.index, records, results, place)
+        else:
+            self._stage(partition, data.index, records, results, place)
+
+    def _prepare(
+        self,
+        partition: Partition,
+        index: int,
+        records: memoryview,
+        results: list[PartitionProduceResponse],
+        place: int,
+    ) -> None:
+        self._open += 1
+        self._unprepared += 1
+
+        def done(future: Future[Prepared]) -> None:
+            error = future.error
+            if isinstance(error, CorruptBatchError):
+                results[place] = _result_of(index, error, partition)
+            elif error is not None:
+                _log.error("records could not be prepared", exc_info=error)
+            else:
+                self._take(partition, index, future.result(), results, place)
+            self._prepared_one()
+            self._close_one()
+
+        prepare(self._ctx, partition, records).then(done)
+
+    def _take(
+        self, partition: Partition, index: int, made: Prepared, results: list[PartitionProduceResponse], place: int
+    ) -> None:
+        if made.batch is None:
+            results[place] = _result(index, ErrorCode.NONE)
+        else:
+            self._stage(partition, index, made.batch, results, place, made)
+
+    def _stage(
+        self,
+        partition: Partition,
+        index: int,
+        batch: memoryview,
+        results: list[PartitionProduceResponse],
+        place: int,
+        made: Prepared | None = None,
+    ) -> None:
+        replicas = self._ctx.broker.replicas
+        appended = replicas.append(partition, batch, self._acks, is_checked=made is not None)
+
+        def done(error: ErrorCode) -> None:
+            if error:
+                results[place] = _result(index, error)
+            self._close_one()
+
+        if appended.error:
+            at_fault = None if appended.error in _WITHOUT_START else partition
+            results[place] = _result(index, appended.error, partition=at_fault)
+            if appended.error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                self._open += 1
+                replicas.verdicts.wait(partition, done)
+            return
+        if made is not None and not appended.duplicate:
+            appended = appended._replace(log_append_time=made.log_append_time)
+        results[place] = _result(index, ErrorCode.NONE, appended, partition)
+        self._open += 1
+        replicas.after_commit(partition, appended.last_offset, self._acks, self._timeout_s, done)
+
+    def _prepared_one(self) -> None:
+        self._unprepared -= 1
+        if self._unprepared == 0:
+            self._staged.resolve(None)
+
+    def _close_one(self) -> None:
+        self._open -= 1
+        if self._open == 0:
+            steps = self._complete()
+            if self._ctx.is_long:
+                self._ctx.broker.slices.run(self._ctx.owner, steps)
+            else:
+                run_through(steps)
+
+    def _complete(self) -> Steps[None]:
+        hinted: dict[int, None] = {}
+        if self._ctx.version >= _LEADER_HINTS_SINCE:
+            hinted = yield from self._name_leaders()
+        topics = zip(self._topics, self._results, strict=True)
+        responses = tuple(TopicProduceResponse(topic, tuple(results)) for topic, results in topics)
+        nodes = endpoints(self._ctx, hinted, ProduceResponseNodeEndpoint) if hinted else ()
+        self.answer.resolve(ProduceResponse(responses, self._throttle_time_ms, nodes))
+
+    def _name_leaders(self) -> Steps[dict[int, None]]:
+        """Say with every "not me" who it is (KIP-951); returns whom."""
+        pace = Pace()
+        hinted: dict[int, None] = {}
+        for topic, results in zip(self._topics, self._results, strict=True):
+            for place, result in enumerate(results):
+                if pace.over(_REFUSAL_US):
+                    yield None
+                if result.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    leader = current_leader(self._ctx.broker, topic, result.index)
+                    results[place] = replace(result, current_leader=ProduceResponseLeaderIdAndEpoch(*leader))
+                    hinted[leader[0]] = None
+        return hinted
+
+
+def _sizes(request: ProduceRequest) -> Iterator[tuple[str, int]]:
+    """The bytes of records by topic."""
+    for topic in request.topic_data:
+        yield topic.name, sum(size_of(data.records) for data in topic.partition_data)
+
+
+def _result(
+    index: int,
+    error: ErrorCode,
+    appended: Appended = _REFUSED,
+    partition: Partition | None = None,
+    text: str | None = None,
+) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index,
+        error_code=error,
+        base_offset=appended.base_offset,
+        log_append_time_ms=appended.log_append_time,
+        log_start_offset=partition.log.start_offset if partition is not None else -1,
+        error_message=text,
+    )
+
+
+def _result_of(index: int, error: CorruptBatchError, partition: Partition) -> PartitionProduceResponse:
+    """Of records that were refused for what they are."""
+    if not isinstance(error, RefusedRecordsError):
+        return _result(index, error.code)
+    return PartitionProduceResponse(
+        index=index,
+        error_code=error.code,
+        base_offset=-1,
+        log_start_offset=partition.log.start_offset,
+        record_errors=tuple(BatchIndexAndErrorMessage(row, text) for row, text in error.rows),
+        error_message=str(error),
+    )

@@ -1,0 +1,1 @@
+"""The follower's side: what is asked of a leader, and taking what comes."""

@@ -1,0 +1,90 @@
+"""Roles of the replicas here begin and end: whoever waited is told, and so are the coordinators that follow leadership."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dataplane.protocol.errors import ErrorCode
+from dataplane.replication.replica_registry import ReplicaRegistry
+from dataplane.replication.waiting import hear, tell
+
+if TYPE_CHECKING:
+    from dataplane.doors import Callback, Loop
+    from dataplane.replication.following.fetchers import Fetchers
+    from dataplane.replication.partition import Partition
+
+Leadership = Callable[[str, int, int | None], None]
+"""(topic, partition, leader epoch): we lead it from here on; None: we do not, or not any more."""
+
+_log = logging.getLogger(__name__)
+
+
+class RoleChanges(ReplicaRegistry):
+    """Who decides about roles is `leadership`, or a disk that refused."""
+
+    loop: Loop
+    fetchers: Fetchers
+
+    _listeners: list[Leadership]
+    _broken_listeners: list[Callback]
+
+    def on_leadership(self, callback: Leadership) -> None:
+        """Hear of every partition that we begin or cease to lead, after the fact and in order."""
+        self._listeners.append(callback)
+
+    def role_changed(self, partition: Partition, led: bool, code: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
+        """After a change of role or epoch: who waited for us as the leader gets `code`, and all who asked are told."""
+        if partition.is_leader != led:
+            self.accounting.led(partition, -1 if led else 1)
+            self.waiting.dismiss(partition, code)
+        self.verdicts.dismiss(partition)
+        self.waiting.look_again(partition)
+        self.syncs.catch_up(partition)
+        if partition.is_leader or led:
+            for listener in self._listeners:
+                hear(
+                    listener, partition.topic, partition.index, partition.leader_epoch if partition.is_leader else None
+                )
+
+    def failed(self, partition: Partition) -> None:
+        """The disk refused: nothing of this replica can be trusted before recovery at the next start."""
+        if not partition.log.failed:
+            partition.log.fail(OSError(errno.EIO, "Input/output error", partition.log.directory))  # a read
+        led, partition.is_leader = partition.is_leader, False
+        partition.is_offline = True
+        self.fetchers.leave(partition)
+        calls = partition.turn_end_calls + [done for _, _, done in partition.turn_end_acks]
+        partition.turn_end_calls, partition.turn_end_acks = [], []
+        for call in calls:
+            tell(call, ErrorCode.KAFKA_STORAGE_ERROR)
+        self.role_changed(partition, led, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def on_broken(self, callback: Callback) -> None:
+        """Hear of replicas that are lost without their directory."""
+        self._broken_listeners.append(callback)
+
+    def broken(self, partition: Partition, error: Exception) -> None:
+        """A bug has met it in the middle of its work.
+
+        What its log has in memory cannot be trusted, nor anything that is staged: this one is offline until recovery at
+        the next start, as after a refusal of the disk. Nothing is wrong with the disk: the logs beside it serve on.
+        """
+        _log.error("%s-%d is offline until the next start", partition.topic, partition.index, exc_info=error)
+        partition.log.give_up()
+        self.failed(partition)
+        for listener in self._broken_listeners:
+            hear(listener)
+
+    def _directory_failed(self, _path: str, _error: str, keys: list[tuple[str, int]]) -> None:
+        """All that is there is lost to us. In the next turn: something is in the middle of its work."""
+
+        def lose() -> None:
+            for key in keys:
+                partition = self.get(*key)
+                if partition is not None and partition.log.failed and not partition.is_offline:
+                    self.failed(partition)
+
+        self.loop.call_soon(lose)

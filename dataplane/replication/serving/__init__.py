@@ -1,0 +1,1 @@
+"""The leader's side: fetch sessions, and answering those who follow."""

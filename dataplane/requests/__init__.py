@@ -1,0 +1,1 @@
+"""Between socket and handler: from frames to requests, from replies to answers in their order."""

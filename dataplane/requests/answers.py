@@ -1,0 +1,143 @@
+"""The answers of one connection: in the order of their requests, and not too many owed at a time.
+
+Every request that is not answered at once has a place (`Slot`). What is filled leaves when nothing before it is missing.
+
+Reading goes on unless the connection is *held* (too many requests, or too many bytes of them, wait for an answer) or
+*parked* (one request waits, and everything behind it must).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from dataplane.doors import Buffer, Connection, FileRange
+from dataplane.handlers.context import BrokerRooms
+from dataplane.requests.slots import Parts, Slot
+from dataplane.tasks import Future
+from dataplane.tenancy.session import Session
+
+MAX_REQUESTS_IN_FLIGHT = 1_000
+"""Requests of one connection that wait for an answer; more than that is a client that will not stop."""
+MAX_BYTES_IN_FLIGHT = 256 * 2**10
+"""And so many bytes of them, Produce apart, whose bytes do not wait: decoded they cost ten times as much."""
+
+
+class Answers:
+    """What a connection has to send, and whether it reads meanwhile."""
+
+    __slots__ = (
+        "_bytes_in_flight",
+        "_closed",
+        "_connection",
+        "_give_ups",
+        "_is_held",
+        "_is_parked",
+        "_slots",
+        "_will_send",
+        "broker",
+        "session",
+    )
+
+    def __init__(self, broker: BrokerRooms, connection: Connection, session: Session) -> None:
+        self.broker = broker
+        self.session = session
+        self._connection = connection
+        self._slots: deque[Slot] = deque()
+        self._will_send = False  # at the end of this turn
+        self._is_parked = False  # a request waits for its time, and everything behind it
+        self._is_held = False  # too much waits for an answer
+        self._bytes_in_flight = 0
+        self._give_ups: dict[Slot, Callable[[], None]] = {}  # what to stop when nobody waits for the answer any more
+        self._closed = False
+
+    # --- in order -----------------------------------------------------------------------------------------------------
+
+    def reserve(self) -> Slot:
+        """The next place in the order of answers."""
+        slot = Slot()
+        self.append_slot(slot)
+        return slot
+
+    def append_slot(self, slot: Slot) -> None:
+        """Give a slot the next place in the order of answers."""
+        self._slots.append(slot)
+        if len(self._slots) > MAX_REQUESTS_IN_FLIGHT:
+            self._hold_if_full()
+
+    def fill(self, slot: Slot, parts: Parts) -> None:
+        """The answer of a place; it leaves with all that are ready behind it."""
+        slots = self._slots
+        if not slots:  # closed
+            return
+        slot.parts = parts
+        if slots[0] is slot:
+            self._send_ready()
+
+    def fill_soon(self, slot: Slot, parts: Parts) -> None:
+        """As `fill`, and what else is filled in this turn leaves with it: many small answers cost one call."""
+        if self._closed:
+            return
+        slot.parts = parts
+        if not self._will_send:
+            self._will_send = True
+            self.broker.doors.loop.at_turn_end(self._send_ready)
+
+    def _send_ready(self) -> None:
+        """Send the answers that nothing before them holds up."""
+        self._will_send = False
+        slots = self._slots
+        ready: list[Buffer | FileRange] = []
+        while slots and (parts := slots[0].parts) is not None:
+            ready += parts
+            slots.popleft()
+        if ready:
+            self._connection.send(ready)
+        if self._is_held:
+            self._read_on()
+
+    def _drop_answers(self) -> None:
+        """The connection is gone: nothing is answered any more."""
+        self._closed = True
+        self._slots.clear()
+        give_ups, self._give_ups = self._give_ups, {}
+        for give_up in give_ups.values():
+            give_up()
+
+    # --- not too many -------------------------------------------------------------------------------------------------
+
+    def wait_at(self, slot: Slot, size: int, give_up: Callable[[], None] | None) -> None:
+        """A request of `size` bytes has its place and no answer yet."""
+        self._bytes_in_flight += 0 if self.session.is_internal else size
+        self._hold_if_full()
+        if give_up is not None:
+            self._give_ups[slot] = give_up
+
+    def _waited(self, slot: Slot, size: int) -> None:
+        self._bytes_in_flight -= 0 if self.session.is_internal else size
+        self._give_ups.pop(slot, None)
+
+    def _hold_if_full(self) -> None:
+        if len(self._slots) > MAX_REQUESTS_IN_FLIGHT or self._bytes_in_flight > MAX_BYTES_IN_FLIGHT:
+            self._is_held = True
+            self._connection.pause_reading()
+
+    def _read_on(self) -> None:
+        """Unless there is a reason left not to."""
+        self._is_held = False
+        self._hold_if_full()
+        if not self._is_held and not self._is_parked:
+            self._connection.resume_reading()
+
+    def _hold_until(self, future: Future[Any]) -> None:
+        """No more requests before this is done: what they ask must come after it."""
+        self._is_parked = True
+        self._connection.pause_reading()
+
+        def go_on(_: Future[Any]) -> None:
+            self._is_parked = False
+            if not self._closed:
+                self._read_on()
+
+        future.then(go_on)

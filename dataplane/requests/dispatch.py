@@ -1,0 +1,314 @@
+"""From frames to handlers and back: one `ClientConnection` sits on every accepted connection.
+
+It finds the row of the handler table, decodes and calls; a handler may answer at once (a message), later (a future or a
+coroutine), or in slices (a generator: `records.steps`), whose first step is made at once; the others, and the encoding
+then, are `dataplane.slices`' affair. A request of many elements is copied, and decoded and handled in slices as well; the
+connection is not read meanwhile.
+
+It is three classes, each on top of the one before, with one object's slots between them: calls from one object to the
+other would show in every request.
+
+    answers      places in the order of requests, and how many may be owed
+    turnstile    what may begin, and what waits unread
+    dispatch     from a frame to its handler, and from there to an answer
+
+What a client may hold is bounded: frames of other requests than Produce, elements of a request, requests that wait for
+an answer, and the time without any (`look`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from types import CoroutineType, GeneratorType
+from typing import Any
+
+from dataplane.doors import Connection
+from dataplane.handlers.context import BrokerRooms, RequestContext
+from dataplane.handlers.discovery.api_versions import unsupported_version
+from dataplane.handlers.outcome import CloseConnectionError, Encoded
+from dataplane.handlers.table import HANDLERS, Handler
+from dataplane.protocol.api import ApiKey
+from dataplane.protocol.codec import ManyElementsError, decoder_in_steps, limited_decoder_in_steps, short_decoder
+from dataplane.protocol.headers import RequestHeader, encode_frame, encode_frame_in_steps, parse_request_header
+from dataplane.protocol.primitives import DecodeError
+from dataplane.records.steps import Steps, resumed
+from dataplane.requests.fastpath.fetch import FetchFastPath
+from dataplane.requests.fastpath.produce import ProduceFastPath
+from dataplane.requests.slots import Parts, Slot
+from dataplane.requests.turnstile import (
+    FETCH,
+    PRODUCE,
+    STORED_BY_GROUPS,
+    Turnstile,
+)
+from dataplane.tasks import CancelledError, Future, Task
+from dataplane.tenancy.session import Session
+from quota.core.bucket import TokenBucket
+from quota.core.shares import EVERYBODY
+
+MAX_OTHER_FRAME_BYTES = 2 * 2**20
+"""Of a tenant's request that is not Produce."""
+UNAUTHENTICATED_FRAME_BYTES = 64 * 2**10
+AUTHENTICATION_WITHIN_S = 10.0
+
+_log = logging.getLogger(__name__)
+
+_BEFORE_AUTHENTICATION = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
+
+
+class ClientConnection(Turnstile):
+    """The broker's side of one connection."""
+
+    __slots__ = ("_fetch", "_paying", "_produce", "_quiet")
+
+    def __init__(self, broker: BrokerRooms, connection: Connection, session: Session) -> None:
+        super().__init__(broker, connection, session)
+        self._produce = ProduceFastPath(self)
+        self._fetch = FetchFastPath(self)
+        self._paying: Future[None] | None = None  # what a long request waits for that met the debt of a rule
+        self._quiet = 0  # how often it was looked at since it last sent anything
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def frame(self, frame: memoryview) -> None:
+        """One request, that was let begin."""
+        self._quiet = 0
+        try:
+            shapes = self._fetch if len(frame) > 1 and frame[1] == FETCH else self._produce
+            if not shapes.serve(frame):
+                self._serve(frame)
+        except (DecodeError, CloseConnectionError):
+            self._connection.close()
+        except Exception:
+            self._connection.close()  # it may have been called by a timer: nobody else would
+            raise
+
+    def closed(self, _reason: str) -> None:
+        """The connection is gone: nothing is answered any more."""
+        self._drop_answers()
+        if self._paying is not None:
+            self._paying.fail(CancelledError())
+        if self.session.instance is not None:
+            self.session.instance.disconnected(self)
+        del self._produce, self._fetch  # they refer to this, which would be garbage that nobody looks for (`garbage`)
+
+    def close(self) -> None:
+        """End it from this side: the whitelist has changed, or the instance is gone."""
+        self._connection.close()
+
+    def look(self, patience: int) -> None:
+        """Called every so often: a connection that sends nothing, `patience` times in a row, and waits for nothing ends.
+
+        So does one that waits for its turn, which may never come, where its client has gone meanwhile.
+        """
+        waits = (self._slots or self._is_parked) and not self._connection.peer_has_finished()
+        self._quiet = 0 if waits else self._quiet + 1
+        if self._quiet > patience:
+            self._connection.close()
+
+    def look_for_authentication(self) -> None:
+        """Its time is over."""
+        if not self.session.authenticated:
+            self._connection.close()
+
+    def _serve(self, frame: memoryview, slot: Slot | None = None) -> None:
+        """By the table of handlers; with a `slot`, what has its place already and was let in."""
+        header = parse_request_header(frame)
+        row = self._row(header)
+        if row is None:
+            return
+        session = self.session
+        if header.client_id != self._sender[0]:
+            self._sender = (header.client_id or "", session.peer)
+        trusted = session.is_internal and session.authenticated
+        if not trusted and len(frame) > MAX_OTHER_FRAME_BYTES and header.api_key != PRODUCE:
+            self._connection.too_large(len(frame), MAX_OTHER_FRAME_BYTES)
+            return
+        try:
+            request = short_decoder(row.api.request, header.api_version)(frame, header.position, session.names)[0]
+        except ManyElementsError:
+            ctx = self._context(row, header, len(frame), is_long=True)
+            kept = memoryview(bytearray(frame))  # the frame's own memory ends with this turn
+            self._connection.hold(len(kept))
+            self._take(row, ctx, self._long(row, ctx, header, kept, is_let_in=slot is not None), slot)
+            return
+        debt = None if slot is not None else self._debt(header, request)
+        if debt is not None:
+            again = memoryview(bytearray(frame))  # a batch is changed in place
+            self._keep_until_paid(debt, len(again), lambda: self.frame(again))
+            return
+        ctx = self._context(row, header, len(frame), is_long=False)
+        if header.api_key == PRODUCE:
+            self._produce.remember(ctx, request, frame)
+        elif header.api_key == FETCH:
+            self._fetch.remember(ctx, request, frame)
+        elif header.api_key in STORED_BY_GROUPS:
+            self._charge_groups(header, request, len(frame))
+        self._take(row, ctx, row.handle(ctx, request), slot)
+        if row.api.key == ApiKey.SASL_AUTHENTICATE:
+            self._authenticated_or_gone()
+
+    def _context(self, row: Handler, header: RequestHeader, size: int, *, is_long: bool) -> RequestContext:
+        return RequestContext(
+            self.broker,
+            self.session,
+            row.api.key,
+            header.api_version,
+            header.correlation_id,
+            header.client_id,
+            size + 4,
+            is_long,
+            self.told_s,
+        )
+
+    def _debt(self, header: RequestHeader, request: Any) -> TokenBucket | None:
+        instance = self.session.instance
+        if instance is None or instance.rules is None:
+            return None
+        return self._debt_of_rules(instance.rules, header, request)
+
+    def _authenticated_or_gone(self) -> None:
+        if self.session.authenticated:
+            self._connection.max_frame_bytes = self.broker.config.settings.socket_request_max_bytes
+        else:
+            self._connection.close_after_send()
+
+    def _row(self, header: RequestHeader) -> Handler | None:
+        """The handler, or None when the request is dealt with. Raises CloseConnectionError."""
+        row = HANDLERS.get(header.api_key)
+        session = self.session
+        if row is None or not (row.internal if session.is_internal else row.tenant):
+            raise CloseConnectionError("an API that this listener does not serve")
+        if not session.authenticated and row.api.key not in _BEFORE_AUTHENTICATION:
+            raise CloseConnectionError("a request before authentication")
+        if row.serves(header.api_version):
+            return row
+        if row.api.key != ApiKey.API_VERSIONS:
+            raise CloseConnectionError("a version that was not offered")
+        answer = encode_frame(row.api, 0, header.correlation_id, unsupported_version())
+        self.fill(self.reserve(), answer)  # type: ignore[arg-type]
+        return None
+
+    # --- long requests and answers ------------------------------------------------------------------------------------
+
+    def _long(
+        self, row: Handler, ctx: RequestContext, header: RequestHeader, frame: memoryview, *, is_let_in: bool
+    ) -> Steps[Any]:
+        """A request of many elements: decoded, and then as `_serve` does. Its copy counts as held until then."""
+        session = self.session
+        trusted = session.is_internal and session.authenticated
+        make = decoder_in_steps if trusted else limited_decoder_in_steps
+        try:
+            request = (yield from make(row.api.request, header.api_version)(frame, header.position, session.names))[0]
+            debt = None if is_let_in else self._debt(header, request)
+            if debt is not None:
+                return self._when_paid(row, ctx, request, debt, len(frame))
+            if header.api_key in STORED_BY_GROUPS:
+                self._charge_groups(header, request, len(frame))
+            return (yield from self._answered(row, ctx, row.handle(ctx, request)))
+        finally:
+            self._connection.hold(-len(frame))
+
+    async def _when_paid(self, row: Handler, ctx: RequestContext, request: Any, debt: TokenBucket, size: int) -> Any:
+        """As `_keep_until_paid`: what is kept is memory of this size, and nobody's when the connection is gone."""
+        paid: Future[None] = Future()
+        self._connection.hold(size)
+        try:
+            waiting = self.broker.debt_queues.join(
+                debt, EVERYBODY, ctx.size, self._paid_for(lambda: paid.resolve(None))
+            )
+            self._paying = paid
+            try:
+                await paid  # fails when the connection ends
+            finally:
+                self._paying = None
+                waiting.give_up()
+            return await self.broker.slices.run(ctx.owner, self._answered(row, ctx, row.handle(ctx, request)))
+        finally:
+            self._connection.hold(-size)
+
+    def _first_step(self, row: Handler, ctx: RequestContext, steps: Steps[Any]) -> Any:
+        """Of a handler in steps: what is over with it is an answer like any other, what is not goes on in slices."""
+        try:
+            work = next(steps)
+        except StopIteration as stop:
+            return stop.value
+        return self.broker.slices.run(ctx.owner, self._answered(row, ctx, resumed(steps, work)))
+
+    def _answered(self, row: Handler, ctx: RequestContext, reply: Any) -> Steps[Any]:
+        """A handler's reply, encoded if it is there."""
+        if type(reply) is GeneratorType:
+            reply = yield from reply
+        if reply is None or isinstance(reply, (Future, CoroutineType, Encoded)):
+            return reply
+        reply = self._with_wait(ctx.api_key, ctx.told_s, reply)
+        return Encoded(
+            (yield from encode_frame_in_steps(row.api, ctx.version, ctx.correlation_id, reply, self.session.names))
+        )
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    def _take(self, row: Handler, ctx: RequestContext, reply: Any, slot: Slot | None) -> None:
+        """Send a handler's reply, now or when it is there."""
+        if type(reply) is GeneratorType:
+            reply = self._first_step(row, ctx, reply)
+        held_until = None
+        if type(reply) is CoroutineType:
+            reply = Task(reply, row.api.key.name)
+            held_until = reply if ctx.is_long else None  # much waits with it: one at a time
+        if isinstance(reply, Future):
+            slot = slot or self.reserve()
+            if not reply.done:
+                self._wait_for(slot, ctx, reply)
+                held_until = held_until or getattr(reply, "held_until", None)
+                if held_until is not None and not held_until.done:
+                    self._hold_until(held_until)
+            reply.then(lambda future: self._settle(row, ctx, slot, future))
+        elif reply is not None:
+            self.fill(slot or self.reserve(), self._encode(row, ctx, reply))
+
+    def _wait_for(self, slot: Slot, ctx: RequestContext, reply: Future[Any]) -> None:
+        size = 0 if ctx.api_key == ApiKey.PRODUCE else ctx.size
+        self.wait_at(slot, size, getattr(reply, "give_up", None))
+        reply.then(lambda _: self._waited(slot, size))
+
+    def go_on(self, slot: Slot, frame: bytes, answer: Callable[[], bool]) -> None:
+        """The wait of a frame is over: it is answered, or served the slow way if `answer` says no. Never raises."""
+        if self._closed:
+            return
+        self._waited(slot, len(frame) + 4)
+        try:
+            if not answer():
+                self._serve(memoryview(bytearray(frame)), slot)
+        except CloseConnectionError:
+            self._connection.close()
+        except Exception:  # noqa: BLE001 - as in `_settle`
+            self._connection.close()
+            _log.exception("a fetch was not answered")
+
+    def _settle(self, row: Handler, ctx: RequestContext, slot: Slot, future: Future[Any]) -> None:
+        """Never raises: it runs on the stack of whoever resolved the future, who has others to tell."""
+        if self._closed:
+            return
+        try:
+            reply = future.result()
+            if isinstance(reply, (Future, CoroutineType)):  # of a long request that is decoded
+                self._take(row, ctx, reply, slot)
+            elif ctx.is_long and not isinstance(reply, Encoded):
+                self._take(row, ctx, self._answered(row, ctx, reply), slot)
+            else:
+                self.fill(slot, self._encode(row, ctx, reply))
+        except (DecodeError, CloseConnectionError):
+            self._connection.close()
+        except Exception:  # noqa: BLE001 - any bug ends this connection and nothing else
+            self._connection.close()
+            _log.exception("%s was not answered", row.api.key.name)
+
+    def _encode(self, row: Handler, ctx: RequestContext, reply: Any) -> Parts:
+        if isinstance(reply, Encoded):
+            return reply.parts  # type: ignore[return-value]
+        reply = self._with_wait(ctx.api_key, ctx.told_s, reply)
+        return encode_frame(  # type: ignore[return-value]
+            row.api, ctx.version, ctx.correlation_id, reply, self.session.names
+        )

@@ -1,0 +1,212 @@
+"""The short cut of Fetch: a request for one partition that differs from an earlier one in nothing but the offset.
+
+A client that reads one partition repeats its request; correlation id and fetch offset change::
+
+    key version | correlation id | client id, limits, topic, partition, epoch | fetch offset | rest
+                                 `------------- the shape: compared, not decoded -------------------'
+
+As with Produce (`produce`) the slow path has found out what the bytes mean, and what may have changed since is
+checked every time. One that has read all waits, as it came, and is looked at again when there are bytes. An error, too few
+bytes, anything but plain records goes the slow way. In a session the number of the request changes, too:
+`fetch_in_session`.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from dataplane.doors import NotInMemoryError
+from dataplane.protocol.api import APIS, ApiKey
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.headers import encode_request
+from dataplane.protocol.primitives import write_uvarint
+from dataplane.replication.serving.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
+from dataplane.replication.serving.follower_fetches import follower_of
+from dataplane.requests.fastpath.fetch_in_session import SessionFastPath
+from dataplane.requests.fastpath.fetch_shape import (
+    ANSWERED,
+    DECLINED,
+    NOTHING_YET,
+    Shape,
+    shape_of,
+)
+from dataplane.requests.slots import Slot
+from dataplane.storage.errors import OffsetOutOfRangeError
+from dataplane.throttle.debt_queue import throttle_ms
+from dataplane.throttle.fetching import WINDOW_S
+
+if TYPE_CHECKING:
+    from dataplane.handlers.context import RequestContext
+    from dataplane.protocol.messages.fetch import FetchRequest
+    from dataplane.replication.partition import Partition
+    from dataplane.requests.served import Served
+
+MAX_SHAPES = 64
+MAX_SHAPE_END = 1_024
+FREE_LESSONS, HITS_PER_LESSON = 64, 16
+"""Learning costs as much as serving: further shapes have to be worth it."""
+_API = APIS[ApiKey.FETCH]
+_FIRST_VERSION = 10  # older ones may not read every topic, or not as it is
+_KEY_AND_VERSION = struct.Struct(">I").unpack_from
+_OFFSET = struct.Struct(">q").unpack_from
+_pack_state = struct.Struct(">qqq").pack
+_pack_length = struct.Struct(">i").pack
+_STATE_BYTES = 24
+_NO_TAGS = b"\0\0\0"  # of the partition, the topic, the answer
+
+
+class FetchFastPath:
+    """The shapes of one connection."""
+
+    __slots__ = ("_client", "_hits", "_lessons", "_places", "_sessions", "_shapes")
+
+    def __init__(self, client: Served) -> None:
+        self._client = client
+        self._shapes: dict[bytes, Shape] = {}  # by the bytes before the offset
+        self._places: list[int] = []  # where offsets stand
+        self._sessions: SessionFastPath | None = None
+        self._hits = self._lessons = 0
+
+    def serve(self, frame: memoryview) -> bool:
+        """Serve the frame if it has a known shape and nothing stands against it. False: nothing has been done."""
+        for place in self._places:
+            shape = self._shapes.get(bytes(frame[8:place]))
+            if shape is not None and frame[place + 8 :] == shape.rest:
+                if _KEY_AND_VERSION(frame)[0] != shape.key_and_version:
+                    return False
+                outcome = self.answer(frame, shape, place)
+                if outcome == NOTHING_YET:
+                    self._wait(bytes(frame), shape, place)
+                return outcome != DECLINED
+        return self._sessions is not None and self._sessions.serve(frame, self)
+
+    def answer(self, frame: memoryview | bytes, shape: Shape, place: int, slot: Slot | None = None) -> int:
+        """Answer a request of this shape, with its offset at `place`; unless it is ANSWERED, nothing has been done.
+
+        With a `slot` it has waited, and is answered with what there is.
+        """
+        client = self._client
+        broker, instance = client.broker, client.session.instance
+        partition = shape.partition
+        if partition is None or not partition.is_leader:
+            found = broker.replicas.leader(shape.physical, shape.index)
+            if isinstance(found, ErrorCode) or (shape.topic_id is not None and found.topic_id != shape.topic_id):
+                return DECLINED
+            partition = shape.partition = found
+        if shape.leader_epoch >= 0 and shape.leader_epoch != partition.leader_epoch:
+            return DECLINED
+        max_bytes = shape.max_bytes
+        if instance is not None:
+            if instance.has_topic_whitelists and instance.topic_denied(shape.physical, client.session.peer):
+                return DECLINED
+            if instance.rules is not None and instance.rules.concerns(shape.physical):
+                return DECLINED
+            allowed = broker.gate.fetch_bytes(instance, WINDOW_S)
+            if allowed is not None and allowed < max_bytes:
+                max_bytes = max(allowed, 1)
+        offset, high_watermark = _OFFSET(frame, place)[0], partition.high_watermark
+        log, min_bytes = partition.log, shape.min_bytes if slot is None else 0
+        if offset >= high_watermark and (min_bytes or offset > high_watermark):
+            return NOTHING_YET if offset == high_watermark and min_bytes <= max_bytes else DECLINED
+        try:
+            records = log.read(offset, max_bytes, high_watermark, at_least_one=True, wait=False)
+        except (OffsetOutOfRangeError, NotInMemoryError, OSError):
+            return DECLINED  # the slow path finds the same and words the answer
+        size = 0 if records is None else records.size
+        if size < min_bytes:
+            return DECLINED
+        if slot is None:
+            slot = Slot()
+            client.append_slot(slot)
+        self._send(bytes(frame[4:8]), shape, partition, records, size, slot)
+        self._hits += 1
+        return ANSWERED
+
+    def _wait(self, frame: bytes, shape: Shape, place: int) -> None:
+        """Until there are bytes, or its time is up: then it is answered as it would be now, or the slow way."""
+        client, partition, slot = self._client, shape.partition, Slot()
+        assert partition is not None
+        client.append_slot(slot)
+
+        def woken() -> None:
+            client.go_on(slot, frame, lambda: self.answer(frame, shape, place, slot) == ANSWERED)
+
+        waiting = client.broker.replicas.waiting
+        give_up = waiting.for_bytes([partition.read_waiters], shape.min_bytes, shape.wait_s, woken, client.account)
+        client.wait_at(slot, len(frame) + 4, give_up)
+
+    def _send(
+        self, correlation_id: bytes, shape: Shape, partition: Partition, records: object, size: int, slot: Slot
+    ) -> None:
+        client = self._client
+        instance = client.session.instance
+        high_watermark = partition.high_watermark
+        body = shape.prefix + _pack_state(high_watermark, high_watermark, partition.log.start_offset) + shape.middle
+        if shape.flexible:
+            length = bytearray(body)
+            write_uvarint(length, size + 1)
+            body, tail = bytes(length), _NO_TAGS
+        else:
+            body, tail = body + _pack_length(size), b""
+        whole = 4 + len(body) + size + len(tail)
+        if instance is not None:
+            told_s = client.consumed(instance, whole + 4)
+            if told_s:
+                at = 1 if shape.flexible else 0
+                body = body[:at] + throttle_ms(told_s).to_bytes(4) + body[at + 4 :]
+        head = _pack_length(whole) + correlation_id + body
+        if not size:
+            client.fill_soon(slot, (head + tail,))
+            return
+        if instance is not None and partition.usage is not None:
+            records.sent = partition.usage.consumed  # type: ignore[attr-defined]
+        client.fill_soon(slot, (head, records, tail) if tail else (head, records))  # type: ignore[arg-type]
+
+    def remember(self, ctx: RequestContext, request: FetchRequest, frame: memoryview) -> None:
+        """Learn the shape of a request that the slow path has decoded, if it is of the kind that is served here."""
+        if ctx.version < _FIRST_VERSION or len(frame) > MAX_SHAPE_END:
+            return
+        if len(request.topics) != 1 or len(request.topics[0].partitions) != 1 or request.forgotten_topics_data:
+            return
+        wanted = request.topics[0].partitions[0]
+        if wanted.partition < 0:
+            return
+        in_session = request.session_epoch > INITIAL_EPOCH
+        plain = (
+            request.session_id > 0 if in_session else request.session_epoch == FINAL_EPOCH and not request.session_id
+        )
+        selects = request.rack_id and ctx.broker.config.settings.replica_selector_class
+        if not plain or wanted.last_fetched_epoch >= 0 or selects or follower_of(request) >= 0:
+            return
+        if self._lessons > FREE_LESSONS + self._hits // HITS_PER_LESSON or self._knows(frame):
+            return
+        self._lessons += 1
+        names, again = ctx.session.names, (ctx.version, ctx.correlation_id, ctx.client_id, request)
+        if encode_request(_API, *again, names=names)[4:] != frame:
+            return
+        found = shape_of(ctx, request, frame)
+        if found is None:
+            return
+        place, shape = found
+        if in_session:
+            self._sessions = self._sessions or SessionFastPath()
+            self._sessions.remember(ctx, request, frame, place, shape)
+        else:
+            self._learn(bytes(frame[8:place]), place, shape)
+
+    def _knows(self, frame: memoryview) -> bool:
+        """Whether there is nothing to learn from a request, though it had to go the slow way."""
+        for place in self._places:
+            shape = self._shapes.get(bytes(frame[8:place]))
+            if shape is not None and frame[place + 8 :] == shape.rest:
+                return bool(_KEY_AND_VERSION(frame)[0] == shape.key_and_version)
+        return self._sessions is not None and self._sessions.knows(frame)
+
+    def _learn(self, key: bytes, place: int, shape: Shape) -> None:
+        if len(self._shapes) >= MAX_SHAPES:  # most are of leader epochs that are over
+            self._shapes.clear()
+            self._places.clear()
+        self._shapes[key] = shape
+        if place not in self._places:
+            self._places.append(place)

@@ -1,0 +1,1 @@
+"""The segments of a log: batches in a file, sparse indexes, and finding things in them."""

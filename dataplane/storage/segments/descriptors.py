@@ -1,0 +1,63 @@
+"""Which segments of a broker hold descriptors: all logs of all tenants share what the system allows.
+
+A segment in use holds up to three: its file and the mappings of its two indexes (a mapping keeps its descriptor). The one
+that was opened longest ago and not used since gives its own back when there are too many; it opens them again when it is
+needed. Use only sets a flag, because an append is the hot path, so this is the clock algorithm and not an exact LRU.
+
+What an evicted segment's indexes have in memory and not in their files is written in the background, and forgotten then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dataplane.doors import Background
+    from dataplane.storage.segments.segment import Segment
+    from dataplane.tasks import Future
+
+DESCRIPTORS_EACH = 3
+
+
+class Descriptors:
+    """At most `limit` segments are open at a time; ranges that are being sent keep theirs a little longer."""
+
+    def __init__(self, limit: int, background: Background) -> None:
+        self._limit, self._background = max(2, limit), background
+        self._open: dict[Segment, None] = {}  # in the order of the clock's hand
+
+    def count(self) -> int:
+        """Segments that are open."""
+        return len(self._open)
+
+    def opened(self, segment: Segment) -> None:
+        """It holds descriptors from here on."""
+        if segment not in self._open:
+            self._open[segment] = None
+            if len(self._open) > self._limit:
+                self._evict()
+
+    def closed(self, segment: Segment) -> None:
+        """It holds none any more."""
+        self._open.pop(segment, None)
+
+    def _evict(self) -> None:
+        while True:
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            if not oldest.touched:
+                break
+            oldest.touched = False
+            self._open[oldest] = None
+        oldest.release()
+        if oldest.has_unsaved_index():
+            self._save(oldest)
+
+    def _save(self, segment: Segment) -> None:
+        def written(future: Future[None]) -> None:
+            if future.error is not None:
+                segment.index_not_saved()
+            elif segment not in self._open:
+                segment.forget_index()
+
+        self._background.run(segment.index_saver()).then(written)

@@ -1,0 +1,279 @@
+"""A file of batches with what is remembered of them as they are noted, one after the other.
+
+    tail      offsets and positions of the last few hundred batches appended, in arrays
+    index     an entry about every 4 KiB, and the youngest timestamp up to there
+    youngest  the timestamp of the youngest record, and its offset
+
+Nothing here grows with the file's size except the indexes. Of a file that nobody uses all of it is forgotten: indexes are
+mapped from their files when they are needed (`index_files` judges them), or built by noting the whole log again.
+What indexes have in memory only is written when the segment is sealed, closed or left idle.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+from dataplane.doors import NotInMemoryError
+from dataplane.storage.segments import index_files
+from dataplane.storage.segments.batch_file import (
+    INDEX,
+    LOG,
+    NO_TIMESTAMP,
+    TIME_INDEX,
+    BatchFile,
+    note_of,
+)
+from dataplane.storage.segments.index import SparseIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dataplane.doors import Files
+    from dataplane.storage.segments.batch_file import Note
+
+_REBUILT_INTERVAL = 4096
+_TAIL_KEPT, _TAIL_MAX = 256, 512
+_NO_TAIL = array("q")  # of all segments without one; nobody appends to it
+
+
+class IndexedFile(BatchFile):
+    """Knows what was noted."""
+
+    __slots__ = (
+        "_index",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "_saved_size",
+        "_since_entry",
+        "_tail_lasts",
+        "_tail_positions",
+        "_void_saves",
+        "tail_start",
+    )
+
+    def __init__(self, files: Files, directory: str, base_offset: int) -> None:
+        super().__init__(files, directory, base_offset)
+        self._index: SparseIndex | None = None
+        self._void_saves = 0  # what was packed before this many changes under the files must not be written any more
+        self._saved_size = 0  # of the segment, when its indexes were last in their files; -1: that cannot be said
+        self.clear()
+
+    def clear(self) -> None:
+        """Know nothing of the content: before the first batch, and before `note` is told all of it again."""
+        self.size = 0
+        self._max_timestamp: int | None = NO_TIMESTAMP
+        self._max_timestamp_offset = self.base_offset
+        self._index = SparseIndex()
+        self._since_entry = self._saved_size = 0
+        self.tail_start = self.base_offset
+        self._tail_lasts = self._tail_positions = _NO_TAIL
+
+    def trust(self, size: int) -> None:
+        """The file holds whole batches up to here, and the indexes fit: after an orderly stop, or when it was sealed."""
+        self.clear()
+        self._index = None
+        self.size = self._saved_size = size
+        if size:
+            self._max_timestamp = None
+            self.tail_start = 2**63  # nothing is in the tail
+
+    def next_offset(self) -> int | None:
+        """The offset behind the last batch, found from the last index entry on; None where the end is torn."""
+        start, expected = self._last_entry()
+        end, offset = start, -1
+        for header, position in self.headers(start):
+            if position == start and header.base_offset != expected:
+                return None
+            end, offset = position + header.size, header.next_offset
+        if end != self.size:
+            return None
+        self.tail_start = offset
+        self._since_entry = self.size - start
+        return offset
+
+    def _last_entry(self) -> tuple[int, int]:
+        """Position and offset of the last batch in the index: every start asks the last segment of each log."""
+        found = index_files.last_entry(self._files, self)
+        if found is None:
+            found = self.index.last_offset(), self.index.last_position()
+        return found[1], self.base_offset + found[0]
+
+    # --- noting -------------------------------------------------------------------------------------------------------
+
+    def note(self, notes: Sequence[Note], index_interval: int) -> None:
+        """Batches are in the file, directly behind what was noted before. Raises OSError."""
+        if self._index is None:
+            _ = self.index  # now and not in between: it may have to be built, and forgets the tail then
+        position = self.size
+        since = self._since_entry
+        lasts, positions = self._tail_lasts, self._tail_positions
+        if not lasts:
+            lasts, positions = self._tail_lasts, self._tail_positions = array("q"), array("q")
+            self.tail_start = notes[0][0] if position else self.base_offset
+        youngest = self._max_timestamp
+        if youngest is None:
+            youngest = self.max_timestamp
+        for base, last, size, timestamp in notes:
+            if timestamp > youngest:
+                youngest, self._max_timestamp_offset = timestamp, last
+            if since > index_interval:
+                self.index.add(
+                    base - self.base_offset, position, youngest, self._max_timestamp_offset - self.base_offset
+                )
+                since = 0
+            lasts.append(last)
+            positions.append(position)
+            position += size
+            since += size
+        self.size = position
+        self._max_timestamp = youngest
+        self._since_entry = since
+        if len(lasts) > _TAIL_MAX:
+            self._trim_tail(_TAIL_KEPT)
+
+    def _trim_tail(self, keep: int) -> None:
+        drop = len(self._tail_lasts) - keep
+        if drop > 0:
+            self.tail_start = self._tail_lasts[drop - 1] + 1
+            if keep:
+                del self._tail_lasts[:drop], self._tail_positions[:drop]
+            else:
+                self._tail_lasts = self._tail_positions = _NO_TAIL
+
+    def truncate(self, position: int, *, sync: bool = True) -> None:
+        """Cut at a boundary, on disk when this returns; or when the file is synced. Raises OSError."""
+        index = self.index
+        self.remove_indexes()
+        self.file.truncate(position)
+        if sync:
+            self.file.sync()
+        index.cut(position)
+        self._resume(index)
+        for header, _ in self.headers(self.size, position):
+            self.note((note_of(header),), _REBUILT_INTERVAL)
+        self._saved_size = -1
+
+    def _resume(self, index: SparseIndex) -> None:
+        """As it was when the last entry of `index` was about to be noted."""
+        self.clear()
+        self._index = index
+        self.size = index.last_position()
+        self.tail_start = self.base_offset + index.last_offset()
+        self._know_youngest(*index.last_time())
+
+    # --- the youngest record ------------------------------------------------------------------------------------------
+
+    @property
+    def max_timestamp(self) -> int:
+        """Of the youngest record; NO_TIMESTAMP when none has one. Raises OSError."""
+        if self._max_timestamp is None:
+            last = self._youngest_at_end()
+            if last is None:
+                _ = self.index
+            else:
+                self._know_youngest(*last)
+            assert self._max_timestamp is not None
+        return self._max_timestamp
+
+    def youngest_ms(self) -> int:
+        """What retention counts from: where no record has a time, when the file was last written. Raises OSError."""
+        youngest = self.max_timestamp
+        return youngest if youngest != NO_TIMESTAMP else self._files.modified_ms(self.path + LOG)
+
+    def _youngest_at_end(self) -> tuple[int, int] | None:
+        """Without mapping the index: retention asks every segment that is the oldest of its log. None: look there."""
+        last = index_files.last_time_entry(self._files, self)
+        if last is None or not index_files.is_youngest(last, self, self._last_entry()[0]):
+            return None
+        return last
+
+    def _know_youngest(self, timestamp: int, time_offset: int) -> None:
+        self._max_timestamp, self._max_timestamp_offset = timestamp, self.base_offset + time_offset
+
+    # --- indexes ------------------------------------------------------------------------------------------------------
+
+    @property
+    def index(self) -> SparseIndex:
+        """The indexes, mapped from their files or built from the log when they are not in memory. Raises OSError."""
+        if self._index is None:
+            index = self._mapped_index() if self.size else SparseIndex()
+            if index is None:
+                return self._build_index()
+            if self._max_timestamp is None:
+                self._know_youngest(*index.last_time())
+            self._index = index
+        return self._index
+
+    def _mapped_index(self) -> SparseIndex | None:
+        index = index_files.mapped(self._files, self)
+        if index is None:
+            return None
+        self._opened()
+        return index if index_files.fits(index, self) else None
+
+    def _build_index(self) -> SparseIndex:
+        size, headers = self.size, self.headers()
+        self.clear()
+        try:
+            for header, _ in headers:
+                self.note((note_of(header),), _REBUILT_INTERVAL)
+        except NotInMemoryError:
+            self.trust(size)  # whoever comes next builds it
+            self._saved_size = -1
+            raise
+        self._trim_tail(0)
+        self.size, self._saved_size = size, -1
+        assert self._index is not None
+        return self._index
+
+    def is_index_full(self, index_bytes: int) -> bool:
+        """Whether an index has as many entries as `segment.index.bytes` allows. Raises OSError."""
+        return self.index.is_full(index_bytes)
+
+    def has_unsaved_index(self) -> bool:
+        """Whether the index files lack something that memory has."""
+        return self._index is not None and self._saved_size != self.size
+
+    def packed_indexes(self) -> list[tuple[str, bytes]]:
+        """Path and content of the index files, with the youngest timestamp as the last entry of the time index.
+
+        They are to be written: from here on they count as saved.
+        """
+        index = self.index
+        if self.max_timestamp != NO_TIMESTAMP:
+            index.add_time(self.max_timestamp, self._max_timestamp_offset - self.base_offset)
+        offsets, times = index.pack()
+        self._saved_size = self.size
+        return [(self.path + INDEX, offsets), (self.path + TIME_INDEX, times)]
+
+    def index_saver(self) -> Callable[[], None]:
+        """The same as work for the background, which may come after the log was cut or removed: then it does nothing."""
+        contents, files, number = self.packed_indexes(), self._files, self._void_saves
+
+        def save() -> None:
+            if number == self._void_saves:
+                for path, content in contents:
+                    files.write_file(path, content)
+                if number != self._void_saves:  # while we wrote: without its files an index is built from the log
+                    for path, _ in contents:
+                        files.remove(path)
+
+        return save
+
+    def index_not_saved(self) -> None:
+        """The files could not be written."""
+        self._saved_size = -1
+
+    def forget_index(self) -> None:
+        """Give the memory back; the files have what they need."""
+        if self.has_unsaved_index():
+            return
+        self._index = None
+        self._trim_tail(0)
+
+    def remove_indexes(self) -> None:
+        """Remove the files: the log is about to change under them."""
+        self._void_saves += 1
+        self._files.remove(self.path + INDEX)
+        self._files.remove(self.path + TIME_INDEX)

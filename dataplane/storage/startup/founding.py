@@ -1,0 +1,85 @@
+"""A new replica's directory: in use at once, on disk some time, and until then known not to be.
+
+To make a directory last takes three syncs and more, and a topic has many partitions: on the loop that is a second in which
+nobody is served. So the loop only writes, and a job in the background makes it last:
+
+    founding              written at once: the topic id, and which memory holds what is not on disk (`Files.memory`)
+    partition.metadata    written by the job, durably, when all before is on disk; from here on the replica is there
+
+A start finds one of three. With `partition.metadata` it is a replica. With `founding` alone, and the memory still the
+same, only the process was killed: nothing is lost, it is a replica, and the job is done again. Otherwise the power went
+before the job was done, and the directory is what was left of a creation: nobody can have relied on it, since whatever
+brings records of this log to disk does the job first. (Rejected: `partition.metadata` at once and not synced. After a
+power cut it may be empty or half there, and its loss must not be taken for a creation's.)
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from dataplane.storage.checkpoints import formats, truncation_marks
+from dataplane.storage.moving import home_of
+from dataplane.storage.presence import Presence
+
+if TYPE_CHECKING:
+    from dataplane.doors import Files
+
+PARTITION_METADATA = "partition.metadata"
+FOUNDING = "founding"
+_LINES = 2
+
+
+class Founding:
+    """Of one directory, on its way to the disk."""
+
+    __slots__ = ("_directory", "_files", "_marks", "_presence", "_topic_id", "is_settled")
+
+    def __init__(self, files: Files, directory: str, topic_id: UUID, marks: tuple[str, ...] = ()) -> None:
+        self._files, self._directory, self._topic_id, self._marks = files, directory, topic_id, marks
+        self._presence = Presence()  # one at a time: whoever syncs the log, and the job
+        self.is_settled = False
+
+    def begin(self) -> None:
+        """Write what a start needs where only the process is killed. Raises OSError."""
+        memory = self._files.memory()
+        if not memory:  # then nobody can tell the one from the other later
+            self.settle()
+            return
+        for mark in self._marks:
+            self._files.put_file(f"{self._directory}/{mark}", truncation_marks.content(0))
+        text = f"memory: {memory}\ntopic_id: {self._topic_id}\n"
+        self._files.put_file(f"{self._directory}/{FOUNDING}", text.encode())
+
+    def settle(self) -> None:
+        """Make it last; harmless when it has been done. Blocks. Raises OSError."""
+        self._presence.run(self._settle)
+
+    def _settle(self) -> None:
+        if self.is_settled:
+            return
+        for mark in self._marks:  # which no checkpoint removes before this is done
+            self._files.write_file(f"{self._directory}/{mark}", truncation_marks.content(0))
+        formats.write_topic_id(self._files, f"{self._directory}/{PARTITION_METADATA}", self._topic_id)
+        self._files.sync_directory(home_of(self._directory))
+        self.is_settled = True
+        self._files.remove(f"{self._directory}/{FOUNDING}")
+
+    def abandon(self) -> None:
+        """The directory goes, and one of the same name may come: leave it alone."""
+        self._presence.end()
+
+
+def found(files: Files, directory: str) -> UUID | None:
+    """The topic id of a directory that was not settled and is nevertheless whole. Raises OSError."""
+    memory = files.memory()
+    path = f"{directory}/{FOUNDING}"
+    if not memory or not files.exists(path):
+        return None
+    lines = files.read_file(path).decode(errors="replace").splitlines()
+    if len(lines) != _LINES or lines[0] != f"memory: {memory}":
+        return None
+    with suppress(ValueError):
+        return UUID(lines[1].removeprefix("topic_id: "))
+    return None

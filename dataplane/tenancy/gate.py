@@ -1,0 +1,137 @@
+"""The gate: an instance's buckets, made of its limits, and the storage fence.
+
+One look-up a request: an instance holds the buckets that each kind of request has to pass (`throttle.tolls`);
+`requests.turnstile` asks them before it lets a request begin. Traffic of the internal listener has no instance and is never
+charged. What a fetch brings is charged here, when it is known.
+
+What consumer groups store is charged to a bucket of its own: it is nobody's bandwidth, but it lies on the disks that all
+share, and a producer that is throttled must not hold up the commits of consumers. What an instance's requests cost the loop
+is charged by the loop, to the bucket that it is told of here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.doors import Loop
+from dataplane.throttle.debt_queue import DebtQueues
+from dataplane.throttle.rules import InstanceRules
+from dataplane.throttle.tolls import tolls_by_key
+from quota.agent.agent import Agent
+from quota.contracts.instance import GIB, MIB
+from quota.contracts.rules import LOOP_MS, LOOP_TIME, REQUEST, REQUESTS, flow_key
+from quota.core.bucket import TokenBucket
+from quota.core.shares import Sender
+
+if TYPE_CHECKING:
+    from dataplane.tenancy.instance import Instance
+
+
+CONNECTIONS_AT_ONCE_S = 1.0
+"""So many seconds' worth of connections may begin at once: clients connect to all brokers when they start."""
+
+
+def _amount(size: int) -> str:
+    """In the unit in which it is not nothing: instances may be smaller than a GiB."""
+    return f"{size / GIB:.2f} GiB" if size >= GIB else f"{size / MIB:.2f} MiB"
+
+
+class Gate:
+    """See the file's text."""
+
+    def __init__(self, agent: Agent, loop: Loop, debt_queues: DebtQueues, group_bytes_per_s: int) -> None:
+        self._agent, self._loop, self._debt_queues = agent, loop, debt_queues
+        self._group_bytes_per_s = group_bytes_per_s
+        self._clock = loop.clock
+
+    def configure(self, instance: Instance) -> None:
+        """An instance appeared or its limits changed."""
+        limits, name = instance.spec.limits, instance.spec.id
+        now = self._clock.monotonic()
+        self._agent.configure(name, limits.produce_bytes_per_s, limits.consume_bytes_per_s, now)
+        instance.produce_bucket = self._agent.bucket(name, "produce")
+        instance.consume_bucket = self._agent.bucket(name, "consume")
+        if instance.group_bucket is None:
+            instance.group_bucket = TokenBucket(self._group_bytes_per_s, now)
+        if instance.connection_bucket is None:
+            instance.connection_bucket = TokenBucket(limits.connections_per_s, now)
+        instance.connection_bucket.set_rate(limits.connections_per_s, now)
+        before = instance.request_bucket, instance.loop_bucket
+        instance.request_bucket = self._bucket_of_all_brokers(instance, REQUESTS, limits.requests_per_s, REQUEST)
+        instance.loop_bucket = self._bucket_of_all_brokers(instance, LOOP_TIME, limits.loop_ms_per_s, LOOP_MS)
+        for bucket in before:
+            if bucket is not None and bucket not in (instance.request_bucket, instance.loop_bucket):
+                bucket.set_rate(None, now)  # those who wait for a limit that is gone are let go
+        self._loop.charge_to(instance.names.key, instance.loop_bucket)
+        instance.tolls, instance.other_tolls = tolls_by_key(
+            instance.produce_bucket,
+            instance.consume_bucket,
+            instance.group_bucket,
+            instance.request_bucket,
+            instance.loop_bucket,
+        )
+        self._configure_rules(instance)
+
+    def _bucket_of_all_brokers(self, instance: Instance, flow: str, limit: int | None, unit: int) -> TokenBucket | None:
+        """Of what comes to every broker alike, whoever leads what. None: there is no such limit."""
+        spec, row = instance.spec, flow_key(instance.spec.id, flow)
+        if limit is None:
+            self._agent.remove(row)
+            return None
+        now = self._clock.monotonic()
+        self._agent.configure(row, limit * unit, None, now)
+        self._agent.set_leaders(row, 1, len(spec.hosts), now)
+        return self._agent.bucket(row, "produce")
+
+    def _configure_rules(self, instance: Instance) -> None:
+        spec, rules = instance.spec, instance.rules
+        if spec.rules.items:
+            if rules is None:
+                rules = instance.rules = InstanceRules(self._agent, self._clock, spec.id, instance.names)
+            if rules.version != spec.rules.version:
+                rules.configure(spec.rules)
+        elif rules is not None:
+            rules.close()
+            instance.rules = None
+
+    def remove(self, instance: Instance) -> None:
+        """An instance is gone."""
+        self._agent.remove(instance.spec.id)
+        self._agent.remove(flow_key(instance.spec.id, REQUESTS))
+        self._agent.remove(flow_key(instance.spec.id, LOOP_TIME))
+        self._loop.forget_account(instance.names.key)
+        if instance.rules is not None:
+            instance.rules.close()
+
+    def admits_connection(self, instance: Instance) -> bool:
+        """Whether one more connection may begin now. One that is refused costs nothing: who waits a little gets in."""
+        bucket, now = instance.connection_bucket, self._clock.monotonic()
+        if bucket is None:
+            return True
+        if bucket.delay(now) >= CONNECTIONS_AT_ONCE_S:
+            return False
+        bucket.charge(1, now)
+        return True
+
+    def charge_consume(self, instance: Instance | None, sender: Sender, size: int, told_s: float = 0.0) -> float:
+        """Charge the bytes of a fetch answer; the seconds that its sender is told to wait before the next."""
+        if instance is None or instance.consume_bucket is None:
+            return told_s
+        return max(told_s, self._debt_queues.charge(instance.consume_bucket, sender, size, self._clock.monotonic()))
+
+    def fetch_bytes(self, instance: Instance | None, window_s: float) -> int | None:
+        """The most that one fetch answer should hold; None: no limit. Never nothing: a consumer must not stall."""
+        if instance is None or instance.consume_bucket is None:
+            return None
+        return instance.consume_bucket.fetch_bytes(window_s)
+
+    def produce_refusal(self, instance: Instance | None) -> str | None:
+        """Why producing is refused, in a sentence that names limit and use; None: it is not."""
+        if instance is None or instance.produce_bucket is None or instance.produce_bucket.blocked is None:
+            return None
+        limit = instance.spec.limits.storage_bytes or 0
+        used = self._agent.storage_used_bytes(instance.spec.id)
+        return (
+            f"storage is full: {_amount(used)} used of {_amount(limit)}; "
+            "delete topics or enlarge the instance. Consuming goes on"
+        )
