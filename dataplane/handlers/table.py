@@ -87,7 +87,7 @@ HANDLERS: dict[int, Handler] = dict(
         _row(ApiKey.DESCRIBE_GROUPS, (0, 5), membership.handle_describe_groups),
         _row(ApiKey.LIST_GROUPS, (0, 4), membership.handle_list_groups),
         _row(ApiKey.SASL_HANDSHAKE, (0, 1), sasl.handle_sasl_handshake, tenant=False),
-        _row(ApiKey.API_VERSIONS, (0, 4), api_versions.handle_api_versions),
+        _row(ApiKey.API_VERSIONS, (0, 4), lambda ctx, ask: api_versions.handle_api_versions(ctx, ask, served)),
         _row(ApiKey.CREATE_TOPICS, (0, 7), topics.handle_create_topics),
         _row(ApiKey.DELETE_TOPICS, (0, 6), topics.handle_delete_topics),
         _row(ApiKey.DELETE_RECORDS, (0, 2), delete_records.handle_delete_records),

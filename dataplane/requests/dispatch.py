@@ -186,7 +186,7 @@ class ClientConnection(Turnstile):
             return row
         if row.api.key != ApiKey.API_VERSIONS:
             raise CloseConnectionError("a version that was not offered")
-        answer = encode_frame(row.api, 0, header.correlation_id, unsupported_version())
+        answer = encode_frame(row.api, 0, header.correlation_id, unsupported_version(row))
         self.fill(self.reserve(), answer)  # type: ignore[arg-type]
         return None
 

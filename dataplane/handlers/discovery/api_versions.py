@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from dataplane.handlers.context import RequestContext
+from dataplane.protocol.api import Api
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 
@@ -13,24 +16,35 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 """What KIP-511 allows for the name and for the version of a client."""
 
 
-def handle_api_versions(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """The rows of the table that this kind of listener serves."""
-    from dataplane.handlers.table import served  # noqa: PLC0415 - the table refers to this function
+class Offered(Protocol):
+    """A row of the table of handlers (`table.Handler`), which refers to this module and so is handed in."""
 
+    @property
+    def api(self) -> Api: ...
+
+    @property
+    def low(self) -> int: ...
+
+    @property
+    def high(self) -> int: ...
+
+
+def handle_api_versions(
+    ctx: RequestContext, request: ApiVersionsRequest, served: Callable[..., Sequence[Offered]]
+) -> ApiVersionsResponse:
+    """The rows of the table that this kind of listener serves."""
     error = ErrorCode.NONE
     said = (request.client_software_name, request.client_software_version)
     if ctx.version >= SAYS_WHO_SINCE and not all(map(_SOFTWARE.fullmatch, said)):
         error = ErrorCode.INVALID_REQUEST
-    rows = served(tenant=not ctx.session.is_internal) if error is ErrorCode.NONE else []
-    keys = tuple(ApiVersion(row.api.key, row.low, row.high) for row in rows)
-    return ApiVersionsResponse(error_code=error, api_keys=keys)
+    rows = served(tenant=not ctx.session.is_internal) if error is ErrorCode.NONE else ()
+    return ApiVersionsResponse(error_code=error, api_keys=tuple(map(_version, rows)))
 
 
-def unsupported_version() -> ApiVersionsResponse:
-    """The answer, in layout 0, to a version of ApiVersions that we do not know: which ones we do (KIP-511)."""
-    from dataplane.handlers.table import HANDLERS  # noqa: PLC0415 - the table refers to this module
+def unsupported_version(row: Offered) -> ApiVersionsResponse:
+    """The answer, in layout 0, to a version of ApiVersions that we do not know: which ones we do (KIP-511). `row` is its own."""
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(_version(row),))
 
-    row = HANDLERS[18]
-    return ApiVersionsResponse(
-        error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(ApiVersion(row.api.key, row.low, row.high),)
-    )
+
+def _version(row: Offered) -> ApiVersion:
+    return ApiVersion(row.api.key, row.low, row.high)
