@@ -7,12 +7,9 @@ and for each branch of the rule a sentence that a tenant understands. Pure.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from quota.contracts.instance import GIB, MIB
-
-if TYPE_CHECKING:
-    from controlplane.instances.models import Instance
 
 BRANCHES = {
     "initial": "No broker is near its share, so each may carry its part by the partitions it leads.",
@@ -94,7 +91,14 @@ def bar(used: int | None, limit: int | None, *, fills: bool = True) -> Bar:
     return Bar(used, limit, round(min(HUNDRED, HUNDRED * used / limit), 1) if limit else 0.0, fills)
 
 
-def flow_of(instance: Instance, document: dict[str, Any]) -> Flow:
+class Bought(Protocol):
+    """An instance, by its sizes (`instances.models.Instance`)."""
+
+    bandwidth_mib_per_s: float
+    storage_gib: float
+
+
+def flow_of(instance: Bought, document: dict[str, Any]) -> Flow:
     """From the master's document. Storage is measured against what was bought."""
     bandwidth = round(instance.bandwidth_mib_per_s * MIB)
     return Flow(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dataplane.groups.classic.model import GroupState, Member
+from dataplane.groups.classic.model import Group, GroupState, Member
 from dataplane.groups.offsets import TopicPartition, commit_problem
 from dataplane.groups.records import KeyValue, write_offset
 from dataplane.protocol.errors import ErrorCode
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dataplane.groups.settings import GroupSettings
-    from dataplane.groups.shard import Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +52,8 @@ class Plan:
     heard_of: Member | None = None
 
 
-def plan(entry: Entry, ask: Commit, settings: GroupSettings, now_ms: int) -> Plan:
+def plan(group: Group, ask: Commit, settings: GroupSettings, now_ms: int) -> Plan:
     """Decide. Nothing changes yet."""
-    group = entry.group
     problem = commit_problem(group, ask.generation, ask.member_id, ask.instance_id)
     member = None
     if problem in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS) and group.state is not GroupState.EMPTY:

@@ -352,7 +352,7 @@ class GroupCoordinator:
         if self._is_one_too_many(shard, group_id):
             return resolved(refuse(ErrorCode.GROUP_MAX_SIZE_REACHED))
         entry = entry or shard.open(group_id)
-        plan = commits.plan(entry, ask, self.settings, self._loop.clock.now_ms())
+        plan = commits.plan(entry.group, ask, self.settings, self._loop.clock.now_ms())
         if plan.heard_of is not None:
             event = SessionExpired(plan.heard_of.member_id)
             name = session_timer(plan.heard_of.member_id)

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from random import Random
 from uuid import UUID
 
 from dataplane.cluster.paths import TopicAssignment, topic_id_text
 from dataplane.controller.context import Holdings
-from dataplane.controller.decisions.placement import Continuation, place
+from dataplane.controller.decisions.placement import Continuation, Dice, place
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.schema import NO_UUID
 
@@ -66,7 +65,7 @@ Racks = Mapping[int, str | None]
 """The live brokers, and where each stands."""
 
 
-def assign(topic: NewTopic, live: Racks, held: Holdings, defaults: tuple[int, int], random: Random) -> TopicAssignment:
+def assign(topic: NewTopic, live: Racks, held: Holdings, defaults: tuple[int, int], random: Dice) -> TopicAssignment:
     """The topic's id and assignment. Raises ApiError with a sentence that may reach the tenant."""
     if topic.topic_limit is not None and held.topics >= topic.topic_limit:
         raise ApiError(
@@ -87,7 +86,7 @@ def grow(
     present: Mapping[int, tuple[int, ...]],
     live: Racks,
     held: Holdings,
-    random: Random,
+    random: Dice,
 ) -> dict[int, tuple[int, ...]]:
     """Where the new partitions of a topic go. Raises ApiError with a sentence that may reach the tenant."""
     before, factor = len(present), len(present[0])
@@ -153,7 +152,7 @@ def _check_factor(factor: int, brokers: Collection[int]) -> None:
         )
 
 
-def new_topic_id(random: Random) -> UUID:
+def new_topic_id(random: Dice) -> UUID:
     """A random id. As Kafka, none whose text begins with a dash: command lines would take it for an option."""
     while True:
         topic_id = UUID(int=random.getrandbits(128), version=4)
@@ -162,7 +161,7 @@ def new_topic_id(random: Random) -> UUID:
 
 
 def _placed(
-    topic: NewTopic, live: Racks, used_replicas: int, defaults: tuple[int, int], random: Random
+    topic: NewTopic, live: Racks, used_replicas: int, defaults: tuple[int, int], random: Dice
 ) -> dict[int, tuple[int, ...]]:
     partitions = topic.partitions if topic.partitions != -1 else defaults[0]
     factor = topic.replication_factor if topic.replication_factor != -1 else defaults[1]

@@ -17,9 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from random import Random
+from typing import Protocol
 
 Assignment = dict[int, tuple[int, ...]]
+
+
+class Dice(Protocol):
+    """As much of `random.Random` as is drawn from here; who asks for a decision brings it."""
+
+    def randrange(self, start: int, stop: int | None = None, /) -> int: ...
+
+    def getrandbits(self, k: int, /) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +42,7 @@ def place(
     racks: Mapping[int, str | None],
     partitions: int,
     factor: int,
-    random: Random,
+    random: Dice,
     after: Continuation | None = None,
 ) -> Assignment:
     """Partition -> brokers, preferred leader first. At most one replica per broker: `factor` <= number of brokers.
@@ -66,7 +74,7 @@ def place(
     return assignment
 
 
-def spread(brokers: Sequence[int], partitions: int, factor: int, random: Random) -> Assignment:
+def spread(brokers: Sequence[int], partitions: int, factor: int, random: Dice) -> Assignment:
     """`place` where nobody says in which rack it stands."""
     return place(dict.fromkeys(brokers), partitions, factor, random)
 

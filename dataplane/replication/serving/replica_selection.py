@@ -6,18 +6,34 @@ in-sync replicas of the rack that have the offset the one with the longest log, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dataplane.replication.partition import Partition
+    from collections.abc import Callable, Container, Sequence
 
 THE_LEADER = -1
 
 
+class Follower(Protocol):
+    """What the leader knows of a replica (`partition.RemoteReplica`)."""
+
+    broker_id: int
+    log_start_offset: int
+    log_end_offset: int
+    caught_up_at: float  # seconds, monotonic
+
+
+class Led(Protocol):
+    """A partition that we lead (`partition.Partition`)."""
+
+    @property
+    def isr(self) -> Container[int]: ...
+
+    def remotes(self) -> Sequence[Follower]: ...
+
+
 def preferred_replica(
-    partition: Partition, offset: int, rack: str, own_rack: str | None, rack_of: Callable[[int], str | None]
+    partition: Led, offset: int, rack: str, own_rack: str | None, rack_of: Callable[[int], str | None]
 ) -> int:
     """For a partition that we lead: the broker to read `offset` from; -1: us. `rack_of` knows live brokers only."""
     if not rack or own_rack == rack:
