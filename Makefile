@@ -95,7 +95,7 @@ lint: venv-develop
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
-	.venv/bin/lint-imports
+	.venv/bin/lint-imports --no-cache
 
 pins:
 	uv pip compile --quiet --no-header --generate-hashes --universal --python-version 3.11 --upgrade \

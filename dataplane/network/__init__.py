@@ -1,1 +1,1 @@
-"""The loop over raw sockets, and what cuts bytes into frames and frames into requests."""
+"""The loop over raw sockets: bytes cut into frames, memory, and whose turn it is. What a frame means it does not know."""

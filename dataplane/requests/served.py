@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from dataplane.handlers.context import BrokerRooms
     from dataplane.requests.slots import Parts, Slot
+    from dataplane.tenancy.instance import Instance
     from dataplane.tenancy.session import Session
 
 
@@ -17,6 +18,7 @@ class Served(Protocol):
 
     broker: BrokerRooms
     session: Session
+    told_s: float
 
     @property
     def account(self) -> str: ...
@@ -29,6 +31,4 @@ class Served(Protocol):
 
     def go_on(self, slot: Slot, frame: bytes, answer: Callable[[], bool]) -> None: ...
 
-    def consumed(self, size: int, told_s: float = 0.0) -> float: ...
-
-    def take_told_s(self) -> float: ...
+    def consumed(self, instance: Instance, size: int) -> float: ...
