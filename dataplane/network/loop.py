@@ -4,7 +4,8 @@ A turn: what epoll reports is queued with the account of its connection (an inst
 accounts are served in rounds of about two milliseconds (`accounts`): bytes are received into one shared arena and cut into
 frames; each frame goes to its connection's protocol, which may answer at once or later. Then the turn-end callbacks run
 (group commit), then every connection with output sends. Frames are views into the arena, so they are valid until the end
-of the turn only; when the arena is full in the middle of a round, the turn ends there and a new one begins.
+of the turn only; when the arena is full in the middle of a round, the turn ends there and a new one begins. What was to be
+called soon, slices of long work above all, comes when all that has left: nobody who is served in a turn waits for its slice.
 
 How long turns are, and who had them, is kept (`turns`): one that was too long is a line on standard error.
 
@@ -319,11 +320,14 @@ class EpollLoop:
                         self._broken(getattr(handler, "__self__", None))
             if self._timers:
                 self._run_timers()
-            for _ in range(len(self._soon)):
-                self._call(self._soon.popleft())
+            due = len(self._soon)
             if accounts.is_busy:
                 accounts.serve()
             self.end_turn()
+            if due:  # long work above all: whoever is served in this turn has his answer before it
+                for _ in range(due):
+                    self._call(self._soon.popleft())
+                self.end_turn()
             ended = clock()
             self.turns.ended(ended, ended - began, accounts.end_turn(ended))
 

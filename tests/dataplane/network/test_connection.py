@@ -287,6 +287,38 @@ def test_turn_end_runs_after_the_frames_and_before_their_answers(server):
     )  # where a turn was over between
 
 
+def test_long_work_begins_when_the_answers_of_the_turn_have_left(server):
+    one = server(echo)
+    seen = []
+    with one.connect() as client:
+        client.sendall(framed(b"hello"))
+        assert read_exactly(client, 9) == framed(b"hello")  # the connection is there
+
+        def ask():
+            client.sendall(framed(b"hello"))
+            one.loop.call_soon(lambda: one.loop.call_soon(look))  # due in the turn in which the request is served
+
+        def look():
+            client.setblocking(False)
+            try:
+                seen.append(client.recv(100))
+            except BlockingIOError:
+                seen.append(b"")
+
+        one.on_loop(ask)
+        wait_until(lambda: seen)
+    assert seen == [framed(b"hello")]
+
+
+def test_what_is_called_soon_may_send(server):
+    one = server(lambda _: [])
+    with one.connect() as client:
+        client.sendall(framed(b"hello"))
+        wait_until(lambda: one.protocols and one.protocols[0].frames)
+        one.on_loop(lambda: one.loop.call_soon(lambda: one.protocols[0].connection.send([b"!"])))
+        assert read_exactly(client, 1) == b"!"
+
+
 def test_a_broken_protocol_loses_its_own_connection_only(server, capfd):
     def answer(frame):
         if frame == b"bad":
