@@ -32,6 +32,7 @@ from quota.contracts.namespace import split_physical, topic_name_problem
 
 _CREATION_IS_STRICT_SINCE, _DELETION_IS_STRICT_SINCE = 6, 5
 """Versions that know THROTTLING_QUOTA_EXCEEDED."""
+Configs = tuple[CreatableTopicConfigs, ...]
 _CREATED_PER_STEP, _DELETED_PER_STEP = 2, 30
 """Topics that cost about 100 us."""
 
@@ -102,10 +103,12 @@ def _created_topics(
 ) -> Steps[tuple[CreatableTopicResult, ...]]:
     """In the order of the request."""
     created: list[CreatableTopicResult] = []
+    defaults = _default_configs(ctx)
     for place, topic in enumerate(request.topics, 1):
         if place % _CREATED_PER_STEP == 0:
             yield None
-        result = _created(ctx, answers[topic.name], wanted[topic.name].config if topic.name in wanted else {})
+        config = wanted[topic.name].config if topic.name in wanted else {}
+        result = _created(defaults, answers[topic.name], config)
         created.append(replace(result, topic_id=NO_UUID) if request.validate_only else result)
     return tuple(created)
 
@@ -155,7 +158,7 @@ def _check_name(ctx: RequestContext, physical: str) -> None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
 
 
-def _created(ctx: RequestContext, outcome: TopicOutcome, config: Mapping[str, str]) -> CreatableTopicResult:
+def _created(defaults: Configs, outcome: TopicOutcome, overrides: Mapping[str, str]) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=outcome.name,
         topic_id=outcome.topic_id,
@@ -163,19 +166,30 @@ def _created(ctx: RequestContext, outcome: TopicOutcome, config: Mapping[str, st
         error_message=outcome.message,
         num_partitions=outcome.partitions,
         replication_factor=outcome.replication_factor,
-        configs=_configs(ctx, config) if outcome.error is ErrorCode.NONE else (),
+        configs=_configs(defaults, overrides) if outcome.error is ErrorCode.NONE else (),
     )
 
 
-def _configs(ctx: RequestContext, overrides: Mapping[str, str]) -> tuple[CreatableTopicConfigs, ...]:
+def _default_configs(ctx: RequestContext) -> Configs:
+    """Of a topic that sets nothing. All of an answer share them.
+
+    Each would have thirty objects of its own: of ten thousand topics they are freed in one turn.
+    """
     settings = ctx.broker.config.settings
     return tuple(
-        CreatableTopicConfigs(
-            name,
-            overrides.get(name, setting.default_of(settings)),
-            config_source=ConfigSource.DYNAMIC_TOPIC if name in overrides else ConfigSource.DEFAULT,
-        )
+        CreatableTopicConfigs(name, setting.default_of(settings), config_source=ConfigSource.DEFAULT)
         for name, setting in TOPIC_SETTINGS.items()
+    )
+
+
+def _configs(defaults: Configs, overrides: Mapping[str, str]) -> Configs:
+    if not overrides:
+        return defaults
+    return tuple(
+        replace(each, value=overrides[each.name], config_source=ConfigSource.DYNAMIC_TOPIC)
+        if each.name in overrides
+        else each
+        for each in defaults
     )
 
 
