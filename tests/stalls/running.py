@@ -120,7 +120,7 @@ class Runner:
                 attack.after(self._world)
         row["wrong"] = verdict(row, self.noise)
         is_full = self._world.is_ours and row["resident_mib"] > RESIDENT_MIB
-        if row["died"] or row["quiet_after_s"] is None or is_full:
+        if row["died"] or row["calm_after_s"] is None or is_full:
             self._restart()
         return row
 
@@ -132,11 +132,16 @@ class Runner:
         done = crowd.run(frames, seconds, lambda: peak_mib(world.pid) > ENOUGH_MIB)
         crowd.close()
         died = not _runs(world.pid)
-        quiet = not died and self._is_calm(done.ended_s + QUIET_WITHIN_S)
+        quiet = not died and self._victim.quiet(QUIET_WITHIN_S)
         until = time.monotonic()
+        calm = quiet and self._is_calm(until + QUIET_WITHIN_S)
+        calm_at = time.monotonic()
         spent = Used(0.0, 0.0) if died else self._used().since(before)
-        ran_ms = spent.ran_ms - self._idle_ms_per_s * (until - began)
-        window = self._victim.window(began, done.ended_s, until)
+        ran_ms = spent.ran_ms - self._idle_ms_per_s * (calm_at - began)
+        felt_until = (
+            done.ended_s if attack.resets else calm_at
+        )  # who goes in order leaves work behind: it is part of the row
+        window = self._victim.window(began, felt_until, calm_at)
         turn = loop_figures(world.server, began) if world.is_ours else None
         return {
             "sent_bytes": done.sent_bytes,
@@ -156,22 +161,19 @@ class Runner:
             "errors": window.errors,
             "resident_mib": 0.0 if died else round(peak_mib(world.pid), 1),
             "quiet_after_s": round(until - done.ended_s, 2) if quiet else None,
+            "calm_after_s": round(calm_at - done.ended_s, 2) if calm else None,
             "died": died,
         }
 
     def _is_calm(self, until: float) -> bool:
-        """Wait until nothing of the row is left: quick answers, and a loop that works for nobody but the victim."""
-        while time.monotonic() < until:
-            if not self._victim.quiet(max(1.0, until - time.monotonic())):
-                return False
-            if not self._world.is_ours:
-                return True  # its threads have work of their own
+        """Wait until the loop works for nobody but the victim. Others may be served well meanwhile: it is no fault of a row."""
+        while self._world.is_ours and time.monotonic() < until:
             before, began = self._used(), time.monotonic()
             time.sleep(CALM_LOOK_S)
             ran_ms, took_s = self._used().since(before).ran_ms, time.monotonic() - began
             if ran_ms < (self._idle_ms_per_s + CALM_MS_PER_S) * took_s:
                 return True
-        return False
+        return not self._world.is_ours  # whose threads have work of their own
 
     def _streams(self, window: Window) -> Row:
         found: Row = {}
@@ -235,6 +237,8 @@ def line(row: Row) -> str:
         f"{worse['p50']:>8.1f}{worse['p99']:>9.1f}{worse['ratio']:>8.2f}{sum(row['errors'].values()):>8}"
         f"{row['resident_mib']:>7.0f}{len(row.get('attempts', '1')):>6}  {', '.join(row['wrong'])}"
     )
+    if not row["died"] and row["calm_after_s"] is None:
+        text += f"  (works on after {QUIET_WITHIN_S:.0f} s)"
     theirs = row.get("apache")
     if theirs and "held_ms" in theirs:
         other = max((theirs[what] for what in STREAMS), key=lambda found: found["ratio"])

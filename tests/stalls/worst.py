@@ -139,6 +139,10 @@ def _offsets(world: World) -> list[bytes]:
     return [framed(OffsetFetchRequest(groups=groups), 8)]
 
 
+def _many_groups(world: World) -> list[bytes]:
+    return [framed(largest(OffsetFetchRequest, 8, Shape.WIDE, world.known[TENANT], world.bounds(TENANT, 9)), 8)]
+
+
 def _duplicates(world: World) -> list[bytes]:
     one = (ListOffsetsPartition(0, timestamp=-1, max_num_offsets=_FOREVER_MS),)
     request = ListOffsetsRequest(-1, topics=(ListOffsetsTopic(world.known[TENANT].sink, one * _ELEMENTS),))
@@ -329,15 +333,6 @@ def worst() -> list[Attack]:
         row(either, "LIST_GROUPS", 4, "all, 100 connections pipelined", frames=_groups, connections=100, depth=50),
         row(either, "OFFSET_FETCH", 8, "all of all groups", frames=_offsets),
         row(either, "OFFSET_FETCH", 8, "all of all groups, 100 connections", frames=_offsets, connections=100),
-        row(
-            either,
-            "OFFSET_FETCH",
-            8,
-            "all of all groups, 100 connections that go in order",
-            frames=_offsets,
-            connections=100,
-            resets=False,
-        ),
         row(inside, "UPDATE_METADATA", 8, "of everything", frames=_update_metadata),
         row(inside, "LEADER_AND_ISR", 7, "of everything", frames=_leader_and_isr),
         row(either, "CREATE_TOPICS", 7, "1,000, validated only", frames=_validated),
@@ -357,6 +352,15 @@ def worst() -> list[Attack]:
             after=_divide,
         ),
         row(either, "DELETE_TOPICS", 6, "a hundred, with many offsets", frames=_delete_hundred, before=_make_hundred),
+        row(
+            either,
+            "OFFSET_FETCH",
+            8,
+            "of all groups, a thousand connections that go in order",
+            frames=_many_groups,
+            connections=1_000,
+            resets=False,
+        ),
         row(
             either, "PRODUCE", 9, "of producers that nobody knows", frames=_invented, connections=4, depth=5, seconds=2
         ),
