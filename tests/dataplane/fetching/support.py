@@ -54,7 +54,7 @@ class Bucket:
         return self.delay_s
 
 
-class Lines:
+class DebtQueues:
     """Nobody has to wait for others."""
 
     def began(self, _bucket, _sender, _size, delay_s, _now):
@@ -105,7 +105,7 @@ class Door:
             metadata=self.metadata,
             config=SimpleNamespace(settings=settings, rack=(racks or {}).get(broker_id)),
             gate=Gate(),
-            lines=Lines(),
+            debt_queues=DebtQueues(),
             fetch_sessions=FetchSessions(clock, Random(5), settings),
         )
         self.session = Session(self.instance, "default", self.instance.names, "127.0.0.1", principal)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from dataplane.cluster.topic_settings import TOPIC_SETTINGS, ConfigSource
 from dataplane.config import Settings
 from dataplane.controller.controller import NewTopic, TopicOutcome
-from dataplane.handlers.topics import _created_topics
+from dataplane.handlers.admin.topics import _created_topics
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
 from dataplane.records.steps import run_through
