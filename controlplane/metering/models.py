@@ -1,6 +1,6 @@
-"""Usage facts. The stream job writes both tables by DB-API (pipeline/tables.py); Django makes and reads them.
+"""Usage facts. The stream job writes these tables by DB-API (pipeline/tables.py); Django makes and reads them.
 
-Neither has an `organisation`: the job knows instances only by name. Selectors reach usage through an instance that was
+None has an `organisation`: the job knows instances only by name. Selectors reach usage through an instance that was
 looked up in its organisation's scope.
 """
 
@@ -40,6 +40,24 @@ class UsageMaximum(models.Model):
 
     def __str__(self) -> str:
         return f"{self.instance}/{self.topic} {self.hour} of boot {self.boot}"
+
+
+class Progress(models.Model):
+    """How far the stream has come: one row for each partition of `__usage`.
+
+    Who wants to know whether usage is complete up to some moment asks `selectors.why_incomplete`.
+    """
+
+    partition = models.IntegerField(unique=True)
+    topic_id = models.CharField(max_length=36)  # Kafka's: offsets of a topic that was made again are others
+    next_offset = models.BigIntegerField()  # the first record that is not in the database
+    end_offset = models.BigIntegerField()  # where the partition ended when the job looked last
+    looked_at_ms = models.BigIntegerField()
+    # All that had been written to the partition before this moment is in the database; null: not known yet.
+    complete_to_ms = models.BigIntegerField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.partition}: {self.next_offset} of {self.end_offset}"
 
 
 class PipelineStatus(models.Model):

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import connection
+from django.db.models import Count, Min
 
-from controlplane.metering.models import PipelineStatus
+from controlplane.metering.models import PipelineStatus, Progress
 from quota.contracts.usage import COUNTERS
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 SECONDS_PER_HOUR = 3600
 SILENT_AFTER_S = 60
+TOLD_WITHIN = timedelta(minutes=10)
+"""How long after an hour's end brokers may still be telling of it: changed topics at once, quiet ones one by one."""
 TABLE = "metering_usagemaximum"
 _SCOPE = "instance = %s AND hour >= %s AND hour < %s"
 
@@ -127,6 +130,28 @@ def status() -> MeteringStatus:
     if time.time() * 1000 - row.seen_at_ms > SILENT_AFTER_S * 1000:
         return MeteringStatus("silent", "the meter gives no sign of life", last, seen, **counts)
     return MeteringStatus("failing" if row.problem else "running", row.problem, last, seen, **counts)
+
+
+def complete_to() -> datetime | None:
+    """Every usage record that was written before this moment is in the database; None: nothing is known yet."""
+    found = Progress.objects.aggregate(rows=Count("pk"), known=Count("complete_to_ms"), least=Min("complete_to_ms"))
+    return _moment(found["least"]) if found["rows"] == found["known"] else None
+
+
+def why_incomplete(*, until: datetime) -> str:
+    """Why usage before a moment may still change, in a sentence for operators; empty: metering has caught up to it.
+
+    What it cannot know: a broker that died in an hour, and has not come back, has not told its last counters. What comes
+    after all is late, and moves the hours all the same.
+    """
+    if settings.ENVIRONMENT.metering_absent:
+        return settings.ENVIRONMENT.metering_absent
+    reached, wanted = complete_to(), until + TOLD_WITHIN
+    if reached is None:
+        return "the meter has not said yet how far it has come"
+    if reached < wanted:
+        return f"metering has come to {reached:%Y-%m-%d %H:%M} UTC; it must come to {wanted:%Y-%m-%d %H:%M}"
+    return ""
 
 
 def hour_text(moment: datetime) -> str:

@@ -1,0 +1,55 @@
+"""Whether usage is complete up to a moment: what billing asks before it closes a month."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.conf import settings
+
+from controlplane.metering.models import Progress
+from controlplane.metering.selectors import TOLD_WITHIN, complete_to, why_incomplete
+
+pytestmark = pytest.mark.django_db
+MONTH_END = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def partition(number: int, complete: datetime | None) -> None:
+    Progress.objects.create(
+        partition=number, topic_id="t", next_offset=10, end_offset=10, looked_at_ms=0,
+        complete_to_ms=None if complete is None else int(complete.timestamp() * 1000),
+    )  # fmt: skip
+
+
+def test_a_meter_that_has_never_said_anything_has_not_caught_up():
+    assert why_incomplete(until=MONTH_END) == "the meter has not said yet how far it has come"
+    assert complete_to() is None
+
+
+def test_it_has_caught_up_when_every_partition_is_complete_to_the_moment_and_what_brokers_take_to_tell_it():
+    partition(0, MONTH_END + TOLD_WITHIN)
+    partition(1, MONTH_END + timedelta(hours=1))
+    assert why_incomplete(until=MONTH_END) == ""
+    assert complete_to() == MONTH_END + TOLD_WITHIN
+
+
+def test_the_slowest_partition_decides():
+    partition(0, MONTH_END + timedelta(hours=1))
+    partition(1, MONTH_END + timedelta(minutes=2))
+    sentence = "metering has come to 2026-06-01 00:02 UTC; it must come to 2026-06-01 00:10"
+    assert why_incomplete(until=MONTH_END) == sentence
+
+
+def test_a_partition_of_which_nothing_is_known_holds_it_up():
+    partition(0, MONTH_END + timedelta(hours=1))
+    partition(1, None)
+    assert complete_to() is None
+    assert why_incomplete(until=MONTH_END)
+
+
+def test_without_metering_the_reason_is_the_sentence_of_make_up(monkeypatch):
+    partition(0, MONTH_END + timedelta(hours=1))
+    absent = dataclasses.replace(settings.ENVIRONMENT, metering_absent="metering needs Java")
+    monkeypatch.setattr(settings, "ENVIRONMENT", absent)
+    assert why_incomplete(until=MONTH_END) == "metering needs Java"
