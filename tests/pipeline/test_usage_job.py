@@ -60,6 +60,7 @@ def job(spark, tmp_path, database_file) -> UsageJob:
     made.sign_of_life(started=True)
     yield made
     made._database.close()
+    made._signs.close()
 
 
 def maxima(database_file) -> list[tuple]:

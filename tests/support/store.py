@@ -23,6 +23,7 @@ class StoreServer:
     def __init__(self, directory: Path, port: int) -> None:
         self.directory = directory
         self.port = port
+        self.user: str | None = None  # who runs it, if not we
         self._process: subprocess.Popen[bytes] | None = None
 
     def prepare(self) -> list[str]:
@@ -46,6 +47,7 @@ class StoreServer:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                user=self.user,
                 preexec_fn=dies_with_parent(),  # noqa: PLW1509 - it only calls prctl
             )
         deadline = time.monotonic() + timeout_s

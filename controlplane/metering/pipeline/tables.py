@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -33,18 +34,26 @@ LOCK_PATIENCE_S = 30
 
 
 class Database:
-    """One connection, made when it is needed and again after it broke."""
+    """One connection, made when it is needed and again after it broke. Each thread that writes has one of its own.
 
-    def __init__(self, environment: Environment) -> None:
+    On a shared one, SQLite's second BEGIN fails and takes the connection from under the first transaction, and
+    PostgreSQL lets either commit what the other has half done. `patience_s`: how long a statement waits for a lock.
+    """
+
+    def __init__(self, environment: Environment, *, patience_s: float = LOCK_PATIENCE_S) -> None:
         self._settings = environment.database()
         self._is_sqlite = self._settings["ENGINE"].endswith("sqlite3")
+        self._patience_s = patience_s
         self._connection: Any = None
+        self._in_use = threading.Lock()
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Any]:
-        """A cursor; committed at the end, rolled back and closed on any error."""
-        connection = self._connect()
+        """A cursor; committed at the end, rolled back and closed on any error. RuntimeError where one is under way."""
+        if not self._in_use.acquire(blocking=False):
+            raise RuntimeError("a transaction is under way: who writes beside it needs a connection of its own")
         try:
+            connection = self._connect()
             cursor = connection.cursor()
             if self._is_sqlite:
                 cursor.execute("BEGIN IMMEDIATE")  # the writer's lock now: a read first would make it fail later
@@ -53,6 +62,8 @@ class Database:
         except BaseException:
             self.close()
             raise
+        finally:
+            self._in_use.release()
 
     def close(self) -> None:
         """Forget the connection; what it had not committed is gone."""
@@ -103,9 +114,9 @@ class Database:
         return self._connection
 
     def _sqlite(self) -> Any:
-        # The job's batches come on a thread of py4j's, one at a time.
+        # The job's batches come one at a time, on whichever thread py4j has.
         connection = sqlite3.connect(
-            self._settings["NAME"], timeout=LOCK_PATIENCE_S, isolation_level=None, check_same_thread=False
+            self._settings["NAME"], timeout=self._patience_s, isolation_level=None, check_same_thread=False
         )
         connection.execute("PRAGMA synchronous=NORMAL")
         return connection
@@ -115,7 +126,10 @@ class Database:
 
         names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
         given = {theirs: self._settings[ours] for ours, theirs in names.items() if self._settings[ours]}
-        return psycopg.connect(**given, **self._settings["OPTIONS"])
+        connection = psycopg.connect(**given, **self._settings["OPTIONS"])
+        connection.execute(f"SET lock_timeout = {round(self._patience_s * 1000)}")
+        connection.commit()
+        return connection
 
 
 def raising(rows: Iterable[Sequence[Any]]) -> list[tuple[str, list[tuple[Any, ...]]]]:

@@ -45,7 +45,8 @@ class UsageJob:
     def __init__(self, settings: Settings, spark: SparkSession) -> None:
         self._settings = settings
         self._spark = spark
-        self._database = Database(settings.environment)
+        self._database = Database(settings.environment)  # of batches, which come on py4j's threads
+        self._signs = Database(settings.environment, patience_s=LIFE_S)  # of the thread that runs the job
         self.batches = 0
         self.problem = ""  # of the batch that failed last
 
@@ -117,9 +118,9 @@ class UsageJob:
     def sign_of_life(self, problem: str = "", *, started: bool = False) -> None:
         """For whoever looks into the database. A database that is away is no reason to stop."""
         try:
-            with self._database.transaction() as cursor:
+            with self._signs.transaction() as cursor:
                 now_ms = int(time.time() * 1000)
-                self._database.sign_of_life(cursor, now_ms=now_ms, problem=problem, started=started)
+                self._signs.sign_of_life(cursor, now_ms=now_ms, problem=problem, started=started)
         except Exception as error:  # noqa: BLE001  # drivers have error trees of their own
             LOG.warning("the database does not take a sign of life: %s", error)
 
