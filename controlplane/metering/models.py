@@ -60,6 +60,23 @@ class Progress(models.Model):
         return f"{self.partition}: {self.next_offset} of {self.end_offset}"
 
 
+class Loss(models.Model):
+    """Records of `__usage` that were gone before they were read. Usage may be missing until an operator has judged it."""
+
+    kind = models.CharField(max_length=16)  # see pipeline/positions.py
+    partition = models.IntegerField()  # -1: the whole topic
+    start_offset = models.BigIntegerField()
+    end_offset = models.BigIntegerField()
+    topic_id = models.CharField(max_length=36)
+    sentence = models.TextField()
+    found_at_ms = models.BigIntegerField()
+    settled_at = models.DateTimeField(null=True)  # null: open
+    settled_by = models.CharField(max_length=254, default="", db_default="")
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
 class PipelineStatus(models.Model):
     """One row, id 1: what the stream job says of itself."""
 
@@ -71,6 +88,10 @@ class PipelineStatus(models.Model):
     started_at_ms = models.BigIntegerField()
     seen_at_ms = models.BigIntegerField()  # the last sign of life
     problem = models.TextField()  # what keeps it from working; empty: nothing
+    # As Spark's listener told it. A batch that hangs leaves these as they are, while signs of life go on.
+    moved_at_ms = models.BigIntegerField(null=True)  # a batch ended, or there was nothing to do
+    batch_ms = models.BigIntegerField(null=True)  # how long the last batch took
+    batch_records = models.BigIntegerField(null=True)
 
     def __str__(self) -> str:
         return f"batch {self.batch}, {self.records} records"

@@ -16,10 +16,12 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Min
 
-from controlplane.metering.models import PipelineStatus, Progress
+from controlplane.metering.models import Loss, PipelineStatus, Progress
 from quota.contracts.usage import COUNTERS
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from controlplane.instances.models import Instance
 
 SECONDS_PER_HOUR = 3600
@@ -151,7 +153,13 @@ def why_incomplete(*, until: datetime) -> str:
         return "the meter has not said yet how far it has come"
     if reached < wanted:
         return f"metering has come to {reached:%Y-%m-%d %H:%M} UTC; it must come to {wanted:%Y-%m-%d %H:%M}"
-    return ""
+    loss = losses_open().first()
+    return "" if loss is None else f"{loss.sentence}; an operator has to judge it"
+
+
+def losses_open() -> QuerySet[Loss]:
+    """What nobody has judged yet, oldest first."""
+    return Loss.objects.filter(settled_at=None).order_by("pk")
 
 
 def hour_text(moment: datetime) -> str:

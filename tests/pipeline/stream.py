@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 from django.db.backends.sqlite3.base import DatabaseWrapper
 
 from controlplane.env import ROOT
@@ -154,6 +155,22 @@ def usage_write(bootstrap: str, values: Iterable[bytes]) -> None:
     assert writer.flush(TIMEOUT_S) == 0
 
 
+def usage_make_again(bootstrap: str, *, partitions: int) -> None:
+    """Delete the topic and create it, as somebody might who wants it tidy."""
+    admin = AdminClient(_inside(bootstrap))
+    admin.delete_topics([USAGE_TOPIC])[USAGE_TOPIC].result(TIMEOUT_S)
+    wait_for(lambda: USAGE_TOPIC not in admin.list_topics(timeout=TIMEOUT_S).topics, TIMEOUT_S, "the topic to go")
+
+    def made() -> bool:
+        try:
+            admin.create_topics([NewTopic(USAGE_TOPIC, partitions, 1)])[USAGE_TOPIC].result(TIMEOUT_S)
+        except KafkaException as refused:
+            return refused.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS  # the broker was first
+        return True
+
+    wait_for(made, TIMEOUT_S, "the topic to be made again")
+
+
 def hours_told(values: Iterable[bytes]) -> dict[str, dict[str, tuple[int, ...]]]:
     """By instance and hour, what the records say: the contract's rule without Spark or SQL."""
     largest: dict[tuple[str, str, str], dict[str, tuple[int, ...]]] = defaultdict(dict)
@@ -189,3 +206,18 @@ def status(wrapper: DatabaseWrapper) -> Mapping[str, int]:
         cursor.execute("SELECT records, bad_records FROM metering_pipelinestatus")
         row = cursor.fetchone() or (0, 0)
     return {"records": row[0], "bad": row[1]}
+
+
+def complete_since(wrapper: DatabaseWrapper, at_ms: float) -> bool:
+    """Whether all that had been written to `__usage` at a moment is in the database, as the job says."""
+    with wrapper.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*), COUNT(complete_to_ms), MIN(complete_to_ms) FROM metering_progress")
+        rows, known, least = cursor.fetchone()
+    return rows == known and rows > 0 and least >= at_ms
+
+
+def losses(wrapper: DatabaseWrapper) -> list[tuple[object, ...]]:
+    """What the job could never read."""
+    with wrapper.cursor() as cursor:
+        cursor.execute("SELECT kind, partition, start_offset, end_offset FROM metering_loss ORDER BY id")
+        return cursor.fetchall()

@@ -26,7 +26,18 @@ from tests.support.specs import Specs
 from tests.support.waiting import wait_for
 from tests.support.zookeeper import ZooKeeperServer
 
-from .stream import StreamJob, hours_shown, hours_told, spark_home, status, usage_values, usage_write
+from .stream import (
+    StreamJob,
+    complete_since,
+    hours_shown,
+    hours_told,
+    losses,
+    spark_home,
+    status,
+    usage_make_again,
+    usage_values,
+    usage_write,
+)
 
 pytestmark = [
     pytest.mark.integration,
@@ -186,6 +197,21 @@ def test_no_kill_no_repetition_and_no_delay_changes_what_was_counted(world):
     assert status(world.database)["bad"] == 1
     hours = sorted(world.hours(ELSEWHERE).items())
     assert [row for _, row in hours] == [(5, 1, 10), (4, 0, 10), (3, 2, 10)]
+    assert losses(world.database) == []
+
+    asked_at_ms = time.time() * 1000
+    wait_for(lambda: complete_since(world.database, asked_at_ms), 30, "the database to be complete up to a moment ago")
+    usage_make_again(world.inside, partitions=2)
+    usage_write(
+        world.inside, [UsageRecord(1, "again", hour, ELSEWHERE, "clicks", 7, 7, 7).value() for hour, _ in hours]
+    )
+    wait_for(lambda: [row[0] for row in losses(world.database)] == ["made again"], 60, "the job to notice")
+    wait_for(
+        lambda: [row for _, row in sorted(world.hours(ELSEWHERE).items())] == [(12, 8, 17), (4, 0, 10), (3, 2, 10)],
+        METERED_WITHIN_S,
+        "the records of the topic that was made again, from the first one on",
+    )
+    assert metered()
     print(f"{world.counted:,} record bytes, {len(told):,} usage records, {time.monotonic() - began:.1f} s")
 
 

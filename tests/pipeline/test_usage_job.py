@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 import pytest
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
 
-from controlplane.metering.pipeline import transforms
-from controlplane.metering.pipeline.jobs.usage import UsageJob
+from controlplane.metering.pipeline import progress_table, transforms
+from controlplane.metering.pipeline.jobs.usage import AheadError, UsageJob
+from controlplane.metering.pipeline.positions import TopicState
 from controlplane.metering.pipeline.settings import Settings
 from quota.contracts.usage import UsageRecord
 
@@ -159,6 +160,36 @@ def test_batches_in_any_order_end_in_the_same_maxima(batch, job, database_file):
     job.take(older, query="q", number=0)
     assert [row for row in maxima(database_file) if row[1] == "orders"] == before
     assert ("b1", "clicks", TEN, 2, 9, 0, 3, 101) in maxima(database_file)
+
+
+def next_offsets(database_file) -> list[tuple]:
+    connection = sqlite3.connect(database_file)
+    try:
+        return connection.execute("SELECT topic_id, partition, next_offset FROM metering_progress").fetchall()
+    finally:
+        connection.close()
+
+
+def test_a_batch_notes_how_far_it_has_come_whatever_its_records_say(batch, job, database_file):
+    job.topic_id = "t1"
+    job.take(batch(record(9), record(5), b"broken"), query="q", number=0)
+    assert next_offsets(database_file) == [("t1", 3, 103)]
+    job.take(batch(record(9)), query="q", number=0)
+    assert next_offsets(database_file) == [("t1", 3, 103)]
+
+
+def test_a_checkpoint_that_is_ahead_of_a_restored_database_is_not_followed(batch, job, database_file, tmp_path):
+    """Records 80 to 99 are in the topic, and neither in the database nor ahead of the checkpoint."""
+    topic = TopicState("t1", first={3: 0}, end={3: 101})
+    with job._signs.transaction() as cursor:
+        progress_table.begin(job._signs, cursor, topic, {3: 80}, [], 0)
+    (tmp_path / "metering" / "checkpoint").mkdir(parents=True)
+    assert job._begin(topic, 0) is None
+    with pytest.raises(AheadError, match="goes on at 100, and the database has it up to 80"):
+        job.take(batch(record(9)), query="q", number=7)
+    assert maxima(database_file) == []
+    assert job._begin(topic, 0) == {3: 80}
+    assert [path.name for path in (tmp_path / "metering").glob("checkpoint*")] == ["checkpoint-before"]
 
 
 def test_a_database_that_is_away_fails_the_batch_and_leaves_nothing_half_done(batch, job, database_file):

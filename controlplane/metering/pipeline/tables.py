@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from controlplane.env import Environment
+from controlplane.metering.pipeline.positions import Moved
 from quota.contracts.usage import COUNTERS
 
 MAXIMUM_TABLE = "metering_usagemaximum"
@@ -72,7 +73,7 @@ class Database:
                 self._connection.close()
             self._connection = None
 
-    def run(self, cursor: Any, statement: str, values: Sequence[Any]) -> int:
+    def run(self, cursor: Any, statement: str, values: Sequence[Any] = ()) -> int:
         """One statement with ``?`` for values; how many rows it changed."""
         cursor.execute(self._dialect(statement), values)
         return int(cursor.rowcount)
@@ -93,6 +94,12 @@ class Database:
             " WHERE id = 1 AND (query <> ? OR batch < ?)",
             (seen, refused, query, batch, newest_ms or 0, newest_ms or 0, query, batch),
         )
+
+    def movement_note(self, cursor: Any, moved: Moved) -> None:
+        """What Spark said of the query."""
+        values = (moved.at_ms, moved.batch_ms, moved.batch_records)
+        what = "moved_at_ms = ?, batch_ms = ?, batch_records = ?"
+        self.run(cursor, f"UPDATE {STATUS_TABLE} SET {what} WHERE id = 1", values)  # noqa: S608
 
     def sign_of_life(self, cursor: Any, *, now_ms: int, problem: str = "", started: bool = False) -> None:
         """Say that the job is there, or what keeps it from working."""

@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.conf import settings
 
-from controlplane.metering.models import Progress
+from controlplane.core.errors import NotFound
+from controlplane.metering import services
+from controlplane.metering.models import Loss, Progress
 from controlplane.metering.selectors import TOLD_WITHIN, complete_to, why_incomplete
 
 pytestmark = pytest.mark.django_db
@@ -46,6 +48,26 @@ def test_a_partition_of_which_nothing_is_known_holds_it_up():
     partition(1, None)
     assert complete_to() is None
     assert why_incomplete(until=MONTH_END)
+
+
+def loss() -> Loss:
+    return Loss.objects.create(
+        kind="expired", partition=3, start_offset=5, end_offset=9, topic_id="t", sentence="records 5 to 8 expired",
+        found_at_ms=0,
+    )  # fmt: skip
+
+
+def test_records_that_were_never_read_hold_it_up_until_an_operator_has_judged_them():
+    partition(0, MONTH_END + timedelta(hours=1))
+    lost = loss()
+    assert why_incomplete(until=MONTH_END) == "records 5 to 8 expired; an operator has to judge it"
+    services.loss_settle(loss_id=lost.pk, actor="olga@example.com")
+    services.loss_settle(loss_id=lost.pk, actor="otto@example.com")
+    assert why_incomplete(until=MONTH_END) == ""
+    lost.refresh_from_db()
+    assert (lost.settled_by, lost.settled_at is None) == ("olga@example.com", False)
+    with pytest.raises(NotFound):
+        services.loss_settle(loss_id=lost.pk + 1, actor="olga@example.com")
 
 
 def test_without_metering_the_reason_is_the_sentence_of_make_up(monkeypatch):

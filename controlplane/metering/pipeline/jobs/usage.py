@@ -10,9 +10,12 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import signal
 import sys
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from types import FrameType
 
 from py4j.protocol import Py4JError
@@ -21,22 +24,30 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from pyspark.sql.streaming import StreamingQuery
 
-from controlplane.metering.pipeline import session, transforms
+from controlplane.metering.pipeline import progress_table, session, source, transforms
+from controlplane.metering.pipeline.listener import Listener
+from controlplane.metering.pipeline.positions import Looks, TopicState, starting
 from controlplane.metering.pipeline.schemas import MAXIMA
 from controlplane.metering.pipeline.settings import Settings
 from controlplane.metering.pipeline.tables import Database
 from controlplane.stack.java import JavaNotFoundError
-from quota.contracts.usage import USAGE_TOPIC
 
 LOG = logging.getLogger("sluice.metering")
 LIFE_S = 5
 PAUSE_S = 2.0
 LONGEST_PAUSE_S = 30.0
-MOST_PER_BATCH = 200_000
 
 
 class Stop(BaseException):
     """SIGTERM came."""
+
+
+class NotReadyError(Exception):
+    """A query cannot begin: the topic or the database is away. The text is for operators."""
+
+
+class AheadError(Exception):
+    """The checkpoint is ahead of the database: a batch begins behind records that the database does not have."""
 
 
 class UsageJob:
@@ -47,28 +58,66 @@ class UsageJob:
         self._spark = spark
         self._database = Database(settings.environment)  # of batches, which come on py4j's threads
         self._signs = Database(settings.environment, patience_s=LIFE_S)  # of the thread that runs the job
+        self._listener = Listener()
+        self._kafka: source.UsageTopic | None = None
+        self._looks = Looks()
+        self.topic_id = ""  # of the topic that is being read
+        self._unchecked: dict[int, int] = {}  # of a query that began where its checkpoint said: what the database had
+        self._follow_database = False
         self.batches = 0
         self.problem = ""  # of the batch that failed last
 
     def start(self) -> StreamingQuery:
-        """The running query."""
-        source = (
-            self._spark.readStream.format("kafka")
-            .options(**self._settings.kafka_options())
-            .option("subscribe", USAGE_TOPIC)
-            .option("startingOffsets", "earliest")
-            # Retention may have taken records that were never read; the newer ones of the same boot say as much.
-            .option("failOnDataLoss", "false")
-            .option("maxOffsetsPerTrigger", MOST_PER_BATCH)
-            .load()
-        )
+        """The running query. Raises NotReadyError."""
+        if self._kafka is None:
+            self._kafka = source.UsageTopic(self._spark, self._settings)
+        at_ms = _now_ms()
+        try:
+            offsets = self._begin(self._kafka.look(), at_ms)
+        except source.TopicAwayError as error:
+            raise NotReadyError(str(error)) from error
+        stream = source.records(self._spark, self._settings, offsets)
         return (
-            source.writeStream.queryName("usage")
-            .option("checkpointLocation", str(self._settings.home / "checkpoint"))
+            stream.writeStream.queryName("usage")
+            .option("checkpointLocation", str(self._checkpoint))
             .trigger(processingTime=f"{self._settings.trigger_s} seconds")
             .foreachBatch(self._batch)
             .start()
         )
+
+    def _begin(self, topic: TopicState, at_ms: int) -> Mapping[int, int] | None:
+        """The offsets to begin at; None: where the checkpoint says. Raises NotReadyError."""
+        try:
+            return self._begin_guarded(topic, at_ms)
+        except Exception as error:  # drivers have error trees of their own
+            raise NotReadyError(f"the database does not say how far it is: {first_line(error)}") from error
+
+    def _begin_guarded(self, topic: TopicState, at_ms: int) -> Mapping[int, int] | None:
+        has_checkpoint = self._checkpoint.exists()
+        with self._signs.transaction() as cursor:
+            known = progress_table.positions(self._signs, cursor)
+            start = starting(known, topic, has_checkpoint=has_checkpoint, follow_database=self._follow_database)
+            for loss in start.losses:
+                LOG.error("%s", loss.sentence)
+            if start.offsets is not None:
+                self._set_checkpoint_aside()  # before the rows are committed: with them, nothing would say that it must go
+            progress_table.begin(self._signs, cursor, topic, start.offsets, start.losses, at_ms)
+        self._follow_database = False
+        follows_checkpoint = has_checkpoint and start.offsets is None
+        self._unchecked = {at: position.next_offset for at, position in known.items()} if follows_checkpoint else {}
+        self.topic_id, self._looks = topic.id, Looks()
+        self._looks.add(at_ms, topic.end)
+        return start.offsets
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self._settings.home / "checkpoint"
+
+    def _set_checkpoint_aside(self) -> None:
+        if self._checkpoint.exists():
+            aside = self._checkpoint.with_name("checkpoint-before")
+            shutil.rmtree(aside, ignore_errors=True)
+            self._checkpoint.rename(aside)
 
     def _batch(self, records: DataFrame, number: int) -> None:
         try:
@@ -86,26 +135,43 @@ class UsageJob:
 
     def _query_id(self) -> str:
         """Spark's id of the query: it lives as long as the checkpoint."""
-        metadata = self._settings.home / "checkpoint" / "metadata"
-        return str(json.loads(metadata.read_text())["id"])
+        return str(json.loads((self._checkpoint / "metadata").read_text())["id"])
 
     def take(self, rows: DataFrame, *, query: str, number: int) -> None:
         """One batch of parsed rows into database and lake; again, if need be: the same ends in the same."""
-        totals = rows.agg(
-            F.count("*").alias("seen"), F.count("problem").alias("refused"), F.max("recorded_at").alias("newest")
-        ).first()
-        if totals is None or not totals.seen:
+        spans = rows.groupBy("source_partition").agg(
+            F.count("*").alias("seen"), F.count("problem").alias("refused"), F.max("recorded_at").alias("newest"),
+            F.min("source_offset").alias("first"), F.max("source_offset").alias("last"),
+        ).collect()  # fmt: skip
+        if not spans:
             return
+        refused = sum(span.refused for span in spans)
+        self._check({span.source_partition: span.first for span in spans})
         facts = transforms.good(rows)
         largest = transforms.maxima(facts).select(*MAXIMA).collect()
-        now_ms = int(time.time() * 1000)
+        now_ms = _now_ms()
         with self._database.transaction() as cursor:
             self._database.maxima_raise(cursor, ((*row, now_ms) for row in largest))
-            newest_ms = int(totals.newest.timestamp() * 1000) if totals.newest else None
+            newest = [span.newest for span in spans if span.newest]
             self._database.batch_note(
-                cursor, query=query, batch=number, seen=totals.seen, refused=totals.refused, newest_ms=newest_ms
-            )
-        self._to_lake(rows, facts, f"{query[:8]}-{number:08d}", refused=totals.refused)
+                cursor, query=query, batch=number, seen=sum(span.seen for span in spans), refused=refused,
+                newest_ms=int(max(newest).timestamp() * 1000) if newest else None,
+            )  # fmt: skip
+            following = {span.source_partition: span.last + 1 for span in spans}
+            progress_table.advance(self._database, cursor, self.topic_id, following)
+        self._to_lake(rows, facts, f"{query[:8]}-{number:08d}", refused=refused)
+
+    def _check(self, first: Mapping[int, int]) -> None:
+        """Raises AheadError. Once for each partition: what a batch leaves is where the next one begins."""
+        for partition, begins in first.items():
+            known = self._unchecked.get(partition, begins)
+            if begins > known:
+                self._follow_database = True
+                raise AheadError(
+                    f"the checkpoint is ahead of the database: partition {partition} goes on at {begins}, and the"
+                    f" database has it up to {known}; it is read again from there"
+                )
+            self._unchecked.pop(partition, None)
 
     def _to_lake(self, rows: DataFrame, facts: DataFrame, batch: str, *, refused: int) -> None:
         lake_rows = transforms.lake_rows(facts, batch).coalesce(1)
@@ -115,17 +181,41 @@ class UsageJob:
             folder = f"{self._settings.lake}/usage_bad/batch={batch}"
             transforms.bad(rows).coalesce(1).write.mode("overwrite").json(folder)
 
-    def sign_of_life(self, problem: str = "", *, started: bool = False) -> None:
-        """For whoever looks into the database. A database that is away is no reason to stop."""
+    def sign_of_life(self, problem: str = "", *, started: bool = False, topic: TopicState | None = None) -> None:
+        """For whoever looks into the database. A database that is away is no reason to stop.
+
+        `topic`: what Kafka has just said of the topic that is being read.
+        """
+        now_ms = _now_ms()
         try:
             with self._signs.transaction() as cursor:
-                now_ms = int(time.time() * 1000)
                 self._signs.sign_of_life(cursor, now_ms=now_ms, problem=problem, started=started)
+                self._signs.movement_note(cursor, self._listener.moved)
+                if topic is not None:
+                    known = progress_table.positions(self._signs, cursor)
+                    complete = self._looks.complete({at: position.next_offset for at, position in known.items()})
+                    progress_table.note_look(self._signs, cursor, topic, now_ms, complete)
         except Exception as error:  # noqa: BLE001  # drivers have error trees of their own
             LOG.warning("the database does not take a sign of life: %s", error)
 
+    def look(self) -> bool:
+        """A sign of life with what Kafka says; whether the topic is still the one that is being read."""
+        assert self._kafka is not None
+        at_ms = _now_ms()
+        try:
+            topic = self._kafka.look()
+        except source.TopicAwayError as error:
+            self.sign_of_life(str(error))
+            return True
+        if topic.id != self.topic_id:
+            return False
+        self._looks.add(at_ms, topic.end)
+        self.sign_of_life(topic=topic)
+        return True
+
     def run(self) -> None:
         """Queries, one after the other, until Stop or until the JVM is gone."""
+        self._spark.streams.addListener(self._listener)
         self.sign_of_life(started=True)
         pause = PAUSE_S
         while True:
@@ -134,8 +224,13 @@ class UsageJob:
             try:
                 query = self.start()
                 while not query.awaitTermination(LIFE_S):
-                    self.sign_of_life()
+                    if not self.look():
+                        query.stop()
+                        break
                     self._once_all_is_loaded()
+            except NotReadyError as error:
+                LOG.warning("%s", error)
+                self.sign_of_life(str(error))
             except PySparkException as error:
                 sentence = self.problem or first_line(error)
                 LOG.warning("the query ended: %s", sentence)
@@ -146,6 +241,10 @@ class UsageJob:
     def _once_all_is_loaded(self) -> None:
         if self.batches and session.archive_write(self._spark, self._settings.home):
             LOG.info("class archive written: the next start is faster")
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def first_line(error: BaseException) -> str:
@@ -186,7 +285,7 @@ def _say(settings: Settings, problem: str) -> None:
     database = Database(settings.environment)
     try:
         with database.transaction() as cursor:
-            database.sign_of_life(cursor, now_ms=int(time.time() * 1000), problem=problem)
+            database.sign_of_life(cursor, now_ms=_now_ms(), problem=problem)
     except Exception as error:  # noqa: BLE001  # see sign_of_life
         LOG.warning("the database does not take a sign of life: %s", error)
     finally:

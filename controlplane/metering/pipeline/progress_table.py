@@ -1,0 +1,82 @@
+"""The rows that say how far the stream has come, and what it can never read (models `Progress` and `Loss`).
+
+A batch notes its offsets in the transaction of its data (`advance`). All else is the running thread's: it makes the rows when
+a query begins (`begin`), and every few seconds writes what Kafka said and what follows from it (`note_look`). Rows of another
+topic id are another topic's: nothing that is written for one changes those of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from controlplane.metering.pipeline.positions import Loss, Position, TopicState
+
+if TYPE_CHECKING:
+    from controlplane.metering.pipeline.tables import Database
+
+PROGRESS_TABLE = "metering_progress"
+LOSS_TABLE = "metering_loss"
+COLUMNS = "partition, topic_id, next_offset, end_offset, looked_at_ms"
+
+
+def positions(database: Database, cursor: Any) -> dict[int, Position]:
+    """By partition."""
+    database.run(cursor, f"SELECT partition, topic_id, next_offset, end_offset FROM {PROGRESS_TABLE}")  # noqa: S608
+    return {partition: Position(*rest) for partition, *rest in cursor.fetchall()}
+
+
+def begin(
+    database: Database,
+    cursor: Any,
+    topic: TopicState,
+    offsets: Mapping[int, int] | None,
+    losses: Iterable[Loss],
+    now_ms: int,
+) -> None:
+    """A query begins: at the given offsets, or (None) where the rows say; partitions without a row at their first record."""
+    database.run(cursor, f"DELETE FROM {PROGRESS_TABLE} WHERE topic_id <> ?", (topic.id,))  # noqa: S608
+    for partition, first in topic.first.items():
+        at = first if offsets is None else offsets[partition]
+        database.run(
+            cursor,
+            f"INSERT INTO {PROGRESS_TABLE} ({COLUMNS}) VALUES (?, ?, ?, ?, ?) ON CONFLICT (partition) DO "  # noqa: S608
+            + ("NOTHING" if offsets is None else "UPDATE SET next_offset = excluded.next_offset"),
+            (partition, topic.id, at, topic.end[partition], now_ms),
+        )
+    for loss in losses:
+        database.run(
+            cursor,
+            f"INSERT INTO {LOSS_TABLE} (kind, partition, start_offset, end_offset, topic_id, sentence, found_at_ms)"  # noqa: S608
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (loss.kind, loss.partition, loss.start, loss.end, topic.id, loss.sentence, now_ms),
+        )
+
+
+def advance(database: Database, cursor: Any, topic_id: str, next_offsets: Mapping[int, int]) -> None:
+    """Everything before these offsets is in the database."""
+    for partition, offset in sorted(next_offsets.items()):
+        database.run(
+            cursor,
+            f"INSERT INTO {PROGRESS_TABLE} ({COLUMNS}) VALUES (?, ?, ?, ?, 0) ON CONFLICT (partition) DO UPDATE"  # noqa: S608
+            f" SET next_offset = excluded.next_offset WHERE {PROGRESS_TABLE}.topic_id = excluded.topic_id"
+            f" AND {PROGRESS_TABLE}.next_offset < excluded.next_offset",
+            (partition, topic_id, offset, offset),
+        )
+
+
+def note_look(database: Database, cursor: Any, topic: TopicState, at_ms: int, complete: Mapping[int, int]) -> None:
+    """Where partitions ended at a moment; and up to when, in ms, those are complete of which that is known anew."""
+    for partition, end in sorted(topic.end.items()):
+        database.run(
+            cursor,
+            f"UPDATE {PROGRESS_TABLE} SET end_offset = ?, looked_at_ms = ? WHERE partition = ? AND topic_id = ?",  # noqa: S608
+            (end, at_ms, partition, topic.id),
+        )
+    for partition, complete_to_ms in sorted(complete.items()):
+        database.run(
+            cursor,
+            f"UPDATE {PROGRESS_TABLE} SET complete_to_ms = ? WHERE partition = ? AND topic_id = ?"  # noqa: S608
+            " AND (complete_to_ms IS NULL OR complete_to_ms < ?)",
+            (complete_to_ms, partition, topic.id, complete_to_ms),
+        )
