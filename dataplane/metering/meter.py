@@ -5,8 +5,8 @@ and everything once under an hour when the hour has ended. Work is proportional 
 at most a few milliseconds, and the next portion is made when the one before it has been acknowledged:
 
     due      byte counters have changed
-    closing  an hour has ended: topics that were quiet are closed one by one. They can be, later, as of the hour's edge:
-             a quiet topic's storage grows evenly. A change closes its topic first.
+    closing  an hour has ended: all topics are closed, portion by portion. They can be, later, as of the hour's edge:
+             since then their counters stand and their storage grows evenly. A change closes its topic first.
     former   what earlier boots left
     round    storage alone: a slow walk around all topics
 
@@ -67,7 +67,7 @@ class Meter:
         self._topics: dict[str, TopicUsage] = {}
         self._dirty: list[TopicUsage] = []
         self._due: deque[TopicUsage] = deque()
-        self._closing: deque[TopicUsage] = deque()
+        self._closing = 0  # so many topics of `_round`, from its front, have not been closed since the hour ended
         self._round: deque[TopicUsage] = deque()
         self._round_credit = 0.0
         self._retired: list[TopicUsage] = []
@@ -128,6 +128,7 @@ class Meter:
         usage = self._topics.get(physical)
         if usage is not None and not usage.is_retired:
             usage.is_retired = True
+            self.close_hours(usage)  # now: closed later it would count as told, and what it stored since would not be
             self._retired.append(usage)
             if not usage.is_dirty:
                 self.changed(usage)
@@ -179,15 +180,9 @@ class Meter:
         self._counters.alive(self.now_ms(), self.hour)
 
     def _end_hour(self, hour: int) -> None:
-        """What has changed is told under the hour that ends, now; what is quiet, when its turn comes."""
+        """Every topic is told under the hour that ends when its turn comes, or when it changes. This turn is short."""
         self.hour = hour
-        changed = [*self._due, *self._dirty]
-        self._due.clear()
-        self._dirty.clear()
-        for usage in changed:
-            self.close_hours(usage)
-            usage.is_dirty = False
-        self._closing = deque(self._topics.values())
+        self._closing = len(self._round)
         self._wake()
 
     def _emit(self) -> None:
@@ -222,33 +217,44 @@ class Meter:
         """Make another portion of records, unless too many wait already for a leader."""
         pending = self._pending
         room = min(PORTION, _MOST_PENDING - len(pending))
-        for usage in _first(self._due, room):
-            self._put(usage.take(self.now_ms()))
-            usage.is_dirty = False
-            room -= 1
         full = len(pending) + room
-        looked_at = 0
-        while self._closing and len(pending) < full and looked_at < _LOOKED_AT:
-            looked_at += 1
-            usage = self._closing.popleft()
-            if not usage.has_left:
-                self.close_hours(usage)
+        self._walk_closing(full)
+        while self._due and len(pending) < full:
+            usage = self._due.popleft()
+            self.close_hours(usage)
+            if usage.is_dirty:
+                self._put(usage.take(self.now_ms()))
+                usage.is_dirty = False
         assert self._former is not None
         for record in self._former.next(full - len(pending)):
             self._put(record)
         self._walk_round(full)
+
+    def _walk_closing(self, full: int) -> None:
+        self._closing = min(self._closing, len(self._round))  # the other walk drops topics, too
+        looked_at = 0
+        while self._closing and len(self._pending) < full and looked_at < _LOOKED_AT:
+            self._closing -= 1
+            looked_at += 1
+            self._next_of_round()
 
     def _walk_round(self, full: int) -> None:
         looked_at = 0
         while self._round_credit >= 1 and len(self._pending) < full and looked_at < _LOOKED_AT and self._round:
             self._round_credit -= 1
             looked_at += 1
-            usage = self._round.popleft()
-            if usage.has_left:
-                continue
-            self._round.append(usage)
-            if not usage.is_dirty and usage.hour == self.hour and usage.has_stored(self.now_ms()):
+            usage = self._next_of_round()
+            if usage is not None and not usage.is_dirty and usage.has_stored(self.now_ms()):
                 self._put(usage.take(self.now_ms()))
+
+    def _next_of_round(self) -> TopicUsage | None:
+        """The topic at the front, closed; it goes to the back, unless it has left."""
+        usage = self._round.popleft()
+        if usage.has_left:
+            return None
+        self._round.append(usage)
+        self.close_hours(usage)
+        return usage
 
     def _has_more(self) -> bool:
         assert self._former is not None
@@ -301,7 +307,3 @@ class Meter:
             usage.move_out()
             del self._topics[usage.physical]
             self._generation += 1
-
-
-def _first(queue: deque[TopicUsage], most: int) -> list[TopicUsage]:
-    return [queue.popleft() for _ in range(min(len(queue), max(0, most)))]

@@ -114,17 +114,23 @@ class TopicUsage:
 
     def produced(self, size: int) -> None:
         """So many bytes of batches were committed."""
+        owner = self._owner
+        if self.hour != owner.hour:
+            owner.close_hours(self)  # with what was counted before
         value = self.produced_bytes = self.produced_bytes + size
         self._counters.words[self.at + PRODUCED] = value
         if not self.is_dirty:
-            self._owner.changed(self)
+            owner.changed(self)
 
     def consumed(self, size: int) -> None:
         """So many bytes of batches left for a tenant's client."""
+        owner = self._owner
+        if self.hour != owner.hour:
+            owner.close_hours(self)  # with what was counted before
         value = self.consumed_bytes = self.consumed_bytes + size
         self._counters.words[self.at + CONSUMED] = value
         if not self.is_dirty:
-            self._owner.changed(self)
+            owner.changed(self)
 
     def stored(self, change: int) -> None:
         """The replicas here are so many bytes larger, or smaller."""

@@ -37,7 +37,14 @@ def usage_of(cluster, topic) -> tuple[int, int, int]:
 def all_told(cluster) -> bool:
     """Whether no broker has anything left to tell."""
     return all(
-        not (meter._dirty or meter._due or meter._pending or meter._former.has_more or meter._former._told)
+        not (
+            meter._dirty
+            or meter._due
+            or meter._closing
+            or meter._pending
+            or meter._former.has_more
+            or meter._former._told
+        )
         for meter in (broker.meter for broker in cluster.brokers.values())
     )
 

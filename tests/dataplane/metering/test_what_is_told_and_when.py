@@ -103,6 +103,92 @@ def test_a_quiet_topic_is_closed_as_of_the_edge_although_its_turn_comes_later():
     assert hourly(life.sink.records, "events")[hour_after(1)][2] == 36_000
 
 
+MANY = 3_000
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """How many records were made at each moment; on the virtual clock a turn is one moment."""
+    from collections import Counter
+
+    from dataplane.metering.usage import TopicUsage
+
+    made, original = Counter(), TopicUsage.take
+    monkeypatch.setattr(
+        TopicUsage, "take", lambda self, *a, **k: made.update([self._owner.now_ms()]) or original(self, *a, **k)
+    )
+    return made
+
+
+def test_at_the_edge_of_an_hour_no_turn_closes_more_than_a_portion_of_the_topics_that_have_changed(taken):
+    life = World().boot()
+    usages = [life.meter.topic(f"aaaabbbb.t{n}") for n in range(MANY)]
+    life.run(SECONDS_TO_FIRST_EDGE - 3)
+    for usage in usages:
+        usage.stored(10)
+        usage.produced(100)
+    taken.clear()
+    life.run(4)
+    assert max(taken.values()) <= 64
+    closed = [r for r in life.sink.records if r.hour == hour_after(0)]
+    assert len(closed) == MANY
+    assert {(r.produced_bytes, r.stored_byte_seconds) for r in closed} == {(100, 30)}
+
+
+def test_what_comes_after_the_edge_belongs_to_the_next_hour_also_where_its_topic_has_not_had_its_turn():
+    life = World().boot()
+    usages = [life.meter.topic(f"aaaabbbb.t{n}") for n in range(MANY)]
+    life.run(SECONDS_TO_FIRST_EDGE - 3)
+    for usage in usages:
+        usage.produced(100)
+    life.sink.refuses = lambda _: True  # nobody has a turn
+    life.run(5)
+    for usage in usages[::2]:
+        usage.produced(1)
+    for usage in usages[::3]:
+        usage.consumed(2)
+    life.sink.refuses = lambda _: False
+    life.run(30)
+    for number in range(MANY):
+        by_hour = hourly(life.sink.records, f"t{number}")
+        assert by_hour.pop(hour_after(0)) == (100, 0, 0)
+        later = (1 if number % 2 == 0 else 0, 2 if number % 3 == 0 else 0, 0)
+        assert by_hour == ({hour_after(1): later} if any(later) else {})
+
+
+def test_topics_that_are_busy_at_every_moment_do_not_hold_up_the_closing_of_an_hour():
+    life = World().boot()
+    busy = [life.meter.topic(f"aaaabbbb.t{n}") for n in range(500)]
+    quiet = life.meter.topic(EVENTS)
+    quiet.stored(10)
+    life.sink.answers_after_s = 2.0  # 64 records in two seconds, and 500 are due every ten
+    life.run(SECONDS_TO_FIRST_EDGE - 20)
+    for _ in range(80):
+        for usage in busy:
+            usage.produced(1)
+        life.run(1)
+    (record,) = [r for r in life.sink.of("events") if r.hour == hour_after(0)][-1:]
+    assert record.stored_byte_seconds == 10 * SECONDS_TO_FIRST_EDGE
+
+
+def test_a_topic_that_is_deleted_before_its_hour_was_closed_is_told_to_its_end():
+    life = World().boot()
+    others = [life.meter.topic(f"aaaabbbb.t{n}") for n in range(MANY)]
+    orders = life.meter.topic(ORDERS)
+    orders.stored(100)
+    life.run(SECONDS_TO_FIRST_EDGE - 1)
+    for usage in [*others, orders]:
+        usage.produced(5)
+    life.sink.refuses = lambda _: True
+    life.run(1 + 10)
+    life.meter.retire(ORDERS)
+    orders.stored(-100)
+    life.sink.refuses = lambda _: False
+    life.run(60)
+    by_hour = hourly(life.sink.records, "orders")
+    assert by_hour == {hour_after(0): (5, 0, 100 * SECONDS_TO_FIRST_EDGE), hour_after(1): (0, 0, 1000)}
+
+
 def test_hours_that_passed_while_nobody_took_records_are_all_told_later():
     life = World().boot()
     orders, events = life.meter.topic(ORDERS), life.meter.topic(EVENTS)
