@@ -13,7 +13,8 @@ at most a few milliseconds, and the next portion is made when the one before it 
 A record waits in `_pending` until it is acknowledged; a newer one of the same key takes its place. So while `__usage` has
 no leader, nothing is lost and hardly anything is kept.
 
-A topic whose last replica here goes away is told once more; then its slot is free.
+A topic whose last replica here goes away is told once more; then its slot is free. One whose byte-seconds come near to 63
+bits (10 TB for 5 days) is told, and counts on from zero in another slot, as another boot.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ class Meter:
         self._round: deque[TopicUsage] = deque()
         self._round_credit = 0.0
         self._retired: list[TopicUsage] = []
+        self._left_slots: list[int] = []  # of topics that count elsewhere now
         self._pending: dict[tuple[str, str, str, str], UsageRecord] = {}
         self._emit_at_ms = 0
         self._flushing: Task[None] | None = None
@@ -202,9 +204,15 @@ class Meter:
         while usage.hour < self.hour:
             edge_ms = self._edge_ms(usage.hour + 1)
             if usage.is_dirty or usage.has_stored(edge_ms):
-                self._put(usage.take(edge_ms, quiet_bytes=not usage.is_dirty))
-                usage.is_dirty = False
+                self._take(usage, edge_ms)
             usage.hour += 1
+
+    def _take(self, usage: TopicUsage, at_ms: int) -> None:
+        self._put(usage.take(at_ms))
+        usage.is_dirty = False
+        if usage.is_nearly_full:
+            self._generation += 1
+            self._left_slots.append(usage.begin_again(self._boot, self._generation))
 
     def _edge_ms(self, hour: int) -> int:
         """When an hour began, on the monotonic clock; never in the future."""
@@ -223,8 +231,7 @@ class Meter:
             usage = self._due.popleft()
             self.close_hours(usage)
             if usage.is_dirty:
-                self._put(usage.take(self.now_ms()))
-                usage.is_dirty = False
+                self._take(usage, self.now_ms())
         assert self._former is not None
         for record in self._former.next(full - len(pending)):
             self._put(record)
@@ -245,7 +252,7 @@ class Meter:
             looked_at += 1
             usage = self._next_of_round()
             if usage is not None and not usage.is_dirty and usage.has_stored(self.now_ms()):
-                self._put(usage.take(self.now_ms()))
+                self._take(usage, self.now_ms())
 
     def _next_of_round(self) -> TopicUsage | None:
         """The topic at the front, closed; it goes to the back, unless it has left."""
@@ -296,7 +303,10 @@ class Meter:
     def _all_told(self) -> None:
         """Every record made so far is acknowledged: what waited for that can go."""
         assert self._former is not None
+        assert self._counters is not None
         self._former.acknowledged()
+        while self._left_slots:
+            self._counters.release(self._left_slots.pop())
         retired, self._retired = self._retired, []
         for usage in retired:
             if not usage.is_retired or usage.has_left:

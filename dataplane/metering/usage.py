@@ -16,6 +16,9 @@ from quota.contracts.usage import UsageRecord
 if TYPE_CHECKING:
     from dataplane.metering.counters import Counters
 
+NEARLY_FULL = 2**62
+"""Byte-seconds: 5 days of 10 TB. A topic is told often enough not to double them before its next record."""
+
 
 def owner_of(physical: str) -> tuple[str, str]:
     """Instance id and tenant's name of a topic that belongs to an instance."""
@@ -28,7 +31,8 @@ def boot_text(boot: str, generation: int) -> str:
     """The boot as records name it.
 
     Counters are cumulative for each (boot, instance, topic). Once a slot was given back nobody remembers how far its
-    topic had counted, and a topic of the same name may come again: so topics that come later count under another boot.
+    topic had counted, and a topic of the same name may come again: so topics that come later count under another boot. So
+    does one whose byte-seconds would soon be more than 63 bits.
     """
     return f"{boot}.{generation}" if generation else boot
 
@@ -104,6 +108,21 @@ class TopicUsage:
         self._write_bytes()
         self._write_storage()
 
+    def begin_again(self, boot: str, generation: int) -> int:
+        """Count from zero under another boot's name; returns the slot that holds what was counted before.
+
+        That slot is to be given back once the last record made of it is acknowledged. A kill in between loses a moment
+        of storage.
+        """
+        left = self.at
+        self._counters.words[left + BYTES] = 0  # from here on storage counts in the new slot
+        self.generation, self.boot = generation, boot_text(boot, generation)
+        self.produced_bytes = self.consumed_bytes = 0
+        self.emitted_produced = self.emitted_consumed = self._emitted_byte_seconds = 0
+        self._byte_ms %= 1000  # less than a second has been told of none
+        self.settle_in()
+        return left
+
     def move_out(self) -> None:
         """Give it back: everything has been told. A late change brings the topic to life again."""
         self._counters.release(self.at)
@@ -165,20 +184,21 @@ class TopicUsage:
 
     # --- telling ------------------------------------------------------------------------------------------------------
 
+    @property
+    def is_nearly_full(self) -> bool:
+        """The byte-seconds told last come near to what a word, a column of a database and Spark hold."""
+        return self._emitted_byte_seconds >= NEARLY_FULL
+
     def has_stored(self, at_ms: int) -> bool:
         """Whether storage alone is worth a record as of this moment."""
         byte_ms = self._byte_ms + self._bytes * max(0, at_ms - self.as_of_ms)
         return byte_ms // 1000 != self._emitted_byte_seconds
 
-    def take(self, at_ms: int, *, quiet_bytes: bool = False) -> UsageRecord:
-        """The record as of this moment (or the last change, if that is later), under the topic's present hour.
-
-        `quiet_bytes`: with the byte counters of the last record, because what changed since belongs to a later hour.
-        """
+    def take(self, at_ms: int) -> UsageRecord:
+        """The record as of this moment (or the last change, if that is later), under the topic's present hour."""
         self._integrate(at_ms)
         self._write_storage()
-        if not quiet_bytes:
-            self.emitted_produced, self.emitted_consumed = self.produced_bytes, self.consumed_bytes
+        self.emitted_produced, self.emitted_consumed = self.produced_bytes, self.consumed_bytes
         self._emitted_byte_seconds = self._byte_ms // 1000
         return UsageRecord(
             broker=self.broker,

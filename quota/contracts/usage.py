@@ -6,7 +6,8 @@ Key and value are JSON, version 1; the key is the identity of the row, so that c
     value  {"version": 1, "broker": 2, "boot": …, "hour": …, "instance": …, "topic": …,
             "produced_bytes": 81234567, "consumed_bytes": 1234, "stored_byte_seconds": 99887766}
 
-Counters are cumulative **since the broker's boot** (a random id per start), over all hours: the usage of an hour is the
+Counters are cumulative **since the broker's boot** (a random id per start; with a generation behind it, `5f0c….3`, where a
+topic has begun again from zero within it, so that no counter passes 63 bits), over all hours: the usage of an hour is the
 largest value of its key minus the largest of the same (boot, instance, topic) in any earlier hour. Taking the largest
 makes repeated, late and reordered records harmless. `topic` is the tenant's name.
 

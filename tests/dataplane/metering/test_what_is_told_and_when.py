@@ -57,6 +57,25 @@ def test_storage_is_the_integral_over_its_changes():
     assert life.sink.records[-1].stored_byte_seconds == 100 * 10 + 300 * 5
 
 
+TEN_PETABYTES = 10**16
+
+
+def test_byte_seconds_of_very_much_data_are_counted_beyond_what_one_word_holds():
+    life = World().boot()
+    orders = life.meter.topic(ORDERS)
+    orders.stored(TEN_PETABYTES)
+    orders.produced(7)
+    life.run(5_400)
+    orders.stored(-TEN_PETABYTES)
+    orders.produced(8)
+    life.run(15)
+    assert 5_400 * TEN_PETABYTES > 5 * 2**63
+    assert totals(life.sink.records)["orders"] == (15, 0, 5_400 * TEN_PETABYTES)
+    assert max(r.stored_byte_seconds for r in life.sink.records) < 2**63
+    by_hour = hourly(life.sink.records, "orders")
+    assert by_hour[hour_after(0)][2] == SECONDS_TO_FIRST_EDGE * TEN_PETABYTES
+
+
 def test_topics_of_the_cluster_are_not_metered():
     life = World().boot()
     assert life.meter.topic("__usage") is None
@@ -376,6 +395,47 @@ def test_a_generation_survives_the_kill():
     second = world.boot()
     second.run(15)
     assert totals(first.sink.records + second.sink.records)["orders"] == (107, 0, 0)
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_kill_after_a_topic_began_again_from_zero_loses_nothing_and_doubles_nothing(is_told):
+    world = World()
+    first = world.boot()
+    orders = first.meter.topic(ORDERS)
+    orders.stored(TEN_PETABYTES)
+    orders.produced(7)
+    first.sink.refuses = lambda _: not is_told
+    boot, read, began_ms = orders.boot, 0, first.meter.now_ms()
+    while orders.boot == boot:
+        orders.consumed(1)
+        read += 1
+        first.run(1)
+    orders.produced(8)
+    first.run(3)
+    lived_s = (first.meter.now_ms() - began_ms) // 1000
+    world.kill()
+    second = world.boot()
+    second.run(15)
+    found = totals(first.sink.records + second.sink.records)["orders"]
+    assert found[:2] == (15, read)
+    assert 0 <= lived_s * TEN_PETABYTES - found[2] <= TEN_PETABYTES  # up to a second of storage dies with it
+    assert bool(first.sink.records) is is_told
+    assert world.counter_files() == [f"usage-{2:016x}.counters"]
+
+
+def test_the_slot_of_what_was_counted_before_it_began_again_is_given_back_once_that_is_told():
+    world = World()
+    life = world.boot()
+    orders = life.meter.topic(ORDERS)
+    orders.stored(TEN_PETABYTES)
+    slot = orders.at
+    life.sink.refuses = lambda _: True
+    life.run(700)
+    assert orders.at != slot
+    assert life.meter.topic(EVENTS).at != slot
+    life.sink.refuses = lambda _: False
+    life.run(15)
+    assert life.meter.topic("aaaabbbb.next").at == slot
 
 
 def test_a_file_that_a_power_cut_damaged_is_reported_and_removed():
