@@ -126,6 +126,8 @@ class InternalTopics:
             in_sync = min(2, settings.default_replication_factor)
             config = {
                 "cleanup.policy": "delete",
+                # A second clock: whose own runs ahead may have another broker as its partition's leader.
+                "message.timestamp.type": "LogAppendTime",
                 "retention.ms": str(settings.usage_topic_retention_ms),
                 "min.insync.replicas": str(in_sync),
             }

@@ -84,6 +84,7 @@ class PipelineStatus(models.Model):
     batch = models.BigIntegerField()
     records = models.BigIntegerField()
     bad_records = models.BigIntegerField()
+    early_records = models.BigIntegerField(default=0, db_default=0)  # told under an hour that had not come
     last_record_at_ms = models.BigIntegerField(null=True)
     started_at_ms = models.BigIntegerField()
     seen_at_ms = models.BigIntegerField()  # the last sign of life

@@ -176,13 +176,16 @@ class Meter:
 
     def _sign_of_life(self) -> None:
         hour = hour_of(self._clock.now_ms())
-        if hour > self.hour:
-            self._end_hour(hour)
+        if hour > self.hour or hour < self.hour - 1:
+            self._turn_to(hour)
         assert self._counters is not None
         self._counters.alive(self.now_ms(), self.hour)
 
-    def _end_hour(self, hour: int) -> None:
-        """Every topic is told under the hour that ends when its turn comes, or when it changes. This turn is short."""
+    def _turn_to(self, hour: int) -> None:
+        """Every topic is told under the hour that ends when its turn comes, or when it changes. This turn is short.
+
+        An hour before the last one: the clock had been far ahead, and has been put right.
+        """
         self.hour = hour
         self._closing = len(self._round)
         self._wake()
@@ -201,11 +204,17 @@ class Meter:
 
     def close_hours(self, usage: TopicUsage) -> None:
         """Records of the hours that ended since the topic's last one, as of each hour's end."""
+        if usage.hour > self.hour:
+            # It may have been told under hours that had not come. Told again under this one it counts here, and no more there:
+            # an hour's usage is what its counters have beyond those of all earlier hours.
+            usage.hour = self.hour
+            self._take(usage, self.now_ms())
         while usage.hour < self.hour:
             edge_ms = self._edge_ms(usage.hour + 1)
             if usage.is_dirty or usage.has_stored(edge_ms):
                 self._take(usage, edge_ms)
-            usage.hour += 1
+            # What lies behind its last change already has nothing to tell: after a leap of the clock, very many hours.
+            usage.hour = min(self.hour, max(usage.hour + 1, self._hour_at(usage.as_of_ms)))
 
     def _take(self, usage: TopicUsage, at_ms: int) -> None:
         self._put(usage.take(at_ms))
@@ -217,6 +226,10 @@ class Meter:
     def _edge_ms(self, hour: int) -> int:
         """When an hour began, on the monotonic clock; never in the future."""
         return self.now_ms() - max(0, self._clock.now_ms() - hour * HOUR_MS)
+
+    def _hour_at(self, at_ms: int) -> int:
+        """The hour of a moment on the monotonic clock."""
+        return hour_of(self._clock.now_ms() - (self.now_ms() - at_ms))
 
     def _put(self, record: UsageRecord) -> None:
         self._pending[record.boot, record.hour, record.instance, record.topic] = record

@@ -8,8 +8,10 @@ Key and value are JSON, version 1; the key is the identity of the row, so that c
 
 Counters are cumulative **since the broker's boot** (a random id per start; with a generation behind it, `5f0c….3`, where a
 topic has begun again from zero within it, so that no counter passes 63 bits), over all hours: the usage of an hour is the
-largest value of its key minus the largest of the same (boot, instance, topic) in any earlier hour. Taking the largest
-makes repeated, late and reordered records harmless. `topic` is the tenant's name.
+largest value of its key minus the largest of the same (boot, instance, topic) in any earlier hour, and none where that is
+larger. Taking the largest makes repeated, late and reordered records harmless. A record whose hour has not come when it is
+written to the topic (which stamps it with its leader's clock) is taken for one of the hour in which it was written.
+`topic` is the tenant's name.
 
 `produced_bytes` and `consumed_bytes` are record bytes: the sum of 12 + batchLength of record batches; produced when the
 high watermark passes them on the leader (a duplicate of an idempotent producer never counts), consumed when they have

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
 
 from controlplane.metering.pipeline import progress_table, transforms
+from controlplane.metering.pipeline.jobs import usage
 from controlplane.metering.pipeline.jobs.usage import AheadError, UsageJob
 from controlplane.metering.pipeline.positions import TopicState
 from controlplane.metering.pipeline.settings import Settings
@@ -42,12 +43,19 @@ def changed(**members: object) -> bytes:
     return json.dumps(json.loads(record(5)) | members).encode()
 
 
+def queried(database_file, statement: str) -> list[tuple]:
+    connection = sqlite3.connect(database_file)
+    try:
+        return connection.execute(statement).fetchall()
+    finally:
+        connection.close()
+
+
 @pytest.fixture
 def batch(spark):
     """Records as the Kafka source hands them over, offsets counted from 100 on."""
 
-    def make(*values: bytes | None, partition: int = 3):
-        at = datetime(2026, 5, 1, 10, 30, tzinfo=UTC)
+    def make(*values: bytes | None, partition: int = 3, at: datetime | None = datetime(2026, 5, 1, 11, 30, tzinfo=UTC)):
         rows = [(value, partition, 100 + place, at) for place, value in enumerate(values)]
         return transforms.parsed(spark.createDataFrame(rows, SOURCE))
 
@@ -65,22 +73,15 @@ def job(spark, tmp_path, database_file) -> UsageJob:
 
 
 def maxima(database_file) -> list[tuple]:
-    connection = sqlite3.connect(database_file)
-    try:
-        return connection.execute(
-            "SELECT boot, topic, hour, broker, produced_bytes, consumed_bytes, source_partition, source_offset"
-            " FROM metering_usagemaximum ORDER BY boot, topic, hour"
-        ).fetchall()
-    finally:
-        connection.close()
+    return queried(
+        database_file,
+        "SELECT boot, topic, hour, broker, produced_bytes, consumed_bytes, source_partition, source_offset"
+        " FROM metering_usagemaximum ORDER BY boot, topic, hour",
+    )
 
 
 def counts(database_file) -> tuple:
-    connection = sqlite3.connect(database_file)
-    try:
-        return connection.execute("SELECT records, bad_records, batch FROM metering_pipelinestatus").fetchone()
-    finally:
-        connection.close()
+    return queried(database_file, "SELECT records, bad_records, batch FROM metering_pipelinestatus")[0]
 
 
 def lake_rows(spark, tmp_path) -> list[tuple]:
@@ -95,7 +96,7 @@ def test_a_record_of_the_contract_is_good_and_keeps_every_member(batch):
     assert row.asDict() == {
         "instance": "ins-k3v9x2qa", "boot": "b1", "topic": "orders", "hour": TEN, "broker": 2, "produced_bytes": 5,
         "consumed_bytes": 6, "stored_byte_seconds": 7200, "source_partition": 3, "source_offset": 100,
-        "recorded_at": datetime(2026, 5, 1, 10, 30),  # noqa: DTZ001  # Spark hands out naive times of its session's zone
+        "recorded_at": datetime(2026, 5, 1, 11, 30),  # noqa: DTZ001  # Spark hands out naive times of its session's zone
     }  # fmt: skip
 
 
@@ -115,6 +116,8 @@ def test_what_breaks_the_contract_is_refused_with_a_sentence_and_never_raises(ba
         changed(broker="two"): "broker is not a number",
         changed(produced_bytes=-1): "produced_bytes is not a count of bytes",
         changed(produced_bytes=2**63): "produced_bytes is not a count of bytes",
+        changed(produced_bytes=2**60): "produced_bytes is more than a broker can have counted",
+        changed(consumed_bytes=2**62): "consumed_bytes is more than a broker can have counted",
         changed(consumed_bytes="5"): "consumed_bytes is not a count of bytes",
         changed(stored_byte_seconds=1.5): "stored_byte_seconds is not a count of bytes",
     }
@@ -122,6 +125,51 @@ def test_what_breaks_the_contract_is_refused_with_a_sentence_and_never_raises(ba
     found = {row.source_offset - 100: row.problem for row in transforms.bad(rows).collect()}
     assert list(found.values()) == list(refused.values())
     assert [row.produced_bytes for row in transforms.good(rows).collect()] == [1]
+
+
+NOW = datetime(2026, 5, 1, 11, 31, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("told", "recorded", "now", "booked"),
+    [
+        ("2026-05-01T11", "2026-05-01T11:30", "2026-05-01T11:31", "2026-05-01T11"),
+        ("2026-04-01T11", "2026-05-01T11:30", "2026-05-01T11:31", "2026-04-01T11"),  # late: told under the hour it was
+        ("2026-05-01T12", "2026-05-01T11:52", "2026-05-01T11:53", "2026-05-01T12"),  # clocks differ by some minutes
+        ("2026-05-01T12", "2026-05-01T11:49", "2026-05-01T11:53", "2026-05-01T11"),
+        ("2026-06-01T00", "2026-05-01T11:30", "2026-05-01T11:31", "2026-05-01T11"),
+        (
+            "2026-06-01T00",
+            "2026-06-01T00:30",
+            "2026-05-01T11:31",
+            "2026-05-01T12",
+        ),  # its partition's leader is ahead, too
+        ("2026-05-01T11", "1969-12-31T23:59", "2026-05-01T11:31", "2026-05-01T11"),  # written without a time
+    ],
+)
+def test_no_record_is_booked_under_an_hour_that_had_not_come_when_it_was_written(batch, told, recorded, now, booked):
+    recorded_at, read_at = (datetime.fromisoformat(text).replace(tzinfo=UTC) for text in (recorded, now))
+    rows = batch(record(5, hour=f"{told}:00:00Z"), at=recorded_at)
+    facts = transforms.booked(transforms.good(rows), read_at)
+    assert [row.hour for row in facts.collect()] == [f"{booked}:00:00Z"]
+    assert transforms.early_count(transforms.good(rows), read_at) == int(told > booked)
+
+
+def test_a_clock_that_ran_ahead_books_nothing_into_the_next_month_also_where_all_is_read_again_later(
+    batch, job, database_file, monkeypatch
+):
+    """A broker told of 50 bytes more under June while it was May. Who reads that in June again finds no more."""
+    early, june = record(150, hour="2026-06-01T00:00:00Z"), "2026-06-01T00:00:00Z"
+    monkeypatch.setattr(usage, "_now_ms", lambda: int(NOW.timestamp() * 1000))
+    job.take(batch(record(100), early), query="q", number=0)
+    assert [row[2:5:2] for row in maxima(database_file)] == [(TEN, 100), ("2026-05-01T11:00:00Z", 150)]
+    assert queried(database_file, "SELECT early_records FROM metering_pipelinestatus") == [(1,)]
+    monkeypatch.setattr(usage, "_now_ms", lambda: int(datetime(2026, 6, 2, tzinfo=UTC).timestamp() * 1000))
+    ahead = datetime(2026, 6, 1, 0, 5, tzinfo=UTC)  # stamped by a leader that was ahead, too
+    job.take(batch(record(100), early, at=ahead), query="r", number=0)
+    rows = queried(database_file, "SELECT hour, produced_bytes, produced_bytes_before FROM metering_usagemaximum")
+    used = {hour: max(0, produced - before) for hour, produced, before in rows}
+    assert used == {TEN: 100, "2026-05-01T11:00:00Z": 50, june: 0}
 
 
 def test_the_largest_of_a_key_is_kept_with_the_place_it_came_from(batch):
@@ -163,11 +211,7 @@ def test_batches_in_any_order_end_in_the_same_maxima(batch, job, database_file):
 
 
 def next_offsets(database_file) -> list[tuple]:
-    connection = sqlite3.connect(database_file)
-    try:
-        return connection.execute("SELECT topic_id, partition, next_offset FROM metering_progress").fetchall()
-    finally:
-        connection.close()
+    return queried(database_file, "SELECT topic_id, partition, next_offset FROM metering_progress")
 
 
 def test_a_batch_notes_how_far_it_has_come_whatever_its_records_say(batch, job, database_file):

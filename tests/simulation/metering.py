@@ -23,6 +23,18 @@ def usage_records(cluster) -> list[UsageRecord]:
     return found
 
 
+def usage_stamps(cluster) -> list[tuple[int, int]]:
+    """(leader, timestamp in ms) of every batch in the topic."""
+    found = []
+    for number, broker in cluster.brokers.items():
+        for index in broker.metadata.partitions(USAGE_TOPIC):
+            partition = broker.replicas.get(USAGE_TOPIC, index)
+            if partition is not None and partition.is_leader:
+                log = partition.log
+                found += [(number, h.max_timestamp) for h, _ in log.batches(log.start_offset, partition.high_watermark)]
+    return found
+
+
 def usage_of(cluster, topic) -> tuple[int, int, int]:
     """Produced, consumed and stored of a topic, over all boots."""
     largest = {}

@@ -5,7 +5,7 @@ import pytest
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from dataplane.tasks import Task, gather
 from tests.simulation.cluster import SimulatedCluster
-from tests.simulation.metering import CountingReader, all_told, batch_bytes, usage_of, usage_records
+from tests.simulation.metering import CountingReader, all_told, batch_bytes, usage_of, usage_records, usage_stamps
 
 TOPIC = "orders"
 PARTITIONS = 2
@@ -125,6 +125,29 @@ def test_every_broker_counts_the_storage_of_its_replicas():
     assert sorted(told) == [1, 2, 3]
     grown = usage_of(cluster, TOPIC)[2] - before
     assert 600 * stored <= grown <= 1_300 * stored
+
+
+def test_usage_records_carry_the_time_of_the_leader_that_took_them_not_of_the_broker_that_wrote_them():
+    cluster = SimulatedCluster(8)
+    cluster.until(cluster.up)
+    topics = [f"t{number}" for number in range(24)]
+    for topic in topics:
+        cluster.create_topic(topic, 1)
+    ahead = 2
+    cluster.network.step_clock(cluster.host(ahead), 30 * 86_400_000)
+
+    async def produce():
+        producer = await cluster.client.producer_id(cluster.ids)
+        for topic in topics:
+            await cluster.client.produce(topic, 0, [b"once"], producer, 0, cluster.ids)
+
+    cluster.run(produce())
+    cluster.network.run_for(15)
+    assert ahead in {record.broker for record in usage_records(cluster)}
+    right = cluster.network.clock.now_ms()
+    stamps = [when for leader, when in usage_stamps(cluster) if leader != ahead]
+    assert stamps
+    assert all(abs(when - right) < 60_000 for when in stamps)
 
 
 def test_a_duplicate_never_counts():

@@ -11,6 +11,8 @@ HOUR = r"^\d{4}-\d{2}-\d{2}T\d{2}:00:00Z$"
 INSTANCE = r"^ins-[a-z0-9]{8}$"
 LONGEST_TOPIC = 249
 LONGEST_BOOT = 64
+MOST_BYTES = 2**60
+"""Of one topic since a broker's boot: a year at 36 GB/s. Beyond it is what a damaged counter says."""
 
 
 def problem_of(raw: str, parsed: str) -> Column:
@@ -38,4 +40,8 @@ def problem_of(raw: str, parsed: str) -> Column:
         ),
         refuse(member("broker").isNull(), "broker is not a number"),
         *(refuse(~F.coalesce(member(name) >= 0, F.lit(False)), f"{name} is not a count of bytes") for name in COUNTERS),
+        *(
+            refuse(member(name) >= MOST_BYTES, f"{name} is more than a broker can have counted")
+            for name in ("produced_bytes", "consumed_bytes")
+        ),
     )

@@ -84,15 +84,16 @@ class Database:
             cursor.executemany(self._dialect(statement), values)
 
     def batch_note(
-        self, cursor: Any, *, query: str, batch: int, seen: int, refused: int, newest_ms: int | None
+        self, cursor: Any, *, query: str, batch: int, seen: int, refused: int, newest_ms: int | None, early: int = 0
     ) -> None:
         """Count a batch, once."""
         self.run(
             cursor,
-            f"UPDATE {STATUS_TABLE} SET records = records + ?, bad_records = bad_records + ?, query = ?, batch = ?,"  # noqa: S608
+            f"UPDATE {STATUS_TABLE} SET records = records + ?, bad_records = bad_records + ?,"  # noqa: S608
+            " early_records = early_records + ?, query = ?, batch = ?,"
             " last_record_at_ms = CASE WHEN ? > COALESCE(last_record_at_ms, 0) THEN ? ELSE last_record_at_ms END"
             " WHERE id = 1 AND (query <> ? OR batch < ?)",
-            (seen, refused, query, batch, newest_ms or 0, newest_ms or 0, query, batch),
+            (seen, refused, early, query, batch, newest_ms or 0, newest_ms or 0, query, batch),
         )
 
     def movement_note(self, cursor: Any, moved: Moved) -> None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from controlplane.metering.pipeline.checks import problem_of
 from controlplane.metering.pipeline.schemas import FACTS, KEY, MAXIMA, PROVENANCE, VALUE
 from quota.contracts.usage import COUNTERS
+
+WRITTEN_TOLERANCE_MIN = 10
+"""Clocks of brokers differ by less, or it shows."""
+NOW_TOLERANCE_MIN = 60
+"""Coarser: were this machine behind, every hour's first records would go to the hour before."""
+BEFORE_ALL = datetime(2000, 1, 1, tzinfo=UTC)
+"""Records that were written without a time are stamped -1."""
 
 
 def parsed(records: DataFrame) -> DataFrame:
@@ -26,6 +35,31 @@ def good(rows: DataFrame) -> DataFrame:
     return rows.where(F.col("problem").isNull()).select(
         *(F.col(f"record.{name}").alias(name) for name in FACTS), *PROVENANCE, "recorded_at"
     )
+
+
+def booked(facts: DataFrame, now: datetime) -> DataFrame:
+    """Good records under the hour that they are booked under: the one they tell, unless that had not come yet.
+
+    Brokers tell an hour by their own clock, and one may be ahead. So no record belongs to an hour later than the one in
+    which it was written to the topic, nor to one later than now. Who reads it again after that hour has come changes
+    nothing: an earlier hour has its counters already.
+    """
+    return facts.withColumn("hour", F.least("hour", _last_hour(now))).select(*facts.columns)
+
+
+def early_count(facts: DataFrame, now: datetime) -> int:
+    """How many tell an hour that had not come."""
+    return facts.where(F.col("hour") > _last_hour(now)).count()
+
+
+def _last_hour(now: datetime) -> Column:
+    """The last hour that a record can belong to."""
+    is_stamped = F.col("recorded_at") > F.lit(BEFORE_ALL)
+    latest = F.least(
+        F.when(is_stamped, F.col("recorded_at") + F.expr(f"INTERVAL {WRITTEN_TOLERANCE_MIN} MINUTES")),
+        F.lit(now + timedelta(minutes=NOW_TOLERANCE_MIN)),
+    )
+    return F.date_format(latest, "yyyy-MM-dd'T'HH:00:00'Z'")
 
 
 def bad(rows: DataFrame) -> DataFrame:

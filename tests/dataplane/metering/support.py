@@ -89,7 +89,7 @@ def totals(records):
 
 
 def hourly(records, topic):
-    """hour -> produced, consumed, stored within it, as the contract says: largest of the hour minus largest before."""
+    """hour -> produced, consumed, stored within it, as the contract says: what its largest is beyond the largest before."""
     found = {}
     for boot in {r.boot for r in records}:
         largest = {}
@@ -99,7 +99,7 @@ def hourly(records, topic):
                 largest[r.hour] = tuple(map(max, largest.get(r.hour, (0, 0, 0)), counters))
         before = (0, 0, 0)
         for hour in sorted(largest):
-            grown = tuple(b - a for a, b in zip(before, largest[hour], strict=True))
+            grown = tuple(max(0, b - a) for a, b in zip(before, largest[hour], strict=True))
             found[hour] = tuple(a + b for a, b in zip(found.get(hour, (0, 0, 0)), grown, strict=True))
             before = tuple(map(max, before, largest[hour]))
     return found

@@ -267,6 +267,56 @@ def test_a_clock_that_is_set_back_never_tells_under_an_earlier_hour():
     assert [r.hour for r in life.sink.of("orders")] == [hour_after(1)]
 
 
+DAY_MS = 86_400_000
+
+
+def used(life, topic):
+    return {hour: counters for hour, counters in hourly(life.sink.records, topic).items() if any(counters)}
+
+
+def test_what_was_told_under_hours_that_had_not_come_is_taken_back_when_the_clock_is_put_right():
+    world = World()
+    life = world.boot()
+    orders, events, later = (life.meter.topic(f"aaaabbbb.{name}") for name in ("orders", "events", "later"))
+    events.stored(10)
+    orders.produced(100)
+    life.run(60)
+    world.network.step_clock("b1", 30 * DAY_MS)
+    life.run(5)
+    orders.produced(20)
+    events.consumed(3)
+    later.produced(1)
+    life.run(55)
+    assert any(hour > hour_after(24) for hour in used(life, "orders"))
+    world.network.step_clock("b1", -30 * DAY_MS)
+    later.produced(1)
+    life.run(60)
+    assert used(life, "orders") == {hour_after(0): (120, 0, 0)}
+    assert used(life, "later") == {hour_after(0): (2, 0, 0)}
+    assert set(used(life, "events")) == {hour_after(0)}
+    life.run(SECONDS_TO_FIRST_EDGE)
+    orders.produced(5)
+    life.run(15)
+    assert used(life, "orders") == {hour_after(0): (120, 0, 0), hour_after(1): (5, 0, 0)}
+    assert used(life, "events")[hour_after(0)] == (0, 3, 10 * SECONDS_TO_FIRST_EDGE)
+
+
+def test_a_clock_that_is_years_ahead_costs_no_more_than_one_hour(monkeypatch):
+    from dataplane.metering.usage import TopicUsage
+
+    looked, original = [], TopicUsage.has_stored
+    monkeypatch.setattr(TopicUsage, "has_stored", lambda self, at: looked.append(self) or original(self, at))
+    world = World()
+    life = world.boot()
+    for number in range(10):
+        life.meter.topic(f"aaaabbbb.t{number}").stored(10)
+    life.run(1)
+    looked.clear()
+    world.network.step_clock("b1", 1_000 * DAY_MS)
+    life.run(9)
+    assert 10 <= len(looked) <= 40
+
+
 # --- topics that go --------------------------------------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
@@ -147,18 +148,23 @@ class UsageJob:
             return
         refused = sum(span.refused for span in spans)
         self._check({span.source_partition: span.first for span in spans})
-        facts = transforms.good(rows)
-        largest = transforms.maxima(facts).select(*MAXIMA).collect()
         now_ms = _now_ms()
+        now = datetime.fromtimestamp(now_ms / 1000, UTC)
+        told = transforms.good(rows)
+        facts = transforms.booked(told, now)
+        early = transforms.early_count(told, now)
+        largest = transforms.maxima(facts).select(*MAXIMA).collect()
         with self._database.transaction() as cursor:
             self._database.maxima_raise(cursor, ((*row, now_ms) for row in largest))
             newest = [span.newest for span in spans if span.newest]
             self._database.batch_note(
-                cursor, query=query, batch=number, seen=sum(span.seen for span in spans), refused=refused,
+                cursor, query=query, batch=number, seen=sum(span.seen for span in spans), refused=refused, early=early,
                 newest_ms=int(max(newest).timestamp() * 1000) if newest else None,
             )  # fmt: skip
             following = {span.source_partition: span.last + 1 for span in spans}
             progress_table.advance(self._database, cursor, self.topic_id, following)
+        if early:
+            LOG.warning("batch %d: %d records told under hours that had not come", number, early)
         self._to_lake(rows, facts, f"{query[:8]}-{number:08d}", refused=refused)
 
     def _check(self, first: Mapping[int, int]) -> None:
