@@ -42,6 +42,34 @@ class UsageMaximum(models.Model):
         return f"{self.instance}/{self.topic} {self.hour} of boot {self.boot}"
 
 
+class Cap(models.Model):
+    """Counters of a topic on a broker's boot that nobody may believe beyond some value: an operator has ruled it out.
+
+    A maximum is only ever raised, so one that a damaged counter brought would stay. Capped before they are compared,
+    records end in the same table in whatever order they come.
+    """
+
+    instance = models.CharField(max_length=32)
+    boot = models.CharField(max_length=64)
+    topic = models.CharField(max_length=249)
+    produced_bytes = models.BigIntegerField(null=True)  # null: no cap
+    consumed_bytes = models.BigIntegerField(null=True)
+    stored_byte_seconds = models.BigIntegerField(null=True)
+    reason = models.TextField()
+    set_at = models.DateTimeField()
+    set_by = models.CharField(max_length=254)
+
+    class Meta:
+        """The last one counts."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "boot", "topic"], name="one_cap_per_boot_and_topic")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.instance}/{self.topic} of boot {self.boot}: {self.reason}"
+
+
 class Progress(models.Model):
     """How far the stream has come: one row for each partition of `__usage`.
 

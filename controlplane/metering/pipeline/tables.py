@@ -9,6 +9,8 @@ an hour's usage is then a subtraction within a row, and a month's a plain sum. W
 `…_before` of all later hours too; a row that is new takes over what the row before it knows. Both are again only larger
 ones, so order and repetition still do not matter.
 
+The exception are caps (model `Cap`): what operators have ruled out is lowered before it is compared.
+
 `batch_note` is guarded by (query, batch), so that a batch that runs again is not counted twice. Both share one
 transaction.
 """
@@ -27,9 +29,11 @@ from quota.contracts.usage import COUNTERS
 
 MAXIMUM_TABLE = "metering_usagemaximum"
 STATUS_TABLE = "metering_pipelinestatus"
+CAP_TABLE = "metering_cap"
 COLUMNS = (
     "instance", "boot", "topic", "hour", "broker", *COUNTERS, "source_partition", "source_offset", "updated_at_ms",
 )  # fmt: skip
+AT_COUNTERS = slice(5, 5 + len(COUNTERS))
 IDENTITY = "instance, boot, topic, hour"
 LOCK_PATIENCE_S = 30
 
@@ -79,9 +83,18 @@ class Database:
         return int(cursor.rowcount)
 
     def maxima_raise(self, cursor: Any, rows: Iterable[Sequence[Any]]) -> None:
-        """Rows in the order of COLUMNS."""
-        for statement, values in raising(rows):
+        """Rows in the order of COLUMNS, up to what operators have capped."""
+        caps = self._caps(cursor)
+        for statement, values in raising(capped(row, caps.get(tuple(row[:3]))) for row in rows):
             cursor.executemany(self._dialect(statement), values)
+
+    def _caps(self, cursor: Any) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+        """Largest counters that are believed, by instance, boot and topic."""
+        if not self._is_sqlite:
+            # Whoever sets one now waits until this is committed, and lowers what it brought; SQLite has one writer anyhow.
+            cursor.execute(f"LOCK TABLE {CAP_TABLE} IN SHARE MODE")
+        cursor.execute(f"SELECT instance, boot, topic, {', '.join(COUNTERS)} FROM {CAP_TABLE}")  # noqa: S608
+        return {tuple(row[:3]): tuple(row[3:]) for row in cursor.fetchall()}
 
     def batch_note(
         self, cursor: Any, *, query: str, batch: int, seen: int, refused: int, newest_ms: int | None, early: int = 0
@@ -140,16 +153,23 @@ class Database:
         return connection
 
 
+def capped(row: Sequence[Any], most: Sequence[Any] | None) -> tuple[Any, ...]:
+    """A row in the order of COLUMNS with no counter above the cap; None: no cap."""
+    if most is None:
+        return tuple(row)
+    counters = (value if cap is None else min(value, cap) for value, cap in zip(row[AT_COUNTERS], most, strict=True))
+    return (*row[: AT_COUNTERS.start], *counters, *row[AT_COUNTERS.stop :])
+
+
 def raising(rows: Iterable[Sequence[Any]]) -> list[tuple[str, list[tuple[Any, ...]]]]:
     """The statements for rows in the order of COLUMNS, each with all the values that it is to be run with, in this order."""
     raised = sorted((tuple(row) for row in rows), key=lambda row: row[:4])  # a new row looks at the one before it
-    counters = slice(5, 5 + len(COUNTERS))
     return [
         (RAISE, raised),
         (TAKE_OVER, [row[:4] for row in raised]),
         (
             PASS_ON,
-            [(*(value for counter in row[counters] for value in (counter, counter)), *row[:4]) for row in raised],
+            [(*(value for counter in row[AT_COUNTERS] for value in (counter, counter)), *row[:4]) for row in raised],
         ),
     ]
 

@@ -1,0 +1,97 @@
+"""A maximum that cannot be true: an operator caps it, hours and totals follow, and it does not come back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from controlplane.core.errors import Invalid, NotFound
+from controlplane.core.models import AuditEntry
+from controlplane.metering import services
+from controlplane.metering.models import Cap
+from controlplane.metering.selectors import usage_hours, usage_total
+
+from .conftest import raised, row
+
+pytestmark = pytest.mark.django_db
+START, END = datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 5, 2, tzinfo=UTC)
+
+
+@pytest.fixture
+def damaged(instance):
+    """An hour of 1,000 bytes, one with a damaged counter, one after it with the next boot."""
+    raised(
+        [
+            row(instance.id, "2026-05-01T09", 1_000, stored=50),
+            row(instance.id, "2026-05-01T10", 2**59, stored=60),
+            row(instance.id, "2026-05-01T11", 2**59 + 7, stored=70),
+            row(instance.id, "2026-05-01T11", 30, boot="b2"),
+            row(instance.id, "2026-05-01T11", 40, topic="clicks"),
+        ]
+    )
+    return instance
+
+
+def cap(instance, **changes):
+    about = {"boot": "b1", "topic": "orders", "caps": {"produced_bytes": 1_200}, "reason": "torn file", "actor": "olga"}
+    return services.usage_cap(instance_id=instance.id, **(about | changes))
+
+
+def produced(instance) -> list[int]:
+    return [hour.produced_bytes for hour in usage_hours(instance=instance, start=START, end=END)]
+
+
+def test_hours_and_totals_follow_at_once_and_other_keys_and_counters_stay(damaged):
+    assert cap(damaged) == 2
+    assert produced(damaged) == [1_000, 200, 70]
+    assert usage_total(instance=damaged, start=START, end=END) == (1_270, 0, 70)
+
+
+def test_it_is_kept_with_its_reason_and_in_the_audit(damaged):
+    cap(damaged)
+    kept = Cap.objects.get()
+    assert (kept.produced_bytes, kept.stored_byte_seconds, kept.reason, kept.set_by) == (
+        1_200,
+        None,
+        "torn file",
+        "olga",
+    )
+    entry = AuditEntry.objects.for_organisation(damaged.organisation).get(action="usage.cap")
+    assert (entry.actor, entry.target, entry.detail["produced_bytes"]) == ("olga", damaged.id, 1_200)
+
+
+def test_a_second_cap_takes_the_place_of_the_first(damaged):
+    cap(damaged)
+    cap(damaged, caps={"produced_bytes": 900, "stored_byte_seconds": 55})
+    assert produced(damaged) == [900, 0, 70]
+    assert usage_total(instance=damaged, start=START, end=END)[2] == 55
+    assert Cap.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"boot": "b9"}, NotFound),
+        ({"topic": "nothing"}, NotFound),
+        ({"caps": {}}, Invalid),
+        ({"caps": {"produced_bytes": -1}}, Invalid),
+        ({"caps": {"bytes": 1}}, Invalid),
+        ({"reason": " "}, Invalid),
+    ],
+)
+def test_what_names_nothing_changes_nothing(damaged, changes, error):
+    with pytest.raises(error):
+        cap(damaged, **changes)
+    assert produced(damaged)[1] > 2**58
+    assert not Cap.objects.exists()
+
+
+def test_operators_set_it_by_a_command(damaged, capsys):
+    call_command("usage_cap", damaged.id, "b1", "orders", "--produced-bytes", "1200", "--reason", "torn file")
+    assert capsys.readouterr().out.startswith("2 rows lowered")
+    assert produced(damaged) == [1_000, 200, 70]
+    with pytest.raises(CommandError, match="no usage"):
+        call_command("usage_cap", damaged.id, "b9", "orders", "--produced-bytes", "1200", "--reason", "torn file")
