@@ -30,6 +30,7 @@ TOPIC = f"{INSTANCE}/topics/<str:topic>"
 
 urlpatterns = [
     path("health", core.health),
+    path("metrics", metering.metrics),
     path(f"{V1}/schema", SpectacularAPIView.as_view(), name="schema"),
     path(f"{V1}/me", accounts.CallerApi.as_view()),
     path(f"{V1}/api-keys", accounts.ApiKeysApi.as_view()),

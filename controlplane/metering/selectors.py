@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Min
 
-from controlplane.metering.models import Loss, PipelineStatus, Progress
+from controlplane.metering.models import Cap, Loss, PipelineStatus, Progress
 from quota.contracts.usage import COUNTERS
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SECONDS_PER_HOUR = 3600
 SILENT_AFTER_S = 60
+STALLED_AFTER_S = 120
+"""A full batch takes a minute at most; while there is nothing to read Spark says so every ten seconds."""
 TOLD_WITHIN = timedelta(minutes=10)
 """How long after an hour's end brokers may still be telling of it: changed topics at once, quiet ones one by one."""
 TABLE = "metering_usagemaximum"
@@ -66,16 +68,42 @@ class UsageRecordRow:
     offset: int
 
 
+STATES = {
+    "running": "it reads what brokers tell",
+    "starting": "it has not come up yet",
+    "failing": "something keeps it from working",
+    "stalled": "it lives, and no batch ends",
+    "silent": "it gives no sign of life",
+    "absent": "this installation runs without it",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class MeteringStatus:
-    """How the meter is: running, starting, failing (the reason says why), silent (no sign of life) or absent."""
+    """How the meter is: one of STATES, and a sentence unless it is running."""
 
     state: str
     reason: str
-    last_record_at: datetime | None
-    seen_at: datetime | None
+    last_record_at: datetime | None = None
+    seen_at: datetime | None = None  # the last sign of life
+    complete_to: datetime | None = None
+    moved_at: datetime | None = None  # when a batch ended last, or there was nothing to read
+    batch_ms: int | None = None  # of the last batch, as below
+    batch_records: int | None = None
     records: int = 0
     bad_records: int = 0
+    early_records: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProgress:
+    """One partition of `__usage`; offsets, and records that are not in the database yet."""
+
+    partition: int
+    next_offset: int
+    end_offset: int
+    lag: int
+    complete_to: datetime | None  # all that was written before is in the database
 
 
 def usage_hours(*, instance: Instance, start: datetime, end: datetime, now: datetime | None = None) -> list[UsageHour]:
@@ -121,17 +149,39 @@ def usage_records(
 def status() -> MeteringStatus:
     """How the meter is now."""
     row = PipelineStatus.objects.filter(pk=1).first()
-    counts: dict[str, Any] = {"records": row.records, "bad_records": row.bad_records} if row else {}
-    last = _moment(row.last_record_at_ms) if row else None
-    seen = _moment(row.seen_at_ms) if row else None
-    absent = settings.ENVIRONMENT.metering_absent
-    if absent:
-        return MeteringStatus("absent", absent, last, seen, **counts)
+    state, reason = _state(row, time.time() * 1000)
     if row is None:
-        return MeteringStatus("starting", "the meter has not come up yet", last, seen, **counts)
-    if time.time() * 1000 - row.seen_at_ms > SILENT_AFTER_S * 1000:
-        return MeteringStatus("silent", "the meter gives no sign of life", last, seen, **counts)
-    return MeteringStatus("failing" if row.problem else "running", row.problem, last, seen, **counts)
+        return MeteringStatus(state, reason)
+    return MeteringStatus(
+        state, reason, _moment(row.last_record_at_ms), _moment(row.seen_at_ms), complete_to(), _moment(row.moved_at_ms),
+        row.batch_ms, row.batch_records, row.records, row.bad_records, row.early_records,
+    )  # fmt: skip
+
+
+def _state(row: PipelineStatus | None, now_ms: float) -> tuple[str, str]:
+    if settings.ENVIRONMENT.metering_absent:
+        return "absent", settings.ENVIRONMENT.metering_absent
+    if row is None:
+        return "starting", "the meter has not come up yet"
+    if now_ms - row.seen_at_ms > SILENT_AFTER_S * 1000:
+        return "silent", "the meter gives no sign of life"
+    if row.problem:
+        return "failing", row.problem
+    still_s = 0 if row.moved_at_ms is None else (now_ms - row.moved_at_ms) / 1000
+    if still_s > STALLED_AFTER_S:
+        return "stalled", f"no batch has ended for {int(still_s // 60)} minutes"
+    return "running", ""
+
+
+def partitions() -> list[PartitionProgress]:
+    """How far each partition of `__usage` has been read, as last seen."""
+    return [
+        PartitionProgress(
+            row.partition, row.next_offset, row.end_offset, max(0, row.end_offset - row.next_offset),
+            _moment(row.complete_to_ms),
+        )
+        for row in Progress.objects.order_by("partition")
+    ]  # fmt: skip
 
 
 def complete_to() -> datetime | None:
@@ -160,6 +210,16 @@ def why_incomplete(*, until: datetime) -> str:
 def losses_open() -> QuerySet[Loss]:
     """What nobody has judged yet, oldest first."""
     return Loss.objects.filter(settled_at=None).order_by("pk")
+
+
+def losses_settled(most: int = 20) -> QuerySet[Loss]:
+    """What operators have judged, the last one first."""
+    return Loss.objects.exclude(settled_at=None).order_by("-settled_at", "-pk")[:most]
+
+
+def caps_set(most: int = 100) -> QuerySet[Cap]:
+    """What operators have ruled out, the last one first."""
+    return Cap.objects.order_by("-set_at", "-pk")[:most]
 
 
 def hour_text(moment: datetime) -> str:

@@ -6,6 +6,8 @@ from typing import Any
 
 from rest_framework import serializers
 
+from controlplane.metering.selectors import STATES
+
 
 class UsageHourSerializer(serializers.Serializer[Any]):
     """One hour."""
@@ -53,8 +55,10 @@ class MeteringStatusSerializer(serializers.Serializer[Any]):
     """How the meter is."""
 
     state = serializers.ChoiceField(
-        choices=["running", "starting", "failing", "silent", "absent"],
-        help_text="absent: this installation runs without metering, `reason` says why",
+        choices=list(STATES), help_text="; ".join(f"{state}: {meaning}" for state, meaning in STATES.items())
     )
     reason = serializers.CharField(allow_blank=True)
+    complete_to = serializers.DateTimeField(
+        allow_null=True, help_text="all that brokers had told before this moment is counted; null: not known yet"
+    )
     last_record_at = serializers.DateTimeField(allow_null=True, help_text="time of the newest usage record seen")

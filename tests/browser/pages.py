@@ -50,5 +50,6 @@ def operators(console: Console) -> dict[str, str]:
     return {
         "fleet": "/fleet",
         "fleet-allocation": "/fleet/allocation",
+        "fleet-metering": "/fleet/metering",
         "fleet-instance": f"/fleet/instances/{console.instances['orders']}",
     }

@@ -189,7 +189,7 @@ def use(instance_id: str) -> None:
 
     from controlplane.billing import services as billing
     from controlplane.instances.models import Instance, SpecChange
-    from controlplane.metering.models import PipelineStatus
+    from controlplane.metering.models import Cap, Loss, PipelineStatus, Progress
     from tests.support.usage import usage_raise, usage_row
 
     now = datetime.now(UTC)
@@ -223,8 +223,34 @@ def use(instance_id: str) -> None:
         started_at_ms=at_ms,
         seen_at_ms=at_ms,
         problem="",
+        moved_at_ms=at_ms,
+        batch_ms=450,
+        batch_records=180,
     )
+    for partition in range(8):
+        Progress.objects.create(
+            partition=partition,
+            topic_id="t",
+            next_offset=23_000 + partition,
+            end_offset=23_000 + 3 * partition,
+            looked_at_ms=at_ms,
+            complete_to_ms=int(now.timestamp() * 1000) - 1000 * partition,
+        )
     billing.invoices_close()
+    lost = {"kind": "expired", "start_offset": 5, "end_offset": 9, "topic_id": "t", "found_at_ms": at_ms}
+    for partition, by in ((3, ""), (4, "admin@example.com")):
+        sentence = f"records 5 to 8 of partition {partition} of __usage expired before they were read"
+        settled = {"settled_by": by, "settled_at": now} if by else {}
+        Loss.objects.create(partition=partition, sentence=sentence, **lost, **settled)
+    Cap.objects.create(
+        instance=instance_id,
+        boot="boot-of-broker-1",
+        topic="returns",
+        produced_bytes=10**12,
+        reason="a counter file that a power cut tore",
+        set_at=now,
+        set_by="admin@example.com",
+    )
 
 
 def wait(instance_id: str) -> None:

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -221,3 +222,12 @@ def losses(wrapper: DatabaseWrapper) -> list[tuple[object, ...]]:
     with wrapper.cursor() as cursor:
         cursor.execute("SELECT kind, partition, start_offset, end_offset FROM metering_loss ORDER BY id")
         return cursor.fetchall()
+
+
+def moved_s_ago(wrapper: DatabaseWrapper) -> float:
+    """How long ago Spark last said that the query moves."""
+    with wrapper.cursor() as cursor:
+        cursor.execute("SELECT moved_at_ms, batch_ms FROM metering_pipelinestatus")
+        moved_at_ms, batch_ms = cursor.fetchone()
+    assert batch_ms > 0
+    return time.time() - moved_at_ms / 1000

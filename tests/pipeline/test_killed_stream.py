@@ -32,6 +32,7 @@ from .stream import (
     hours_shown,
     hours_told,
     losses,
+    moved_s_ago,
     spark_home,
     status,
     usage_make_again,
@@ -198,6 +199,7 @@ def test_no_kill_no_repetition_and_no_delay_changes_what_was_counted(world):
     hours = sorted(world.hours(ELSEWHERE).items())
     assert [row for _, row in hours] == [(5, 1, 10), (4, 0, 10), (3, 2, 10)]
     assert losses(world.database) == []
+    assert moved_s_ago(world.database) < 30
 
     asked_at_ms = time.time() * 1000
     wait_for(lambda: complete_since(world.database, asked_at_ms), 30, "the database to be complete up to a moment ago")

@@ -17,6 +17,7 @@ from controlplane.console.shares import shares_of
 from controlplane.core.errors import SluiceError, Unavailable
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import bootstrap_of, instance_fresh, limits_shown
+from controlplane.metering import selectors as metering
 from controlplane.quotas import master
 from controlplane.quotas.selectors import allocations_get, brokers_get, flows_get, journals_with_problems
 
@@ -39,6 +40,8 @@ def overview(request: HttpRequest) -> HttpResponse:
         "away": away,
         "invoice_failures": invoice_failures(),
         "journals": journals_with_problems(),
+        "meter": metering.status(),
+        "losses": metering.losses_open(),
         **_brokers(),
     }
     part = request.htmx  # type: ignore[attr-defined]

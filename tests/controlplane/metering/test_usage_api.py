@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.metering.models import PipelineStatus
+from controlplane.metering.models import PipelineStatus, Progress
 from tests.controlplane.test_instances_api import problem
 
 DAY = "from=2026-05-01T00:00:00Z&to=2026-05-02"
@@ -106,11 +106,11 @@ class TestHowTheMeterIs:
         body = alice.api.get("/api/v1/metering").json()
         return body["state"], body["reason"]
 
-    def row(self, *, age_s: float = 0, problem: str = "") -> None:
+    def row(self, *, age_s: float = 0, problem: str = "", moved_s: float = 0) -> None:
         now_ms = int(time.time() * 1000)
         PipelineStatus.objects.create(
             id=1, query="q", batch=3, records=7, bad_records=1, last_record_at_ms=now_ms, started_at_ms=now_ms,
-            seen_at_ms=now_ms - int(age_s * 1000), problem=problem,
+            seen_at_ms=now_ms - int(age_s * 1000), problem=problem, moved_at_ms=now_ms - int(moved_s * 1000),
         )  # fmt: skip
 
     def test_starting_before_its_first_sign_of_life(self, alice):
@@ -124,6 +124,21 @@ class TestHowTheMeterIs:
     def test_silent_after_a_minute_without(self, alice):
         self.row(age_s=61)
         assert self.status(alice)[0] == "silent"
+
+    def test_stalled_where_it_lives_and_no_batch_has_ended_for_two_minutes(self, alice):
+        self.row(moved_s=119)
+        assert self.status(alice)[0] == "running"
+        PipelineStatus.objects.all().delete()
+        self.row(moved_s=190)
+        assert self.status(alice) == ("stalled", "no batch has ended for 3 minutes")
+
+    def test_up_to_when_usage_is_complete(self, alice):
+        self.row()
+        assert alice.api.get("/api/v1/metering").json()["complete_to"] is None
+        Progress.objects.create(
+            partition=0, topic_id="t", next_offset=1, end_offset=1, looked_at_ms=0, complete_to_ms=1_777_629_600_000
+        )
+        assert alice.api.get("/api/v1/metering").json()["complete_to"] == "2026-05-01T10:00:00Z"
 
     def test_failing_with_its_reason(self, alice):
         self.row(problem="the topic is not there")

@@ -1,0 +1,94 @@
+"""Metering as operators see it: whether it moves, how far it is behind, and what it could never read."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from controlplane.metering.models import Loss, PipelineStatus, Progress
+
+from .conftest import text_of
+
+NOW_MS = int(time.time() * 1000)
+
+
+@pytest.fixture
+def job(db):
+    """A job that moves; the second partition is behind."""
+    PipelineStatus.objects.create(
+        id=1, query="q", batch=3, records=7000, bad_records=2, early_records=4, last_record_at_ms=NOW_MS,
+        started_at_ms=NOW_MS - 3_600_000, seen_at_ms=NOW_MS, problem="", moved_at_ms=NOW_MS - 2_000, batch_ms=450,
+        batch_records=120,
+    )  # fmt: skip
+    for partition, read, complete in ((0, 900, NOW_MS - 5_000), (1, 400, NOW_MS - 7_200_000)):
+        Progress.objects.create(
+            partition=partition, topic_id="t", next_offset=read, end_offset=900, looked_at_ms=NOW_MS,
+            complete_to_ms=complete,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def loss(db):
+    return Loss.objects.create(
+        kind="expired", partition=3, start_offset=5, end_offset=9, topic_id="t",
+        sentence="records 5 to 8 of partition 3 of __usage expired before they were read", found_at_ms=NOW_MS,
+    )  # fmt: skip
+
+
+def test_it_says_how_far_each_partition_has_been_read_and_up_to_when_usage_is_complete(at_staff, job):
+    text = text_of(at_staff.get("/fleet/metering"))
+    assert "Running" in text
+    assert "Partition 0 900 900 0 just now" in text
+    assert "Partition 1 400 900 500 2 hours ago" in text
+    assert "Records behind 500" in text
+    assert "120 records in 0.45 s" in text
+    assert "7 000 read, 2 refused, 4 told under an hour that had not come" in text
+
+
+def test_a_batch_that_hangs_is_told_although_signs_of_life_go_on(at_staff, job):
+    PipelineStatus.objects.update(moved_at_ms=NOW_MS - 10 * 60_000)
+    for path in ("/fleet/metering", "/fleet"):
+        assert "No batch has ended for 10 minutes" in text_of(at_staff.get(path))
+
+
+def test_a_job_that_fails_is_told_on_the_fleets_page_too(at_staff, job):
+    PipelineStatus.objects.update(problem="the topic is not there")
+    for path in ("/fleet/metering", "/fleet"):
+        assert "The topic is not there" in text_of(at_staff.get(path))
+
+
+def test_a_loss_is_shown_until_an_operator_has_settled_it_and_who_did_stays(at_staff, job, loss):
+    sentence = "Records 5 to 8 of partition 3 of __usage expired before they were read"
+    for path in ("/fleet/metering", "/fleet"):
+        assert sentence in text_of(at_staff.get(path))
+    answer = at_staff.post("/fleet/metering", {"loss": loss.pk})
+    assert (answer.status_code, answer["Location"]) == (302, "/fleet/metering")
+    assert sentence not in text_of(at_staff.get("/fleet"))
+    loss.refresh_from_db()
+    assert loss.settled_at is not None
+    assert f"Settled by {loss.settled_by}" in text_of(at_staff.get("/fleet/metering"))
+    assert "@" in loss.settled_by
+
+
+@pytest.mark.parametrize("sent", [{}, {"loss": "x"}, {"loss": "999"}])
+def test_a_loss_that_is_none_is_not_found(at_staff, job, loss, sent):
+    assert at_staff.post("/fleet/metering", sent).status_code == 404
+    loss.refresh_from_db()
+    assert loss.settled_at is None
+
+
+def test_a_tenant_settles_nothing(at_alice, loss):
+    assert at_alice.client.post("/fleet/metering", {"loss": loss.pk}).status_code == 404
+    loss.refresh_from_db()
+    assert loss.settled_at is None
+
+
+def test_before_the_first_start_the_page_says_so(at_staff, db):
+    text = text_of(at_staff.get("/fleet/metering"))
+    assert "The meter has not come up yet" in text
+    assert "No partition has been looked at" in text
+
+
+def test_a_meter_that_moves_and_has_lost_nothing_is_no_notice_on_the_fleets_page(at_staff, job):
+    assert "meter" not in text_of(at_staff.get("/fleet")).lower().replace("metering", "")
