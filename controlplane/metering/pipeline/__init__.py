@@ -10,12 +10,17 @@
     checks      which records are refused, with a sentence
     transforms  one idea per DataFrame -> DataFrame function
     tables      the database's side: an upsert that only ever raises a maximum, and the job's signs of life
+    positions   where the stream goes on, what it can never read, up to when the database is complete (pure)
+    progress_table  the rows that say so
+    source      Kafka's side: the stream, and what the topic is now
+    listener    what Spark says of the query while it runs
     session     Spark itself: Java, jars, options
     settings    the environment, typed
     jobs/usage  the job: `python -m controlplane.metering.pipeline.jobs.usage`
 
 Counters are cumulative, and only the largest of each key counts. So there is no watermark and nothing to lose: a batch
-that is run again, a record that comes late, twice or out of order, a checkpoint that was thrown away change no total.
+that is run again, a record that comes late, twice or out of order, a checkpoint that was thrown away change no total. What can be
+lost is a record that is gone from the topic before it was read; that is noted for operators.
 
 No Django in here: the job runs with Spark's own life cycle, perhaps on another machine, and shares only DATABASE_URL.
 """
