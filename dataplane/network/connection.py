@@ -55,6 +55,7 @@ class SocketConnection(Sender):
         "_in_queue",
         "_is_limited",
         "_is_readable",
+        "_is_reset",
         "_is_starved",
         "_partial",
         "_paused",
@@ -85,6 +86,7 @@ class SocketConnection(Sender):
         self._is_starved = False  # its account holds too much for another frame to begin
         self._is_limited = False  # paused because of a limit
         self._is_readable = False
+        self._is_reset = False  # the peer has gone, and nobody reads
         self._in_queue = False  # of its account
         self._events = 0
 
@@ -109,8 +111,7 @@ class SocketConnection(Sender):
             self._may_flush = True
         if events & ~_OUT:
             if events & _HANGUP and not self._events & _IN:
-                self._gone("reset by the peer")  # nobody reads: it would be reported for ever
-                return
+                self._is_reset = True  # nobody reads: it is reported until it ends, in its account's time
             self._is_readable = True
         self._queue_up()
 
@@ -122,6 +123,8 @@ class SocketConnection(Sender):
     def serve(self, until: float) -> None:
         """Send, hand out what waited, receive: whatever it is ready for."""
         self._in_queue = False
+        if self._is_reset:
+            self._gone("reset by the peer")
         if self._may_flush and self._fd >= 0:
             self._waits_to_send = False
             self.flush()

@@ -36,8 +36,8 @@ class Recorder:
 class Server:
     """A loop in a thread with one listener."""
 
-    def __init__(self, answer=None):
-        self.loop = EpollLoop(SystemClock())
+    def __init__(self, answer=None, clock=None):
+        self.loop = EpollLoop(clock or SystemClock())
         self.protocols = []
         self.answer = answer
         self.listener = self.loop.listen("127.0.0.1", 0, self.accept)
@@ -74,8 +74,8 @@ class Server:
 def server(request):
     made = []
 
-    def make(answer=None):
-        made.append(Server(answer))
+    def make(answer=None, clock=None):
+        made.append(Server(answer, clock))
         return made[-1]
 
     yield make
@@ -308,6 +308,44 @@ def test_long_work_begins_when_the_answers_of_the_turn_have_left(server):
         one.on_loop(ask)
         wait_until(lambda: seen)
     assert seen == [framed(b"hello")]
+
+
+class SlowMachine(SystemClock):
+    """Whatever is done between two looks at the clock takes a fifth of a millisecond more."""
+
+    def __init__(self):
+        self.looks = 0
+
+    def monotonic(self):
+        self.looks += 1
+        return SystemClock.monotonic() + self.looks * 0.000_2
+
+
+def test_many_that_go_at_once_while_nobody_reads_do_not_end_in_one_turn(server):
+    one = server(lambda _: [], SlowMachine())
+    clients = [one.connect() for _ in range(60)]
+    for client in clients:
+        client.sendall(framed(b"hello"))
+    wait_until(lambda: sum(len(each.frames) for each in one.protocols) == 60)
+    one.on_loop(lambda: [each.connection.pause_reading() for each in one.protocols])
+    ended, turn = [], []
+    for each in one.protocols:
+        each.closed = lambda _reason: ended.append(len(turn))
+
+    def count_turns():
+        turn.append(None)
+        if len(ended) < 60:
+            one.loop.call_soon(count_turns)
+
+    def all_go():
+        for client in clients:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            client.close()
+        count_turns()
+
+    one.on_loop(all_go)
+    wait_until(lambda: len(ended) == 60)
+    assert max(ended.count(number) for number in set(ended)) <= 20
 
 
 def test_what_is_called_soon_may_send(server):
