@@ -4,8 +4,8 @@ A victim's p99 in one window is compared with its p99 *alone* in the windows nea
 what the machine does slowly (other load, heat, memory) is in both and cancels.
 
 What it does quickly does not cancel, and on two busy cores the 99th percentile of 400 requests differs between two windows
-without any row at all. How much, the windows alone before the first row say: the *noise* is what 95 of 100 of them lie above the
-median of their neighbours at most. A p99 within 1.5 times, or no further above than the noise, is not the row's doing.
+without any row at all. How much, the windows alone before the first row say: the *noise* is what 80 of 100 of them lie above the
+median of their neighbours at most: pauses that are rarer do not hit two attempts of three. A p99 within 1.5 times, or no further above than the noise, is not the row's doing.
 
 Nor is a pause of the machine in the midst of a row. What is beyond a limit by chance is so once: a row's figures are the
 medians of its attempts.
@@ -23,6 +23,7 @@ RESIDENT_MIB = 1024.0
 NEIGHBOURS = 5
 """Windows alone that a row is compared with."""
 STREAMS = ("acknowledged", "consumed")
+NOISE_SHARE = 0.8
 _FEWEST = 3
 _BY_CHANCE = frozenset({"turn", "p99"})
 
@@ -45,7 +46,7 @@ def noise_ms(alone: Sequence[float]) -> float:
     """See the file's text; of fewer than three windows nothing can be said."""
     if len(alone) < _FEWEST:
         return 0.0
-    return max(0.0, percentile([value - beside(alone, at) for at, value in enumerate(alone)], 0.95))
+    return max(0.0, percentile([value - beside(alone, at) for at, value in enumerate(alone)], NOISE_SHARE))
 
 
 def verdict(row: Mapping[str, Any], noise: Mapping[str, float]) -> list[str]:

@@ -68,6 +68,10 @@ def test_single_slow_windows_are_noise():
     assert noise_ms([2.0, 2.0, 9.0] * 20) == 7.0
 
 
+def test_one_paused_window_of_twelve_is_not_the_noise_of_all_rows():
+    assert noise_ms([2.0, 2.1, 60.0, 2.0, 2.2, 2.0, 2.1, 2.0, 2.1, 2.0, 2.0, 2.1]) < 0.3
+
+
 def test_of_two_windows_nothing_can_be_said():
     assert noise_ms([1.0, 9.0]) == 0.0
 
