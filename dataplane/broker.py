@@ -136,6 +136,7 @@ class Broker:
         self.admission = Admission(self)
         self.registry = Registry(doors, config.id, boot, self.admission.tenant, self._instance_changed)
         self.facts = FlowFacts(
+            config.id,
             self.registry,
             self.replicas,
             self.metadata,

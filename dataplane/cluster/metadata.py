@@ -55,6 +55,14 @@ class PartitionMetadata:
         """Whether somebody serves it."""
         return self.leader != NO_LEADER
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether it has a leader, and a replica that is not in sync with it."""
+        return self.leader != NO_LEADER and len(self.isr) < len(self.replicas)
+
+
+_More = tuple[int, int, int]
+
 
 @dataclass(slots=True)
 class _Owned:
@@ -62,7 +70,9 @@ class _Owned:
 
     topics: dict[str, None] = field(default_factory=dict)
     sorted: list[str] | None = None  # made when asked for, and never changed
-    led: int = 0  # partitions
+    partitions: int = 0
+    led: int = 0  # of them
+    behind: int = 0  # of the led ones
 
 
 class _Tables:
@@ -74,12 +84,14 @@ class _Tables:
         self.names: dict[UUID, str] = {}
         self.owned: dict[str, _Owned] = {}
 
-    def put(self, name: str, topic_id: UUID, partitions: dict[int, PartitionMetadata], more_led: int) -> None:
-        """A topic as it is now, with so many more partitions led than before."""
+    def put(self, name: str, topic_id: UUID, partitions: dict[int, PartitionMetadata], more: _More) -> None:
+        """A topic as it is now, with so many more partitions, led ones, and ones behind, than before."""
         owner = split_physical(name)
         if owner is not None:
             owned = self.owned.setdefault(owner[0], _Owned())
-            owned.led += more_led
+            owned.partitions += more[0]
+            owned.led += more[1]
+            owned.behind += more[2]
             if name not in self.partitions:
                 owned.topics[name] = None
                 owned.sorted = None
@@ -96,7 +108,9 @@ class _Tables:
         if partitions is None or owner is None:
             return
         owned = self.owned[owner[0]]
+        owned.partitions -= len(partitions)
         owned.led -= sum(partition.has_leader for partition in partitions.values())
+        owned.behind -= sum(partition.is_behind for partition in partitions.values())
         owned.sorted = None
         del owned.topics[name]
         if not owned.topics:
@@ -109,7 +123,7 @@ class _Tables:
             if all(state.leader == LEADER_DURING_DELETE for state in states):
                 return  # a late word on the old one
             known = {}  # deleted and created again: nothing of the old one holds
-        partitions, more_led = dict(known), 0
+        partitions, more_led, more_behind = dict(known), 0, 0
         for place, state in enumerate(states, 1):
             if place % _PARTITIONS_PER_STEP == 0:
                 yield None
@@ -118,12 +132,16 @@ class _Tables:
                 before = partitions.get(state.partition_index)
                 now = partitions[state.partition_index] = _partition(state)
                 more_led += now.has_leader
-            more_led -= before is not None and before.has_leader
+                more_behind += now.is_behind
+            if before is not None:
+                more_led -= before.has_leader
+                more_behind -= before.is_behind
         if is_another or not partitions:
             self.forget(name)
         if partitions:
             in_order = partitions.keys() == known.keys()
-            self.put(name, topic_id, partitions if in_order else dict(sorted(partitions.items())), more_led)
+            more = (len(partitions) - len(known), more_led, more_behind)
+            self.put(name, topic_id, partitions if in_order else dict(sorted(partitions.items())), more)
 
 
 class Metadata:
@@ -177,6 +195,11 @@ class Metadata:
         """How many partitions of an instance are led, by whomever."""
         owned = self._tables.owned.get(key)
         return 0 if owned is None else owned.led
+
+    def trouble_of(self, key: str) -> tuple[int, int]:
+        """Of an instance: partitions without a leader, and led ones with a replica that is not in sync."""
+        owned = self._tables.owned.get(key)
+        return (0, 0) if owned is None else (owned.partitions - owned.led, owned.behind)
 
     def has_topic(self, topic: str) -> bool:
         """Whether the topic exists."""

@@ -31,6 +31,7 @@ class FlowFacts:
 
     def __init__(
         self,
+        broker: int,
         registry: Registry,
         replicas: Replicas,
         metadata: Metadata,
@@ -40,6 +41,7 @@ class FlowFacts:
         forgotten_producers: Counts,
         refused_sessions: Counts,
     ) -> None:
+        self._broker = broker
         self._registry, self._replicas, self._metadata, self._groups = registry, replicas, metadata, groups
         self._loop = loop
         self._forgotten_producers, self._refused_sessions = forgotten_producers, refused_sessions
@@ -48,13 +50,17 @@ class FlowFacts:
         """By instance id, and for rules by the keys of their flows. Rows may be taken in several turns of the loop."""
         leaders = self._replicas.leaders_by_instance()
         storage = self._replicas.storage_by_instance()
+        is_controller = self._metadata.controller_id == self._broker  # every broker knows it, and one tells
         for instance in self._registry.all():
             key = instance.names.key
+            leaderless, behind = self._metadata.trouble_of(key) if is_controller else (0, 0)
             whole = InstanceFacts(
                 leaders=leaders.get(key, 0),
                 all_leaders=self._metadata.leaders_of(key),
                 storage_bytes=storage.get(key, 0),
                 connections=len(instance.connections),
+                leaderless=leaderless,
+                behind=behind,
             )
             yield instance.spec.id, whole
             if instance.request_bucket is not None:

@@ -125,6 +125,11 @@ class Gate:
             return None
         return instance.consume_bucket.fetch_bytes(window_s)
 
+    def refused(self, instance: Instance | None, size: int) -> None:
+        """A request of this size was charged, and its records were not taken: it is no flow."""
+        if instance is not None and instance.produce_bucket is not None:
+            instance.produce_bucket.refused_bytes += size
+
     def produce_refusal(self, instance: Instance | None) -> str | None:
         """Why producing is refused, in a sentence that names limit and use; None: it is not."""
         if instance is None or instance.produce_bucket is None or instance.produce_bucket.blocked is None:

@@ -29,6 +29,9 @@ so the flows of several brokers stay comparable when some of them report early (
 would show a broker that reported lately several times the flow of another under the same load). For that, `tick` notes
 what was paid in directions that are in use.
 
+Bytes of requests that were refused because storage is full are paid for and are not flow: whoever is refused at the rate of
+the limit carries nothing.
+
 A block for full storage outlives the lease: only a later grant lifts it. Grants of a lower epoch than seen are refused.
 """
 
@@ -60,18 +63,32 @@ class InstanceFacts(NamedTuple):
     storage_bytes: int  # every replica on this broker
     connections: int
     members: tuple[tuple[str, str], ...] = ()  # (client id, address), of a rule's groups that this broker coordinates
+    leaderless: int = 0  # partitions without a leader, and those with fewer replicas in sync than they have:
+    behind: int = 0  # both are told by the controller's broker alone
 
 
 class _Direction:
     """One instance and direction: its bucket, its limit, its grant, and what was already reported."""
 
-    __slots__ = ("_charged", "_notes", "_settled", "_throttled_s", "bucket", "granted", "limit")
+    __slots__ = (
+        "_accepted",
+        "_charged",
+        "_left_out",
+        "_notes",
+        "_paid",
+        "_settled",
+        "_throttled_s",
+        "bucket",
+        "granted",
+        "limit",
+    )
 
     def __init__(self, limit: int | None, bucket: TokenBucket) -> None:
         self.limit = limit
         self.bucket = bucket
         self.granted: int | None = None
-        self._notes: deque[tuple[float, int]] = deque([(NEVER_BEFORE, 0)])  # moments, and bytes paid until then
+        self._notes: deque[tuple[float, int]] = deque([(NEVER_BEFORE, 0)])  # moments, and bytes that flowed until then
+        self._paid = self._accepted = self._left_out = 0  # bytes: paid for; of them, those that flowed, and the refused
         self._charged = 0
         self._settled = True
         self._throttled_s = 0.0  # as last reported
@@ -93,12 +110,21 @@ class _Direction:
         if self._settled and bucket.charged_bytes == self._charged:
             return
         paid = bucket.paid_bytes(now)
-        self._notes.append((now, paid))
+        fresh, refused = self._fresh(paid)
+        self._paid += fresh
+        self._left_out += refused
+        self._accepted += fresh - refused
+        self._notes.append((now, self._accepted))
         self._charged = bucket.charged_bytes
         self._settled = paid == self._charged
 
+    def _fresh(self, paid: int) -> tuple[int, int]:
+        """Bytes paid for since the last note, and how many of them are of refused requests."""
+        fresh = max(0, paid - self._paid)
+        return fresh, min(fresh, self.bucket.refused_bytes - self._left_out)
+
     def flow(self, leaders: int, since: float, now: float) -> Flow:
-        """What was paid from `since`, a moment of `note`, to now; throttled time is what no report had yet."""
+        """What flowed from `since`, a moment of `note`, to now; throttled time is what no report had yet."""
         bucket = self.bucket
         if len(self._notes) == 1 and self._settled and bucket.charged_bytes == self._charged:
             # Nothing since the last report: so it is with most of the thousands that a broker has.
@@ -106,8 +132,9 @@ class _Direction:
         while len(self._notes) > 1 and self._notes[1][0] <= since:
             self._notes.popleft()
         throttled_s = bucket.throttled_s(now)
+        fresh, refused = self._fresh(bucket.paid_bytes(now))
         flow = Flow(
-            bytes=max(0, bucket.paid_bytes(now) - self._notes[0][1]),
+            bytes=self._accepted + fresh - refused - self._notes[0][1],
             throttled_ms=max(0, round((throttled_s - self._throttled_s) * 1000)),
             queued_bytes=int(bucket.debt_bytes(now)),
             leaders=leaders,
@@ -260,6 +287,7 @@ class Agent:
         named: dict[str, InstanceReport] = {}
         rows: dict[str, InstanceReport] = {}
         members: dict[str, tuple[tuple[str, str], ...]] = {}
+        trouble: dict[str, tuple[int, int]] = {}
         for count, (instance, fact) in enumerate(facts):
             if count and not count % ROWS_PER_STEP:
                 yield
@@ -267,6 +295,8 @@ class Agent:
             if instance in self._instances:
                 if fact.members:
                     members[instance] = fact.members
+                if fact.leaderless or fact.behind:
+                    trouble[instance] = (fact.leaderless, fact.behind)
                 self.set_leaders(instance, fact.leaders, fact.all_leaders, now)
                 row = rows[instance] = _instance_report(self._instances[instance], fact, since, now)
                 if row.is_busy or row != before.get(instance):
@@ -275,7 +305,7 @@ class Agent:
         for instance in self._gone:
             rows.pop(instance, None)  # while the report was made: the next one says so
         self._reported = rows
-        return FlowReport(self._broker, self._boot, sequence, period_ms, named, members, partial, gone)
+        return FlowReport(self._broker, self._boot, sequence, period_ms, named, members, partial, gone, trouble=trouble)
 
     def apply(self, grants: Grants, now: float) -> bool:
         """Obey. False: the grants are of a master that was replaced, nothing has changed."""

@@ -27,6 +27,10 @@ instance held too much memory, requests that were larger than may come, idempote
 the instance has too many (`forgotten_producers`), and fetches that found no place for a session (`refused_sessions`). Older
 brokers leave out what they do not know.
 
+`trouble` is what the broker that is the controller knows of all brokers: ``{"ins-k3v9x2qa": [1, 6]}`` are partitions without a
+leader, and partitions that have one and fewer replicas in sync than replicas. Only instances that have such are named, in
+partial reports too; other brokers, and older ones, leave it out.
+
 `leaders` is n_b of ALLOCATION.md. `allocation` is what the broker holds at the moment in bytes/s (null: it has no grant
 and stands on its initial share), so that a new master can learn; `blocked` is the reason a grant gave, for the same
 purpose. `queued_bytes` is what was let through and is not paid for yet; what waits behind it is in sockets, unread and
@@ -132,6 +136,7 @@ class FlowReport:
     partial: bool = False
     gone: Sequence[str] = ()
     loop: LoopLoad | None = None
+    trouble: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def to_json(self) -> bytes:
         """The document, without the length prefix."""
@@ -164,6 +169,8 @@ class FlowReport:
             document["members"] = self.members
         if self.loop is not None:
             document["loop"] = self.loop._asdict()
+        if self.trouble:
+            document["trouble"] = self.trouble
         if self.partial:
             document |= {"partial": True, "gone": self.gone}
         return document
@@ -186,11 +193,19 @@ class FlowReport:
                 partial=bool(document.get("partial")),
                 gone=tuple(map(str, document.get("gone", ()))),
                 loop=LoopLoad.from_document(document["loop"]) if document.get("loop") is not None else None,
+                trouble=_trouble(document.get("trouble", {})),
             )
         except ContractError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ContractError(f"flow report: {type(error).__name__}: {error}") from error
+
+
+def _trouble(rows: Mapping[str, Sequence[Any]]) -> dict[str, tuple[int, int]]:
+    """Raises ValueError, TypeError, AttributeError, ContractError."""
+    for counts in rows.values():
+        _check("trouble", counts)
+    return {str(instance): (leaderless, behind) for instance, (leaderless, behind) in rows.items()}
 
 
 def to_bytes(document: Mapping[str, Any]) -> bytes:

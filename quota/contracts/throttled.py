@@ -15,6 +15,9 @@ One line of JSON each, version 1. Rates in bytes/s (null: unlimited), moments in
 instance, or "requests", whose rates and amounts are thousandths of requests. An instance that carried more than was
 bought has an interval too, with no waiting in it.
 
+``"blocked": "storage"``, where it is there, says that producing was refused altogether, because storage was full: then it
+is not the limit that made anybody wait.
+
 An interval lasts a minute at most, so that what is kept is bounded however long somebody waits. The same
 (instance, rule, direction, epoch, started_at_ms) may come again with a later end, while the interval lasts: the last one
 counts, and a master that is killed loses seconds.
@@ -72,6 +75,7 @@ class ThrottledInterval:
     over_percent: tuple[float, ...]  # the most above the limit in windows of WINDOWS_S that ended in the interval
     waits_ms: Mapping[int, int]  # by broker
     moment: Moment
+    blocked: str | None = None  # why nothing was let in at all
 
     def to_json(self) -> bytes:
         """One line, without its end."""
@@ -91,6 +95,8 @@ class ThrottledInterval:
             "waits_ms": self.waits_ms,
             "moment": {"at_ms": self.moment.at_ms, "brokers": self.moment.brokers},
         }
+        if self.blocked is not None:
+            document["blocked"] = self.blocked
         return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
     @classmethod
@@ -113,6 +119,7 @@ class ThrottledInterval:
                 under_limit_ms=document["under_limit_ms"],
                 over_percent=tuple(document["over_percent"]),
                 waits_ms={int(broker): waited_ms for broker, waited_ms in document["waits_ms"].items()},
+                blocked=document.get("blocked"),
                 moment=Moment(moment["at_ms"], tuple(BrokerInputs(*row) for row in moment["brokers"])),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -17,6 +17,9 @@ flow           what was *paid* up to a moment: `paid_bytes(now)` = charged - deb
                throttling it grows by exactly `rate` a second, where the sizes of single requests would make it jump
 =============  =========================================================================================================
 
+`refused_bytes` are those of the charged ones whose requests were refused for what the instance has become (its storage is
+full): they are paid for like others, and are not flow (`quota.agent`).
+
 `delay(now)` is the wait of somebody who has not sent yet (a new connection while others are in debt). `fetch_bytes` is
 how much a throttled fetch should return at most. `charged_bytes` only grows.
 """
@@ -50,6 +53,7 @@ class TokenBucket:
         "line",
         "paid_at",
         "rate",
+        "refused_bytes",
     )
 
     def __init__(self, rate: int | None, now: float, on_throttled: Callable[[], None] = _nobody) -> None:
@@ -58,6 +62,7 @@ class TokenBucket:
         self.line: object = None  # where those wait who wait for it, kept by whoever lets them pass
         self.blocked: str | None = None  # why nothing may pass at all ("storage"): for who asks before charging
         self.charged_bytes = 0
+        self.refused_bytes = 0
         self._burst = (rate or 0) * SLICE_S
         self._level = self._burst
         self._at = now

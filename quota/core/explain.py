@@ -51,6 +51,10 @@ _SO = {
     Branch.LEARNING: "the share it had before, which a new master keeps for one lease",
     Branch.RESERVED: "the share of its leaders, since it had stopped reporting",
 }
+_BLOCKED = (
+    "Producing was refused because storage was full: more bandwidth would not have helped. Delete topics or records, or give the "
+    "instance more storage."
+)
 _VERB = {"produce": "Producing", "consume": "Consuming"}
 
 
@@ -60,6 +64,8 @@ def explain_interval(interval: ThrottledInterval) -> str:
         return _explain_requests(interval)
     if interval.rule == LOOP_TIME:
         return _explain_loop_time(interval)
+    if interval.blocked is not None:
+        return _BLOCKED
     verb, limit = _VERB[interval.direction], _rate(interval.limit)
     if interval.limit == 0:
         return f"{verb} was blocked: the limit is 0."

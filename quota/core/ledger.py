@@ -52,6 +52,7 @@ class Heard:
     rows: dict[str, None]  # that it reports on
     whole: bool  # it is to be answered everything
     loop: LoopLoad | None = None  # as it said last
+    trouble: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # likewise
     granted: dict[str, InstanceGrant] = field(default_factory=dict)  # as last answered
     gone: list[str] = field(default_factory=list)  # of what it was answered, and does not report on any more
     answered_at: int = -1
@@ -105,7 +106,7 @@ class Ledger:
         if last and last.boot == report.boot and last.sequence >= report.sequence:
             return False
         heard = self._continued(report, last, now) if report.partial else self._begun(report, last, now)
-        heard.loop = report.loop
+        heard.loop, heard.trouble = report.loop, report.trouble
         if report.members or self._members:
             self._members[broker] = report.members
         if broker not in self._fresh:
@@ -266,6 +267,11 @@ class Ledger:
     def storage_full(self, instance: str) -> bool:
         """Whether the fence is up."""
         return self._fences.is_up.get(instance, False)
+
+    def trouble(self, instance: str, now: float) -> tuple[int, int]:
+        """Partitions without a leader, and those with replicas that are behind, as the controller's broker says."""
+        told = [heard.trouble.get(instance, (0, 0)) for heard in self._heard.values() if self._is_good(heard, now)]
+        return max(told, default=(0, 0))
 
     def learning(self, now: float) -> bool:
         """Whether the first lease has not passed yet."""

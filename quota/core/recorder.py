@@ -6,7 +6,7 @@ rule, from the first period in which somebody waited to the last one; an instanc
 2 % above its limit:
 
 =============  =========================================================================================================
-ends           after 2 s without either, after a minute, or when what was bought has changed
+ends           after 2 s without either, after a minute, when what was bought has changed, or when storage has become full
 is written     when it ends, and every 10 s before: a master that is killed loses no more than that
 holds          sums over its periods, and every figure of one period: that in which most was waited, give or take a tenth
 costs          nothing for an instance that flows below its limit but its minute of sums; at most 12 lines a minute for
@@ -20,7 +20,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from quota.contracts.grant import BLOCKED_STORAGE
 from quota.contracts.report import DIRECTIONS, Flow, FlowReport
+from quota.contracts.rules import LOOP_TIME, REQUESTS
 from quota.contracts.throttled import WINDOWS_S, BrokerInputs, Moment, ThrottledInterval
 from quota.core.ledger import Ledger
 from quota.core.over import OverAdmission
@@ -49,6 +51,7 @@ class _Period(NamedTuple):
     over: tuple[float, ...]
     began_ms: int
     ended_ms: int
+    blocked: str | None = None  # why all of it was refused
 
     @property
     def waited_ms(self) -> int:
@@ -82,7 +85,7 @@ class _Open:
         waited_ms = min(longest_ms, period.ended_ms - period.began_ms)
         self.ended_at_ms = period.ended_ms
         self.throttled_ms += waited_ms
-        if period.flow * 100 < period.limit * UNDER_PERCENT:
+        if period.blocked is None and period.flow * 100 < period.limit * UNDER_PERCENT:
             self.under_limit_ms += waited_ms
         self.over_percent = [max(pair) for pair in zip(self.over_percent, period.over, strict=True)]
         for broker, (waited, _) in period.waits.items():
@@ -91,7 +94,9 @@ class _Open:
     def goes_on(self, period: _Period) -> bool:
         """Whether the period belongs into this interval."""
         lasts = self.first.began_ms <= period.began_ms < self.first.began_ms + LONGEST_MS
-        return lasts and (self.first.limit, self.first.strategy) == (period.limit, period.strategy)
+        first = self.first
+        same = (first.limit, first.strategy, first.blocked) == (period.limit, period.strategy, period.blocked)
+        return lasts and same
 
 
 class Recorder:
@@ -126,7 +131,8 @@ class Recorder:
             over = self._windows(key, flow, limit)
             if limited and limit is not None and (key in waits or over[0] > OVER_PERCENT):
                 began_ms = now_ms - self._period_ms
-                period = _Period(limit, limited.strategy, waits.get(key, {}), flow, over, began_ms, now_ms)
+                blocked = BLOCKED_STORAGE if _is_refused(ledger, key) else None
+                period = _Period(limit, limited.strategy, waits.get(key, {}), flow, over, began_ms, now_ms, blocked)
                 due += self._took(ledger, key, period, now)
         for key, interval in list(self._open.items()):
             if now_ms - interval.ended_at_ms >= QUIET_MS:
@@ -178,6 +184,13 @@ class Recorder:
         if not self._opened[_instance(key)]:
             del self._opened[_instance(key)]
         return _frozen(epoch, key, self._open.pop(key))
+
+
+def _is_refused(ledger: Ledger, key: Key) -> bool:
+    """Whether what waited was records that no full storage takes; requests, and the time they cost, wait for themselves."""
+    row, direction = key
+    by_itself = row.endswith((f"/{REQUESTS}", f"/{LOOP_TIME}"))
+    return direction == "produce" and not by_itself and ledger.storage_full(_instance(key))
 
 
 def _instance(key: Key) -> str:
@@ -232,4 +245,5 @@ def _frozen(epoch: int, key: Key, interval: _Open) -> ThrottledInterval:
         over_percent=tuple(interval.over_percent),
         waits_ms=dict(sorted(interval.waits_ms.items())),
         moment=interval.moment,
+        blocked=interval.first.blocked,
     )

@@ -7,7 +7,7 @@
         {"broker": 1, "leaders": 2, "initial_share": 1747626, "flow": 1700000, "allocation": 3276800,
          "branch": "headroom", "explanation": "broker 1 carries …"}]},
      "consume": {…}, "storage_used_bytes": 987654321, "storage_limit_bytes": 10737418240, "storage_full": false,
-     "connections": 12,
+     "partitions_without_leader": 0, "partitions_under_replicated": 2, "connections": 12,
      "broker_time": {"limit": 600, "branch": "headroom", "brokers": [{"broker": 1, "flow": 212.4, "allocation": 380.0}]}}
 
 Broker time is in milliseconds a second, and null where there is no limit of it.
@@ -43,6 +43,7 @@ def allocation_document(ledger: Ledger, instance: str, now: float) -> dict[str, 
         "storage_used_bytes": ledger.storage_used_bytes(instance),
         "storage_limit_bytes": spec.limits.storage_bytes,
         "storage_full": ledger.storage_full(instance),
+        **_partitions(ledger, instance, now),
         "connections": ledger.connections(instance),
         "broker_time": _broker_time(ledger, instance, now),
     }
@@ -140,6 +141,7 @@ def metrics_text(ledger: Ledger | None, *, reports_total: int, now: float) -> st
             f'sluice_master_storage_used_bytes{{instance="{instance}"}} {ledger.storage_used_bytes(instance)}'
             for instance in sorted(ledger.specs)
         ]
+        lines += _partition_samples(ledger, now)
         lines += _loops(ledger, now)
         lines += ["# TYPE sluice_master_flow_bytes_per_second gauge", *_samples(ledger, "flow", now)]
         lines += ["# TYPE sluice_master_allocation_bytes_per_second gauge", *_samples(ledger, "allocation", now)]
@@ -156,6 +158,16 @@ _COUNTERS = {
     "refused_sessions": "refused_fetch_sessions",
 }
 """Of a `LoopLoad`, as metrics are named."""
+
+
+def _partition_samples(ledger: Ledger, now: float) -> Iterator[str]:
+    """Of instances that have such partitions: most have none."""
+    found = {instance: ledger.trouble(instance, now) for instance in sorted(ledger.specs)}
+    for place, name in enumerate(("without_leader", "under_replicated")):
+        yield f"# TYPE sluice_master_partitions_{name} gauge"
+        for instance, counts in found.items():
+            if counts[place]:
+                yield f'sluice_master_partitions_{name}{{instance="{instance}"}} {counts[place]}'
 
 
 def _loops(ledger: Ledger, now: float) -> Iterator[str]:
@@ -192,6 +204,11 @@ def _time_samples(ledger: Ledger, name: str, now: float) -> Iterator[str]:
             yield f"sluice_master_{metric}_ms_per_second{{{labels}}} {'+Inf' if broker[name] is None else broker[name]}"
 
 
+def _partitions(ledger: Ledger, instance: str, now: float) -> dict[str, int]:
+    leaderless, behind = ledger.trouble(instance, now)
+    return {"partitions_without_leader": leaderless, "partitions_under_replicated": behind}
+
+
 def _short(ledger: Ledger, instance: str, now: float) -> dict[str, Any]:
     document: dict[str, Any] = {"instance": instance}
     for direction in DIRECTIONS:
@@ -203,6 +220,7 @@ def _short(ledger: Ledger, instance: str, now: float) -> dict[str, Any]:
         }
     document["storage_used_bytes"] = ledger.storage_used_bytes(instance)
     document["storage_full"] = ledger.storage_full(instance)
+    document |= _partitions(ledger, instance, now)
     document["connections"] = ledger.connections(instance)
     return document
 

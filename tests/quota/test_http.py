@@ -208,6 +208,8 @@ def test_the_list_has_every_instance_in_short(service):
             "consume": {"limit": 300, "branch": "initial", "flow": 0},
             "storage_used_bytes": 42,
             "storage_full": False,
+            "partitions_without_leader": 0,
+            "partitions_under_replicated": 0,
             "connections": 3,
         }
     ]
@@ -237,6 +239,22 @@ def test_metrics_say_how_long_a_brokers_turns_are_for_whom_and_who_was_cut_off(s
     assert f'sluice_master_refused_fetch_sessions_total{{instance="{INSTANCE}",broker="1"}} 9' in lines
     assert f'sluice_master_too_large_requests_total{{instance="{INSTANCE}",broker="1"}} 5' in lines
     assert not any(line.startswith("sluice_master_broker_busy") and 'broker="2"' in line for line in lines)
+
+
+def test_partitions_in_trouble_are_shown_as_the_controllers_broker_says_while_it_is_heard(service):
+    told = replace(report(2, flow(0), storage=2, connections=1, sequence=2), trouble={INSTANCE: (1, 6)})
+    service.report(told)
+    ((_, body), (_, listed), (_, metrics)) = ask(
+        service, get(f"/v1/instances/{INSTANCE}/allocation"), get("/v1/instances"), get("/metrics")
+    )
+    for document in (json.loads(body), json.loads(listed)["instances"][0]):
+        assert (document["partitions_without_leader"], document["partitions_under_replicated"]) == (1, 6)
+    lines = metrics.decode().splitlines()
+    assert f'sluice_master_partitions_without_leader{{instance="{INSTANCE}"}} 1' in lines
+    assert f'sluice_master_partitions_under_replicated{{instance="{INSTANCE}"}} 6' in lines
+    service.report(report(2, flow(0), storage=2, connections=1, sequence=3))
+    ((_, body),) = ask(service, get(f"/v1/instances/{INSTANCE}/allocation"))
+    assert json.loads(body)["partitions_under_replicated"] == 0
 
 
 def test_a_standby_answers_503_with_the_address_of_the_active_one(service):

@@ -105,6 +105,7 @@ class _Pending:
         self._results: list[list[PartitionProduceResponse]] = []
         self._open = 1  # one for `start` itself
         self._unprepared = 1  # likewise
+        self._is_blocked = False
         self._staged: Future[None] = Future()
         self.answer = _Held(self._staged)
 
@@ -150,8 +151,14 @@ class _Pending:
             topic.name == OFFSETS_TOPIC
         ):  # coordinators write it themselves: what anybody else writes they could not read
             return ErrorCode.INVALID_TOPIC_EXCEPTION, None
-        blocked = self._ctx.broker.gate.produce_refusal(self._ctx.session.instance)
-        return (ErrorCode.POLICY_VIOLATION, blocked) if blocked else (ErrorCode.NONE, None)
+        gate, instance = self._ctx.broker.gate, self._ctx.session.instance
+        blocked = gate.produce_refusal(instance)
+        if blocked is None:
+            return ErrorCode.NONE, None
+        if not self._is_blocked:
+            self._is_blocked = True
+            gate.refused(instance, self._ctx.size)
+        return ErrorCode.POLICY_VIOLATION, blocked
 
     def unanswered(self) -> Reply:
         """With acks=0 there is no answer; an error ends the connection, and then the client asks for metadata."""

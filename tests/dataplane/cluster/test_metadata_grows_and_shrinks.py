@@ -19,14 +19,16 @@ from dataplane.tasks import Future
 from quota.contracts.namespace import split_physical
 
 MINE, THEIRS = "k3v9x2qa", "zzzzzzzz"
-Said = tuple[str, int, int, int]
-"""Topic, its id, partition, leader."""
+Said = tuple[str, int, int, int] | tuple[str, int, int, int, tuple[int, ...]]
+"""Topic, its id, partition, leader; and which of the replicas 1 and 2 are in sync, where it is not both."""
 
 
 def update(*partitions: Said, kind: int = INCREMENTAL_UPDATE, epoch: int = 1) -> control.UpdateMetadataRequest:
     topics: dict[tuple[str, int], list[control.UpdateMetadataPartitionState]] = {}
-    for name, topic_id, index, leader in partitions:
-        state = control.UpdateMetadataPartitionState(partition_index=index, leader=leader, replicas=(1, 2))
+    for name, topic_id, index, leader, *isr in partitions:
+        state = control.UpdateMetadataPartitionState(
+            partition_index=index, leader=leader, replicas=(1, 2), isr=isr[0] if isr else (1, 2)
+        )
         topics.setdefault((name, topic_id), []).append(state)
     return control.UpdateMetadataRequest(
         controller_id=1,
@@ -61,11 +63,12 @@ def test_what_happens_to_other_instances_costs_an_instances_list_nothing() -> No
 
 _NAMES = [f"{MINE}.a", f"{MINE}.b", f"{THEIRS}.a", "__consumer_offsets"]
 _SAID = st.builds(
-    lambda topic, life, index, leader: (_NAMES[topic], 10 * topic + life, index, leader),
+    lambda topic, life, index, leader, isr: (_NAMES[topic], 10 * topic + life, index, leader, isr),
     st.integers(0, 3),
     st.integers(1, 2),
     st.integers(0, 2),
     st.sampled_from([1, 2, NO_LEADER, LEADER_DURING_DELETE]),
+    st.sampled_from([(1,), (1, 2)]),
 )
 _UPDATES = st.lists(
     st.builds(
@@ -90,6 +93,9 @@ def test_lists_and_counts_are_those_of_the_partitions_after_any_updates(
         led = [p for topic in topics for p in metadata.partitions(topic).values() if p.has_leader]
         assert metadata.topics_of(key) == topics
         assert metadata.leaders_of(key) == len(led)
+        every = [p for topic in topics for p in metadata.partitions(topic).values()]
+        behind = [p for p in led if p.isr == (1,)]
+        assert metadata.trouble_of(key) == (len(every) - len(led), len(behind))
     for topic in metadata.topics():
         topic_id = metadata.topic_id(topic)
         assert topic_id is not None
