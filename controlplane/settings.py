@@ -32,6 +32,7 @@ INSTALLED_APPS = [
     "controlplane.instances",
     "controlplane.metering",
     "controlplane.quotas",
+    "controlplane.health",
     "controlplane.billing",
     "controlplane.console",
     "controlplane.stack",
@@ -130,6 +131,7 @@ SPECTACULAR_SETTINGS = {
         "OperationStateEnum": "controlplane.core.models.OperationState",
         "StepStateEnum": "controlplane.core.models.StepState",
         "InstanceStateEnum": "controlplane.instances.models.InstanceState",
+        "HealthStateEnum": "controlplane.health.rules.HEALTH_STATES",
     },
 }
 
@@ -149,6 +151,7 @@ CELERY_BEAT_SCHEDULE = {
     # Each message expires before the next two are due, so that a worker that was away does not find a heap of them.
     "offer operations": {"task": "core.operations_offer", "schedule": 2.0, "options": {"expires": 4}},
     "reconcile instances": {"task": "instances.reconcile", "schedule": 5.0, "options": {"expires": 10}},
+    "observe health": {"task": "health.observe", "schedule": 5.0, "options": {"expires": 10}},
     "pull throttling": {"task": "quotas.throttling_pull", "schedule": 10.0, "options": {"expires": 20}},
     "purge throttling": {"task": "quotas.throttling_purge", "schedule": 600.0, "options": {"expires": 600}},
     "close invoices": {"task": "billing.invoices_close", "schedule": 600.0, "options": {"expires": 600}},

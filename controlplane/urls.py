@@ -9,6 +9,7 @@ from drf_spectacular.views import SpectacularAPIView
 from controlplane.accounts import api as accounts
 from controlplane.billing import api as billing
 from controlplane.core import api as core
+from controlplane.health import api as health
 from controlplane.instances import api as instances
 from controlplane.kafka import api as kafka
 from controlplane.metering import api as metering
@@ -35,6 +36,7 @@ urlpatterns = [
     path(f"{V1}/me", accounts.CallerApi.as_view()),
     path(f"{V1}/api-keys", accounts.ApiKeysApi.as_view()),
     path(f"{V1}/api-keys/<id:key_id>", accounts.ApiKeyApi.as_view()),
+    path(f"{V1}/metrics", health.MetricsApi.as_view()),
     path(f"{V1}/operations", core.OperationsApi.as_view()),
     path(f"{V1}/operations/<id:operation_id>", core.OperationApi.as_view()),
     path(f"{V1}/instances", instances.InstancesApi.as_view()),

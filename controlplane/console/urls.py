@@ -43,6 +43,7 @@ urlpatterns = [
     path(f"{ORG}/instances/estimate", instances.estimate, name="instance_estimate"),
     path(INSTANCE, instances.shown, name="instance"),
     path(f"{INSTANCE}/status", instances.status, name="instance_status"),
+    path(f"{INSTANCE}/health", instances.health, name="instance_health"),
     path(f"{INSTANCE}/live", live.of_tenant, name="instance_live"),
     path(f"{INSTANCE}/quota", quota.shown, name="instance_quota"),
     path(f"{INSTANCE}/quota/now", quota.now, name="instance_quota_now"),

@@ -10,6 +10,8 @@ from rest_framework.views import APIView
 
 from controlplane.api import pagination
 from controlplane.clusters.selectors import ports_by_owner
+from controlplane.core.errors import Unavailable
+from controlplane.health.selectors import health_get
 from controlplane.instances import selectors, services
 from controlplane.instances.serializers import (
     AcceptedSerializer,
@@ -22,7 +24,7 @@ from controlplane.instances.serializers import (
     OperatorsLimitsSerializer,
     WhitelistSerializer,
 )
-from controlplane.quotas.selectors import allocation_get, storage_used
+from controlplane.quotas.selectors import allocation_get, flows_get
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,12 +39,21 @@ TAGS = ["instances"]
 def shown(instances: Sequence[Instance]) -> list[dict[str, Any]]:
     """Instances with what stands elsewhere: addresses and use."""
     ports = ports_by_owner(instance.id for instance in instances)
-    used = storage_used(instances)
+    flows, away = _flows(instances)
+    healths = health_get(instances, flows=flows, away=away)
     for instance in instances:
         instance.bootstrap = selectors.bootstrap_of(ports.get(instance.id, []))  # type: ignore[attr-defined]
-        instance.storage_used_bytes = used[instance.id]  # type: ignore[attr-defined]
+        instance.storage_used_bytes = flows.get(instance.id, {}).get("storage_used_bytes")  # type: ignore[attr-defined]
+        instance.health = healths.get(instance.id)  # type: ignore[attr-defined]
         instance.limits = selectors.limits_shown(instance, ports.get(instance.id, []))  # type: ignore[attr-defined]
     return InstanceSerializer(instances, many=True).data
+
+
+def _flows(instances: Sequence[Instance]) -> tuple[dict[str, dict[str, Any]], Unavailable | None]:
+    try:
+        return flows_get(instances), None
+    except Unavailable as error:
+        return {}, error
 
 
 class InstancesApi(APIView):

@@ -15,6 +15,7 @@ from controlplane.api.serializers import (
     StrictSerializer,
 )
 from controlplane.core.text import LONGEST_NAME
+from controlplane.health.serializers import HealthSerializer
 from controlplane.instances.models import InstanceState
 from controlplane.instances.validation import (
     MOST_BANDWIDTH_MIB_PER_S,
@@ -124,6 +125,7 @@ class InstanceSerializer(serializers.Serializer[Any]):
     partitions = serializers.IntegerField()
     limits = LimitsSerializer()
     storage_used_bytes = serializers.IntegerField(allow_null=True, help_text="null while the master is away")
+    health = HealthSerializer(allow_null=True, help_text="how it is, and why; null unless it is running")
     problem = SentenceField(allow_null=True, help_text="why a change is not in force yet; null: nothing is the matter")
     whitelist = serializers.ListField(child=serializers.CharField())
     created_at = serializers.DateTimeField()
@@ -189,5 +191,8 @@ class AllocationSerializer(serializers.Serializer[Any]):
     produce = DirectionSerializer()
     consume = DirectionSerializer()
     storage_used_bytes = serializers.IntegerField()
+    storage_full = serializers.BooleanField(help_text="producing is refused")
+    partitions_without_leader = serializers.IntegerField(allow_null=True, help_text="null: an older master")
+    partitions_under_replicated = serializers.IntegerField(allow_null=True, help_text="null: an older master")
     connections = serializers.IntegerField()
     broker_time = BrokerTimeSerializer(allow_null=True, help_text="null: there is no limit of it, or an older master")

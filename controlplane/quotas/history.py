@@ -17,6 +17,8 @@ from controlplane.quotas.moments import text_of
 from quota.contracts.throttled import ThrottledInterval
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.db.models import QuerySet
 
     from controlplane.instances.models import Instance
@@ -67,6 +69,19 @@ def throttled_by_hour(*, instance: Instance, start: datetime, end: datetime) -> 
     rows = _of(instance, start, end).filter(rule="").annotate(hour=Substr("started_at", 1, _HOUR_LETTERS))
     sums = rows.order_by().values("direction", "hour").annotate(waited=Sum("throttled_ms"))
     return {(row["direction"], row["hour"]): row["waited"] for row in sums}
+
+
+def throttled_under_limit(*, instances: Sequence[str], start: datetime, end: datetime) -> dict[str, int]:
+    """Milliseconds waited below their own limits in intervals that began in [start, end), of those that did, by instance."""
+    rows = RecordedInterval.objects.filter(
+        instance__in=instances,
+        started_at__gte=text_of(start),
+        started_at__lt=text_of(end),
+        rule="",
+        under_limit_ms__gt=0,
+    )
+    sums = rows.order_by().values("instance").annotate(waited=Sum("under_limit_ms"))
+    return {row["instance"]: row["waited"] for row in sums}
 
 
 def guarantee_days(*, instance: Instance, now: datetime) -> list[GuaranteeDay]:

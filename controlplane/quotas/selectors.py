@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from controlplane.clusters import coordination, zookeeper
-from controlplane.core.errors import MasterUnavailable, Unavailable
+from controlplane.core.errors import MasterUnavailable
 from controlplane.instances.selectors import instance_get
 from controlplane.quotas import master
 from controlplane.quotas.models import MasterJournal
@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from controlplane.instances.models import Instance
     from controlplane.tenants.models import Organisation
 
-SHOWN = ("produce", "consume", "storage_used_bytes", "connections", "broker_time")
+SHOWN = (
+    "produce",
+    "consume",
+    "storage_used_bytes",
+    "storage_full",
+    "partitions_without_leader",
+    "partitions_under_replicated",
+    "connections",
+    "broker_time",
+)
 
 
 def allocation_get(*, organisation: Organisation, instance_id: str) -> dict[str, Any]:
@@ -60,13 +69,3 @@ def brokers_get() -> list[dict[str, Any]]:
         {"id": number, "registered": registered.get(number), "figures": reported.get(number)}
         for number in sorted(registered.keys() | reported.keys())
     ]
-
-
-def storage_used(instances: Sequence[Instance]) -> dict[str, int | None]:
-    """Bytes on disk by instance id, every replica counted; None where it is not known."""
-    try:
-        flows = flows_get(instances)
-    except Unavailable:
-        flows = {}
-    values = {instance.id: flows.get(instance.id, {}).get("storage_used_bytes") for instance in instances}
-    return {key: value if isinstance(value, int) else None for key, value in values.items()}

@@ -11,7 +11,7 @@ from .conftest import WANTED, run_to_the_end
 URL = "/api/v1/instances"
 FIELDS = {
     "id", "name", "state", "bootstrap", "bandwidth_mib_per_s", "storage_gib", "partitions", "storage_used_bytes",
-    "whitelist", "created_at", "limits", "problem",
+    "whitelist", "created_at", "limits", "problem", "health",
 }  # fmt: skip
 
 
@@ -167,6 +167,7 @@ def test_allocation_shows_the_masters_figures(alice, instance, flow_master):
     }
     flow_master.answers[instance.id] = {
         "instance": instance.id, "produce": direction, "consume": direction, "storage_used_bytes": 7, "connections": 2,
+        "storage_full": False, "partitions_without_leader": 1, "partitions_under_replicated": 2,
         "broker_time": {"limit": 600.0, "branch": "initial", "brokers": [{"broker": 1, "flow": 2.5, "allocation": None}]},
     }  # fmt: skip
     answer = alice.api.get(f"{URL}/{instance.id}/allocation")

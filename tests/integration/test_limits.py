@@ -51,6 +51,14 @@ def test_full_storage_blocks_producing_not_consuming_and_a_deleted_topic_makes_r
             assert row.error_code == POLICY_VIOLATION
             assert re.search(r"\b3\.\d\d MiB used of 3\.00 MiB", row.error_message), row.error_message
         assert error_codes(wire.call(asks.produce("orders"), 3)) == {POLICY_VIOLATION}  # no room for a sentence
+    flows = []
+    with leader() as wire:
+        until = time.monotonic() + 4
+        while time.monotonic() < until:
+            assert error_codes(wire.call(asks.produce("orders", batch(os.urandom(64 * KIB))), 9)) == {POLICY_VIOLATION}
+            document = cluster.master_says(f"/v1/instances/{tenant.spec.id}/allocation")
+            flows.append(sum(broker["flow"] for broker in document["produce"]["brokers"]))
+    assert min(flows[len(flows) // 2 :]) == 0  # megabytes a second come, and none of them is taken
     sender = Sender(tenant)
     sender.send("orders", b"refused")
     sender.flush()

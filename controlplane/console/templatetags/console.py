@@ -13,16 +13,19 @@ from django.utils.timesince import timesince
 
 from controlplane.console import advice
 from controlplane.console.icons import ICONS
+from controlplane.health.selectors import health_remembered
 from quota.contracts.rules import LOOP_MS, LOOP_TIME, REQUEST, REQUESTS
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from django.forms import BoundField
+    from django.template import Context
 
     from controlplane.console.flow import Bar
     from controlplane.core.errors import SluiceError
     from controlplane.core.models import Operation
+    from controlplane.instances.models import Instance
     from controlplane.kafka.topics import Topic
 
 register = template.Library()
@@ -34,6 +37,13 @@ DURATIONS = ((86_400_000, "days"), (3_600_000, "hours"), (60_000, "minutes"), (1
 DASH = "\N{EN DASH}"
 UNKNOWN = (None, "")  # the second is what a template makes of a member of nothing
 NARROW = "\N{NARROW NO-BREAK SPACE}"
+
+
+@register.inclusion_tag("console/parts/health_state.html", takes_context=True)
+def health_state(context: Context, instance: Instance, *, brief: bool = False) -> dict[str, Any]:
+    """How an instance is, or that it is being made or taken away. `health` of the page; without, as it was last seen."""
+    found = context["health"] if "health" in context else health_remembered(instance)
+    return {"instance": instance, "health": found, "brief": brief}
 
 
 @register.filter(name="bytes")

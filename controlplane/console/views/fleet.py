@@ -15,6 +15,7 @@ from controlplane.console.listing import Listing, listing, searched
 from controlplane.console.page import staff_page
 from controlplane.console.shares import shares_of
 from controlplane.core.errors import SluiceError, Unavailable
+from controlplane.health.selectors import health_get
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import bootstrap_of, instance_fresh, limits_shown
 from controlplane.metering import selectors as metering
@@ -34,9 +35,10 @@ def overview(request: HttpRequest) -> HttpResponse:
     shown = _instances(request)
     instances = list(shown.page.object_list)
     flows, away = _heard(flows_get, instances)
+    healths = health_get(instances, flows=flows, away=away)
     context = {
         "listing": shown,
-        "rows": [(instance, flows.get(instance.id)) for instance in instances],
+        "rows": [(instance, flows.get(instance.id), healths.get(instance.id)) for instance in instances],
         "away": away,
         "invoice_failures": invoice_failures(),
         "journals": journals_with_problems(),
@@ -73,14 +75,12 @@ def brokers(request: HttpRequest) -> HttpResponse:
 def instance(request: HttpRequest, instance_id: str) -> HttpResponse:
     """One instance of anyone's: how its limit is shared out, broker by broker."""
     found = instance_fresh(instance_id)
-    flow, away = flow_of(found, {}), None
+    document, away = _heard(lambda _: master.allocation(found.id), [found])
+    flow = flow_of(found, document)
     ports = ports_of(found.id)
-    try:
-        flow = flow_of(found, master.allocation(found.id))
-    except Unavailable as error:
-        away = error
     context = {
         "instance": found,
+        "health": health_get([found], flows={found.id: document}, away=away).get(found.id),
         "flow": flow,
         "directions": directions(flow),
         "away": away,

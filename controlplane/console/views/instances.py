@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from controlplane.billing import selectors as billing
 from controlplane.billing.rating import Month
 from controlplane.clusters.selectors import ports_by_owner, ports_of
-from controlplane.console.flow import Flow, directions, flow_of
+from controlplane.console.flow import directions, flow_of
 from controlplane.console.forms.instances import DeletionForm, InstanceCreateForm, InstanceSettingsForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
@@ -22,6 +22,7 @@ from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError, Unavailable
 from controlplane.core.models import OperationState
 from controlplane.core.selectors import operation_list
+from controlplane.health.selectors import health_get
 from controlplane.instances import selectors, services, validation
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.quotas.selectors import allocation_get, flows_get
@@ -49,10 +50,16 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     instances: list[Instance] = list(shown.page.object_list)
     ports = ports_by_owner(instance.id for instance in instances)
     flows, away = _flows(instances)
+    healths = health_get(instances, flows=flows, away=away)
     context = {
         "listing": shown,
         "rows": [
-            (instance, selectors.bootstrap_of(ports.get(instance.id, [])), flows.get(instance.id))
+            (
+                instance,
+                selectors.bootstrap_of(ports.get(instance.id, [])),
+                flows.get(instance.id),
+                healths.get(instance.id),
+            )
             for instance in instances
         ],
         "away": away,
@@ -96,10 +103,12 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
     instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
     ports = ports_of(instance.id)
     bootstrap = selectors.bootstrap_of(ports)
-    flow, away = _flow(caller, instance)
+    document, away = _document(caller, instance)
+    flow = flow_of(instance, document)
     last = _last(caller, instance)
     context = {
         "instance": instance,
+        "health": health_get([instance], flows={instance.id: document}, away=away).get(instance.id),
         "tab": "overview",
         "bootstrap": bootstrap,
         "limits": selectors.limits_shown(instance, ports),
@@ -111,6 +120,15 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "failed": last if last and last.state == OperationState.FAILED else None,
     }
     return render(request, "console/instance.html", context)
+
+
+@require_safe
+@tenant_page
+def health(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """How an instance is: this part of its page asks again every 5 s, and takes the state beside its name along."""
+    instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
+    context = {"instance": instance, "health": health_get([instance]).get(instance.id), "again": True, "health_url": request.path}
+    return render(request, "console/parts/health.html", context)
 
 
 @require_safe
@@ -184,16 +202,15 @@ def _last(caller: Caller, instance: Instance) -> Operation | None:
     return rows.order_by(running, "-created_at").first()
 
 
-def _flow(caller: Caller, instance: Instance) -> tuple[Flow, SluiceError | None]:
-    """What flows now; beside it, why that is not known (the flow is empty then)."""
+def _document(caller: Caller, instance: Instance) -> tuple[dict[str, Any], Unavailable | None]:
+    """What the master says now; beside it, why that is not known (the document is empty then)."""
     try:
-        document = allocation_get(organisation=caller.organisation, instance_id=instance.id)
+        return allocation_get(organisation=caller.organisation, instance_id=instance.id), None
     except Unavailable as error:
-        return flow_of(instance, {}), error
-    return flow_of(instance, document), None
+        return {}, error
 
 
-def _flows(instances: list[Instance]) -> tuple[dict[str, dict[str, Any]], SluiceError | None]:
+def _flows(instances: list[Instance]) -> tuple[dict[str, dict[str, Any]], Unavailable | None]:
     try:
         return flows_get(instances), None
     except Unavailable as error:

@@ -12,6 +12,7 @@ from controlplane.console.page import tenant_page
 from controlplane.console.waits import day_began, waited_days, why
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Unavailable
+from controlplane.health.selectors import health_get
 from controlplane.instances.selectors import instance_get
 from controlplane.quotas import history
 from controlplane.quotas.selectors import allocation_get
@@ -59,6 +60,7 @@ def _now(caller: Caller, instance: Instance) -> dict[str, Any]:
         document, away = {}, error
     return {
         "instance": instance,
+        "health": health_get([instance], flows={instance.id: document}, away=away).get(instance.id),
         "directions": directions(flow_of(instance, document)),
         "broker_time": broker_time_of(document),
         "away": away,

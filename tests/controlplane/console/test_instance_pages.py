@@ -265,5 +265,5 @@ def test_what_keeps_a_change_from_being_in_force_is_said_and_which_limits_there_
     instance.save()
     for page in (at_alice.get(f"instances/{instance.id}"), at_staff.get(f"/fleet/instances/{instance.id}")):
         text = text_of(page)
-        assert "not in force yet: The whitelists may take 900000 bytes, not 1060586." in text
+        assert "not in force yet: the whitelists may take 900000 bytes, not 1060586." in text
         assert "Topics 7" in text

@@ -1,0 +1,136 @@
+"""What is observed of instances: by REST, in metrics, and since when."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.health import services
+from controlplane.health.models import HealthReason
+from controlplane.health.selectors import health_get, health_remembered
+from controlplane.instances.models import Instance
+from controlplane.metering.models import PipelineStatus
+from tests.controlplane.conftest import run_to_the_end
+from tests.controlplane.quotas.conftest import interval, record  # noqa: F401  # a fixture
+from tests.controlplane.test_instances_api import URL
+
+GIB = 2**30
+GOOD = {
+    "storage_used_bytes": GIB,
+    "storage_full": False,
+    "partitions_without_leader": 0,
+    "partitions_under_replicated": 0,
+}
+
+
+@pytest.fixture
+def well(instance, flow_master):
+    flow_master.answers[instance.id] = dict(GOOD)
+    return flow_master.answers[instance.id]
+
+
+def shown(person, instance) -> dict:
+    return person.api.get(f"{URL}/{instance.id}").json()["health"]
+
+
+def codes(person, instance) -> list[str]:
+    return [reason["code"] for reason in shown(person, instance)["reasons"]]
+
+
+def test_an_instance_that_is_well_says_so(alice, instance, well):
+    assert shown(alice, instance) == {"state": "healthy", "reasons": []}
+
+
+def test_an_instance_that_does_not_run_yet_has_no_health(alice, brokers):
+    made = alice.api.post(
+        URL, {"name": "a", "bandwidth_mib_per_s": 1, "storage_gib": 1, "partitions": 6, "whitelist": []}
+    ).json()
+    assert alice.api.get(f"{URL}/{made['id']}").json()["health"] is None
+
+
+def test_full_storage_is_critical_on_the_instance_and_in_the_list(alice, instance, well):
+    well |= {"storage_used_bytes": 10 * GIB, "storage_full": True}
+    health = shown(alice, instance)
+    assert health["state"] == "critical"
+    assert [reason["code"] for reason in health["reasons"]] == ["storage_full"]
+    assert set(health["reasons"][0]) == {"code", "state", "title", "detail", "since"}
+    (row,) = alice.api.get(URL).json()["items"]
+    assert row["health"]["state"] == "critical"
+
+
+def test_a_broker_that_went_away_leaves_its_route_and_replicas_behind(alice, instance, well, brokers):
+    well["partitions_under_replicated"] = 6
+    brokers.kill(2)
+    health = shown(alice, instance)
+    assert [reason["code"] for reason in health["reasons"]] == ["route_down", "partitions_under_replicated"]
+    assert "broker 2: the broker is away" in health["reasons"][0]["detail"]
+
+
+def test_a_port_that_another_process_holds_is_a_route_that_is_down(alice, instance, well, brokers, tree):
+    brokers.taken_ports.add(tree.spec(instance.id).routes[0].endpoints[3].bind[1])
+    brokers.apply()
+    assert codes(alice, instance) == ["route_down"]
+    assert "address in use" in shown(alice, instance)["reasons"][0]["detail"]
+
+
+def test_waiting_below_the_limit_lately_is_a_reason_and_last_weeks_is_not(alice, instance, well, record):  # noqa: F811
+    now_ms = int(SYSTEM_CLOCK.now().timestamp() * 1000)
+    record(interval(instance.id, start=now_ms - 600_000, under_limit_ms=9000))
+    assert codes(alice, instance) == []
+    record(interval(instance.id, start=now_ms - 30_000, under_limit_ms=9000))
+    assert codes(alice, instance) == ["throttled_under_limit"]
+
+
+def test_waiting_for_a_rule_of_its_own_tenant_is_no_reason(alice, instance, well, record):  # noqa: F811
+    now_ms = int(SYSTEM_CLOCK.now().timestamp() * 1000)
+    record(interval(instance.id, start=now_ms - 30_000, under_limit_ms=9000, rule="rule-1"))
+    assert codes(alice, instance) == []
+
+
+def test_no_master_no_zookeeper_and_a_silent_meter_are_said(alice, instance, flow_master, tree):
+    PipelineStatus.objects.create(
+        id=1, query="q", batch=1, records=1, bad_records=0, started_at_ms=0, seen_at_ms=0, problem=""
+    )
+    tree.away = True
+    assert codes(alice, instance) == ["flow_unknown", "cluster_unknown", "metering_behind"]
+
+
+def test_a_change_that_is_not_in_force_is_said(alice, instance, well):
+    Instance.objects.unscoped("a test").filter(pk=instance.pk).update(problem="the specification is too large")
+    assert codes(alice, instance) == ["change_not_in_force"]
+
+
+def test_since_is_when_it_was_first_seen_and_is_forgotten_with_the_reason(alice, instance, well, clock):
+    well["storage_full"] = True
+    services.health_observe(clock=clock)
+    first = clock.now()
+    clock.advance(60)
+    services.health_observe(clock=clock)
+    (reason,) = health_get([instance], clock=clock)[instance.id].reasons
+    assert reason.since == first
+    remembered = health_remembered(instance)
+    assert remembered is not None
+    assert (remembered.state, remembered.reasons[0].since) == ("critical", first)
+    well["storage_full"] = False
+    services.health_observe(clock=clock)
+    assert not HealthReason.objects.exists()
+    well["storage_full"] = True
+    clock.advance(60)
+    services.health_observe(clock=clock)
+    assert HealthReason.objects.get().since == clock.now()
+
+
+def test_what_was_the_matter_with_an_instance_that_is_gone_is_forgotten(alice, instance, well):
+    well["storage_full"] = True
+    services.health_observe()
+    run_to_the_end(alice.api.delete(f"{URL}/{instance.id}").json()["operation_id"])
+    services.health_observe()
+    assert not HealthReason.objects.exists()
+
+
+def test_metrics_are_of_the_callers_instances_alone(alice, charlie, instance, well):
+    well["storage_full"] = True
+    answer = alice.api.get("/api/v1/metrics")
+    assert answer["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert f'sluice_instance_health{{instance="{instance.id}"}} 2' in answer.content.decode()
+    assert instance.id not in charlie.api.get("/api/v1/metrics").content.decode()
