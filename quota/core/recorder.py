@@ -128,7 +128,7 @@ class Recorder:
             limited = ledger.limited(key[0])
             limit = None if limited is None else limited.limit(key[1])
             flow = flows.get(key, 0)
-            over = self._windows(key, flow, limit)
+            over, limit = self._windows(key, flow, limit)
             if limited and limit is not None and (key in waits or over[0] > OVER_PERCENT):
                 began_ms = now_ms - self._period_ms
                 blocked = BLOCKED_STORAGE if _is_refused(ledger, key) else None
@@ -152,17 +152,18 @@ class Recorder:
         waits = self._waits.setdefault(key, {})
         waits[broker] = (waits.get(broker, (0, 0))[0] + flow.throttled_ms, flow.queued_bytes)
 
-    def _windows(self, key: Key, flow: int, limit: int | None) -> tuple[float, ...]:
+    def _windows(self, key: Key, flow: int, limit: int | None) -> tuple[tuple[float, ...], int | None]:
+        """How far above what was bought it went, and the limit that was in force: for a moment, a higher one from before."""
         if not limit or "/" in key[0]:  # what is bought is the instance's; a rule is its tenant's own
             self._over.pop(key, None)
-            return (0.0,) * len(WINDOWS_S)
+            return (0.0,) * len(WINDOWS_S), limit
         windows = self._over.get(key)
         if windows is None:
             windows = self._over[key] = OverAdmission(self._period_ms)
         over = windows.add(flow, limit)
         if windows.empty:
             del self._over[key]
-        return over
+        return over, windows.in_force
 
     def _took(self, ledger: Ledger, key: Key, period: _Period, now: float) -> list[ThrottledInterval]:
         """A period that belongs into an interval, the open one or a new one; the one that had to end for it."""

@@ -81,7 +81,14 @@ class World:
         if node is None:
             raise MasterUnavailable("no broker has reported on this instance yet", code="allocation_unknown")
         limits = InstanceSpec.from_json(node[0]).limits
-        document: dict[str, Any] = {"storage_used_bytes": limits.storage_bytes * 37 // 100, "connections": 42}
+        full = self.switched("storage-full")
+        document: dict[str, Any] = {
+            "storage_used_bytes": limits.storage_bytes * (100 if full else 37) // 100,
+            "storage_full": full,
+            "partitions_without_leader": 0,
+            "partitions_under_replicated": 6 if full else 0,
+            "connections": 42,
+        }
         for direction, limit in (("produce", limits.produce_bytes_per_s), ("consume", limits.consume_bytes_per_s)):
             brokers = flows(limit, time.time(), sum(map(ord, instance_id + direction)))
             total = sum(broker["flow"] for broker in brokers)

@@ -148,6 +148,42 @@ def test_more_than_was_bought_is_recorded_though_nobody_waits():
     assert interval.over_percent == (10.0, 0.0, 0.0)
 
 
+def test_what_flowed_under_the_old_limit_is_not_held_against_a_lower_one():
+    watched = Watched(produce=300)
+    assert watched.seconds(60, flow(300), flow(0)) == []
+    watched.buy(produce=60, generation=2)
+    assert watched.second(flow(300), flow(0)) == []  # reports are of the period before
+    assert watched.second(flow(180), flow(0)) == []  # and brokers hear of it one after the other
+    assert watched.seconds(70, flow(60), flow(0)) == []
+    assert watched.recorder.close(6) == []
+
+
+def test_what_flows_above_a_lower_limit_when_it_should_be_in_force_is_over_admission():
+    watched = Watched(produce=300)
+    watched.seconds(10, flow(300), flow(0))
+    watched.buy(produce=60, generation=2)
+    watched.seconds(3, flow(60), flow(0))
+    watched.second(flow(120), flow(0))
+    (interval,) = watched.recorder.close(6)
+    assert (interval.limit, interval.over_percent[0]) == (60, 100.0)
+
+
+def test_waiting_just_after_the_limit_was_lowered_is_measured_against_the_one_that_flowed():
+    watched = Watched(produce=300)
+    watched.seconds(5, flow(300), flow(0))
+    watched.buy(produce=60, generation=2)
+    watched.second(waits(290), flow(0))
+    (interval,) = watched.recorder.close(6)
+    assert (interval.limit, interval.over_percent) == (300, (0.0, 0.0, 0.0))
+
+
+def test_a_raised_limit_counts_at_once():
+    watched = Watched(produce=60)
+    watched.seconds(10, flow(60), flow(0))
+    watched.buy(produce=300, generation=2)
+    assert watched.seconds(5, flow(300), flow(0)) == []
+
+
 @pytest.mark.parametrize("limit", [None, 0])
 def test_without_a_limit_or_blocked_there_is_no_over_admission(limit):
     watched = Watched(produce=limit)

@@ -127,7 +127,12 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
 def health(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """How an instance is: this part of its page asks again every 5 s, and takes the state beside its name along."""
     instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
-    context = {"instance": instance, "health": health_get([instance]).get(instance.id), "again": True, "health_url": request.path}
+    context = {
+        "instance": instance,
+        "health": health_get([instance]).get(instance.id),
+        "again": True,
+        "health_url": request.path,
+    }
     return render(request, "console/parts/health.html", context)
 
 

@@ -1,0 +1,34 @@
+"""Something happens to an instance while somebody looks at it: each page says so by itself, within 10 s."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.timeout(180)
+SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_storage_fills_up_and_is_enlarged(open_page, console, screen):
+    pages = {}
+    for name, path in (("list", "instances"), ("overview", ""), ("quota", "/quota")):
+        pages[name] = open_page("alice", viewport=SCREENS[screen])
+        pages[name].goto(
+            console.address(f"instances/{console.instances['clickstream']}{path}" if name != "list" else path)
+        )
+        expect(pages[name].get_by_text("Healthy").first).to_be_visible()
+    console.switch("storage-full", on=True)
+    for page in pages.values():
+        expect(page.get_by_text("Critical").first).to_be_visible(timeout=12_000)
+        expect(page.get_by_text(re.compile("Storage is full")).first).to_be_visible()
+        expect(page.get_by_text("Running")).to_have_count(0)
+    overview = pages["overview"]
+    expect(overview.locator("#health").get_by_text("6 partitions are under-replicated")).to_be_visible()
+    overview.get_by_role("link", name="Change its size").click()
+    expect(overview.get_by_role("heading", name="Name and size")).to_be_visible()
+    console.switch("storage-full", on=False)
+    expect(pages["quota"].locator("#health").get_by_text("Storage is full")).to_have_count(0, timeout=12_000)
+    expect(pages["quota"].locator("#state").get_by_text("Healthy")).to_be_visible()
