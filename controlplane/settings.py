@@ -33,6 +33,7 @@ INSTALLED_APPS = [
     "controlplane.metering",
     "controlplane.quotas",
     "controlplane.health",
+    "controlplane.idempotency",
     "controlplane.billing",
     "controlplane.console",
     "controlplane.stack",
@@ -47,6 +48,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "controlplane.idempotency.middleware.IdempotencyMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "controlplane.console.middleware.ConsoleMiddleware",
 ]
@@ -154,6 +156,7 @@ CELERY_BEAT_SCHEDULE = {
     "observe health": {"task": "health.observe", "schedule": 5.0, "options": {"expires": 10}},
     "pull throttling": {"task": "quotas.throttling_pull", "schedule": 10.0, "options": {"expires": 20}},
     "purge throttling": {"task": "quotas.throttling_purge", "schedule": 600.0, "options": {"expires": 600}},
+    "purge repeatable calls": {"task": "idempotency.purge", "schedule": 600.0, "options": {"expires": 600}},
     "close invoices": {"task": "billing.invoices_close", "schedule": 600.0, "options": {"expires": 600}},
     "prune changes": {"task": "instances.changes_prune", "schedule": 300.0, "options": {"expires": 300}},
 }

@@ -50,7 +50,8 @@ class ApiKeysApi(APIView):
         key, text = services.api_key_create(
             organisation=caller.organisation, user=caller.user, name=body.validated_data["name"]
         )
-        return Response({**ApiKeySerializer(key).data, "key": text}, status=201)
+        headers = {"Cache-Control": "no-store"}
+        return Response({**ApiKeySerializer(key).data, "key": text}, status=201, headers=headers)
 
 
 class ApiKeyApi(APIView):

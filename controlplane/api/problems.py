@@ -111,6 +111,14 @@ def _answer(body: dict[str, Any]) -> HttpResponse:
     return HttpResponse(json.dumps(body), status=body["status"], content_type=MEDIA_TYPE)
 
 
+def answer(error: SluiceError) -> HttpResponse:
+    """One of our errors, of a request that reached no view."""
+    response = _answer(of_error(error))
+    if error.retriable:
+        response.headers["Retry-After"] = RETRY_AFTER_S
+    return response
+
+
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's 404 for an address that no route has."""
     del request, exception

@@ -5,13 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.utils import OpenApiResponse
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
 from controlplane.api.serializers import ProblemSerializer, StrictSerializer
+
+MUTATING = ("POST", "PUT", "PATCH", "DELETE")
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+    OpenApiParameter.HEADER,
+    description="of the caller's choice. For 24 hours the same call with the same key is answered as the first time and not "
+    "done again; another call with it is refused",
+)
 
 
 class ProblemAwareSchema(AutoSchema):
     """Every operation may answer a problem."""
+
+    def get_override_parameters(self) -> list[OpenApiParameter]:
+        """What every call takes that changes something."""
+        declared = super().get_override_parameters()
+        return [*declared, IDEMPOTENCY_KEY] if self.method in MUTATING and "/api/" in self.path else declared
 
     def _get_response_bodies(self, direction: str = "response") -> Any:
         bodies = super()._get_response_bodies(direction)

@@ -31,6 +31,9 @@ def flowing(produce=4 * MIB):
         "produce": {"limit": 5 * MIB, "branch": "headroom", "flow": produce, "brokers": [share(1, produce, 5 * MIB)]},
         "consume": {"limit": 5 * MIB, "branch": "initial", "flow": 0, "brokers": [share(1, 0, 5 * MIB)]},
         "storage_used_bytes": 3 * 2**30,
+        "storage_full": False,
+        "partitions_without_leader": 0,
+        "partitions_under_replicated": 0,
         "connections": 7,
     }
 

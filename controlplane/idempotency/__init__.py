@@ -1,0 +1,1 @@
+"""`Idempotency-Key`: a mutating call of REST that is repeated is answered as it was, and done once."""

@@ -1,0 +1,92 @@
+"""Around every mutating call of REST that carries an `Idempotency-Key`. Whoever may not make a call may not repeat it either.
+
+The role is looked at here as it is behind: a viewer's call goes on to be refused. An answer that forbids to be stored
+(`Cache-Control: no-store`) holds a secret, and is not kept.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from django.db import DatabaseError
+from django.http import HttpResponse
+
+from controlplane.accounts.authentication import ApiKeyAuthentication
+from controlplane.api import problems
+from controlplane.api.parsers import MOST_BYTES
+from controlplane.core.errors import SluiceError
+from controlplane.idempotency import services
+from controlplane.idempotency.services import Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest
+
+    from controlplane.accounts.selectors import Caller
+    from controlplane.idempotency.models import RepeatableCall
+
+LOG = logging.getLogger(__name__)
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotency-Replayed"
+MUTATING = ("POST", "PUT", "PATCH", "DELETE")
+PREFIX = "/api/"
+
+
+class IdempotencyMiddleware:
+    """See above."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer what was answered before, or pass on and keep what is answered."""
+        text = request.headers.get(HEADER)
+        if text is None or request.method not in MUTATING or not request.path.startswith(PREFIX):
+            return self._get_response(request)
+        caller = _caller(request)
+        if caller is None or not caller.may_change or _size(request) > MOST_BYTES:
+            return self._get_response(request)  # which refuses it
+        try:
+            claim = services.call_begin(
+                caller=caller,
+                key=services.key_digest(text),
+                request=services.request_digest(str(request.method), request.get_full_path(), request.body),
+            )
+        except SluiceError as error:
+            return problems.answer(error)
+        if isinstance(claim, Answer):
+            return HttpResponse(
+                claim.body, status=claim.status, content_type="application/json", headers={REPLAYED: "true"}
+            )
+        response = self._get_response(request)
+        _end(claim, response)
+        return response
+
+
+def _caller(request: HttpRequest) -> Caller | None:
+    """None: nobody that is known."""
+    try:
+        found = ApiKeyAuthentication().authenticate(request)  # type: ignore[arg-type]  # it reads headers alone
+    except SluiceError:
+        return None
+    return found[0] if found else None
+
+
+def _size(request: HttpRequest) -> int:
+    text = request.META.get("CONTENT_LENGTH") or "0"
+    return int(text) if text.isdigit() else 0
+
+
+def _end(claim: RepeatableCall, response: HttpResponse) -> None:
+    try:
+        if 200 <= response.status_code < 300:
+            is_secret = "no-store" in response.headers.get("Cache-Control", "")
+            services.call_end(
+                claim=claim, status=response.status_code, body=response.content.decode(), is_secret=is_secret
+            )
+        else:
+            services.call_give_back(claim=claim)
+    except DatabaseError:
+        LOG.exception("the answer under a key could not be kept; repetitions will be told that it is not known")

@@ -1,0 +1,35 @@
+"""Calls that may be repeated. Neither a key nor a request is kept, only what tells whether another one is the same."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+
+from controlplane.tenants.scope import TenantManager
+
+
+class RepeatableCall(models.Model):
+    """One key of one caller: a claim while the call is under way, and then its answer."""
+
+    organisation = models.ForeignKey("tenants.Organisation", models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    key = models.CharField(max_length=64)  # SHA-256 of it
+    request = models.CharField(max_length=64)  # SHA-256 of method, address and body
+    status = models.PositiveSmallIntegerField(null=True)  # of the answer; null: under way, or its server died
+    body = models.TextField(default="")
+    is_kept = models.BooleanField(default=True)  # the body; a secret is not
+    created_at = models.DateTimeField(db_index=True)
+
+    objects: ClassVar[TenantManager[RepeatableCall]] = TenantManager()
+
+    class Meta:
+        """The constraint is what makes one of several that come at once the first."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["organisation", "user", "key"], name="one_call_per_key")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.key[:8]} of {self.user_id}: {self.status or 'under way'}"

@@ -1,0 +1,123 @@
+"""Claiming a key, keeping the answer, forgetting both after 24 hours.
+
+=======================  =================================================================================================
+a call comes             the insertion of its row is the claim: of several at once, the unique constraint lets one through
+it succeeds (2xx)        the answer is kept, and told to whoever repeats the call
+it is refused or fails   nothing was changed, or the call itself is safe to repeat: the claim is given back
+its server dies          nobody knows whether the change was committed. The claim stays, and a repetition is told so, rather
+                         than that something is made and billed twice
+=======================  =================================================================================================
+
+A key is its caller's own: a person's in an organisation, with whichever of his API keys. The same key for another request is a
+mistake of the client, and refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from django.db import IntegrityError, transaction
+
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import ConcurrentChange, Conflict, Invalid
+from controlplane.idempotency.models import RepeatableCall
+
+if TYPE_CHECKING:
+    from controlplane.accounts.selectors import Caller
+
+KEPT = timedelta(hours=24)
+UNDER_WAY_AT_MOST = timedelta(minutes=1)
+"""Longer than any call takes; a claim that is older was left by a server that died."""
+LONGEST_KEY = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was answered to the first call."""
+
+    status: int
+    body: str
+
+
+def key_digest(text: str) -> str:
+    """What is kept of a key. Raises Invalid."""
+    if not 0 < len(text) <= LONGEST_KEY or not all("!" <= letter <= "~" for letter in text):
+        raise Invalid(f"Idempotency-Key: must be 1 to {LONGEST_KEY} visible ASCII characters, without spaces")
+    return sha256(text.encode()).hexdigest()
+
+
+def request_digest(method: str, address: str, body: bytes) -> str:
+    """What two requests have in common that are the same."""
+    return sha256(b"\0".join((method.encode(), address.encode(errors="surrogateescape"), body))).hexdigest()
+
+
+def call_begin(*, caller: Caller, key: str, request: str, clock: Clock = SYSTEM_CLOCK) -> RepeatableCall | Answer:
+    """The claim on a key, or what was answered under it. Raises Conflict, ConcurrentChange."""
+    rows = RepeatableCall.objects.for_organisation(caller.organisation).filter(user=caller.user, key=key)
+    now = clock.now()
+    rows.filter(created_at__lt=now - KEPT).delete()
+    found = rows.first()
+    if found is None:
+        claim = RepeatableCall(
+            organisation=caller.organisation, user=caller.user, key=key, request=request, created_at=now
+        )
+        try:
+            with transaction.atomic():
+                claim.save(force_insert=True)
+        except IntegrityError:
+            found = rows.first()
+        else:
+            return claim
+    if found is None:
+        raise _under_way()  # it was given back this moment
+    return _repeated(found, request, clock)
+
+
+def _repeated(found: RepeatableCall, request: str, clock: Clock) -> Answer:
+    if found.request != request:
+        raise Conflict("this Idempotency-Key was used for another request", code="idempotency_key_reused")
+    if found.status is None:
+        if clock.now() - found.created_at < UNDER_WAY_AT_MOST:
+            raise _under_way()
+        raise Conflict(
+            "the first call with this Idempotency-Key was cut off, and whether it was carried out is not known: look before "
+            "you make it again under another key",
+            code="idempotency_outcome_unknown",
+        )
+    if not found.is_kept:
+        raise Conflict(
+            "this was done by the first call with this Idempotency-Key; its answer holds a secret and was not kept",
+            code="idempotency_answer_not_kept",
+        )
+    return Answer(found.status, found.body)
+
+
+def _under_way() -> ConcurrentChange:
+    return ConcurrentChange(
+        "the first call with this Idempotency-Key is still under way; repeat this one in a moment",
+        code="idempotency_in_progress",
+    )
+
+
+def call_end(*, claim: RepeatableCall, status: int, body: str, is_secret: bool) -> None:
+    """The call has succeeded: keep its answer."""
+    kept = "" if is_secret else body
+    _row(claim).update(status=status, body=kept, is_kept=not is_secret)
+
+
+def call_give_back(*, claim: RepeatableCall) -> None:
+    """The call was refused: it may be made again under its key."""
+    _row(claim).delete()
+
+
+def calls_purge(*, clock: Clock = SYSTEM_CLOCK) -> int:
+    """Forget calls older than 24 hours; says how many there were."""
+    rows = RepeatableCall.objects.unscoped("everyone's are kept equally long")
+    return rows.filter(created_at__lt=clock.now() - KEPT).delete()[0]
+
+
+def _row(claim: RepeatableCall):  # type: ignore[no-untyped-def]  # noqa: ANN202  # a QuerySet
+    return RepeatableCall.objects.unscoped("the claim is the caller's").filter(pk=claim.pk)

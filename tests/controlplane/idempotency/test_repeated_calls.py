@@ -1,0 +1,195 @@
+"""`Idempotency-Key`: a call that is repeated is answered as it was, and done once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from rest_framework.test import APIClient
+
+from controlplane.accounts.models import ApiKey
+from controlplane.accounts.services import api_key_create
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import CapacityExhausted
+from controlplane.idempotency import services
+from controlplane.idempotency.models import RepeatableCall
+from controlplane.instances import services as instances
+from controlplane.instances.models import Instance
+from tests.controlplane.conftest import WANTED, client_of
+from tests.controlplane.test_instances_api import URL, problem
+
+KEY = {"HTTP_IDEMPOTENCY_KEY": "5f0c-first"}
+
+
+def count() -> int:
+    return Instance.objects.unscoped("a test").count()
+
+
+def calls():
+    return RepeatableCall.objects.unscoped("a test")
+
+
+def grow_old(by: timedelta) -> None:
+    for row in calls():
+        calls().filter(pk=row.pk).update(created_at=row.created_at - by)
+
+
+def test_the_same_key_and_body_make_one_instance_and_one_answer(alice, brokers):
+    first = alice.api.post(URL, WANTED, **KEY)
+    again = alice.api.post(URL, WANTED, **KEY)
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert again.json() == first.json()
+    assert again["Idempotency-Replayed"] == "true"
+    assert "Idempotency-Replayed" not in first
+    assert count() == 1
+
+
+def test_without_a_key_or_with_another_each_call_is_one_of_its_own(alice, brokers):
+    for headers in ({}, {}, KEY, {"HTTP_IDEMPOTENCY_KEY": "second"}):
+        assert alice.api.post(URL, WANTED, **headers).status_code == 202
+    assert count() == 4
+
+
+@pytest.mark.parametrize("other", [{"bandwidth_mib_per_s": 6}, {"name": "others"}])
+def test_another_body_under_the_same_key_is_refused_and_does_nothing(alice, brokers, other):
+    alice.api.post(URL, WANTED, **KEY)
+    refused = alice.api.post(URL, WANTED | other, **KEY)
+    assert "another request" in problem(refused, 409, "idempotency_key_reused")["detail"]
+    assert count() == 1
+
+
+def test_another_call_under_the_same_key_is_refused(alice, instance):
+    assert alice.api.patch(f"{URL}/{instance.id}", {"name": "a"}, **KEY).status_code == 202
+    problem(alice.api.delete(f"{URL}/{instance.id}", **KEY), 409, "idempotency_key_reused")
+    problem(alice.api.patch(f"{URL}/{instance.id}?x=1", {"name": "a"}, **KEY), 409, "idempotency_key_reused")
+
+
+def test_every_kind_of_change_is_repeatable(alice, instance):
+    one = f"{URL}/{instance.id}"
+    for number, (method, path, body, status) in enumerate(
+        [
+            ("patch", one, {"name": "renamed"}, 202),
+            ("put", f"{one}/whitelist", {"cidrs": ["10.0.0.0/8"]}, 200),
+            ("post", f"{one}/topics", {"name": "orders", "partitions": 1}, 201),
+            ("patch", f"{one}/topics/orders", {"partitions": 2}, 200),
+            ("delete", f"{one}/topics/orders", None, 204),
+            ("post", f"{one}/throttle-rules", {"kind": "topic", "topics": ["orders"], "produce_mib_per_s": 1}, 201),
+            ("delete", one, None, 202),
+        ]
+    ):
+        headers = {"HTTP_IDEMPOTENCY_KEY": f"key-{number}"}
+        answers = [getattr(alice.api, method)(path, body, **headers) for _ in range(2)]
+        assert [answer.status_code for answer in answers] == [status, status], (method, path, answers[1].content)
+        assert answers[0].content == answers[1].content
+        assert answers[1]["Idempotency-Replayed"] == "true"
+
+
+def test_a_key_is_the_callers_own(alice, bob, charlie, brokers):
+    ids = [person.api.post(URL, WANTED, **KEY).json()["id"] for person in (alice, bob, charlie)]
+    assert len(set(ids)) == 3
+    assert [row["id"] for row in charlie.api.get(URL).json()["items"]] == [ids[2]]
+
+
+def test_another_api_key_of_the_same_person_repeats_the_same_call(alice, brokers):
+    first = alice.api.post(URL, WANTED, **KEY).json()
+    _, text = api_key_create(organisation=alice.organisation, user=alice.user, name="rotated")
+    assert client_of(text).post(URL, WANTED, **KEY).json() == first
+
+
+def test_who_has_no_valid_api_key_repeats_nothing(alice, brokers):
+    alice.api.post(URL, WANTED, **KEY)
+    stranger = APIClient()
+    assert stranger.post(URL, WANTED, format="json", **KEY).status_code == 401
+    assert client_of("slc_wrong").post(URL, WANTED, **KEY).status_code == 401
+
+
+def test_a_viewer_may_not_repeat_what_was_done_before_the_role_changed(alice, bob, brokers):
+    bob.api.post(URL, WANTED, **KEY)
+    bob.user.memberships.update(role="viewer")
+    problem(bob.api.post(URL, WANTED, **KEY), 403, "forbidden")
+
+
+def test_a_call_that_was_refused_may_be_made_again_under_its_key(alice, brokers, monkeypatch):
+    problem(alice.api.post(URL, WANTED | {"partitions": 0}, **KEY), 400, "invalid")
+
+    def full(**_members):
+        raise CapacityExhausted("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(instances, "instance_create", full)
+        problem(alice.api.post(URL, WANTED, **KEY), 409, "capacity_exhausted")
+    assert alice.api.post(URL, WANTED, **KEY).status_code == 202
+    assert count() == 1
+
+
+def test_a_duplicate_that_comes_while_the_first_is_under_way_is_told_to_wait(alice, brokers, monkeypatch):
+    create, seen = instances.instance_create, []
+
+    def slow(**members):
+        seen.append(alice.api.post(URL, WANTED, **KEY))
+        return create(**members)
+
+    monkeypatch.setattr(instances, "instance_create", slow)
+    assert alice.api.post(URL, WANTED, **KEY).status_code == 202
+    (meanwhile,) = seen
+    assert problem(meanwhile, 409, "idempotency_in_progress")["retriable"] is True
+    assert int(meanwhile["Retry-After"]) > 0
+    assert count() == 1
+
+
+def test_a_call_whose_server_died_is_not_done_again(alice, brokers, monkeypatch):
+    class Died(BaseException):
+        pass
+
+    def dies(**_members):
+        raise Died
+
+    with monkeypatch.context() as patch:
+        patch.setattr(instances, "instance_create", dies)
+        with pytest.raises(Died):
+            alice.api.post(URL, WANTED, **KEY)
+    problem(alice.api.post(URL, WANTED, **KEY), 409, "idempotency_in_progress")
+    grow_old(timedelta(minutes=5))
+    unknown = problem(alice.api.post(URL, WANTED, **KEY), 409, "idempotency_outcome_unknown")
+    assert unknown["retriable"] is False
+    assert count() == 0
+
+
+def test_after_24_hours_a_key_is_new_and_the_row_is_swept(alice, brokers):
+    alice.api.post(URL, WANTED, **KEY)
+    grow_old(timedelta(hours=25))
+    assert alice.api.post(URL, WANTED | {"name": "another"}, **KEY).status_code == 202
+    assert count() == 2
+    assert services.calls_purge() == 0
+    grow_old(timedelta(hours=25))
+    assert services.calls_purge(clock=SYSTEM_CLOCK) == 1
+    assert not calls().exists()
+
+
+def test_the_text_of_an_api_key_is_in_one_answer_and_nowhere_else(alice):
+    made = alice.api.post("/api/v1/api-keys", {"name": "ci"}, **KEY)
+    assert made.status_code == 201
+    assert not any(made.json()["key"] in row.body for row in calls())
+    again = problem(alice.api.post("/api/v1/api-keys", {"name": "ci"}, **KEY), 409, "idempotency_answer_not_kept")
+    assert "not kept" in again["detail"]
+    assert ApiKey.objects.unscoped("a test").filter(name="ci").count() == 1
+
+
+@pytest.mark.parametrize("key", ["", "a b", "x" * 256, "a\tb", "\N{SNOWMAN}"])
+def test_what_cannot_be_a_key_is_refused(alice, brokers, key):
+    answer = alice.api.post(URL, WANTED, HTTP_IDEMPOTENCY_KEY=key)
+    assert "Idempotency-Key" in problem(answer, 400, "invalid")["detail"]
+    assert count() == 0
+
+
+def test_reading_takes_no_notice_of_a_key(alice, instance):
+    assert alice.api.get(f"{URL}/{instance.id}", **KEY).status_code == 200
+    assert alice.api.get(URL, **KEY).status_code == 200
+    assert not calls().exists()
+
+
+def test_neither_the_key_nor_the_request_is_kept_in_the_clear(alice, brokers):
+    alice.api.post(URL, WANTED, **KEY)
+    (row,) = calls().values()
+    assert "5f0c" not in str(row)
+    assert "events" not in str(row)
