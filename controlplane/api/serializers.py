@@ -21,11 +21,18 @@ class StrictSerializer(serializers.Serializer[Any]):
 
     def to_internal_value(self, data: Any) -> Any:
         """Checked data."""
+        unknown = {}
         if isinstance(data, Mapping):
             unknown = {name: ["is not a member of this request"] for name in data if name not in self.fields}
-            if unknown:
-                raise serializers.ValidationError(unknown)
-        return super().to_internal_value(data)
+        try:
+            found = super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            if unknown and isinstance(error.detail, dict):
+                raise serializers.ValidationError({**error.detail, **unknown}) from error
+            raise
+        if unknown:
+            raise serializers.ValidationError(unknown)
+        return found
 
 
 class StrictIntegerField(serializers.IntegerField):
@@ -36,6 +43,16 @@ class StrictIntegerField(serializers.IntegerField):
         if isinstance(data, bool) or not isinstance(data, int):
             raise serializers.ValidationError("must be a whole number")
         return int(super().to_internal_value(data))
+
+
+class StrictBooleanField(serializers.BooleanField):
+    """A JSON boolean."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        """Checked data."""
+        if not isinstance(data, bool):
+            raise serializers.ValidationError("must be true or false")
+        return data
 
 
 @extend_schema_field(OpenApiTypes.NUMBER)

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from quota.contracts.instance import GIB, MIB
+from quota.contracts.sizes import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -233,8 +233,3 @@ def _degraded(code: str, title: str, detail: str) -> Reason:
 
 def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
-
-
-def size_text(size: int) -> str:
-    """In the unit in which it is not nothing: an instance may be smaller than a GiB."""
-    return f"{size / GIB:.4g} GiB" if size >= GIB else f"{size / MIB:.4g} MiB"

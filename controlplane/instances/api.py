@@ -95,6 +95,7 @@ class InstanceApi(APIView):
             organisation=request.user.organisation,
             actor=request.user.actor,
             instance_id=instance_id,
+            accept_full_storage=body.validated_data.pop("accept_full_storage", False),
             changes=body.validated_data,
         )
         return Response({"operation_id": operation.id}, status=202)

@@ -10,6 +10,7 @@ from rest_framework import serializers
 from controlplane.api.serializers import (
     CidrsField,
     NumberField,
+    StrictBooleanField,
     StrictCharField,
     StrictIntegerField,
     StrictSerializer,
@@ -22,7 +23,23 @@ from controlplane.instances.validation import (
     MOST_OF_AN_OPERATORS_LIMIT,
     MOST_PARTITIONS,
     MOST_STORAGE_GIB,
+    RULES,
 )
+from controlplane.instances.whitelist import whitelist_problems
+
+
+class _RuledField(serializers.Field):  # type: ignore[type-arg]
+    """A member whose rule is in validation.py: it is judged with the shapes, so that one answer names all that is wrong."""
+
+    rule = ""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Checked data."""
+        value = super().to_internal_value(data)
+        problem = RULES[self.rule](value)
+        if problem is not None:
+            raise serializers.ValidationError(problem)
+        return value
 
 
 def _amount(kind: str, most: int) -> dict[str, Any]:
@@ -31,23 +48,45 @@ def _amount(kind: str, most: int) -> dict[str, Any]:
 
 
 @extend_schema_field({"type": "string", "minLength": 1, "maxLength": LONGEST_NAME})
-class NameField(StrictCharField):
+class NameField(_RuledField, StrictCharField):
     """An instance's name."""
+
+    rule = "name"
 
 
 @extend_schema_field(_amount("number", MOST_BANDWIDTH_MIB_PER_S))
-class BandwidthField(NumberField):
+class BandwidthField(_RuledField, NumberField):
     """What may be bought of bandwidth."""
+
+    rule = "bandwidth_mib_per_s"
 
 
 @extend_schema_field(_amount("number", MOST_STORAGE_GIB))
-class StorageField(NumberField):
+class StorageField(_RuledField, NumberField):
     """What may be bought of storage."""
+
+    rule = "storage_gib"
 
 
 @extend_schema_field(_amount("integer", MOST_PARTITIONS))
-class PartitionsField(StrictIntegerField):
+class PartitionsField(_RuledField, StrictIntegerField):
     """How many partitions may be bought."""
+
+    rule = "partitions"
+
+
+class WhitelistField(CidrsField):
+    """A whitelist whose entries are judged with the shapes."""
+
+    def to_internal_value(self, data: Any) -> list[Any]:
+        """Checked data."""
+        cidrs = super().to_internal_value(data)
+        problems = whitelist_problems(cidrs, field="")
+        if problems and not problems[0].field:
+            raise serializers.ValidationError(problems[0].detail)
+        if problems:
+            raise serializers.ValidationError({each.field.removeprefix("."): [each.detail] for each in problems})
+        return cidrs
 
 
 class InstanceCreateSerializer(StrictSerializer):
@@ -57,7 +96,7 @@ class InstanceCreateSerializer(StrictSerializer):
     bandwidth_mib_per_s = BandwidthField(help_text="for each direction")
     storage_gib = StorageField(help_text="all replicas together")
     partitions = PartitionsField(help_text="replicas included")
-    whitelist = CidrsField(help_text="who may connect; [] lets nobody in, 0.0.0.0/0 and ::/0 everyone")
+    whitelist = WhitelistField(help_text="who may connect; [] lets nobody in, 0.0.0.0/0 and ::/0 everyone")
 
 
 class InstanceChangeSerializer(StrictSerializer):
@@ -69,6 +108,16 @@ class InstanceChangeSerializer(StrictSerializer):
     bandwidth_mib_per_s = BandwidthField(required=False)
     storage_gib = StorageField(required=False)
     partitions = PartitionsField(required=False)
+    accept_full_storage = StrictBooleanField(
+        required=False,
+        help_text="less storage than is used is meant: producing will be refused until topics are deleted or records expire",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Some change is asked for."""
+        if set(attrs) == {"accept_full_storage"}:
+            raise serializers.ValidationError({"accept_full_storage": "is no change by itself"})
+        return attrs
 
 
 class OperatorsLimitField(StrictIntegerField):

@@ -21,6 +21,7 @@ from controlplane.core.errors import (
     ClusterUnavailable,
     ConcurrentChange,
     Conflict,
+    FieldProblem,
     Forbidden,
     Invalid,
 )
@@ -31,8 +32,11 @@ from controlplane.instances.models import Instance, InstanceState, SpecChangeKin
 from controlplane.instances.reconcile import publish
 from controlplane.instances.selectors import SHOWN_AS, instance_fresh, instance_get
 from controlplane.instances.spec import OPERATORS_LIMITS
-from controlplane.instances.whitelist import whitelist_parse
+from controlplane.instances.whitelist import whitelist_parse, whitelist_problems
+from controlplane.quotas.selectors import storage_used
 from quota.contracts.apart import whitelists_problem
+from quota.contracts.instance import GIB
+from quota.contracts.sizes import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -65,7 +69,7 @@ def instance_create(
         "storage_gib": storage_gib,
         "partitions": partitions,
     }
-    validation.check(bought)
+    validation.check(bought, others=whitelist_problems(whitelist, field="whitelist"))
     cidrs = whitelist_parse(whitelist, field="whitelist")
     cluster = _cluster_with_room()
     instance = Instance(
@@ -90,12 +94,18 @@ def instance_update(
     actor: str,
     instance_id: str,
     changes: Mapping[str, Any],
+    accept_full_storage: bool = False,
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[Instance, Operation]:
-    """Change name, bandwidth_mib_per_s, storage_gib or partitions. Raises Invalid, NotFound, Conflict."""
+    """Change name, bandwidth_mib_per_s, storage_gib or partitions. Raises Invalid, NotFound, Conflict.
+
+    Less storage than is used refuses all producers, so it must be accepted.
+    """
     if not changes:
         raise Invalid(f"nothing to change: give one or more of {', '.join(validation.RULES)}")
     validation.check(changes)
+    if "storage_gib" in changes and not accept_full_storage:
+        _check_use(instance_get(organisation=organisation, instance_id=instance_id), changes["storage_gib"])
     instance = _change(organisation, instance_id, lambda _instance: dict(changes))
     if any(name in changes for name in SIZES):
         spec_change_record(instance=instance, kind=SpecChangeKind.RESIZED, at=clock.now())
@@ -226,6 +236,22 @@ def _change(organisation: Organisation, instance_id: str, compute: Callable[[Ins
                 setattr(instance, name, value)
             return instance
     raise ConcurrentChange("the instance is being changed by others; try again")
+
+
+def _check_use(instance: Instance, storage_gib: float) -> None:
+    """Raises Conflict where a smaller storage would be full at once. Where use is not known, its health will tell."""
+    used = storage_used(instance)
+    if used is None or storage_gib >= instance.storage_gib or used < storage_gib * GIB:
+        return
+    detail = (
+        f"{size_text(used)} are used: with {size_text(round(storage_gib * GIB))} producing would be refused at once, until "
+        "topics are deleted or records expire"
+    )
+    raise Conflict(
+        f"{detail}. If that is meant, ask again with accept_full_storage",
+        code="storage_below_use",
+        errors=[FieldProblem("storage_gib", detail)],
+    )
 
 
 def _check_whitelists(instance: Instance, changes: Mapping[str, Any]) -> None:

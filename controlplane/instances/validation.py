@@ -9,7 +9,7 @@ from controlplane.core.errors import FieldProblem, Invalid
 from controlplane.core.text import name_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 MOST_BANDWIDTH_MIB_PER_S = 100_000
 MOST_STORAGE_GIB = 1_000_000
@@ -36,10 +36,11 @@ RULES: Mapping[str, Callable[[object], str | None]] = {
 }
 
 
-def check(members: Mapping[str, object]) -> None:
-    """Raises Invalid naming every member that breaks its rule."""
+def check(members: Mapping[str, object], *, others: Sequence[FieldProblem] = ()) -> None:
+    """Raises Invalid naming every member that breaks its rule, and `others` that were found besides."""
     problems = [
         FieldProblem(name, problem) for name, value in members.items() if (problem := RULES[name](value)) is not None
     ]
+    problems += others
     if problems:
         raise Invalid("; ".join(f"{problem.field} {problem.detail}" for problem in problems), errors=problems)

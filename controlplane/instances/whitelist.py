@@ -21,18 +21,18 @@ MOST_ENTRIES = 512
 
 def whitelist_parse(cidrs: Sequence[object], *, field: str) -> list[str]:
     """The blocks in their one spelling, without repeats, in the order given. Raises Invalid naming every bad entry."""
-    if len(cidrs) > MOST_ENTRIES:
-        raise Invalid.field(field, f"has {len(cidrs)} entries; at most {MOST_ENTRIES} are allowed")
-    problems, blocks = [], []
-    for index, entry in enumerate(cidrs):
-        problem = _problem(entry)
-        if problem:
-            problems.append(FieldProblem(f"{field}.{index}", problem))
-        else:
-            blocks.append(str(ip_network(str(entry))))
+    problems = whitelist_problems(cidrs, field=field)
     if problems:
         raise Invalid(f"{field}: {problems[0].detail}", errors=problems)
-    return list(dict.fromkeys(blocks))
+    return list(dict.fromkeys(str(ip_network(str(entry))) for entry in cidrs))
+
+
+def whitelist_problems(cidrs: Sequence[object], *, field: str) -> list[FieldProblem]:
+    """What is wrong with a list as a whole, or with each of its entries."""
+    if len(cidrs) > MOST_ENTRIES:
+        return [FieldProblem(field, f"has {len(cidrs)} entries; at most {MOST_ENTRIES} are allowed")]
+    found = ((index, _problem(entry)) for index, entry in enumerate(cidrs))
+    return [FieldProblem(f"{field}.{index}", problem) for index, problem in found if problem]
 
 
 def _problem(entry: object) -> str | None:

@@ -9,7 +9,7 @@ from rest_framework import serializers
 
 from controlplane.api.serializers import CidrsField, StrictCharField, StrictIntegerField, StrictSerializer
 from controlplane.kafka.services import DEFAULT_PARTITIONS, DEFAULT_REPLICATION_FACTOR
-from quota.contracts.namespace import MAX_TENANT_TOPIC_LENGTH
+from quota.contracts.namespace import MAX_TENANT_TOPIC_LENGTH, topic_name_problem
 
 MOST_PARTITIONS = 3000
 MOST_REPLICAS = 9
@@ -27,6 +27,14 @@ def _config_shape(*, nullable: bool) -> dict[str, Any]:
 )
 class TopicNameField(StrictCharField):
     """A topic's name."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """Checked data."""
+        name = super().to_internal_value(data)
+        problem = topic_name_problem(name)
+        if problem:
+            raise serializers.ValidationError(problem)
+        return name
 
 
 @extend_schema_field(_config_shape(nullable=False))

@@ -88,7 +88,15 @@ def _write(organisation: Organisation, instance_id: str, decide: Decide) -> Sequ
 
 def _checked(members: Mapping[str, Any]) -> dict[str, Any]:
     """As a rule has them. Raises Invalid."""
-    return {_LIMITS.get(name, name): _member(name, value) for name, value in members.items()}
+    found, problems = {}, []
+    for name, value in members.items():
+        try:
+            found[_LIMITS.get(name, name)] = _member(name, value)
+        except Invalid as error:
+            problems += error.errors
+    if problems:
+        raise Invalid("; ".join(f"{each.field}: {each.detail}" for each in problems), errors=problems)
+    return found
 
 
 def _member(name: str, value: Any) -> Any:

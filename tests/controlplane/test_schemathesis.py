@@ -46,6 +46,7 @@ RULED = {
     "from": "a moment, and not later than `to`",
     "to": "a moment",
     "month": "a month of the calendar",
+    "accept_full_storage": "no change by itself",
 }
 RULED_AS_A_WHOLE = {
     "invalid_replication_factor",  # the cluster has fewer brokers

@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django import forms
 
 from controlplane.console.advice import said, sentence
+from controlplane.instances.whitelist import whitelist_problems
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from controlplane.core.errors import SluiceError
+    from controlplane.core.errors import FieldProblem, SluiceError
+
+
+def _line(problem: FieldProblem) -> str:
+    index = problem.field.removeprefix(".")
+    return f"Line {int(index) + 1}: {problem.detail}" if index else sentence(problem.detail)
 
 
 class ConsoleForm(forms.Form):
@@ -38,8 +44,19 @@ class ConsoleForm(forms.Form):
             self.add_error(self.refusals.get(error.code), said(error))
 
 
+def ruled(rule: Callable[[Any], str | None]) -> Callable[[Any], None]:
+    """A rule of the services as a field's validator, so that a form names everything that is wrong at once."""
+
+    def validate(value: Any) -> None:
+        problem = rule(value)
+        if problem is not None:
+            raise forms.ValidationError(sentence(problem))
+
+    return validate
+
+
 class CidrsField(forms.CharField):
-    """Blocks one a line (commas and spaces do as well), as a list of strings. Whether they are blocks, services say."""
+    """Blocks one a line (commas and spaces do as well), as a list of strings. Each is judged by the rules of whitelists."""
 
     widget = forms.Textarea
 
@@ -53,7 +70,11 @@ class CidrsField(forms.CharField):
     def clean(self, value: Any) -> list[str]:
         """The entries in the order given."""
         text = super().clean(value)
-        return [entry for entry in re.split(r"[\s,;]+", text) if entry]
+        cidrs = [entry for entry in re.split(r"[\s,;]+", text) if entry]
+        problems = whitelist_problems(cidrs, field="")
+        if problems:
+            raise forms.ValidationError([_line(problem) for problem in problems])
+        return cidrs
 
     def prepare_value(self, value: Any) -> Any:
         """A list one entry a line."""

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
 from controlplane.billing.plans import PLANS
-from controlplane.console.forms.base import CidrsField, ConsoleForm
+from controlplane.console.forms.base import CidrsField, ConsoleForm, ruled
 from controlplane.core.text import LONGEST_NAME
 from controlplane.instances.validation import (
     MOST_BANDWIDTH_MIB_PER_S,
     MOST_PARTITIONS,
     MOST_STORAGE_GIB,
+    RULES,
 )
+
+if TYPE_CHECKING:
+    from controlplane.core.errors import SluiceError
 
 
 def _amount(most: int, step: str) -> forms.NumberInput:
@@ -26,26 +30,46 @@ class InstanceSettingsForm(ConsoleForm):
     name = forms.CharField(
         label="Name",
         max_length=LONGEST_NAME,
+        validators=[ruled(RULES["name"])],
         help_text="Only people see it; clients connect by address.",
         widget=forms.TextInput({"autocomplete": "off"}),
     )
     bandwidth_mib_per_s = forms.FloatField(
         label="Bandwidth",
+        validators=[ruled(RULES["bandwidth_mib_per_s"])],
         help_text="For each direction, over all brokers together.",
         widget=_amount(MOST_BANDWIDTH_MIB_PER_S, "any"),
     )
     storage_gib = forms.FloatField(
         label="Storage",
+        validators=[ruled(RULES["storage_gib"])],
         help_text="All replicas together: 1 GiB of records with 3 replicas takes 3 GiB.",
         widget=_amount(MOST_STORAGE_GIB, "any"),
     )
     partitions = forms.IntegerField(
         label="Partitions",
+        validators=[ruled(RULES["partitions"])],
         help_text="Replicas included: a topic of 6 partitions with 3 replicas takes 18.",
         widget=_amount(MOST_PARTITIONS, "1"),
     )
 
     units: ClassVar = {"bandwidth_mib_per_s": "MiB/s", "storage_gib": "GiB", "partitions": ""}
+
+
+class InstanceChangeForm(InstanceSettingsForm):
+    """The same of an instance that is there. The box is shown to who needs it."""
+
+    accept_full_storage = forms.BooleanField(
+        label="I know that producing will be refused",
+        required=False,
+        help_text="Until topics are deleted, or records expire. Consuming goes on.",
+    )
+    is_below_use = False
+
+    def refuse(self, error: SluiceError) -> None:
+        """Less storage than is used is confirmed beside the reason."""
+        self.is_below_use = error.code == "storage_below_use"
+        super().refuse(error)
 
 
 class InstanceCreateForm(InstanceSettingsForm):

@@ -6,9 +6,10 @@ from typing import ClassVar
 
 from django import forms
 
-from controlplane.console.forms.base import CidrsField, ConsoleForm
+from controlplane.console.forms.base import CidrsField, ConsoleForm, ruled
 from controlplane.kafka.serializers import MOST_PARTITIONS, MOST_REPLICAS
 from controlplane.kafka.services import DEFAULT_PARTITIONS, DEFAULT_REPLICATION_FACTOR
+from quota.contracts.namespace import topic_name_problem
 
 HOUR_MS = 3_600_000
 LONGEST_RETENTION_H = 24 * 3650
@@ -27,6 +28,7 @@ class TopicForm(ConsoleForm):
 
     name = forms.CharField(
         label="Name",
+        validators=[ruled(topic_name_problem)],
         max_length=1000,  # the name's own rule says more clearly what is wrong
         help_text="Letters, digits, dots, underscores and hyphens.",
         widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off"}),

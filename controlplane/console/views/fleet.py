@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from controlplane.billing.selectors import invoice_failures
 from controlplane.clusters.selectors import ports_of
 from controlplane.console.flow import DIRECTIONS, bar, directions, flow_of
-from controlplane.console.listing import Listing, listing, searched
+from controlplane.console.listing import ROWS, Listing, listing, searched
 from controlplane.console.page import staff_page
 from controlplane.console.shares import shares_of
 from controlplane.core.errors import SluiceError, Unavailable
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from django.http import HttpRequest, HttpResponse
+
+ALLOCATIONS = 10
+"""Instances on a page of allocations: each has two directions, and each of these its brokers."""
 
 
 @require_safe
@@ -54,13 +57,13 @@ def overview(request: HttpRequest) -> HttpResponse:
 @staff_page
 def allocation(request: HttpRequest) -> HttpResponse:
     """How every limit is shared out between brokers; the rows come again every 2 s."""
-    shown = _instances(request)
+    shown = _instances(request, size=ALLOCATIONS)
     instances = list(shown.page.object_list)
     documents, away = _heard(allocations_get, instances)
     rows = [(instance, shares_of(documents.get(instance.id, {}))) for instance in instances]
     part = request.htmx  # type: ignore[attr-defined]
     template = "console/parts/fleet_allocation_rows.html" if part else "console/fleet_allocation.html"
-    return render(request, template, {"listing": shown, "rows": rows, "away": away})
+    return render(request, template, {"listing": shown, "rows": rows, "away": away, "opened": request.GET.get("open")})
 
 
 @require_safe
@@ -100,14 +103,14 @@ def _heard(
         return {}, error
 
 
-def _instances(request: HttpRequest) -> Listing:
+def _instances(request: HttpRequest, *, size: int = ROWS) -> Listing:
     """Every tenant's that match the search, newest first."""
     search = searched(request)
     rows = Instance.objects.unscoped("operators see every tenant's").exclude(state=InstanceState.DELETED)
     if search:
         named = Q(name__icontains=search) | Q(id__icontains=search) | Q(organisation__name__icontains=search)
         rows = rows.filter(named)
-    return listing(request, rows.select_related("organisation").order_by("-created_at", "pk"), search=search)
+    return listing(request, rows.select_related("organisation").order_by("-created_at", "pk"), search=search, size=size)
 
 
 def _brokers() -> dict[str, Any]:

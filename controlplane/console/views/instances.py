@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
 from django.db.models import Case, Q, When
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -14,7 +15,12 @@ from controlplane.billing import selectors as billing
 from controlplane.billing.rating import Month
 from controlplane.clusters.selectors import ports_by_owner, ports_of
 from controlplane.console.flow import directions, flow_of
-from controlplane.console.forms.instances import DeletionForm, InstanceCreateForm, InstanceSettingsForm
+from controlplane.console.forms.instances import (
+    DeletionForm,
+    InstanceChangeForm,
+    InstanceCreateForm,
+    InstanceSettingsForm,
+)
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
 from controlplane.console.snippets import snippets
@@ -28,7 +34,7 @@ from controlplane.instances.models import Instance, InstanceState
 from controlplane.quotas.selectors import allocation_get, flows_get
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
+    from django.http import HttpRequest
 
     from controlplane.accounts.selectors import Caller
     from controlplane.core.models import Operation
@@ -83,17 +89,24 @@ def new(request: HttpRequest, caller: Caller) -> HttpResponse:
             form.refuse(error)
         else:
             return redirect("console:instance", caller.organisation.id, instance.id)
-    context = {"form": form, "address": request.META.get("REMOTE_ADDR"), "price": _price(caller, form)}
+    context = {"form": form, "address": request.META.get("REMOTE_ADDR"), **_estimate(caller, form, form.initial)}
     return render(request, "console/instance_new.html", context, status=422 if form.errors else 200)
 
 
 @require_safe
 @tenant_page
 def estimate(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """The price slip beside a form, while its numbers are being typed."""
+    """The price slip beside a form, while its numbers are being typed. Where one is no size yet, the last slip stays."""
     form = InstanceSettingsForm(request.GET)
     form.is_valid()
-    return render(request, "console/parts/price.html", {"price": _price(caller, form)})
+    context = _estimate(caller, form, {})
+    if context["price"] is None:
+        return HttpResponse(status=204)
+    changed = request.GET.get("instance")
+    if changed:
+        instance = selectors.instance_get(organisation=caller.organisation, instance_id=changed)
+        context["price_now"] = _price_of(caller, _sizes_now(instance))
+    return render(request, "console/parts/price.html", context)
 
 
 @require_safe
@@ -156,16 +169,20 @@ def status(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
 def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """Another name or size. Only what was changed is sent on."""
     instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
-    now = {name: _plain(getattr(instance, name)) for name in InstanceSettingsForm.base_fields}
-    form = InstanceSettingsForm(request.POST or None, initial=now)
+    now = _sizes_now(instance)
+    form = InstanceChangeForm(request.POST or None, initial=now)
     if request.method == "POST" and form.is_valid():
-        changes = {name: value for name, value in form.cleaned_data.items() if value != now[name]}
+        changes = {name: form.cleaned_data[name] for name in now if form.cleaned_data[name] != now[name]}
         if not changes:
             messages.info(request, "Nothing was changed.")
             return redirect("console:instance_settings", caller.organisation.id, instance.id)
         try:
             services.instance_update(
-                organisation=caller.organisation, actor=caller.actor, instance_id=instance.id, changes=changes
+                organisation=caller.organisation,
+                actor=caller.actor,
+                instance_id=instance.id,
+                changes=changes,
+                accept_full_storage=form.cleaned_data["accept_full_storage"],
             )
         except SluiceError as error:
             form.refuse(error)
@@ -176,8 +193,9 @@ def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResp
         "instance": instance,
         "tab": "settings",
         "form": form,
-        "price": _price(caller, form),
+        "price_of": instance,
         "price_now": _price_of(caller, now),
+        **_estimate(caller, form, now),
     }
     return render(request, "console/instance_settings.html", context, status=422 if form.errors else 200)
 
@@ -227,9 +245,18 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _price(caller: Caller, form: InstanceSettingsForm) -> billing.Estimate | None:
-    """Of the sizes in a form, as far as they are sizes."""
-    return _price_of(caller, getattr(form, "cleaned_data", {}) if form.is_bound else form.initial)
+def _sizes_now(instance: Instance) -> dict[str, Any]:
+    """The name as well: all that the form of settings has."""
+    return {name: _plain(getattr(instance, name)) for name in InstanceSettingsForm.base_fields}
+
+
+def _estimate(caller: Caller, form: InstanceSettingsForm, otherwise: dict[str, Any]) -> dict[str, Any]:
+    """The price, and what it is of: the sizes in a form, or others where these are no sizes."""
+    sizes = getattr(form, "cleaned_data", {}) if form.is_bound else form.initial
+    price = _price_of(caller, sizes)
+    if price is None:
+        price, sizes = _price_of(caller, otherwise), otherwise
+    return {"price": price, "sizes": sizes}
 
 
 def _price_of(caller: Caller, members: dict[str, Any]) -> billing.Estimate | None:

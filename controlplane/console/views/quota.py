@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 
 from controlplane.console.flow import broker_time_of, directions, flow_of
 from controlplane.console.page import tenant_page
+from controlplane.console.rules import whom
 from controlplane.console.waits import day_began, waited_days, why
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Unavailable
@@ -16,6 +17,7 @@ from controlplane.health.selectors import health_get
 from controlplane.instances.selectors import instance_get
 from controlplane.quotas import history
 from controlplane.quotas.selectors import allocation_get
+from controlplane.throttle_rules.selectors import throttle_rule_list
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -37,6 +39,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
     intervals = history.latest(instance=instance, start=began, end=now, limit=INTERVALS)
     context = {
         **_now(caller, instance),
+        **_rules(caller, instance),
         "tab": "quota",
         "days": waited_days(waited_ms, now),
         "reasons": [why(interval) for interval in intervals],
@@ -51,6 +54,14 @@ def now(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """The part that comes again every 2 s."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     return render(request, "console/parts/quota_now.html", _now(caller, instance))
+
+
+def _rules(caller: Caller, instance: Instance) -> dict[str, Any]:
+    try:
+        rules = throttle_rule_list(organisation=caller.organisation, instance_id=instance.id)
+    except Unavailable as error:
+        return {"rules_away": error}
+    return {"rules": [(rule, whom(rule)) for rule in rules]}
 
 
 def _now(caller: Caller, instance: Instance) -> dict[str, Any]:

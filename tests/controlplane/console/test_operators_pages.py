@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controlplane.console.shares import shares_of
+from controlplane.instances.models import Instance
 
 from .conftest import text_of
 from .test_instance_pages import MIB, flowing
@@ -60,6 +61,27 @@ def test_a_cluster_that_is_away_leaves_the_page_standing(at_staff, instance, tre
     text = text_of(page)
     assert "does not answer" in text
     assert "events" in text
+
+
+def test_on_a_phone_the_brokers_of_one_instance_are_shown_when_they_are_asked_for(at_staff, instance, flow_master):
+    flow_master.answers[instance.id] = flowing()
+    body = at_staff.get("/fleet/allocation").content.decode()
+    assert f"?open={instance.id}" in body
+    assert 'class="shut"' in body
+    body = at_staff.get(f"/fleet/allocation?open={instance.id}").content.decode()
+    assert 'class="shut"' not in body
+    assert f'hx-get="/fleet/allocation?open={instance.id}"' in body  # it stays so while the page goes on by itself
+
+
+def test_the_allocation_page_has_ten_instances(at_staff, instance, flow_master):
+    instance_of = Instance.objects.unscoped("a test")
+    for number in range(11):
+        row = instance_of.get(pk=instance.pk)
+        row.pk, row.name = f"ins-{number:08d}", f"more-{number}"
+        row.save(force_insert=True)
+    text = text_of(at_staff.get("/fleet/allocation"))
+    assert text.count("Not known to the flow master.") == 10
+    assert "1\N{EN DASH}10 of 12" in text
 
 
 def test_an_instance_that_is_none_is_not_found(at_staff, db):

@@ -75,6 +75,32 @@ def test_the_guarantee_is_shown_by_day(at_alice, instance, record, ago):  # noqa
     assert "produce 0.0 % 17.0 % 3.1 % 0.4 %" in text
 
 
+def test_throttle_rules_are_shown_with_whom_they_hold_and_how_far(at_alice, alice, instance):
+    page = f"instances/{instance.id}/quota"
+    assert "No throttle rule" in text_of(at_alice.get(page))
+    url = f"/api/v1/instances/{instance.id}/throttle-rules"
+    for rule in (
+        {"kind": "topic", "topics": ["orders", "payments"], "produce_mib_per_s": 1},
+        {"kind": "client", "users": ["ann"], "clients": [None], "produce_mib_per_s": 2, "consume_mib_per_s": 3},
+        {"kind": "group", "groups": ["billing"], "consume_mib_per_s": 0.5},
+    ):
+        assert alice.api.post(url, rule).status_code == 201
+    text = text_of(at_alice.get(page))
+    assert "Topics orders, payments" in text
+    assert "1 MiB/s no limit" in text
+    assert "user ann, each client" in text
+    assert "2 MiB/s 3 MiB/s" in text
+    assert "Groups billing" in text
+    assert "512 KiB/s" in text
+
+
+def test_without_zookeeper_the_quota_page_stands_and_says_that_rules_are_not_known(at_alice, instance, tree):
+    tree.away = True
+    page = at_alice.get(f"instances/{instance.id}/quota")
+    assert page.status_code == 200
+    assert "does not answer" in text_of(page)
+
+
 def test_where_nobody_waited_it_says_so(at_alice, instance):
     text = text_of(at_alice.get(f"instances/{instance.id}/quota"))
     assert "Nobody had to wait in the last 24 hours." in text

@@ -1,0 +1,36 @@
+"""Throttle rules in words. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quota.contracts.rules import RuleKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quota.contracts.rules import ThrottleRule
+
+MOST_NAMES = 12
+"""A rule may name a thousand; REST has them all."""
+
+
+def whom(rule: ThrottleRule) -> str:
+    """Whom a rule is for: "Topics orders, payments"; "Clients: user ann, each client"."""
+    if rule.kind is RuleKind.TOPIC:
+        return f"Topics {_named(rule.topics)}"
+    if rule.kind is RuleKind.GROUP:
+        return f"Groups {_named(rule.groups)}"
+    parts = [_clients("user", rule.users), _clients("client", rule.clients)]
+    return f"Clients: {', '.join(part for part in parts if part)}"
+
+
+def _clients(kind: str, names: Sequence[str | None]) -> str:
+    if not names:
+        return ""
+    return f"each {kind}" if None in names else f"{kind} {_named([name for name in names if name is not None])}"
+
+
+def _named(names: Sequence[str]) -> str:
+    shown, more = ", ".join(names[:MOST_NAMES]), len(names) - MOST_NAMES
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,0 +1,75 @@
+"""Choosing sizes in the console: everything wrong at once, the estimate stays, and what would stop producers is confirmed."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.instances.models import Instance
+
+from .conftest import problem_beside, text_of
+from .test_instance_pages import SIZES, flowing
+
+GIB = 2**30
+
+
+@pytest.fixture
+def used(instance, flow_master):
+    flow_master.answers[instance.id] = flowing() | {"storage_used_bytes": 6 * GIB}
+
+
+def test_everything_that_is_wrong_is_said_at_once(at_alice, brokers):
+    page = at_alice.post(
+        "instances/new",
+        {
+            "name": "",
+            "bandwidth_mib_per_s": "much",
+            "storage_gib": "-1",
+            "partitions": "0",
+            "whitelist": "10.0.0.0/8\nhome",
+        },
+    )
+    for field in ("name", "bandwidth_mib_per_s", "storage_gib", "partitions"):
+        assert problem_beside(page, field)
+    assert "Line 2" in problem_beside(page, "whitelist")
+
+
+def test_the_estimate_stays_when_the_form_comes_back(at_alice, brokers, instance):
+    page = text_of(at_alice.post("instances/new", SIZES | {"whitelist": "", "storage_gib": "-1"}))
+    assert "a month" in page
+    page = text_of(at_alice.post(f"instances/{instance.id}/settings", SIZES | {"storage_gib": "-1"}))
+    assert "a month" in page
+    assert "Now: " in page
+
+
+def test_while_a_size_is_being_typed_the_last_estimate_is_left_standing(at_alice):
+    answer = at_alice.get(
+        "instances/estimate", data={"bandwidth_mib_per_s": "20", "storage_gib": "", "partitions": "6"}
+    )
+    assert answer.status_code == 204
+
+
+def test_an_estimate_says_what_it_is_of_and_what_is_paid_now(at_alice, instance):
+    sizes = {"bandwidth_mib_per_s": "20", "storage_gib": "500", "partitions": "60"}
+    text = text_of(at_alice.get("instances/estimate", data={**sizes, "instance": instance.id}))
+    assert "20 MiB/s, 500 GiB, 60 partitions" in text
+    assert "Now: " in text
+    assert "Now: " not in text_of(at_alice.get("instances/estimate", data=sizes))
+
+
+def test_an_estimate_beside_another_tenants_instance_is_not_found(at_charlie, instance):
+    sizes = {"bandwidth_mib_per_s": "20", "storage_gib": "500", "partitions": "60", "instance": instance.id}
+    assert at_charlie.get("instances/estimate", data=sizes).status_code == 404
+
+
+def test_less_storage_than_is_used_is_confirmed(at_alice, instance, used):
+    page = at_alice.get(f"instances/{instance.id}/settings")
+    assert 'name="accept_full_storage"' not in page.content.decode()
+    page = at_alice.post(f"instances/{instance.id}/settings", SIZES | {"storage_gib": "5"})
+    assert page.status_code == 422
+    assert "6 GiB" in problem_beside(page, "storage_gib")
+    assert 'name="accept_full_storage"' in page.content.decode()
+    answer = at_alice.post(
+        f"instances/{instance.id}/settings", SIZES | {"storage_gib": "5", "accept_full_storage": "on"}
+    )
+    assert answer.status_code == 302
+    assert Instance.objects.unscoped("a test").get(pk=instance.pk).storage_gib == 5
