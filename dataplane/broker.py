@@ -267,8 +267,10 @@ class Broker:
     def _instance_changed(self, instance: Instance, present: bool) -> None:
         if present:
             self.gate.configure(instance)
+            self.replicas.take_largest_batch(instance.names.key, instance.spec.topic_defaults.max_message_bytes)
         else:
             self.gate.remove(instance)
+            self.replicas.take_largest_batch(instance.names.key, None)
             self.fetch_sessions.drop(instance.names.key)
             self.logs.producer_budgets.drop(instance.names.key)
 

@@ -19,6 +19,7 @@ from dataplane.protocol.messages.topics import (
 )
 from dataplane.tasks import Future, Task, either, resolved, sleep
 from dataplane.throttle.mutations import mutation_bucket
+from quota.contracts.instance import TopicDefaults
 from quota.contracts.namespace import split_physical
 from quota.contracts.usage import USAGE_TOPIC
 
@@ -76,7 +77,7 @@ class InternalTopics:
         bucket = mutation_bucket(instance, settings, now)
         if bucket.delay(now):
             return False
-        bucket.charge(settings.num_partitions, now)
+        bucket.charge(instance.spec.topic_defaults.partitions or settings.num_partitions, now)
         return True
 
     def _begin(self, name: str) -> Task[None]:
@@ -119,6 +120,12 @@ class InternalTopics:
             ErrorCode.INVALID_REPLICATION_FACTOR,  # brokers are still coming up
         )
 
+    def _defaults(self, physical: str) -> TopicDefaults:
+        """Of its instance; the controller, whom we ask as a broker, does not know for whom."""
+        owner = split_physical(physical)
+        instance = None if owner is None else self._broker.registry.by_key(owner[0])
+        return TopicDefaults() if instance is None else instance.spec.topic_defaults
+
     def _declaration(self, name: str) -> CreatableTopic:
         settings = self._broker.config.settings
         if name == USAGE_TOPIC:
@@ -138,10 +145,11 @@ class InternalTopics:
                 configs=tuple(CreatableTopicConfig(k, v) for k, v in config.items()),
             )
         if name != OFFSETS_TOPIC:
+            defaults = self._defaults(name)
             return CreatableTopic(
                 name=name,
-                num_partitions=settings.num_partitions,
-                replication_factor=settings.default_replication_factor,
+                num_partitions=defaults.partitions or settings.num_partitions,
+                replication_factor=defaults.replication_factor or settings.default_replication_factor,
             )
         return CreatableTopic(
             name=name,

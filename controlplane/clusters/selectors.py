@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.clusters.models import PortAllocation, PortState
+from controlplane.clusters.models import Broker, PortAllocation, PortState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+def broker_count() -> int:
+    """Brokers that ever registered: as many replicas can there be."""
+    return Broker.objects.count()
 
 
 def ports_of(owner: str) -> list[PortAllocation]:

@@ -48,6 +48,7 @@ urlpatterns = [
     path(f"{INSTANCE}/quota", quota.shown, name="instance_quota"),
     path(f"{INSTANCE}/quota/now", quota.now, name="instance_quota_now"),
     path(f"{INSTANCE}/settings", instances.settings, name="instance_settings"),
+    path(f"{INSTANCE}/config", instances.config, name="instance_config"),
     path(f"{INSTANCE}/delete", instances.delete, name="instance_delete"),
     path(f"{INSTANCE}/access", whitelists.of_instance, name="instance_access"),
     path(f"{INSTANCE}/usage", bills.usage, name="instance_usage"),

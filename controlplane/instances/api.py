@@ -24,6 +24,7 @@ from controlplane.instances.serializers import (
     OperatorsLimitsSerializer,
     WhitelistSerializer,
 )
+from controlplane.instances.spec import config_of
 from controlplane.quotas.selectors import allocation_get, flows_get
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def shown(instances: Sequence[Instance]) -> list[dict[str, Any]]:
     for instance in instances:
         instance.bootstrap = selectors.bootstrap_of(ports.get(instance.id, []))  # type: ignore[attr-defined]
         instance.storage_used_bytes = flows.get(instance.id, {}).get("storage_used_bytes")  # type: ignore[attr-defined]
+        instance.config = config_of(instance.config)
         instance.health = healths.get(instance.id)  # type: ignore[attr-defined]
         instance.limits = selectors.limits_shown(instance, ports.get(instance.id, []))  # type: ignore[attr-defined]
     return InstanceSerializer(instances, many=True).data

@@ -78,6 +78,7 @@ def spec_wanted(instance: Instance) -> InstanceSpec:
             partitions=instance.partitions,
             whitelist=instance.whitelist,
             topic_whitelists=instance.topic_whitelists,
+            config=instance.config,
         ),
         operators=instance.operators_limits,
         listeners=[

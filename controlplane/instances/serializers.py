@@ -19,9 +19,14 @@ from controlplane.core.text import LONGEST_NAME
 from controlplane.health.serializers import HealthSerializer
 from controlplane.instances.models import InstanceState
 from controlplane.instances.validation import (
+    CONFIG_RULES,
+    LEAST_MESSAGE_BYTES,
     MOST_BANDWIDTH_MIB_PER_S,
+    MOST_DEFAULT_PARTITIONS,
+    MOST_MESSAGE_BYTES,
     MOST_OF_AN_OPERATORS_LIMIT,
     MOST_PARTITIONS,
+    MOST_REPLICAS,
     MOST_STORAGE_GIB,
     RULES,
 )
@@ -31,12 +36,13 @@ from controlplane.instances.whitelist import whitelist_problems
 class _RuledField(serializers.Field):  # type: ignore[type-arg]
     """A member whose rule is in validation.py: it is judged with the shapes, so that one answer names all that is wrong."""
 
+    rules = RULES
     rule = ""
 
     def to_internal_value(self, data: Any) -> Any:
         """Checked data."""
         value = super().to_internal_value(data)
-        problem = RULES[self.rule](value)
+        problem = self.rules[self.rule](value)
         if problem is not None:
             raise serializers.ValidationError(problem)
         return value
@@ -89,6 +95,66 @@ class WhitelistField(CidrsField):
         return cidrs
 
 
+def _whole(least: int, most: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": least, "maximum": most}
+
+
+@extend_schema_field({"type": "boolean"})
+class FlagField(_RuledField, StrictBooleanField):
+    """Whether topics come into being by being named."""
+
+    rules, rule = CONFIG_RULES, "auto_create_topics"
+
+
+@extend_schema_field(_whole(1, MOST_DEFAULT_PARTITIONS))
+class DefaultPartitionsField(_RuledField, StrictIntegerField):
+    """Partitions of a topic that does not say."""
+
+    rules, rule = CONFIG_RULES, "default_partitions"
+
+
+@extend_schema_field(_whole(1, MOST_REPLICAS))
+class DefaultReplicasField(_RuledField, StrictIntegerField):
+    """Replicas of a topic that does not say."""
+
+    rules, rule = CONFIG_RULES, "default_replication_factor"
+
+
+@extend_schema_field(_whole(LEAST_MESSAGE_BYTES, MOST_MESSAGE_BYTES))
+class MessageBytesField(_RuledField, StrictIntegerField):
+    """The largest batch of a topic that does not say."""
+
+    rules, rule = CONFIG_RULES, "max_message_bytes"
+
+
+class ConfigChangeSerializer(StrictSerializer):
+    """What is not named stays as it is."""
+
+    not_empty = True
+
+    auto_create_topics = FlagField(required=False, help_text="whether a topic comes into being when a client names it")
+    default_partitions = DefaultPartitionsField(required=False, help_text="of a topic that does not say")
+    default_replication_factor = DefaultReplicasField(required=False, help_text="of a topic that does not say")
+    max_message_bytes = MessageBytesField(
+        required=False, help_text="the largest batch of records, as producers compress it, of a topic that does not say"
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Something is asked for."""
+        if not attrs:
+            raise serializers.ValidationError("must name one or more of its members")
+        return attrs
+
+
+class ConfigSerializer(serializers.Serializer[Any]):
+    """What holds for the instance's topics that do not say."""
+
+    auto_create_topics = serializers.BooleanField()
+    default_partitions = serializers.IntegerField()
+    default_replication_factor = serializers.IntegerField()
+    max_message_bytes = serializers.IntegerField()
+
+
 class InstanceCreateSerializer(StrictSerializer):
     """POST."""
 
@@ -97,6 +163,7 @@ class InstanceCreateSerializer(StrictSerializer):
     storage_gib = StorageField(help_text="all replicas together")
     partitions = PartitionsField(help_text="replicas included")
     whitelist = WhitelistField(help_text="who may connect; [] lets nobody in, 0.0.0.0/0 and ::/0 everyone")
+    config = ConfigChangeSerializer(required=False)
 
 
 class InstanceChangeSerializer(StrictSerializer):
@@ -108,6 +175,7 @@ class InstanceChangeSerializer(StrictSerializer):
     bandwidth_mib_per_s = BandwidthField(required=False)
     storage_gib = StorageField(required=False)
     partitions = PartitionsField(required=False)
+    config = ConfigChangeSerializer(required=False)
     accept_full_storage = StrictBooleanField(
         required=False,
         help_text="less storage than is used is meant: producing will be refused until topics are deleted or records expire",
@@ -172,6 +240,7 @@ class InstanceSerializer(serializers.Serializer[Any]):
     bandwidth_mib_per_s = NumberField()
     storage_gib = NumberField()
     partitions = serializers.IntegerField()
+    config = ConfigSerializer()
     limits = LimitsSerializer()
     storage_used_bytes = serializers.IntegerField(allow_null=True, help_text="null while the master is away")
     health = HealthSerializer(allow_null=True, help_text="how it is, and why; null unless it is running")

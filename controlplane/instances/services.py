@@ -7,6 +7,7 @@ comes first. If ZooKeeper does not answer, the caller is told so, and the reconc
 from __future__ import annotations
 
 import random
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -14,6 +15,7 @@ from django.db import transaction
 from controlplane.clusters import services as clusters
 from controlplane.clusters import zookeeper
 from controlplane.clusters.models import PhysicalCluster
+from controlplane.clusters.selectors import broker_count
 from controlplane.core import audit, ids, operations
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import (
@@ -59,6 +61,7 @@ def instance_create(
     storage_gib: float,
     partitions: int,
     whitelist: Sequence[object],
+    config: Mapping[str, Any] = MappingProxyType({}),
     clock: Clock = SYSTEM_CLOCK,
     source: ids.RandomSource | None = None,
 ) -> tuple[Instance, Operation]:
@@ -69,7 +72,9 @@ def instance_create(
         "storage_gib": storage_gib,
         "partitions": partitions,
     }
-    validation.check(bought, others=whitelist_problems(whitelist, field="whitelist"))
+    others = whitelist_problems(whitelist, field="whitelist")
+    others += validation.config_problems(config, brokers=broker_count())
+    validation.check(bought, others=others)
     cidrs = whitelist_parse(whitelist, field="whitelist")
     cluster = _cluster_with_room()
     instance = Instance(
@@ -78,11 +83,12 @@ def instance_create(
         cluster=cluster,
         **{**bought, "name": name.strip()},
         whitelist=cidrs,
+        config=dict(config),
         created_at=clock.now(),
     )
     instance.save(force_insert=True)
     operation = operations.start(organisation=organisation, kind=CREATE, target=instance.id, clock=clock)
-    detail = {**bought, "whitelist": cidrs}
+    detail = {**bought, "whitelist": cidrs, **({"config": dict(config)} if config else {})}
     audit.record(organisation=organisation, actor=actor, action=CREATE, target=instance.id, detail=detail, clock=clock)
     return instance, operation
 
@@ -97,16 +103,18 @@ def instance_update(
     accept_full_storage: bool = False,
     clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[Instance, Operation]:
-    """Change name, bandwidth_mib_per_s, storage_gib or partitions. Raises Invalid, NotFound, Conflict.
+    """Change name, bandwidth_mib_per_s, storage_gib, partitions, or members of config. Raises Invalid, NotFound, Conflict.
 
     Less storage than is used refuses all producers, so it must be accepted.
     """
-    if not changes:
-        raise Invalid(f"nothing to change: give one or more of {', '.join(validation.RULES)}")
-    validation.check(changes)
+    if not changes or changes == {"config": {}}:
+        raise Invalid(f"nothing to change: give one or more of {', '.join([*validation.RULES, 'config'])}")
+    config = changes.get("config", {})
+    others = validation.config_problems(config, brokers=broker_count())
+    validation.check({name: value for name, value in changes.items() if name != "config"}, others=others)
     if "storage_gib" in changes and not accept_full_storage:
         _check_use(instance_get(organisation=organisation, instance_id=instance_id), changes["storage_gib"])
-    instance = _change(organisation, instance_id, lambda _instance: dict(changes))
+    instance = _change(organisation, instance_id, lambda instance: _with_config(instance, changes))
     if any(name in changes for name in SIZES):
         spec_change_record(instance=instance, kind=SpecChangeKind.RESIZED, at=clock.now())
     operation = operations.start(organisation=organisation, kind=UPDATE, target=instance.id, clock=clock)
@@ -236,6 +244,12 @@ def _change(organisation: Organisation, instance_id: str, compute: Callable[[Ins
                 setattr(instance, name, value)
             return instance
     raise ConcurrentChange("the instance is being changed by others; try again")
+
+
+def _with_config(instance: Instance, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What is not named of `config` stays as it is."""
+    merged = {"config": {**instance.config, **changes["config"]}} if "config" in changes else {}
+    return {**changes, **merged}
 
 
 def _check_use(instance: Instance, storage_gib: float) -> None:

@@ -5,11 +5,11 @@ Bandwidth is given in MiB/s and counts once per direction: an instance of 5 MiB/
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from quota.contracts.instance import GIB, MIB, Endpoint, InstanceSpec, InstanceState, Limits, Route
+from quota.contracts.instance import GIB, MIB, Endpoint, InstanceSpec, InstanceState, Limits, Route, TopicDefaults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +21,15 @@ CONNECTIONS_PER_S = 200
 LEAST_LOOP_MS_PER_S = 300
 LOOP_MS_PER_MIB = 60
 MOST_LOOP_MS_PER_S_AND_BROKER = 900
+DEFAULT_CONFIG: Mapping[str, bool | int] = MappingProxyType(
+    {
+        "auto_create_topics": False,
+        "default_partitions": 3,
+        "default_replication_factor": 3,
+        "max_message_bytes": 1_048_588,  # Kafka's own
+    }
+)
+"""What holds for an instance's topics as long as its tenant has said nothing else."""
 OPERATORS_LIMITS = ("topics", "requests_per_s", "loop_ms_per_s")
 """Which plans do not sell, by their names in `Limits`: there is a default, and an operator may set another."""
 
@@ -43,6 +52,7 @@ class Bought:
     partitions: int
     whitelist: Sequence[str]
     topic_whitelists: Mapping[str, Sequence[str]]
+    config: Mapping[str, Any] = field(default_factory=dict)  # of DEFAULT_CONFIG, what was set
 
 
 def loop_ms_default(bandwidth_mib_per_s: float, brokers: int) -> int:
@@ -80,6 +90,11 @@ def limits_of(bought: Bought, *, operators: Mapping[str, int | None], brokers: i
     )
 
 
+def config_of(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What is in force: what the tenant has set, and defaults."""
+    return {name: found.get(name, default) for name, default in DEFAULT_CONFIG.items()}
+
+
 def spec_of(
     *,
     instance_id: str,
@@ -96,6 +111,7 @@ def spec_of(
     is nobody: so one that has more whitelists than can be written can still be closed and taken away.
     """
     is_open = state is InstanceState.RUNNING
+    config = config_of(bought.config)
     endpoints = {
         listener.broker: Endpoint(
             bind=(listener.host, listener.port), advertised=(advertised_host or listener.host, listener.port)
@@ -109,5 +125,11 @@ def spec_of(
         limits=limits_of(bought, operators=operators, brokers=len(endpoints)),
         whitelist=tuple(bought.whitelist) if is_open else (),
         routes=(Route(DEFAULT_ROUTE, endpoints),),
+        auto_create_topics=config["auto_create_topics"],
+        topic_defaults=TopicDefaults(
+            partitions=config["default_partitions"],
+            replication_factor=config["default_replication_factor"],
+            max_message_bytes=config["max_message_bytes"],
+        ),
         topic_whitelists=({topic: tuple(cidrs) for topic, cidrs in bought.topic_whitelists.items()} if is_open else {}),
     )

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 MOST_BANDWIDTH_MIB_PER_S = 100_000
 MOST_STORAGE_GIB = 1_000_000
 MOST_PARTITIONS = 40_000
+MOST_DEFAULT_PARTITIONS = 3_000
+MOST_REPLICAS = 9
+LEAST_MESSAGE_BYTES, MOST_MESSAGE_BYTES = 1024, 12 * 2**20
+"""As CKafka's ModifyInstanceAttributes; brokers let tenants have no more."""
 MOST_OF_AN_OPERATORS_LIMIT = 10_000_000
 
 
@@ -34,6 +38,41 @@ RULES: Mapping[str, Callable[[object], str | None]] = {
     "storage_gib": _amount(MOST_STORAGE_GIB, whole=False),
     "partitions": _amount(MOST_PARTITIONS, whole=True),
 }
+
+
+def _flag(value: object) -> str | None:
+    return None if isinstance(value, bool) else "must be true or false"
+
+
+def _between(least: int, most: int) -> Callable[[object], str | None]:
+    def problem(value: object) -> str | None:
+        if isinstance(value, bool) or not isinstance(value, int):
+            return "must be a whole number"
+        return None if least <= value <= most else f"must be at least {least} and at most {most}"
+
+    return problem
+
+
+CONFIG_RULES: Mapping[str, Callable[[object], str | None]] = {
+    "auto_create_topics": _flag,
+    "default_partitions": _between(1, MOST_DEFAULT_PARTITIONS),
+    "default_replication_factor": _between(1, MOST_REPLICAS),
+    "max_message_bytes": _between(LEAST_MESSAGE_BYTES, MOST_MESSAGE_BYTES),
+}
+
+
+def config_problems(config: Mapping[str, object], *, brokers: int) -> list[FieldProblem]:
+    """Every member of a `config` that breaks its rule; there can be no more replicas than brokers."""
+    problems = [
+        FieldProblem(f"config.{name}", problem)
+        for name, value in config.items()
+        if (problem := CONFIG_RULES[name](value)) is not None
+    ]
+    replicas = config.get("default_replication_factor")
+    if not problems and brokers and isinstance(replicas, int) and replicas > brokers:
+        detail = f"must be at most {brokers}: the cluster has {brokers} brokers"
+        problems.append(FieldProblem("config.default_replication_factor", detail))
+    return problems
 
 
 def check(members: Mapping[str, object], *, others: Sequence[FieldProblem] = ()) -> None:

@@ -8,12 +8,12 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.api.serializers import CidrsField, StrictCharField, StrictIntegerField, StrictSerializer
-from controlplane.kafka.services import DEFAULT_PARTITIONS, DEFAULT_REPLICATION_FACTOR
 from quota.contracts.namespace import MAX_TENANT_TOPIC_LENGTH, topic_name_problem
 
 MOST_PARTITIONS = 3000
 MOST_REPLICAS = 9
 MOST_CONFIG = 100
+UNSAID = "by default as the instance's `config` says"
 
 
 def _config_shape(*, nullable: bool) -> dict[str, Any]:
@@ -82,8 +82,8 @@ class TopicCreateSerializer(StrictSerializer):
     """POST."""
 
     name = TopicNameField(max_length=1000)  # the name's own rule says more clearly what is wrong
-    partitions = StrictIntegerField(min_value=1, max_value=MOST_PARTITIONS, default=DEFAULT_PARTITIONS)
-    replication_factor = StrictIntegerField(min_value=1, max_value=MOST_REPLICAS, default=DEFAULT_REPLICATION_FACTOR)
+    partitions = StrictIntegerField(min_value=1, max_value=MOST_PARTITIONS, required=False, help_text=UNSAID)
+    replication_factor = StrictIntegerField(min_value=1, max_value=MOST_REPLICAS, required=False, help_text=UNSAID)
     config = ConfigField(required=False)
 
 

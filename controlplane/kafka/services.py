@@ -12,6 +12,7 @@ from controlplane.core import audit
 from controlplane.core.errors import AlreadyExists, Invalid, LimitReached
 from controlplane.instances import services as instances
 from controlplane.instances.selectors import instance_running_get
+from controlplane.instances.spec import config_of
 from controlplane.kafka import topics
 from controlplane.kafka.selectors import TopicView, topic_get
 from quota.contracts.namespace import topic_name_problem
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from controlplane.instances.models import Instance
     from controlplane.tenants.models import Organisation
 
-DEFAULT_PARTITIONS = 3
-DEFAULT_REPLICATION_FACTOR = 3
-
 
 def topic_create(
     *,
@@ -32,15 +30,21 @@ def topic_create(
     actor: str,
     instance_id: str,
     name: str,
-    partitions: int = DEFAULT_PARTITIONS,
-    replication_factor: int = DEFAULT_REPLICATION_FACTOR,
+    partitions: int | None = None,
+    replication_factor: int | None = None,
     config: Mapping[str, str] | None = None,
 ) -> TopicView:
-    """Make a topic. Raises Invalid, AlreadyExists, LimitReached, Conflict, ClusterUnavailable."""
+    """Make a topic; what is not said is as the instance's `config` says.
+
+    Raises Invalid, AlreadyExists, LimitReached, Conflict, ClusterUnavailable.
+    """
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
     problem = topic_name_problem(name)
     if problem:
         raise Invalid.field("name", problem)
+    defaults = config_of(instance.config)
+    partitions = defaults["default_partitions"] if partitions is None else partitions
+    replication_factor = defaults["default_replication_factor"] if replication_factor is None else replication_factor
     _check_limit(instance, adding=partitions * replication_factor, creating=name)
     topics.create(instance.id, name, partitions=partitions, replication_factor=replication_factor, config=config or {})
     detail = {"partitions": partitions, "replication_factor": replication_factor, "config": dict(config or {})}

@@ -113,10 +113,13 @@ class Layers:
     static: Settings
     all_brokers: Mapping[str, str] = dataclasses.field(default_factory=dict)
     this_broker: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    instance: Mapping[str, str] = dataclasses.field(default_factory=dict)  # as one instance sees the brokers
 
     def of(self, setting: BrokerSetting) -> list[Shown]:
         """Every source that has a say, the one that is in force first; the last is Kafka's default."""
         found = []
+        if setting.name in self.instance:
+            found.append(Shown(setting.name, self.instance[setting.name], ConfigSource.DYNAMIC_DEFAULT_BROKER))
         for layer, source in (
             (self.this_broker, ConfigSource.DYNAMIC_BROKER),
             (self.all_brokers, ConfigSource.DYNAMIC_DEFAULT_BROKER),

@@ -56,6 +56,7 @@ class ReplicaRegistry:
         self.log_defaults = LogConfig.from_settings(config.settings)
         self._topics: dict[str, dict[int, Partition]] = {}
         self._ids: dict[UUID, str] = {}  # of the topics that are here: known before metadata say so
+        self._largest_batches: dict[str, int] = {}  # bytes, by instance key, of those that say
 
     def get(self, topic: str, index: int) -> Partition | None:
         """The replica that is here, whatever its role."""
@@ -137,7 +138,8 @@ class ReplicaRegistry:
         """Take over what the topic's configuration says."""
         settings, overrides = self.config.settings, self.topic_configs.get(partition.topic)
         partition.min_insync_replicas = min_insync_replicas(overrides, settings)
-        partition.max_message_bytes = int(overrides.get("max.message.bytes", settings.message_max_bytes))
+        of_instance = self._largest_batches.get(partition.instance_key or "", settings.message_max_bytes)
+        partition.max_message_bytes = int(overrides.get("max.message.bytes", of_instance))
         partition.log.config = self.log_config(partition.topic)
         self.syncs.configure(partition)
         self.throttles.configure(partition, overrides)
@@ -150,6 +152,18 @@ class ReplicaRegistry:
         self.throttles.take_settings(config)
         for partition in self.partitions():
             self.configure(partition)
+
+    def take_largest_batch(self, key: str, size: int | None) -> None:
+        """What an instance says of its topics that do not say themselves; None: as the broker."""
+        if self._largest_batches.get(key) == size:
+            return
+        if size is None:
+            del self._largest_batches[key]
+        else:
+            self._largest_batches[key] = size
+        for partition in self.partitions():
+            if partition.instance_key == key:
+                self.configure(partition)
 
     def _configure_topic(self, topic: str) -> None:
         for partition in self._topics.get(topic, {}).values():

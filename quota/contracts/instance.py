@@ -17,6 +17,9 @@ instances::
      "whitelist": ["10.0.0.0/8"], "topic_whitelists": {"orders": ["10.1.2.3/32"]},
      "rules": {"version": 4, "items": [...]}                 only where there are some: `quota.contracts.rules`
 
+A member "topic_defaults", ``{"partitions": 3, "replication_factor": 2, "max_message_bytes": 1048588}``, where the instance has
+some of its own: what holds for topics that do not say. What it leaves out is as the brokers have it.
+
 It is still read, and stays what it is until the control plane writes it anew.
 
 A limit of null is "unlimited", 0 is "blocked": two different things. `loop_ms_per_s` is broker time: milliseconds a second
@@ -103,6 +106,30 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicDefaults:
+    """What holds for an instance's topics that do not say. None: as the brokers have it."""
+
+    partitions: int | None = None
+    replication_factor: int | None = None
+    max_message_bytes: int | None = None
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Those that it has, by the names of brokers' settings."""
+        named = {
+            "num.partitions": self.partitions,
+            "default.replication.factor": self.replication_factor,
+            "message.max.bytes": self.max_message_bytes,
+        }
+        return {name: str(value) for name, value in named.items() if value is not None}
+
+    def document(self) -> dict[str, int]:
+        """For JSON."""
+        members = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in members.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
 class InstanceSpec:
     """The wanted state of one instance at one generation, and at one version of its rules."""
 
@@ -116,6 +143,7 @@ class InstanceSpec:
     brokers: tuple[int, ...] = ()  # where replicas may be placed; empty = anywhere
     strategy: str = "ckafka"
     auto_create_topics: bool = False
+    topic_defaults: TopicDefaults = TopicDefaults()
     rules: RuleSet = field(default_factory=RuleSet)
     whitelists_of: int | None = field(default=None, compare=False)
     """The generation of the whitelists that it needs of their own node; None: they are in the document."""
@@ -142,7 +170,9 @@ class InstanceSpec:
         return to_bytes({**self._document(), "version": VERSION, "whitelists": self.generation})
 
     def _document(self) -> dict[str, Any]:
+        defaults = self.topic_defaults.document()
         return {
+            **({"topic_defaults": defaults} if defaults else {}),
             "id": self.id,
             "generation": self.generation,
             "state": self.state.value,
@@ -183,9 +213,20 @@ class InstanceSpec:
             brokers=tuple(document.get("brokers", ())),
             strategy=document.get("strategy", "ckafka"),
             auto_create_topics=document.get("auto_create_topics", False),
+            topic_defaults=_defaults(document.get("topic_defaults", {})),
             rules=RuleSet.from_document(document["rules"]) if is_whole and "rules" in document else RuleSet(),
             whitelists_of=None if is_whole else _generation(document["whitelists"]),
         )
+
+
+def _defaults(members: Mapping[str, Any]) -> TopicDefaults:
+    found = {name: members.get(name) for name in TopicDefaults.__slots__}
+    for name, value in found.items():
+        if value is not None and (type(value) is not int or value < 1):
+            raise ContractError(
+                f"instance spec: topic_defaults.{name} must be a whole number of 1 or more, not {value!r}"
+            )
+    return TopicDefaults(**found)
 
 
 def address_text(address: tuple[str, int]) -> str:

@@ -7,17 +7,24 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django import forms
 
 from controlplane.billing.plans import PLANS
+from controlplane.console.advice import sentence
 from controlplane.console.forms.base import CidrsField, ConsoleForm, ruled
 from controlplane.core.text import LONGEST_NAME
+from controlplane.instances.spec import config_of
 from controlplane.instances.validation import (
+    CONFIG_RULES,
     MOST_BANDWIDTH_MIB_PER_S,
+    MOST_DEFAULT_PARTITIONS,
+    MOST_MESSAGE_BYTES,
     MOST_PARTITIONS,
+    MOST_REPLICAS,
     MOST_STORAGE_GIB,
     RULES,
 )
 
 if TYPE_CHECKING:
     from controlplane.core.errors import SluiceError
+    from controlplane.instances.models import Instance
 
 
 def _amount(most: int, step: str) -> forms.NumberInput:
@@ -70,6 +77,50 @@ class InstanceChangeForm(InstanceSettingsForm):
         """Less storage than is used is confirmed beside the reason."""
         self.is_below_use = error.code == "storage_below_use"
         super().refuse(error)
+
+
+class InstanceConfigForm(ConsoleForm):
+    """What holds for an instance's topics that do not say."""
+
+    auto_create_topics = forms.BooleanField(
+        label="Auto-create topics",
+        required=False,
+        help_text="A topic is made when a client names it; a misspelt name makes one, too.",
+    )
+    default_partitions = forms.IntegerField(
+        label="Partitions",
+        validators=[ruled(CONFIG_RULES["default_partitions"])],
+        help_text="Of a topic that does not say.",
+        widget=_amount(MOST_DEFAULT_PARTITIONS, "1"),
+    )
+    default_replication_factor = forms.IntegerField(
+        label="Replicas",
+        validators=[ruled(CONFIG_RULES["default_replication_factor"])],
+        help_text="Of a topic that does not say. 3 survive the loss of a broker without a pause.",
+        widget=_amount(MOST_REPLICAS, "1"),
+    )
+    max_message_bytes = forms.IntegerField(
+        label="Largest batch",
+        validators=[ruled(CONFIG_RULES["max_message_bytes"])],
+        help_text="Of records, as producers compress it; of topics that have no setting of their own.",
+        widget=_amount(MOST_MESSAGE_BYTES, "1"),
+    )
+
+    def __init__(self, data: Any = None, *, instance: Instance) -> None:
+        self._now = config_of(instance.config)
+        super().__init__(data, initial=self._now)
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What differs from what is in force."""
+        return {name: value for name, value in self.cleaned_data.items() if value != self._now[name]}
+
+    def refuse(self, error: SluiceError) -> None:
+        """The service names members of `config`."""
+        for problem in error.errors:
+            self.add_error(problem.field.removeprefix("config."), sentence(problem.detail))
+        if not error.errors:
+            super().refuse(error)
 
 
 class InstanceCreateForm(InstanceSettingsForm):

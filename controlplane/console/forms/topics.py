@@ -8,7 +8,6 @@ from django import forms
 
 from controlplane.console.forms.base import CidrsField, ConsoleForm, ruled
 from controlplane.kafka.serializers import MOST_PARTITIONS, MOST_REPLICAS
-from controlplane.kafka.services import DEFAULT_PARTITIONS, DEFAULT_REPLICATION_FACTOR
 from quota.contracts.namespace import topic_name_problem
 
 HOUR_MS = 3_600_000
@@ -37,14 +36,12 @@ class TopicForm(ConsoleForm):
         label="Partitions",
         min_value=1,
         max_value=MOST_PARTITIONS,
-        initial=DEFAULT_PARTITIONS,
         help_text="How many consumers of a group can read at the same time. It can grow later, and never shrink.",
     )
     replication_factor = forms.IntegerField(
         label="Replicas",
         min_value=1,
         max_value=MOST_REPLICAS,
-        initial=DEFAULT_REPLICATION_FACTOR,
         help_text="Copies on different brokers. 3 survive the loss of a broker without a pause.",
     )
     retention_h = forms.IntegerField(

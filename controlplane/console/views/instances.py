@@ -18,6 +18,7 @@ from controlplane.console.flow import directions, flow_of
 from controlplane.console.forms.instances import (
     DeletionForm,
     InstanceChangeForm,
+    InstanceConfigForm,
     InstanceCreateForm,
     InstanceSettingsForm,
 )
@@ -31,6 +32,7 @@ from controlplane.core.selectors import operation_list
 from controlplane.health.selectors import health_get
 from controlplane.instances import selectors, services, validation
 from controlplane.instances.models import Instance, InstanceState
+from controlplane.instances.spec import config_of
 from controlplane.quotas.selectors import allocation_get, flows_get
 
 if TYPE_CHECKING:
@@ -100,7 +102,7 @@ def estimate(request: HttpRequest, caller: Caller) -> HttpResponse:
     form = InstanceSettingsForm(request.GET)
     form.is_valid()
     context = _estimate(caller, form, {})
-    if context["price"] is None:
+    if context["price"] is None and request.htmx:  # type: ignore[attr-defined]
         return HttpResponse(status=204)
     changed = request.GET.get("instance")
     if changed:
@@ -125,6 +127,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "tab": "overview",
         "bootstrap": bootstrap,
         "limits": selectors.limits_shown(instance, ports),
+        "config": config_of(instance.config),
         "snippets": snippets(bootstrap) if bootstrap else [],
         "flow": flow,
         "directions": directions(flow),
@@ -189,15 +192,57 @@ def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResp
         else:
             messages.success(request, "The change is on its way to the brokers; clients stay connected.")
             return redirect("console:instance", caller.organisation.id, instance.id)
+    return _settings_page(request, caller, instance, form=form)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def config(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """Other defaults of topics: the second form of the settings."""
+    instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
+    form = InstanceConfigForm(request.POST or None, instance=instance)
+    if request.method == "POST" and form.is_valid():
+        if not form.changes:
+            messages.info(request, "Nothing was changed.")
+            return redirect("console:instance_settings", caller.organisation.id, instance.id)
+        try:
+            services.instance_update(
+                organisation=caller.organisation,
+                actor=caller.actor,
+                instance_id=instance.id,
+                changes={"config": form.changes},
+            )
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            messages.success(request, "The change is on its way to the brokers; clients stay connected.")
+            return redirect("console:instance", caller.organisation.id, instance.id)
+    return _settings_page(request, caller, instance, config_form=form)
+
+
+def _settings_page(
+    request: HttpRequest,
+    caller: Caller,
+    instance: Instance,
+    *,
+    form: InstanceChangeForm | None = None,
+    config_form: InstanceConfigForm | None = None,
+) -> HttpResponse:
+    """Both forms, one of them as it was sent."""
+    now = _sizes_now(instance)
+    form = form or InstanceChangeForm(initial=now)
+    config_form = config_form or InstanceConfigForm(instance=instance)
     context = {
         "instance": instance,
         "tab": "settings",
         "form": form,
+        "config_form": config_form,
         "price_of": instance,
         "price_now": _price_of(caller, now),
         **_estimate(caller, form, now),
     }
-    return render(request, "console/instance_settings.html", context, status=422 if form.errors else 200)
+    is_wrong = bool(form.errors or config_form.errors)
+    return render(request, "console/instance_settings.html", context, status=422 if is_wrong else 200)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -17,6 +17,7 @@ from controlplane.console.page import tenant_page
 from controlplane.core.errors import SluiceError, Unavailable
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
+from controlplane.instances.spec import config_of
 from controlplane.kafka import selectors, services
 
 if TYPE_CHECKING:
@@ -57,7 +58,12 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
 def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """A new topic, there when this answers."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
-    form = TopicForm(request.POST or None)
+    defaults = config_of(instance.config)
+    initial = {
+        "partitions": defaults["default_partitions"],
+        "replication_factor": defaults["default_replication_factor"],
+    }
+    form = TopicForm(request.POST or None, initial=initial)
     if request.method == "POST" and form.is_valid():
         wanted = form.cleaned_data
         try:

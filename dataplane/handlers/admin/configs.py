@@ -33,6 +33,7 @@ from dataplane.protocol.messages.configs import (
 from dataplane.records.steps import Pace, each
 
 if TYPE_CHECKING:
+    from dataplane.cluster.broker_settings import Layers
     from dataplane.records.steps import Steps
 
 _KAFKAS_SYNONYMS = {
@@ -178,7 +179,14 @@ def inherited(ctx: RequestContext, setting: TopicSetting) -> list[Shown]:
     """Where a topic's value comes from when it has none of its own, the one in force first."""
     if setting.setting is None:
         return [Shown(setting.name, setting.default, ConfigSource.DEFAULT)]
-    return ctx.broker.layers.of_field(setting.setting)
+    return layers_of(ctx).of_field(setting.setting)
+
+
+def layers_of(ctx: RequestContext) -> Layers:
+    """The brokers' settings as the session's instance sees them: its own defaults come first."""
+    instance, layers = ctx.session.instance, ctx.broker.layers
+    own = instance.spec.topic_defaults.settings if instance is not None else {}
+    return dataclasses.replace(layers, instance=own) if own else layers
 
 
 def _kafkas_synonyms(default: Shown) -> list[Shown]:
@@ -219,7 +227,7 @@ def _broker(ctx: RequestContext) -> Iterator[DescribeConfigsResourceResult]:
 
 
 def _broker_config(ctx: RequestContext, setting: BrokerSetting) -> DescribeConfigsResourceResult:
-    values = ctx.broker.layers.of(setting)
+    values = layers_of(ctx).of(setting)
     return DescribeConfigsResourceResult(
         name=setting.name,
         value=values[0].value,

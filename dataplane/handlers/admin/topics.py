@@ -28,6 +28,7 @@ from dataplane.protocol.messages.topics import (
 )
 from dataplane.protocol.schema import NO_UUID
 from dataplane.records.steps import Steps
+from quota.contracts.instance import TopicDefaults
 from quota.contracts.namespace import split_physical, topic_name_problem
 
 _CREATION_IS_STRICT_SINCE, _DELETION_IS_STRICT_SINCE = 6, 5
@@ -126,6 +127,8 @@ def _new_topic(ctx: RequestContext, topic: CreatableTopic) -> NewTopic:
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the assignment names a partition twice")
     config = checked_overrides({c.name: c.value for c in topic.configs}, ctx.broker.config.settings)
     spec = owner(ctx, topic.name)
+    if spec is not None and not topic.assignments:
+        topic = _as_the_instance_says(topic, spec.topic_defaults)
     check_owners_limits(ctx, topic.name, config, _replicas(ctx, topic))
     return NewTopic(
         topic.name,
@@ -138,6 +141,16 @@ def _new_topic(ctx: RequestContext, topic: CreatableTopic) -> NewTopic:
         spec.limits.topics if spec is not None else None,
         is_tenants=not ctx.session.is_internal,
     )
+
+
+def _as_the_instance_says(topic: CreatableTopic, defaults: TopicDefaults) -> CreatableTopic:
+    """What the topic leaves open, as far as the instance has defaults of its own."""
+    partitions, replicas = topic.num_partitions, topic.replication_factor
+    if partitions == -1 and defaults.partitions is not None:
+        partitions = defaults.partitions
+    if replicas == -1 and defaults.replication_factor is not None:
+        replicas = defaults.replication_factor
+    return replace(topic, num_partitions=partitions, replication_factor=replicas)
 
 
 def _replicas(ctx: RequestContext, topic: CreatableTopic) -> int:

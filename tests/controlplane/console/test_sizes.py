@@ -42,9 +42,8 @@ def test_the_estimate_stays_when_the_form_comes_back(at_alice, brokers, instance
 
 
 def test_while_a_size_is_being_typed_the_last_estimate_is_left_standing(at_alice):
-    answer = at_alice.get(
-        "instances/estimate", data={"bandwidth_mib_per_s": "20", "storage_gib": "", "partitions": "6"}
-    )
+    sizes = {"bandwidth_mib_per_s": "20", "storage_gib": "", "partitions": "6"}
+    answer = at_alice.get("instances/estimate", data=sizes, headers={"HX-Request": "true"})
     assert answer.status_code == 204
 
 

@@ -81,6 +81,7 @@ def test_nor_anothers_operation(at_charlie, address, name):
 # What a form of its own organisation sends, so that nothing but the id is wrong.
 FORMS = {
     "instance_settings": {"name": "mine", "bandwidth_mib_per_s": 5, "storage_gib": 10, "partitions": 60},
+    "instance_config": {"default_partitions": 6, "default_replication_factor": 3, "max_message_bytes": 5000},
     "instance_delete": {"confirmation": "events"},
     "instance_access": {"cidrs": "0.0.0.0/0"},
     "topic_new": {"name": "mine", "partitions": 1, "replication_factor": 1},
