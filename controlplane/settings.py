@@ -164,10 +164,18 @@ CELERY_BEAT_SCHEDULE = {
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
+    "filters": {"not each tick": {"()": "controlplane.core.logs.NotEachTick"}},
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
-    "loggers": {"kazoo": {"level": "WARNING"}, "django.request": {"level": "ERROR"}},
+    "loggers": {
+        "kazoo": {"level": "WARNING"},
+        "django.request": {"level": "ERROR"},
+        # A line for each task that came, and for each that went well, is two lines a second of an idle worker.
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
+        "celery.beat": {"filters": ["not each tick"]},
+    },
 }
 
 PROJECT_ROOT = ROOT

@@ -38,6 +38,9 @@ class Operation(models.Model):
     kind = models.CharField(max_length=64)
     target = models.CharField(max_length=64, db_index=True)  # id of what it works on
     arguments = models.JSONField(default=dict)
+    actor = models.CharField(
+        max_length=254, default="", blank=True
+    )  # an email, or "system"; empty: of an older release
     state = models.CharField(max_length=16, choices=OperationState, default=OperationState.RUNNING)
     steps = models.JSONField(default=list)  # [{"name", "state", "note"}]
     step = models.PositiveSmallIntegerField(default=0)  # index into steps

@@ -26,7 +26,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from controlplane.core import ids
+from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import OperationFailed, SluiceError
 from controlplane.core.models import Operation, OperationState, StepState
@@ -96,6 +96,7 @@ def start(
     organisation: Organisation,
     kind: str,
     target: str,
+    actor: str = audit.SYSTEM,
     arguments: dict[str, Any] | None = None,
     clock: Clock = SYSTEM_CLOCK,
     source: ids.RandomSource | None = None,
@@ -106,6 +107,7 @@ def start(
         organisation=organisation,
         kind=kind,
         target=target,
+        actor=actor,
         arguments=arguments or {},
         steps=[{"name": step.name, "state": StepState.PENDING.value, "note": ""} for step in _PLANS[kind].steps],
         runnable_at=clock.now(),

@@ -87,7 +87,7 @@ def instance_create(
         created_at=clock.now(),
     )
     instance.save(force_insert=True)
-    operation = operations.start(organisation=organisation, kind=CREATE, target=instance.id, clock=clock)
+    operation = operations.start(organisation=organisation, kind=CREATE, target=instance.id, actor=actor, clock=clock)
     detail = {**bought, "whitelist": cidrs, **({"config": dict(config)} if config else {})}
     audit.record(organisation=organisation, actor=actor, action=CREATE, target=instance.id, detail=detail, clock=clock)
     return instance, operation
@@ -117,7 +117,7 @@ def instance_update(
     instance = _change(organisation, instance_id, lambda instance: _with_config(instance, changes))
     if any(name in changes for name in SIZES):
         spec_change_record(instance=instance, kind=SpecChangeKind.RESIZED, at=clock.now())
-    operation = operations.start(organisation=organisation, kind=UPDATE, target=instance.id, clock=clock)
+    operation = operations.start(organisation=organisation, kind=UPDATE, target=instance.id, actor=actor, clock=clock)
     audit.record(
         organisation=organisation, actor=actor, action=UPDATE, target=instance.id, detail=dict(changes), clock=clock
     )
@@ -139,7 +139,9 @@ def instance_limits_set(
         raise Forbidden("operators of the service set these limits; plans do not sell them")
     wanted = {name: limits[shown] for name in OPERATORS_LIMITS if (shown := SHOWN_AS.get(name, name)) in limits}
     instance = _change(organisation, instance_id, lambda _instance: {"operators_limits": wanted})
-    operation = operations.start(organisation=organisation, kind=UPDATE, target=instance.id, clock=clock)
+    operation = operations.start(
+        organisation=organisation, kind=UPDATE, target=instance.id, actor=caller.actor, clock=clock
+    )
     audit.record(
         organisation=organisation,
         actor=caller.actor,
@@ -167,7 +169,7 @@ def instance_delete(
     rows = Instance.objects.for_organisation(organisation).filter(pk=instance.pk)
     rows.update(state=InstanceState.DELETING)
     spec_change_record(instance=instance, kind=SpecChangeKind.CLOSED, at=clock.now())
-    operation = operations.start(organisation=organisation, kind=DELETE, target=instance.id, clock=clock)
+    operation = operations.start(organisation=organisation, kind=DELETE, target=instance.id, actor=actor, clock=clock)
     audit.record(organisation=organisation, actor=actor, action=DELETE, target=instance.id, clock=clock)
     return operation
 

@@ -36,6 +36,22 @@ def test_steps_come_again_until_the_operation_is_over(at_alice, brokers, clock):
     assert "Succeeded 100 %" in text_of(part)
 
 
+def test_an_operation_names_who_asked_for_it(at_alice, at_bob, bob, instance):
+    at_bob.post(f"instances/{instance.id}/settings", {**SIZES, "name": "renamed"})
+    operation = Operation.objects.for_organisation(at_alice.organisation).get(kind="instance.update")
+    assert operation.actor == "bob@example.com"
+    assert "bob@example.com" in text_of(at_alice.get("operations"))
+    assert "bob@example.com" in text_of(at_alice.get(f"operations/{operation.id}"))
+    assert bob.api.get(f"/api/v1/operations/{operation.id}").json()["actor"] == "bob@example.com"
+
+
+def test_an_operation_from_before_was_the_systems(at_alice, instance):
+    rows = Operation.objects.for_organisation(at_alice.organisation)
+    rows.update(actor="")
+    assert at_alice.get("operations").status_code == 200
+    assert "By \N{EN DASH}" in text_of(at_alice.get(f"operations/{rows.get().id}"))
+
+
 def test_one_that_failed_says_why_and_what_to_do(at_alice, brokers):
     at_alice.post("instances/new", SIZES | {"whitelist": ""})
     operation = fail_the("instance.create", at_alice.organisation)
