@@ -146,7 +146,14 @@ class Broker:
             refused_sessions=self.fetch_sessions.refused,
         )
         self.master = MasterFollower(
-            doors, self.agent, config.id, config.cluster_secret, self.facts, self.log, self.facts.take_load
+            doors,
+            self.agent,
+            config.id,
+            config.cluster_secret,
+            self.facts,
+            self.log,
+            self.facts.take_load,
+            self.facts.absent,
         )
 
     # --- life ---------------------------------------------------------------------------------------------------------

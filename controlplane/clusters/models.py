@@ -27,6 +27,7 @@ class Broker(models.Model):
     host = models.CharField(max_length=255)  # of the internal listener
     port = models.PositiveIntegerField()
     rack = models.CharField(max_length=255, blank=True, default="")
+    away_since = models.DateTimeField(null=True)  # first missed in ZooKeeper; null: it was there when last looked
 
     class Meta:
         """Ids are unique within a cluster."""

@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+def broker_list() -> list[Broker]:
+    """Every broker that ever registered, by id."""
+    return list(Broker.objects.order_by("broker_id"))
+
+
 def broker_count() -> int:
     """Brokers that ever registered: as many replicas can there be."""
     return Broker.objects.count()

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.models import Broker, PhysicalCluster, PortAllocation, PortState
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import CapacityExhausted, ConcurrentChange
+from controlplane.core.errors import CapacityExhausted, ClusterUnavailable, ConcurrentChange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +42,22 @@ def brokers_sync(*, cluster: PhysicalCluster, live: Sequence[LiveBroker]) -> lis
                 defaults={"host": seen.host, "port": seen.port, "rack": seen.rack},
             )
     return [known[broker_id] for broker_id in sorted(known)]
+
+
+def brokers_watch(*, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Write down who is registered now, and since when anybody who was is not. Nothing where ZooKeeper does not answer."""
+    try:
+        live = coordination.live_brokers(zookeeper.tree())
+    except ClusterUnavailable:
+        return
+    rows = brokers_sync(cluster=cluster_ensure(), live=live)
+    there = {broker.id for broker in live}
+    back = [row.pk for row in rows if row.broker_id in there and row.away_since is not None]
+    gone = [row.pk for row in rows if row.broker_id not in there and row.away_since is None]
+    if back:
+        Broker.objects.filter(pk__in=back).update(away_since=None)
+    if gone:
+        Broker.objects.filter(pk__in=gone, away_since__isnull=True).update(away_since=clock.now())
 
 
 def port_ensure(*, broker: Broker, owner: str, route: str, clock: Clock = SYSTEM_CLOCK) -> PortAllocation:

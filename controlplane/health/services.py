@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
+from controlplane.clusters import services as clusters
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.health.models import HealthReason
 from controlplane.health.selectors import health_get
@@ -21,7 +22,8 @@ _SHOWN = ("state", "title", "detail")
 
 
 def health_observe(*, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Look at every instance that runs, and keep what is the matter with it, since when it is."""
+    """Look at every broker, and every instance that runs, and keep what is the matter with it, since when it is."""
+    clusters.brokers_watch(clock=clock)
     rows = Instance.objects.unscoped("everyone's health is looked after").filter(state=InstanceState.RUNNING)
     names = list(rows.order_by("pk").values_list("pk", flat=True))
     for start in range(0, len(names), AT_ONCE):

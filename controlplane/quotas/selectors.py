@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from controlplane.clusters import coordination, zookeeper
-from controlplane.core.errors import MasterUnavailable, Unavailable
+from controlplane.clusters.selectors import broker_list
+from controlplane.core.errors import ClusterUnavailable, Unavailable
 from controlplane.instances.selectors import instance_get
 from controlplane.quotas import master
 from controlplane.quotas.models import MasterJournal
@@ -65,16 +66,30 @@ def allocations_get(instances: Sequence[Instance]) -> dict[str, dict[str, Any]]:
 
 
 def brokers_get() -> list[dict[str, Any]]:
-    """Every broker that is registered or reports: address, and what it leads, carries and may carry.
+    """Every broker that ever registered, is registered, or reports: address, and what it leads, carries and may carry.
 
-    For operators. Raises Unavailable; a master that is away leaves the figures out (None).
+    For operators. `known` is the row of one that was seen before; `is_registered` and `is_reporting` are None where
+    ZooKeeper, or a master, does not answer, and `figures` then, too.
     """
-    registered = {broker.id: broker for broker in coordination.live_brokers(zookeeper.tree())}
+    known = {row.broker_id: row for row in broker_list()}
+    registered: dict[int, Any] | None
+    reported: dict[int, dict[str, Any]] | None
+    try:
+        registered = {broker.id: broker for broker in coordination.live_brokers(zookeeper.tree())}
+    except ClusterUnavailable:
+        registered = None
     try:
         reported = {document["broker"]: document for document in master.brokers()}
-    except MasterUnavailable:
-        reported = {}
+    except Unavailable:
+        reported = None
     return [
-        {"id": number, "registered": registered.get(number), "figures": reported.get(number)}
-        for number in sorted(registered.keys() | reported.keys())
+        {
+            "id": number,
+            "known": known.get(number),
+            "registered": (registered or {}).get(number),
+            "is_registered": None if registered is None else number in registered,
+            "is_reporting": None if reported is None else bool(reported.get(number, {}).get("reporting")),
+            "figures": (reported or {}).get(number),
+        }
+        for number in sorted({*known, *(registered or {}), *(reported or {})})
     ]

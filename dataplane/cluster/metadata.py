@@ -33,6 +33,7 @@ from quota.contracts.namespace import split_physical
 
 __all__ = ["FULL_UPDATE", "INCREMENTAL_UPDATE", "BrokerAddress", "Metadata", "PartitionMetadata"]
 
+_GROUPS_TOPIC = "__consumer_offsets"
 INCREMENTAL_UPDATE = 1
 FULL_UPDATE = 2
 _PARTITIONS_PER_STEP = 24
@@ -83,6 +84,21 @@ class _Tables:
         self.ids: dict[str, UUID] = {}
         self.names: dict[UUID, str] = {}
         self.owned: dict[str, _Owned] = {}
+        self.absent: dict[int, list[int]] = {}  # by broker, as `Metadata.absent`
+
+    def mark(self, name: str, partition: PartitionMetadata, change: int) -> None:
+        """Of a partition that is there (1) or not any more (-1): what it lacks of which broker."""
+        if partition.has_leader and not partition.is_behind:
+            return
+        for broker in partition.replicas:
+            if partition.has_leader and broker in partition.isr:
+                continue
+            counts = self.absent.setdefault(broker, [0, 0, 0])
+            if partition.has_leader:
+                counts[0] += change
+            else:
+                counts[1] += change
+                counts[2] += change if name == _GROUPS_TOPIC else 0
 
     def put(self, name: str, topic_id: UUID, partitions: dict[int, PartitionMetadata], more: _More) -> None:
         """A topic as it is now, with so many more partitions, led ones, and ones behind, than before."""
@@ -105,6 +121,8 @@ class _Tables:
         if topic_id is not None:
             self.names.pop(topic_id, None)
         partitions, owner = self.partitions.pop(name, None), split_physical(name)
+        for partition in (partitions or {}).values():
+            self.mark(name, partition, -1)
         if partitions is None or owner is None:
             return
         owned = self.owned[owner[0]]
@@ -124,6 +142,7 @@ class _Tables:
                 return  # a late word on the old one
             known = {}  # deleted and created again: nothing of the old one holds
         partitions, more_led, more_behind = dict(known), 0, 0
+        marks: list[tuple[PartitionMetadata, int]] = []
         for place, state in enumerate(states, 1):
             if place % _PARTITIONS_PER_STEP == 0:
                 yield None
@@ -133,12 +152,16 @@ class _Tables:
                 now = partitions[state.partition_index] = _partition(state)
                 more_led += now.has_leader
                 more_behind += now.is_behind
+                marks.append((now, 1))
             if before is not None:
                 more_led -= before.has_leader
                 more_behind -= before.is_behind
+                marks.append((before, -1))
         if is_another or not partitions:
             self.forget(name)
         if partitions:
+            for partition, change in marks:
+                self.mark(name, partition, change)
             in_order = partitions.keys() == known.keys()
             more = (len(partitions) - len(known), more_led, more_behind)
             self.put(name, topic_id, partitions if in_order else dict(sorted(partitions.items())), more)
@@ -200,6 +223,17 @@ class Metadata:
         """Of an instance: partitions without a leader, and led ones with a replica that is not in sync."""
         owned = self._tables.owned.get(key)
         return (0, 0) if owned is None else (owned.partitions - owned.led, owned.behind)
+
+    def absent(self) -> dict[int, tuple[int, int, int]]:
+        """What the cluster lacks of brokers; those of which nothing is lacking are left out.
+
+        Replicas of theirs that are not in sync with a leader, replicas of partitions without one, and how many of these
+        are of the topic of groups' offsets.
+        """
+        rows = (
+            (broker, (behind, without, groups)) for broker, (behind, without, groups) in self._tables.absent.items()
+        )
+        return {broker: counts for broker, counts in sorted(rows) if any(counts)}
 
     def has_topic(self, topic: str) -> bool:
         """Whether the topic exists."""

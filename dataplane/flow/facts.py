@@ -70,6 +70,10 @@ class FlowFacts:
             if instance.rules is not None:
                 yield from list(self._of_rules(instance.rules, whole))  # they may be others in the next turn
 
+    def absent(self) -> dict[int, tuple[int, int, int]]:
+        """What the cluster lacks of other brokers; the controller's broker tells."""
+        return self._metadata.absent() if self._metadata.controller_id == self._broker else {}
+
     def take_load(self) -> LoopLoad:
         """What the loop did since the last report, by instances."""
         load = self._loop.take_load()

@@ -10,7 +10,7 @@ from dataplane.tasks import Task
 from quota.agent.agent import Agent, InstanceFacts
 from quota.agent.transport import MasterLink
 from quota.contracts.instance import MASTER_PATH, parse_address
-from quota.contracts.report import LoopLoad
+from quota.contracts.report import Absent, LoopLoad
 from quota.wire import frame
 
 _RETRY_S = 1.0
@@ -28,12 +28,13 @@ class MasterFollower:
         facts: Callable[[], Iterable[tuple[str, InstanceFacts]]],
         log: Callable[[str], None],
         load: Callable[[], LoopLoad | None],
+        absent: Callable[[], Absent],
     ) -> None:
         self._zookeeper = doors.zookeeper
         self._loop = doors.loop
         self._closed = False
         self._link = MasterLink(
-            _LinkDoor(doors), agent, broker=broker_id, secret=secret, facts=facts, log=log, load=load
+            _LinkDoor(doors), agent, broker=broker_id, secret=secret, facts=facts, log=log, load=load, absent=absent
         )
 
     def start(self) -> None:

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 from quota.agent.agent import Agent, InstanceFacts
 from quota.contracts.grant import Grants
 from quota.contracts.instance import ContractError
-from quota.contracts.report import LoopLoad
+from quota.contracts.report import Absent, LoopLoad
 from quota.steps import Steps
 from quota.wire import Decoder, Hello, WireError, frame
 
@@ -83,6 +83,11 @@ Load = Callable[[], LoopLoad | None]
 Log = Callable[[str], None]
 
 
+def _nobody() -> Absent:
+    """Nobody is missed."""
+    return {}
+
+
 def _no_load() -> None:
     """Nobody measures."""
 
@@ -100,9 +105,11 @@ class MasterLink:
         facts: Facts,
         log: Log,
         load: Load = _no_load,
+        absent: Callable[[], Absent] = _nobody,
     ) -> None:
         self._door = door
         self._load = load
+        self._absent = absent
         self._agent = agent
         self._hello = frame(Hello(secret, broker).to_json())
         self._facts = facts
@@ -241,7 +248,7 @@ class MasterLink:
     def _report_steps(self) -> Steps[None]:
         attempt, began = self._attempt, self._door.now()
         report = yield from self._agent.report_steps(self._facts(), self._door.now)
-        document = yield from replace(report, loop=self._load()).json_steps()
+        document = yield from replace(report, loop=self._load(), absent=self._absent()).json_steps()
         if self._open and self._conn and attempt == self._attempt:
             self._conn.send(frame(document))
             if self._waiting_since is None:

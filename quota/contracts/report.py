@@ -29,7 +29,9 @@ brokers leave out what they do not know.
 
 `trouble` is what the broker that is the controller knows of all brokers: ``{"ins-k3v9x2qa": [1, 6]}`` are partitions without a
 leader, and partitions that have one and fewer replicas in sync than replicas. Only instances that have such are named, in
-partial reports too; other brokers, and older ones, leave it out.
+partial reports too; other brokers, and older ones, leave it out. `absent`, by the same broker, is what the cluster lacks of other
+brokers, ``{"3": [6, 1, 0]}``: replicas of theirs that are not in sync with a leader, replicas of partitions that have none, and
+how many of these hold groups' offsets, so that groups have no coordinator.
 
 `leaders` is n_b of ALLOCATION.md. `allocation` is what the broker holds at the moment in bytes/s (null: it has no grant
 and stands on its initial share), so that a new master can learn; `blocked` is the reason a grant gave, for the same
@@ -54,6 +56,8 @@ VERSION = 3
 DIRECTIONS = ("produce", "consume")
 
 
+Absent = Mapping[int, tuple[int, int, int]]
+"""By broker: its replicas that are not in sync, those of partitions without a leader, and of these, those of groups."""
 Members = Mapping[str, Sequence[tuple[str, str]]]
 """Client id and address of the members of consumer groups, by the row of their rule."""
 
@@ -137,6 +141,7 @@ class FlowReport:
     gone: Sequence[str] = ()
     loop: LoopLoad | None = None
     trouble: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    absent: Absent = field(default_factory=dict)
 
     def to_json(self) -> bytes:
         """The document, without the length prefix."""
@@ -171,6 +176,8 @@ class FlowReport:
             document["loop"] = self.loop._asdict()
         if self.trouble:
             document["trouble"] = self.trouble
+        if self.absent:
+            document["absent"] = {str(broker): counts for broker, counts in self.absent.items()}
         if self.partial:
             document |= {"partial": True, "gone": self.gone}
         return document
@@ -194,6 +201,7 @@ class FlowReport:
                 gone=tuple(map(str, document.get("gone", ()))),
                 loop=LoopLoad.from_document(document["loop"]) if document.get("loop") is not None else None,
                 trouble=_trouble(document.get("trouble", {})),
+                absent=_absent(document.get("absent", {})),
             )
         except ContractError:
             raise
@@ -206,6 +214,13 @@ def _trouble(rows: Mapping[str, Sequence[Any]]) -> dict[str, tuple[int, int]]:
     for counts in rows.values():
         _check("trouble", counts)
     return {str(instance): (leaderless, behind) for instance, (leaderless, behind) in rows.items()}
+
+
+def _absent(rows: Mapping[str, Sequence[Any]]) -> Absent:
+    """Raises ValueError, TypeError, AttributeError, ContractError."""
+    for counts in rows.values():
+        _check("absent", counts)
+    return {int(broker): (behind, leaderless, groups) for broker, (behind, leaderless, groups) in rows.items()}
 
 
 def to_bytes(document: Mapping[str, Any]) -> bytes:

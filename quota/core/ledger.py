@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 
 from quota.contracts.grant import BLOCKED_STORAGE, Grant, Grants, InstanceGrant
 from quota.contracts.instance import ContractError, InstanceSpec, InstanceState
-from quota.contracts.report import FlowReport, InstanceReport, LoopLoad, Members
+from quota.contracts.report import Absent, FlowReport, InstanceReport, LoopLoad, Members
 from quota.core.allocate import allocate, divide
 from quota.core.fence import Fences
 from quota.core.limited import Limited, learn_row, limited_rows
@@ -53,6 +53,7 @@ class Heard:
     whole: bool  # it is to be answered everything
     loop: LoopLoad | None = None  # as it said last
     trouble: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # likewise
+    absent: Absent = field(default_factory=dict)  # likewise
     granted: dict[str, InstanceGrant] = field(default_factory=dict)  # as last answered
     gone: list[str] = field(default_factory=list)  # of what it was answered, and does not report on any more
     answered_at: int = -1
@@ -106,7 +107,7 @@ class Ledger:
         if last and last.boot == report.boot and last.sequence >= report.sequence:
             return False
         heard = self._continued(report, last, now) if report.partial else self._begun(report, last, now)
-        heard.loop, heard.trouble = report.loop, report.trouble
+        heard.loop, heard.trouble, heard.absent = report.loop, report.trouble, report.absent
         if report.members or self._members:
             self._members[broker] = report.members
         if broker not in self._fresh:
@@ -272,6 +273,14 @@ class Ledger:
         """Partitions without a leader, and those with replicas that are behind, as the controller's broker says."""
         told = [heard.trouble.get(instance, (0, 0)) for heard in self._heard.values() if self._is_good(heard, now)]
         return max(told, default=(0, 0))
+
+    def absent(self, now: float) -> Absent:
+        """What the cluster lacks of each broker, as the controller's broker says."""
+        found: dict[int, tuple[int, int, int]] = {}
+        for heard in self._heard.values():
+            if heard.absent and self._is_good(heard, now):
+                found |= heard.absent
+        return found
 
     def learning(self, now: float) -> bool:
         """Whether the first lease has not passed yet."""

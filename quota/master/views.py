@@ -16,7 +16,8 @@ not known. ``/v1/throttled/<position>`` answers ``{"intervals": [...], "next": p
 from a position on, 0 for all that are kept, and where to go on; asked again from there until ``next`` stays the same.
 
 ``/v1/instances`` shows all in short, ``/v1/instances/<id>,<id>`` those that are known of these. ``/v1/brokers`` adds up
-what each broker carries of all of them.
+what each broker carries of all of them; of one whose replicas are not in sync, or that some partitions wait for to have a leader
+again, ``"missing"`` says how many.
 """
 
 from __future__ import annotations
@@ -104,11 +105,17 @@ def brokers_document(ledger: Ledger, now: float) -> dict[str, Any]:
                     row["instances"] += 1
     for broker in reporting:
         rows.setdefault(broker, _idle(broker, reporting))
+    for broker, counts in ledger.absent(now).items():
+        row = rows.setdefault(broker, _idle(broker, reporting))
+        row["missing"] = dict(zip(_MISSING, counts, strict=True))
     return {
         "epoch": ledger.epoch,
         "learning": ledger.learning(now),
         "brokers": [rows[broker] for broker in sorted(rows)],
     }
+
+
+_MISSING = ("replicas_behind", "partitions_without_leader", "group_partitions_without_coordinator")
 
 
 def _idle(broker: int, reporting: Collection[int]) -> dict[str, Any]:

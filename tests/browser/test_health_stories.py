@@ -12,6 +12,20 @@ SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "h
 
 
 @pytest.mark.parametrize("screen", SCREENS)
+def test_a_broker_that_stops_turns_red_and_comes_back(open_page, console, screen):
+    page = open_page("admin", viewport=SCREENS[screen])
+    page.goto("/fleet")
+    expect(page.get_by_text("Reporting").first).to_be_visible()
+    console.switch("broker-away", on=True)
+    notice = page.locator(".notice.error").filter(has_text="Broker 2: away.")
+    expect(notice).to_contain_text("1 partition has no leader", timeout=12_000)
+    expect(notice).to_contain_text(re.compile(r"Since \d{4}-"))
+    expect(page.get_by_role("row", name=re.compile("Broker 2")).get_by_text("Away")).to_be_visible()
+    console.switch("broker-away", on=False)
+    expect(notice).to_have_count(0, timeout=12_000)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
 def test_storage_fills_up_and_is_enlarged(open_page, console, screen):
     pages = {}
     for name, path in (("list", "instances"), ("overview", ""), ("quota", "/quota")):

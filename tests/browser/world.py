@@ -47,6 +47,9 @@ def flows(limit: int, moment: float, seed: int) -> list[dict[str, Any]]:
     return shown
 
 
+MISSING = {"replicas_behind": 21, "partitions_without_leader": 1, "group_partitions_without_coordinator": 2}
+
+
 class World:
     """The fakes, switched by files."""
 
@@ -64,6 +67,8 @@ class World:
     def enter(self, thing: Any) -> Any:
         """Hand out a fake in the state that the switches say."""
         self.tree.away = self.admin.away = self.switched("cluster-away")
+        if self.switched("broker-away") != (2 not in self.brokers.served):
+            self.brokers.kill(2) if 2 in self.brokers.served else self.brokers.start(2)
         slow = self.switched("brokers-slow")
         if bool(self.brokers.paused) and not slow:
             self.brokers.paused = set()
@@ -115,11 +120,13 @@ class World:
 
         if self.switched("cluster-away"):
             raise MasterUnavailable("no flow master is active")
+        gone = self.switched("broker-away")
         both = [flows(40 * MIB, time.time(), seed) for seed in (1, 2)]
         return [
             {
                 "broker": produce["broker"],
-                "reporting": True,
+                "reporting": not (gone and produce["broker"] == 2),
+                **({"missing": MISSING} if gone and produce["broker"] == 2 else {}),
                 "instances": 3,
                 "leaders": 14 - 3 * produce["broker"],
                 "produce": {name: produce[name] for name in ("flow", "allocation")},
@@ -133,9 +140,11 @@ class World:
         from django.db import connection
 
         from controlplane.core import operations
+        from controlplane.health.services import health_observe
 
         while True:
             self.enter(None)
+            health_observe()
             for operation_id in list(operations.runnable().values_list("pk", flat=True)):
                 operations.run(operation_id)
             connection.close()

@@ -56,6 +56,7 @@ REPORT = FlowReport(
     },
     loop=LoopLoad(1_830, INSTANCE, 412, {INSTANCE: 3}, {INSTANCE: 1}, {INSTANCE: 500}, {}),
     trouble={INSTANCE: (1, 6)},
+    absent={3: (6, 1, 0)},
 )
 GRANTS = Grants(
     epoch=3,

@@ -197,6 +197,22 @@ def test_brokers_are_shown_with_what_they_lead_carry_and_may_carry(service):
     assert (second["broker"], second["produce"]["flow"], second["consume"]["allocation"]) == (2, 0, 150)
 
 
+def test_a_broker_that_is_away_is_shown_with_what_that_costs(service):
+    service.report(
+        replace(report(2, flow(0), storage=2, connections=1, sequence=2), absent={3: (6, 1, 2), 1: (1, 0, 0)})
+    )
+    ((_, body),) = ask(service, get("/v1/brokers"))
+    rows = {row["broker"]: row for row in json.loads(body)["brokers"]}
+    assert rows[3]["reporting"] is False
+    assert rows[3]["missing"] == {
+        "replicas_behind": 6,
+        "partitions_without_leader": 1,
+        "group_partitions_without_coordinator": 2,
+    }
+    assert rows[1]["missing"]["replicas_behind"] == 1
+    assert "missing" not in rows[2]
+
+
 def test_the_list_has_every_instance_in_short(service):
     ((status, body),) = ask(service, get("/v1/instances"))
     document = json.loads(body)

@@ -5,7 +5,8 @@ what the machine does slowly (other load, heat, memory) is in both and cancels.
 
 What it does quickly does not cancel, and on two busy cores the 99th percentile of 400 requests differs between two windows
 without any row at all. How much, the windows alone before the first row say: the *noise* is what 80 of 100 of them lie above the
-median of their neighbours at most: pauses that are rarer do not hit two attempts of three. A p99 within 1.5 times, or no further above than the noise, is not the row's doing.
+median of their neighbours at most: pauses that are rarer do not hit two attempts of three. A p99 within 1.5 times, or no further
+above than the noise, is not the row's doing.
 
 Nor is a pause of the machine in the midst of a row. What is beyond a limit by chance is so once: a row's figures are the
 medians of its attempts.

@@ -9,12 +9,14 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from controlplane.billing.selectors import invoice_failures
+from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.selectors import ports_of
+from controlplane.console.broker_state import costs_of, state_of
 from controlplane.console.flow import DIRECTIONS, bar, directions, flow_of
 from controlplane.console.listing import ROWS, Listing, listing, searched
 from controlplane.console.page import staff_page
 from controlplane.console.shares import shares_of
-from controlplane.core.errors import SluiceError, Unavailable
+from controlplane.core.errors import Unavailable
 from controlplane.health.selectors import health_get
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import bootstrap_of, instance_fresh, limits_shown
@@ -114,16 +116,26 @@ def _instances(request: HttpRequest, *, size: int = ROWS) -> Listing:
 
 
 def _brokers() -> dict[str, Any]:
-    try:
-        found = brokers_get()
-    except SluiceError as error:
-        return {"brokers": [], "brokers_away": error}
+    found = brokers_get()
+    cluster_away = None
+    if any(broker["is_registered"] is None for broker in found) or not found:
+        cluster_away = _cluster_problem()
     leaders = sum(broker["figures"]["leaders"] for broker in found if broker["figures"])
     for broker in found:
         figures = broker["figures"]
+        broker["state"] = state_of(is_registered=broker["is_registered"], is_reporting=broker["is_reporting"])
+        broker["costs"] = costs_of((figures or {}).get("missing"))
         if figures:
             broker["leaders_percent"] = round(100 * figures["leaders"] / leaders) if leaders else 0
             broker |= {
                 name: bar(figures[name]["flow"], figures[name]["allocation"], fills=False) for name in DIRECTIONS
             }
-    return {"brokers": found, "brokers_away": None}
+    return {"brokers": found, "brokers_away": cluster_away}
+
+
+def _cluster_problem() -> Unavailable | None:
+    try:
+        coordination.live_brokers(zookeeper.tree())
+    except Unavailable as error:
+        return error
+    return None

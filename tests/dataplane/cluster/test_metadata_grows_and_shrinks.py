@@ -96,6 +96,15 @@ def test_lists_and_counts_are_those_of_the_partitions_after_any_updates(
         every = [p for topic in topics for p in metadata.partitions(topic).values()]
         behind = [p for p in led if p.isr == (1,)]
         assert metadata.trouble_of(key) == (len(every) - len(led), len(behind))
+    absent: dict[int, list[int]] = {}
+    for topic in metadata.topics():
+        for p in metadata.partitions(topic).values():
+            for broker in p.replicas:
+                row = absent.setdefault(broker, [0, 0, 0])
+                row[0] += p.has_leader and broker not in p.isr
+                row[1] += not p.has_leader
+                row[2] += not p.has_leader and topic == "__consumer_offsets"
+    assert metadata.absent() == {broker: tuple(row) for broker, row in sorted(absent.items()) if any(row)}
     for topic in metadata.topics():
         topic_id = metadata.topic_id(topic)
         assert topic_id is not None
