@@ -155,6 +155,7 @@ CELERY_BEAT_SCHEDULE = {
     "reconcile instances": {"task": "instances.reconcile", "schedule": 5.0, "options": {"expires": 10}},
     "observe health": {"task": "health.observe", "schedule": 5.0, "options": {"expires": 10}},
     "pull throttling": {"task": "quotas.throttling_pull", "schedule": 10.0, "options": {"expires": 20}},
+    "keep figures": {"task": "quotas.figures_keep", "schedule": 10.0, "options": {"expires": 20}},
     "purge throttling": {"task": "quotas.throttling_purge", "schedule": 600.0, "options": {"expires": 600}},
     "purge repeatable calls": {"task": "idempotency.purge", "schedule": 600.0, "options": {"expires": 600}},
     "close invoices": {"task": "billing.invoices_close", "schedule": 600.0, "options": {"expires": 600}},

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from controlplane.core.errors import SluiceError
+    from controlplane.quotas.figures import Figures
 
+MINUTE_S = 60
 _ADVICE = {
     "cluster_unavailable": "Try again in a minute; your data is safe and running clients are not affected by this page.",
     "master_unavailable": "The figures come back by themselves; the limits you bought stay in force meanwhile.",
@@ -33,3 +35,14 @@ def said(error: SluiceError) -> str:
     """What happened and what to do."""
     advice = _ADVICE.get(error.code, "")
     return f"{sentence(error.detail)} {advice}".strip()
+
+
+def away_text(figures: Figures) -> str:
+    """Why figures are not of now, how old those are that are shown, and what brokers do meanwhile."""
+    if figures.away is None:
+        return ""
+    if figures.at is None:
+        return said(figures.away)
+    age = f"{figures.age_s} s" if figures.age_s < MINUTE_S else f"{figures.age_s // MINUTE_S} min"
+    of = f"These are the last known figures, {age} old, of {figures.at:%Y-%m-%d %H:%M:%S} UTC."
+    return f"{said(figures.away)} {of} {figures.meanwhile}"

@@ -83,7 +83,9 @@ class Facts:
 
     storage_limit_bytes: int
     flow: Flow | None = None  # None: the master knows nothing of the instance, or does not answer
-    flow_problem: str = ""  # why it does not answer; empty: it does, or the instance is too new to be known
+    flow_problem: str = (
+        ""  # why it does not answer; empty: it does, or the instance is too new to be known. Then `flow` is old
+    )
     listeners: Sequence[Listener] | None = ()  # None: ZooKeeper does not answer
     throttled_under_limit_ms: int = 0  # lately
     change_problem: str = ""  # why the last change is not in force
@@ -135,8 +137,9 @@ def health_with(reasons: Sequence[Reason]) -> Health:
 def _reasons(facts: Facts) -> Iterator[Reason]:
     if facts.flow is not None:
         yield from _storage(facts.flow, facts.storage_limit_bytes)
-        yield from _partitions(facts.flow)
-    elif facts.flow_problem:
+        if not facts.flow_problem:  # what partitions were then is not what they are
+            yield from _partitions(facts.flow)
+    if facts.flow_problem:
         yield _degraded(
             "flow_unknown",
             "Figures are not known",

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.selectors import ports_by_owner
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import ClusterUnavailable, Unavailable
+from controlplane.core.errors import ClusterUnavailable
 from controlplane.health.models import HealthReason
 from controlplane.health.rules import Facts, Flow, Health, HealthState, Listener, Reason, health_of, health_with
 from controlplane.instances.models import InstanceState
 from controlplane.metering import selectors as metering
+from controlplane.quotas.figures import NOT_YET, figures_get
 from controlplane.quotas.history import throttled_under_limit
 from controlplane.quotas.selectors import flows_get
 from quota.contracts.instance import GIB
@@ -25,13 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from controlplane.clusters.models import PortAllocation
+    from controlplane.core.errors import Unavailable
     from controlplane.instances.models import Instance
     from quota.contracts.applied import Applied
 
 LATELY = timedelta(minutes=2)
 FAILING = ("failing", "silent")
-NOT_YET = "allocation_unknown"
-"""The master answers, and has not heard of the instance."""
 
 
 def health_get(
@@ -41,12 +41,13 @@ def health_get(
     away: Unavailable | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> dict[str, Health]:
-    """The health of those that run, by id, as it is now. `flows`, or why they are not known, where the caller has asked."""
+    """The health of those that run, by id, as it is now. `flows`, and why they are not of now, where the caller has asked."""
     running = [instance for instance in instances if instance.state == InstanceState.RUNNING]
     if not running:
         return {}
     if flows is None and away is None:
-        flows, away = _flows(running)
+        found = figures_get(running, flows_get, clock=clock)
+        flows, away = found.documents, found.away
     now = clock.now()
     names = [instance.id for instance in running]
     throttled = throttled_under_limit(instances=names, start=now - LATELY, end=now)
@@ -55,7 +56,7 @@ def health_get(
     since: dict[str, dict[str, Any]] = {}
     for row in HealthReason.objects.filter(instance__in=names):
         since.setdefault(row.instance, {})[row.code] = row.since
-    found = {}
+    healths = {}
     for instance in running:
         facts = Facts(
             storage_limit_bytes=round(instance.storage_gib * GIB),
@@ -66,8 +67,8 @@ def health_get(
             change_problem=instance.problem.rstrip("."),
             metering_problem=metering_problem,
         )
-        found[instance.id] = health_of(facts).known_since(since.get(instance.id, {}), now)
-    return found
+        healths[instance.id] = health_of(facts).known_since(since.get(instance.id, {}), now)
+    return healths
 
 
 def health_remembered(instance: Instance) -> Health | None:
@@ -76,13 +77,6 @@ def health_remembered(instance: Instance) -> Health | None:
         return None
     rows = HealthReason.objects.filter(instance=instance.id)
     return health_with([Reason(row.code, HealthState(row.state), row.title, row.detail, row.since) for row in rows])
-
-
-def _flows(instances: Sequence[Instance]) -> tuple[dict[str, dict[str, Any]], Unavailable | None]:
-    try:
-        return flows_get(instances), None
-    except Unavailable as error:
-        return {}, error
 
 
 def _flow(document: Mapping[str, Any] | None) -> Flow | None:

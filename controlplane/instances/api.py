@@ -10,7 +10,6 @@ from rest_framework.views import APIView
 
 from controlplane.api import pagination
 from controlplane.clusters.selectors import ports_by_owner
-from controlplane.core.errors import Unavailable
 from controlplane.health.selectors import health_get
 from controlplane.instances import selectors, services
 from controlplane.instances.serializers import (
@@ -25,6 +24,7 @@ from controlplane.instances.serializers import (
     WhitelistSerializer,
 )
 from controlplane.instances.spec import config_of
+from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import allocation_get, flows_get
 
 if TYPE_CHECKING:
@@ -40,8 +40,9 @@ TAGS = ["instances"]
 def shown(instances: Sequence[Instance]) -> list[dict[str, Any]]:
     """Instances with what stands elsewhere: addresses and use."""
     ports = ports_by_owner(instance.id for instance in instances)
-    flows, away = _flows(instances)
-    healths = health_get(instances, flows=flows, away=away)
+    figures = figures_get(instances, flows_get)
+    healths = health_get(instances, flows=figures.documents, away=figures.away)
+    flows = {} if figures.away else figures.documents
     for instance in instances:
         instance.bootstrap = selectors.bootstrap_of(ports.get(instance.id, []))  # type: ignore[attr-defined]
         instance.storage_used_bytes = flows.get(instance.id, {}).get("storage_used_bytes")  # type: ignore[attr-defined]
@@ -49,13 +50,6 @@ def shown(instances: Sequence[Instance]) -> list[dict[str, Any]]:
         instance.health = healths.get(instance.id)  # type: ignore[attr-defined]
         instance.limits = selectors.limits_shown(instance, ports.get(instance.id, []))  # type: ignore[attr-defined]
     return InstanceSerializer(instances, many=True).data
-
-
-def _flows(instances: Sequence[Instance]) -> tuple[dict[str, dict[str, Any]], Unavailable | None]:
-    try:
-        return flows_get(instances), None
-    except Unavailable as error:
-        return {}, error
 
 
 class InstancesApi(APIView):

@@ -9,6 +9,7 @@ from controlplane.clusters.selectors import broker_list
 from controlplane.core.errors import ClusterUnavailable, Unavailable
 from controlplane.instances.selectors import instance_get
 from controlplane.quotas import master
+from controlplane.quotas.figures import brokers_last
 from controlplane.quotas.models import MasterJournal
 
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ def allocation_get(*, organisation: Organisation, instance_id: str) -> dict[str,
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     document = master.allocation(instance.id)
     return {name: document.get(name) for name in SHOWN}
+
+
+def allocation_of(instances: Sequence[Instance]) -> dict[str, dict[str, Any]]:
+    """The document of one instance, by its id. Raises MasterUnavailable, also where the master does not know it yet."""
+    (instance,) = instances
+    return {instance.id: master.allocation(instance.id)}
 
 
 def journals_with_problems() -> QuerySet[MasterJournal]:
@@ -69,7 +76,7 @@ def brokers_get() -> list[dict[str, Any]]:
     """Every broker that ever registered, is registered, or reports: address, and what it leads, carries and may carry.
 
     For operators. `known` is the row of one that was seen before; `is_registered` and `is_reporting` are None where
-    ZooKeeper, or a master, does not answer, and `figures` then, too.
+    ZooKeeper, or a master, does not answer; `figures` are the last known ones then, of `figures_at`.
     """
     known = {row.broker_id: row for row in broker_list()}
     registered: dict[int, Any] | None
@@ -82,6 +89,7 @@ def brokers_get() -> list[dict[str, Any]]:
         reported = {document["broker"]: document for document in master.brokers()}
     except Unavailable:
         reported = None
+    last, last_at = ({}, None) if reported is not None else brokers_last()
     return [
         {
             "id": number,
@@ -89,7 +97,8 @@ def brokers_get() -> list[dict[str, Any]]:
             "registered": (registered or {}).get(number),
             "is_registered": None if registered is None else number in registered,
             "is_reporting": None if reported is None else bool(reported.get(number, {}).get("reporting")),
-            "figures": (reported or {}).get(number),
+            "figures": (last if reported is None else reported).get(number),
+            "figures_at": last_at,
         }
         for number in sorted({*known, *(registered or {}), *(reported or {})})
     ]

@@ -12,6 +12,23 @@ SCREENS = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "h
 
 
 @pytest.mark.parametrize("screen", SCREENS)
+def test_both_masters_stop_and_one_comes_back(open_page, console, screen):
+    page = open_page("alice", viewport=SCREENS[screen])
+    page.goto(console.address(f"instances/{console.instances['clickstream']}"))
+    live = page.locator("[data-live-url]")
+    expect(live.get_by_text("Live", exact=True)).to_be_visible()
+    page.wait_for_timeout(3000)  # the world keeps figures every second or so
+    console.switch("cluster-away", on=True)
+    expect(live.get_by_text(re.compile("These are the last known figures, .* old"))).to_be_visible(timeout=12_000)
+    expect(live.get_by_text(re.compile("Brokers keep what they were granted|Leases have ended"))).to_be_visible()
+    expect(live.locator("[data-live='produce.used']")).to_have_text(re.compile("MiB/s"))
+    expect(page.locator("#state").get_by_text("Degraded")).to_be_visible(timeout=12_000)
+    console.switch("cluster-away", on=False)
+    expect(live.get_by_text("Live", exact=True)).to_be_visible(timeout=12_000)
+    expect(page.locator("#state").get_by_text("Healthy")).to_be_visible(timeout=12_000)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
 def test_a_broker_that_stops_turns_red_and_comes_back(open_page, console, screen):
     page = open_page("admin", viewport=SCREENS[screen])
     page.goto("/fleet")

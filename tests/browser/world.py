@@ -141,10 +141,12 @@ class World:
 
         from controlplane.core import operations
         from controlplane.health.services import health_observe
+        from controlplane.quotas.figures import figures_keep
 
         while True:
             self.enter(None)
             health_observe()
+            figures_keep()
             for operation_id in list(operations.runnable().values_list("pk", flat=True)):
                 operations.run(operation_id)
             connection.close()

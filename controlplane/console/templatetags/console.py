@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from controlplane.core.models import Operation
     from controlplane.instances.models import Instance
     from controlplane.kafka.topics import Topic
+    from controlplane.quotas.figures import Figures
 
 register = template.Library()
 
@@ -147,6 +148,12 @@ def share_bar(part: int, most: int, label: str) -> dict[str, Any]:
 def said(error: SluiceError) -> str:
     """What happened and what to do."""
     return advice.said(error)
+
+
+@register.filter
+def away_text(figures: Figures) -> str:
+    """Why figures are not of now, their age, and what brokers do meanwhile."""
+    return advice.away_text(figures)
 
 
 @register.filter

@@ -21,12 +21,10 @@ from controlplane.health.selectors import health_get
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import bootstrap_of, instance_fresh, limits_shown
 from controlplane.metering import selectors as metering
-from controlplane.quotas import master
-from controlplane.quotas.selectors import allocations_get, brokers_get, flows_get, journals_with_problems
+from controlplane.quotas.figures import figures_get
+from controlplane.quotas.selectors import allocation_of, allocations_get, brokers_get, flows_get, journals_with_problems
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from django.http import HttpRequest, HttpResponse
 
 ALLOCATIONS = 10
@@ -39,12 +37,13 @@ def overview(request: HttpRequest) -> HttpResponse:
     """Brokers above, all instances below."""
     shown = _instances(request)
     instances = list(shown.page.object_list)
-    flows, away = _heard(flows_get, instances)
-    healths = health_get(instances, flows=flows, away=away)
+    figures = figures_get(instances, flows_get)
+    flows = figures.documents
+    healths = health_get(instances, flows=flows, away=figures.away)
     context = {
         "listing": shown,
         "rows": [(instance, flows.get(instance.id), healths.get(instance.id)) for instance in instances],
-        "away": away,
+        "figures": figures,
         "invoice_failures": invoice_failures(),
         "journals": journals_with_problems(),
         "meter": metering.status(),
@@ -61,11 +60,13 @@ def allocation(request: HttpRequest) -> HttpResponse:
     """How every limit is shared out between brokers; the rows come again every 2 s."""
     shown = _instances(request, size=ALLOCATIONS)
     instances = list(shown.page.object_list)
-    documents, away = _heard(allocations_get, instances)
-    rows = [(instance, shares_of(documents.get(instance.id, {}))) for instance in instances]
+    figures = figures_get(instances, allocations_get)
+    rows = [(instance, shares_of(figures.documents.get(instance.id, {}))) for instance in instances]
     part = request.htmx  # type: ignore[attr-defined]
     template = "console/parts/fleet_allocation_rows.html" if part else "console/fleet_allocation.html"
-    return render(request, template, {"listing": shown, "rows": rows, "away": away, "opened": request.GET.get("open")})
+    return render(
+        request, template, {"listing": shown, "rows": rows, "figures": figures, "opened": request.GET.get("open")}
+    )
 
 
 @require_safe
@@ -80,29 +81,19 @@ def brokers(request: HttpRequest) -> HttpResponse:
 def instance(request: HttpRequest, instance_id: str) -> HttpResponse:
     """One instance of anyone's: how its limit is shared out, broker by broker."""
     found = instance_fresh(instance_id)
-    document, away = _heard(lambda _: master.allocation(found.id), [found])
-    flow = flow_of(found, document)
+    figures = figures_get([found], allocation_of)
+    flow = flow_of(found, figures.documents.get(found.id, {}))
     ports = ports_of(found.id)
     context = {
         "instance": found,
-        "health": health_get([found], flows={found.id: document}, away=away).get(found.id),
+        "health": health_get([found], flows=figures.documents, away=figures.away).get(found.id),
         "flow": flow,
         "directions": directions(flow),
-        "away": away,
+        "figures": figures,
         "bootstrap": bootstrap_of(ports),
         "limits": limits_shown(found, ports),
     }
     return render(request, "console/fleet_instance.html", context)
-
-
-def _heard(
-    ask: Callable[[Sequence[Instance]], dict[str, Any]], instances: Sequence[Instance]
-) -> tuple[dict[str, Any], Unavailable | None]:
-    """What the master says by instance id; nothing, and why, where it is away."""
-    try:
-        return ask(instances), None
-    except Unavailable as error:
-        return {}, error
 
 
 def _instances(request: HttpRequest, *, size: int = ROWS) -> Listing:

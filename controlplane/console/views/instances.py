@@ -26,14 +26,15 @@ from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
 from controlplane.console.snippets import snippets
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import SluiceError, Unavailable
+from controlplane.core.errors import SluiceError
 from controlplane.core.models import OperationState
 from controlplane.core.selectors import operation_list
 from controlplane.health.selectors import health_get
 from controlplane.instances import selectors, services, validation
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.spec import config_of
-from controlplane.quotas.selectors import allocation_get, flows_get
+from controlplane.quotas.figures import figures_get
+from controlplane.quotas.selectors import allocation_of, flows_get
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -57,8 +58,9 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     shown = listing(request, rows.order_by("-created_at", "pk"), search=search)
     instances: list[Instance] = list(shown.page.object_list)
     ports = ports_by_owner(instance.id for instance in instances)
-    flows, away = _flows(instances)
-    healths = health_get(instances, flows=flows, away=away)
+    figures = figures_get(instances, flows_get)
+    flows = figures.documents
+    healths = health_get(instances, flows=flows, away=figures.away)
     context = {
         "listing": shown,
         "rows": [
@@ -70,7 +72,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
             )
             for instance in instances
         ],
-        "away": away,
+        "figures": figures,
         "changing": any(instance.state in CHANGING for instance in instances),
     }
     part = request.htmx and not request.htmx.boosted  # type: ignore[attr-defined]
@@ -118,12 +120,13 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
     instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
     ports = ports_of(instance.id)
     bootstrap = selectors.bootstrap_of(ports)
-    document, away = _document(caller, instance)
+    figures = figures_get([instance], allocation_of)
+    document = figures.documents.get(instance.id, {})
     flow = flow_of(instance, document)
     last = _last(caller, instance)
     context = {
         "instance": instance,
-        "health": health_get([instance], flows={instance.id: document}, away=away).get(instance.id),
+        "health": health_get([instance], flows=figures.documents, away=figures.away).get(instance.id),
         "tab": "overview",
         "bootstrap": bootstrap,
         "limits": selectors.limits_shown(instance, ports),
@@ -131,7 +134,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "snippets": snippets(bootstrap) if bootstrap else [],
         "flow": flow,
         "directions": directions(flow),
-        "away": away,
+        "figures": figures,
         "operation": last if last and last.state == OperationState.RUNNING else None,
         "failed": last if last and last.state == OperationState.FAILED else None,
     }
@@ -268,21 +271,6 @@ def _last(caller: Caller, instance: Instance) -> Operation | None:
     rows = operation_list(organisation=caller.organisation).filter(target=instance.id)
     running = Case(When(state=OperationState.RUNNING, then=0), default=1)
     return rows.order_by(running, "-created_at").first()
-
-
-def _document(caller: Caller, instance: Instance) -> tuple[dict[str, Any], Unavailable | None]:
-    """What the master says now; beside it, why that is not known (the document is empty then)."""
-    try:
-        return allocation_get(organisation=caller.organisation, instance_id=instance.id), None
-    except Unavailable as error:
-        return {}, error
-
-
-def _flows(instances: list[Instance]) -> tuple[dict[str, dict[str, Any]], Unavailable | None]:
-    try:
-        return flows_get(instances), None
-    except Unavailable as error:
-        return {}, error
 
 
 def _plain(value: Any) -> Any:

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING
 from django.http import JsonResponse
 from django.views.decorators.http import require_safe
 
-from controlplane.console.advice import said
+from controlplane.console.advice import away_text
 from controlplane.console.flow import flow_of
 from controlplane.console.page import staff_page, tenant_page
-from controlplane.core.errors import Unavailable
 from controlplane.instances.selectors import instance_fresh, instance_get
-from controlplane.quotas import master
-from controlplane.quotas.selectors import allocation_get
+from controlplane.quotas.figures import figures_get
+from controlplane.quotas.selectors import allocation_of
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from django.http import HttpRequest, HttpResponse
 
     from controlplane.accounts.selectors import Caller
@@ -29,11 +26,7 @@ if TYPE_CHECKING:
 def of_tenant(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """One instance of the caller's."""
     del request
-    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
-    try:
-        return _answer(instance, allocation_get(organisation=caller.organisation, instance_id=instance_id))
-    except Unavailable as error:
-        return _away(error)
+    return _answer(instance_get(organisation=caller.organisation, instance_id=instance_id))
 
 
 @require_safe
@@ -41,17 +34,14 @@ def of_tenant(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRes
 def of_operators(request: HttpRequest, instance_id: str) -> HttpResponse:
     """Anyone's, for operators."""
     del request
-    instance = instance_fresh(instance_id)
-    try:
-        return _answer(instance, master.allocation(instance_id))
-    except Unavailable as error:
-        return _away(error)
+    return _answer(instance_fresh(instance_id))
 
 
-def _answer(instance: Instance, document: dict[str, Any]) -> HttpResponse:
-    return JsonResponse({"known": True, **flow_of(instance, document).as_json()})
-
-
-def _away(error: Unavailable) -> HttpResponse:
-    # 200: not knowing is an ordinary answer here, which the page shows in place of the figures.
-    return JsonResponse({"known": False, "why": said(error)})
+def _answer(instance: Instance) -> HttpResponse:
+    figures = figures_get([instance], allocation_of)
+    document = figures.documents.get(instance.id)
+    drawn = None if document is None else flow_of(instance, dict(document)).as_json()
+    if figures.away is None:
+        return JsonResponse({"known": True, **(drawn or {})})
+    # 200: not knowing is an ordinary answer here, which the page shows in place of the figures, or above the last ones.
+    return JsonResponse({"known": False, "why": away_text(figures), "last": drawn})

@@ -16,7 +16,8 @@ from controlplane.core.errors import Unavailable
 from controlplane.health.selectors import health_get
 from controlplane.instances.selectors import instance_get
 from controlplane.quotas import history
-from controlplane.quotas.selectors import allocation_get
+from controlplane.quotas.figures import figures_get
+from controlplane.quotas.selectors import allocation_of
 from controlplane.throttle_rules.selectors import throttle_rule_list
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
     waited_ms = history.throttled_by_hour(instance=instance, start=began, end=now)
     intervals = history.latest(instance=instance, start=began, end=now, limit=INTERVALS)
     context = {
-        **_now(caller, instance),
+        **_now(instance),
         **_rules(caller, instance),
         "tab": "quota",
         "days": waited_days(waited_ms, now),
@@ -53,7 +54,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
 def now(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """The part that comes again every 2 s."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
-    return render(request, "console/parts/quota_now.html", _now(caller, instance))
+    return render(request, "console/parts/quota_now.html", _now(instance))
 
 
 def _rules(caller: Caller, instance: Instance) -> dict[str, Any]:
@@ -64,15 +65,13 @@ def _rules(caller: Caller, instance: Instance) -> dict[str, Any]:
     return {"rules": [(rule, whom(rule)) for rule in rules]}
 
 
-def _now(caller: Caller, instance: Instance) -> dict[str, Any]:
-    try:
-        document, away = allocation_get(organisation=caller.organisation, instance_id=instance.id), None
-    except Unavailable as error:
-        document, away = {}, error
+def _now(instance: Instance) -> dict[str, Any]:
+    figures = figures_get([instance], allocation_of)
+    document = figures.documents.get(instance.id, {})
     return {
         "instance": instance,
-        "health": health_get([instance], flows={instance.id: document}, away=away).get(instance.id),
+        "health": health_get([instance], flows=figures.documents, away=figures.away).get(instance.id),
         "directions": directions(flow_of(instance, document)),
         "broker_time": broker_time_of(document),
-        "away": away,
+        "figures": figures,
     }

@@ -67,17 +67,26 @@ class Live {
   }
 
   show(document) {
-    if (!document.known) { this.away(document.why); return; }
+    if (!document.known) {
+      this.away(document.why);
+      if (document.last) this.figures(document.last, false);
+      return;
+    }
     this.section.classList.add("on");
     write(this.section.querySelector("[data-live-state]"), "Live");
     this.section.querySelector("[data-live-why]").hidden = true;
+    this.figures(document, true);
+    this.keep();
+  }
+
+  // Of now, or the last known ones: those stand in the figures and are no point of a chart.
+  figures(document, now) {
     for (const part of this.section.querySelectorAll("[data-live-figures], [data-direction]")) part.hidden = false;
     this.figure("storage.used", bytes(document.storage.used));
     this.figure("storage.limit", bytes(document.storage.limit));
     this.figure("connections", String(document.connections));
     this.bar("storage", document.storage);
-    for (const name of ["produce", "consume"]) this.direction(name, document[name]);
-    this.keep();
+    for (const name of ["produce", "consume"]) this.direction(name, document[name], now);
   }
 
   figure(name, text) {
@@ -92,7 +101,7 @@ class Live {
     svg.querySelector(".fill").setAttribute("width", bar.percent);
   }
 
-  direction(name, direction) {
+  direction(name, direction, now) {
     this.figure(`${name}.used`, rate(direction.bar.used));
     this.figure(`${name}.limit`, rate(direction.bar.limit));
     this.figure(`${name}.branch`, direction.branch);
@@ -102,14 +111,14 @@ class Live {
     const shown = new Set();
     for (const broker of direction.brokers) {
       shown.add(String(broker.broker));
-      this.broker(list, name, broker);
+      this.broker(list, name, broker, now);
     }
     for (const panel of [...list.children]) if (!shown.has(panel.dataset.broker)) panel.remove();
   }
 
-  broker(list, name, broker) {
+  broker(list, name, broker, now) {
     const points = this.points[`${name}.${broker.broker}`] ||= [];
-    points.push([broker.flow, broker.allocation]);
+    if (now) points.push([broker.flow, broker.allocation]);
     points.splice(0, points.length - POINTS);
     const panel = list.querySelector(`[data-broker="${broker.broker}"]`) || this.panel(list, broker.broker);
     write(panel.querySelector(".leaders"), `${broker.leaders} ${broker.leaders === 1 ? "leader" : "leaders"}`);
@@ -142,6 +151,7 @@ function draw(chart, points) {
     const value = pick(point);
     return value === null ? "" : `${index && pick(points[index - 1]) !== null ? "L" : "M"}${x(index).toFixed(1)} ${y(value).toFixed(1)}`;
   }).join("");
+  if (!points.length) return;
   const line = path(([flow]) => flow);
   chart.querySelector(".line").setAttribute("d", line);
   chart.querySelector(".area").setAttribute("d", `${line}L${WIDTH} ${HEIGHT}L${x(0).toFixed(1)} ${HEIGHT}Z`);

@@ -1,0 +1,155 @@
+"""The master's figures, and while no master answers, what it said last: with its age, and what brokers do meanwhile.
+
+Kept in the cache every few seconds, for a day: they are worth having, and not worth a database's writes. While no master is
+there, brokers go on by themselves (ALLOCATION): what they were granted holds until its lease ends, and then each lets through
+its initial share, the limit divided by the partitions that it leads. So that is what is shown as what they may carry. Storage
+that was full stays blocked; what has become full since is not noticed.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.core.cache import cache
+from redis.exceptions import RedisError
+
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Unavailable
+from controlplane.instances.models import Instance, InstanceState
+from controlplane.quotas import master
+from quota.contracts.report import DIRECTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    Documents = Mapping[str, Mapping[str, Any]]
+
+LOG = logging.getLogger(__name__)
+KEPT = timedelta(days=1)
+LEASE_S = 10
+AT_ONCE = 200
+BROKERS = "figures:brokers"
+NOT_YET = "allocation_unknown"
+"""The master answers, and has not heard of the instance."""
+_AWAY = (RedisError, OSError)
+"""What a cache says that is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The master's documents by instance id. `away`: why they are not of now, and `at`, of when; None: nothing is known."""
+
+    documents: Documents = field(default_factory=dict)
+    away: Unavailable | None = None
+    at: datetime | None = None
+    age_s: int = 0
+
+    @property
+    def meanwhile(self) -> str:
+        """What brokers do without a master; nothing where there is one, or it was never heard."""
+        if self.at is None:
+            return ""
+        if self.age_s <= LEASE_S:
+            return "Brokers keep what they were granted until their leases end, 10 seconds after the last grant."
+        return (
+            "Leases have ended: each broker lets through its initial share, the limit divided by the partitions that it leads. "
+            "Storage that was full stays blocked."
+        )
+
+
+def figures_get(
+    instances: Sequence[Instance],
+    ask: Callable[[Sequence[Instance]], Documents],
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+) -> Figures:
+    """What `ask` says of these instances now; where no master answers, what was said last.
+
+    The caller has the rows from a selector within an organisation, or is an operator.
+    """
+    try:
+        return Figures(ask(instances))
+    except Unavailable as error:
+        return Figures(away=error) if error.code == NOT_YET else _last(instances, error, clock)
+
+
+def _last(instances: Sequence[Instance], away: Unavailable, clock: Clock) -> Figures:
+    names = {f"figures:{instance.id}": instance.id for instance in instances}
+    now = clock.now()
+    found = {names[key]: entry for key, entry in _cached(list(names)).items() if now - entry["at"] <= KEPT}
+    if not found:
+        return Figures(away=away)
+    at = min(entry["at"] for entry in found.values())
+    age_s = max(0, int((now - at).total_seconds()))
+    documents = {name: _as_brokers_do(entry["document"], age_s) for name, entry in found.items()}
+    return Figures(documents, away, at, age_s)
+
+
+def _as_brokers_do(document: Mapping[str, Any], age_s: int) -> Mapping[str, Any]:
+    """What brokers may carry since the last word: when the leases have ended, their initial shares."""
+    if age_s <= LEASE_S:
+        return document
+    changed = {name: _initial(document[name]) for name in DIRECTIONS if document.get(name)}
+    return {**document, **changed}
+
+
+def _initial(direction: Mapping[str, Any]) -> dict[str, Any]:
+    brokers = [
+        {**broker, "allocation": broker["initial_share"], "branch": "initial", "explanation": ""}
+        for broker in direction.get("brokers", ())
+    ]
+    return {**direction, "branch": "initial", "brokers": brokers}
+
+
+def brokers_last() -> tuple[dict[int, dict[str, Any]], datetime | None]:
+    """What the master said last of each broker, and when; None: it was never heard."""
+    entry = _cached([BROKERS]).get(BROKERS)
+    return ({row["broker"]: row for row in entry["document"]}, entry["at"]) if entry else ({}, None)
+
+
+def figures_keep(*, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Keep what the master says of every instance that runs, and of brokers. Beat has it done every 10 s."""
+    rows = Instance.objects.unscoped("everyone's figures are kept").filter(state=InstanceState.RUNNING)
+    names = list(rows.order_by("pk").values_list("pk", flat=True))
+    now = clock.now()
+    try:
+        kept: dict[str, Any] = {}
+        for start in range(0, len(names), AT_ONCE):
+            for document in master.allocations(names[start : start + AT_ONCE]):
+                kept[f"figures:{document['instance']}"] = {"at": now, "document": _with_sums(document)}
+    except Unavailable:
+        kept = {}
+    try:
+        kept[BROKERS] = {"at": now, "document": master.brokers()}
+    except Unavailable as error:
+        LOG.debug("figures are not kept: %s", error)
+    _keep(kept)
+
+
+def _with_sums(document: Mapping[str, Any]) -> dict[str, Any]:
+    """As lists have it: what flows in all."""
+    sums = {
+        name: {**document[name], "flow": sum(broker["flow"] for broker in document[name].get("brokers", ()))}
+        for name in DIRECTIONS
+        if document.get(name)
+    }
+    return {**document, **sums}
+
+
+def _keep(entries: dict[str, Any]) -> None:
+    try:
+        if entries:
+            cache.set_many(entries, timeout=int(KEPT.total_seconds()))
+    except _AWAY as error:
+        LOG.warning("figures are not kept: %s", error)
+
+
+def _cached(keys: list[str]) -> dict[str, Any]:
+    try:
+        return cache.get_many(keys)
+    except _AWAY as error:
+        LOG.warning("the last figures cannot be read: %s", error)
+        return {}
