@@ -142,7 +142,7 @@ def _reasons(facts: Facts) -> Iterator[Reason]:
     if facts.flow_problem:
         yield _degraded(
             "flow_unknown",
-            "Figures are not known",
+            "Current figures are not known",
             f"{facts.flow_problem}. Brokers serve on: they keep what they were given for 10 s, and then divide the limits by "
             "the partitions that they lead",
         )

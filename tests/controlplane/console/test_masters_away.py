@@ -35,7 +35,7 @@ def test_storage_that_was_full_is_still_full(at_alice, instance, flow_master):
     figures.figures_keep()
     flow_master.answers.clear()
     text = text_of(at_alice.get(f"instances/{instance.id}"))
-    assert text.index("Storage is full") < text.index("Figures are not known")
+    assert text.index("Storage is full") < text.index("Current figures are not known")
 
 
 @pytest.mark.parametrize("path", ["/fleet", "/fleet/allocation", "/fleet/instances/{id}"])
