@@ -21,6 +21,7 @@ def tenants(console: Console) -> dict[str, str]:
         "instance-new": f"{org}/instances/new",
         "instance": one,
         "instance-settings": f"{one}/settings",
+        "instance-config": f"{one}/config",
         "instance-delete": f"{one}/delete",
         "instance-access": f"{one}/access",
         "instance-quota": f"{one}/quota",

@@ -195,19 +195,27 @@ def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResp
         else:
             messages.success(request, "The change is on its way to the brokers; clients stay connected.")
             return redirect("console:instance", caller.organisation.id, instance.id)
-    return _settings_page(request, caller, instance, form=form)
+    context = {
+        "instance": instance,
+        "tab": "settings",
+        "form": form,
+        "price_of": instance,
+        "price_now": _price_of(caller, now),
+        **_estimate(caller, form, now),
+    }
+    return render(request, "console/instance_settings.html", context, status=422 if form.errors else 200)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
 def config(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
-    """Other defaults of topics: the second form of the settings."""
+    """Other defaults of topics."""
     instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
     form = InstanceConfigForm(request.POST or None, instance=instance)
     if request.method == "POST" and form.is_valid():
         if not form.changes:
             messages.info(request, "Nothing was changed.")
-            return redirect("console:instance_settings", caller.organisation.id, instance.id)
+            return redirect("console:instance_config", caller.organisation.id, instance.id)
         try:
             services.instance_update(
                 organisation=caller.organisation,
@@ -220,32 +228,8 @@ def config(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
         else:
             messages.success(request, "The change is on its way to the brokers; clients stay connected.")
             return redirect("console:instance", caller.organisation.id, instance.id)
-    return _settings_page(request, caller, instance, config_form=form)
-
-
-def _settings_page(
-    request: HttpRequest,
-    caller: Caller,
-    instance: Instance,
-    *,
-    form: InstanceChangeForm | None = None,
-    config_form: InstanceConfigForm | None = None,
-) -> HttpResponse:
-    """Both forms, one of them as it was sent."""
-    now = _sizes_now(instance)
-    form = form or InstanceChangeForm(initial=now)
-    config_form = config_form or InstanceConfigForm(instance=instance)
-    context = {
-        "instance": instance,
-        "tab": "settings",
-        "form": form,
-        "config_form": config_form,
-        "price_of": instance,
-        "price_now": _price_of(caller, now),
-        **_estimate(caller, form, now),
-    }
-    is_wrong = bool(form.errors or config_form.errors)
-    return render(request, "console/instance_settings.html", context, status=422 if is_wrong else 200)
+    context = {"instance": instance, "tab": "settings", "form": form}
+    return render(request, "console/instance_config.html", context, status=422 if form.errors else 200)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

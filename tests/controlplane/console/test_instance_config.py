@@ -15,7 +15,11 @@ def post(visitor, instance, **members):
 
 
 def test_settings_show_the_defaults_and_a_change_is_on_its_way(at_alice, instance):
-    page = at_alice.get(f"instances/{instance.id}/settings")
+    assert (
+        at_alice.address(f"instances/{instance.id}/config")
+        in at_alice.get(f"instances/{instance.id}/settings").content.decode()
+    )
+    page = at_alice.get(f"instances/{instance.id}/config")
     assert "Defaults of topics" in text_of(page)
     assert 'name="auto_create_topics"' in page.content.decode()
     answer = post(
