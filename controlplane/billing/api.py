@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.billing import documents, selectors
-from controlplane.billing.plans import PLANS
+from controlplane.billing.plans import NAMES, Plan
 from controlplane.billing.rating import Month
 from controlplane.billing.serializers import BillSerializer
 from controlplane.core.clock import SYSTEM_CLOCK
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PARAMETERS = [
     OpenApiParameter("month", OpenApiTypes.STR, description="YYYY-MM, UTC; default: the present one"),
-    OpenApiParameter("plan", OpenApiTypes.STR, enum=list(PLANS), description="what it would be under another plan"),
+    OpenApiParameter("plan", OpenApiTypes.STR, enum=list(NAMES), description="what it would be under another plan"),
 ]
 
 
@@ -53,16 +53,29 @@ def month_asked(request: Request) -> Month:
 
 
 def _shown(bill: selectors.Bill) -> dict[str, Any]:
-    address = f"/api/v1/instances/{bill.instance_id}/usage"
     return {
         "instance_id": bill.instance_id,
         "month": str(bill.month),
         "plan": bill.plan,
+        "plans": [
+            {
+                "plan": span.plan.name,
+                "version": span.plan.version,
+                "title": span.plan.title,
+                "from": documents.moment_text(span.start),
+                "to": documents.moment_text(span.end),
+            }
+            for span in bill.spans
+        ],
         "currency": bill.currency,
         "total": bill.total,
-        "lines": [
-            {**line, "usage": f"{address}?{urlencode({'from': line['from'], 'to': line['to']})}"} for line in bill.lines
-        ],
+        "lines": [_line(bill.instance_id, bill.spans[-1].plan, line) for line in bill.lines],
         "so_far": bill.invoice is None,
         "input_hash": bill.invoice.input_hash if bill.invoice else None,
     }
+
+
+def _line(instance_id: str, plan: Plan, line: dict[str, Any]) -> dict[str, Any]:
+    """Invoices of the first kind had one plan, and their lines did not say which."""
+    usage = f"/api/v1/instances/{instance_id}/usage?{urlencode({'from': line['from'], 'to': line['to']})}"
+    return {"plan": plan.name, "plan_version": plan.version, "adjusts": None, **line, "usage": usage}

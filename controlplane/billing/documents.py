@@ -1,7 +1,11 @@
 """What a bill is computed from, as one JSON document, and back. Pure.
 
-`inputs_document` holds the plan's prices, the periods, the usage and the moment; its canonical JSON (sorted, no spaces)
-has a SHA-256. The same document gives the same lines on any machine, which is how an invoice is checked years later.
+`inputs_document` holds the plans with their prices, the periods, the usage by the hour, what is late of earlier invoices,
+and the moment; its canonical JSON (sorted, no spaces) has a SHA-256. The same document gives the same lines on any
+machine, which is how an invoice is checked years later.
+
+Version 2. Version 1 had one plan for the month and the month's usage as one sum, and its lines did not name their plan;
+invoices that were closed with it are still read and give the lines that they gave.
 """
 
 from __future__ import annotations
@@ -14,18 +18,26 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from controlplane.billing.adjustments import Late, adjustments
 from controlplane.billing.money import text_of
 from controlplane.billing.plans import Band, Plan
-from controlplane.billing.rating import Line, Month, Period, Size, Used, rate
+from controlplane.billing.rating import Hours, Line, Month, Period, Size, Term, Used, rate
 
-VERSION = 1
+VERSION = 2
 
 
-def inputs_document(plan: Plan, periods: Sequence[Period], month: Month, now: datetime, used: Used) -> dict[str, Any]:
+def inputs_document(
+    terms: Sequence[Term],
+    periods: Sequence[Period],
+    month: Month,
+    now: datetime,
+    hours: Hours,
+    late: Sequence[Late] = (),
+) -> dict[str, Any]:
     """Everything that decides the lines."""
     return {
         "version": VERSION,
-        "plan": plan.document(),
+        "terms": _terms_document(terms),
         "periods": [
             {
                 "start": moment_text(period.start),
@@ -38,22 +50,72 @@ def inputs_document(plan: Plan, periods: Sequence[Period], month: Month, now: da
         ],
         "month": str(month),
         "now": moment_text(now),
-        "used": asdict(used),
+        "used": _hours_document(hours),
+        "late": [_late_document(each) for each in late],
     }
 
 
 def rated(inputs: Mapping[str, Any]) -> tuple[Line, ...]:
-    """The lines of an inputs document."""
-    periods = [
+    """The lines of an inputs document: the month's own, then adjustments of earlier ones."""
+    month = month_of(inputs["month"])
+    now = datetime.fromisoformat(inputs["now"])
+    own = rate(terms_in(inputs), periods_in(inputs), month, now, hours_in(inputs))
+    return (*own, *(line for late in late_in(inputs) for line in adjustments(late)))
+
+
+def line_documents(inputs: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The lines of an inputs document as its invoice has them."""
+    lines = [line_document(line) for line in rated(inputs)]
+    if inputs["version"] == 1:
+        return [{name: line[name] for name in LINE_1} for line in lines]
+    return lines
+
+
+def terms_in(inputs: Mapping[str, Any]) -> tuple[Term, ...]:
+    """The plans, and from when on."""
+    if inputs["version"] == 1:
+        return (Term(month_of(inputs["month"]).start, _plan(inputs["plan"])),)
+    return _terms(inputs["terms"])
+
+
+def periods_in(inputs: Mapping[str, Any]) -> tuple[Period, ...]:
+    """The sizes, and from when to when."""
+    return tuple(
         Period(
             datetime.fromisoformat(period["start"]),
             None if period["until"] is None else datetime.fromisoformat(period["until"]),
             Size(Decimal(period["bandwidth_mb_per_s"]), Decimal(period["disk_gb"]), period["partitions"]),
         )
         for period in inputs["periods"]
-    ]
-    month = month_of(inputs["month"])
-    return rate(_plan(inputs["plan"]), periods, month, datetime.fromisoformat(inputs["now"]), Used(**inputs["used"]))
+    )
+
+
+def hours_in(inputs: Mapping[str, Any]) -> dict[datetime, Used]:
+    """What was used; of version 1 all in the month's first hour."""
+    if inputs["version"] == 1:
+        return {month_of(inputs["month"]).start: Used(**inputs["used"])}
+    return _hours(inputs["used"])
+
+
+def has_hours(inputs: Mapping[str, Any]) -> bool:
+    """Whether it knows usage by the hour, or the month's sum only."""
+    return int(inputs["version"]) > 1
+
+
+def late_in(inputs: Mapping[str, Any]) -> tuple[Late, ...]:
+    """What it bills of earlier invoices' months."""
+    return tuple(
+        Late(
+            invoice=late["invoice"],
+            month=month_of(late["month"]),
+            terms=_terms(late["terms"]),
+            lines={(item, datetime.fromisoformat(start)): number for item, start, number in late["lines"]},
+            billed=_hours(late["billed"]),
+            changed=_hours(late["changed"]),
+            by_hour=late["by_hour"],
+        )
+        for late in inputs.get("late", ())
+    )
 
 
 def digest_of(inputs: Mapping[str, Any]) -> str:
@@ -61,9 +123,13 @@ def digest_of(inputs: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(inputs, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def line_document(line: Line) -> dict[str, str]:
-    """A line as it is stored and shown: decimals as text."""
-    return {
+LINE_1 = ("item", "quantity", "unit", "unit_price", "amount", "from", "to")
+"""What a line said in version 1."""
+
+
+def line_document(line: Line) -> dict[str, Any]:
+    """A line as it is stored and shown: decimals as text. One that adjusts another says which."""
+    document: dict[str, Any] = {
         "item": line.item,
         "quantity": text_of(line.quantity),
         "unit": line.unit,
@@ -71,7 +137,12 @@ def line_document(line: Line) -> dict[str, str]:
         "amount": text_of(line.amount),
         "from": moment_text(line.start),
         "to": moment_text(line.end),
+        "plan": line.plan,
+        "plan_version": line.plan_version,
     }
+    if line.adjusts is not None:
+        document["adjusts"] = asdict(line.adjusts)
+    return document
 
 
 def month_of(text: str) -> Month:
@@ -87,6 +158,37 @@ def month_of(text: str) -> Month:
 def moment_text(moment: datetime) -> str:
     """RFC 3339 in UTC; a fraction only where there is one."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _terms_document(terms: Sequence[Term]) -> list[dict[str, Any]]:
+    return [{"start": moment_text(term.start), "plan": term.plan.document()} for term in terms]
+
+
+def _terms(document: Sequence[Mapping[str, Any]]) -> tuple[Term, ...]:
+    return tuple(Term(datetime.fromisoformat(term["start"]), _plan(term["plan"])) for term in document)
+
+
+def _hours_document(hours: Hours) -> list[list[Any]]:
+    return [
+        [moment_text(hour), used.produced_bytes, used.consumed_bytes, used.stored_byte_seconds]
+        for hour, used in sorted(hours.items())
+    ]
+
+
+def _hours(document: Sequence[Sequence[Any]]) -> dict[datetime, Used]:
+    return {datetime.fromisoformat(hour): Used(*counts) for hour, *counts in document}
+
+
+def _late_document(late: Late) -> dict[str, Any]:
+    return {
+        "invoice": late.invoice,
+        "month": str(late.month),
+        "terms": _terms_document(late.terms),
+        "lines": [[item, moment_text(start), number] for (item, start), number in sorted(late.lines.items())],
+        "billed": _hours_document(late.billed),
+        "changed": _hours_document(late.changed),
+        "by_hour": late.by_hour,
+    }
 
 
 def _plan(document: Mapping[str, Any]) -> Plan:

@@ -10,23 +10,23 @@ from controlplane.tenants.scope import TenantManager
 
 
 class PlanChoice(models.Model):
-    """A plan from the beginning of a month on. Who never chose has the default plan."""
+    """A plan from a full hour on. Who never chose has the default plan. A row whose hour has come is never changed."""
 
     organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
     plan = models.CharField(max_length=32)
-    from_month = models.CharField(max_length=7)  # "2026-11"
+    at = models.DateTimeField()
 
     objects: ClassVar[TenantManager[PlanChoice]] = TenantManager()
 
     class Meta:
-        """One plan a month."""
+        """One plan an hour."""
 
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["organisation", "from_month"], name="one_plan_per_month")
+            models.UniqueConstraint(fields=["organisation", "at"], name="one_plan_per_hour")
         ]
 
     def __str__(self) -> str:
-        return f"{self.plan} from {self.from_month}"
+        return f"{self.plan} from {self.at:%Y-%m-%d %H:%M}"
 
 
 class Invoice(models.Model):

@@ -21,6 +21,11 @@ def amount_of(quantity: Decimal, unit_price: Decimal) -> Decimal:
     return _EXACT.quantize(_EXACT.multiply(quantity, unit_price), CENT)
 
 
+def difference_of(after: Decimal, before: Decimal) -> Decimal:
+    """By how much the one is more than the other, exactly."""
+    return _EXACT.subtract(after, before)
+
+
 def total_of(amounts: Iterable[Decimal]) -> Decimal:
     """The sum of amounts that are rounded already."""
     with localcontext(_EXACT):

@@ -1,4 +1,4 @@
-"""Price plans as declarations: add one here and every bill, estimate and invoice knows it.
+"""Price plans as declarations, dated: add one here and every bill, estimate and invoice knows it.
 
 Vocabulary. A *plan* prices up to seven *items*. Three are for what is reserved (`bandwidth`, `disk`, `partitions`) and
 are billed by the hour; four are for what is used (`produced`, `consumed`, `stored`: record bytes and byte-hours from the
@@ -16,13 +16,16 @@ was bought is the number that is priced.
 `TRAFFIC` reserves nothing: it bills record bytes by the GB (10**9 bytes) and what is stored by the GB and hour. Prices
 are ours.
 
-Prices are data and never change once a month was billed with them: a new price is a new `version`. Pure.
+Versions of a plan coexist in `EDITIONS`, each with the day from which it is sold. A month is priced by the versions that
+its first day found, so that a new price never changes a month that began under the old one, and an invoice is computed
+again with the version that it names. So prices that were published never change: a new price is a new `version` with a
+day to come, which tests/controlplane/billing/test_price_versions.py insists on. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 GB = 10**9
@@ -105,8 +108,47 @@ TRAFFIC = Plan(
     stored_per_gb_hour=Decimal("0.0025"),
 )
 
-PLANS: Mapping[str, Plan] = {plan.name: plan for plan in (PRO, TRAFFIC)}
+FROM_THE_BEGINNING = date(2000, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """A version of a plan, and since when it is sold."""
+
+    valid_from: date
+    plan: Plan
+
+
+EDITIONS: tuple[Edition, ...] = (Edition(FROM_THE_BEGINNING, PRO), Edition(FROM_THE_BEGINNING, TRAFFIC))
+NAMES: tuple[str, ...] = tuple(dict.fromkeys(edition.plan.name for edition in EDITIONS))
 DEFAULT_PLAN = PRO.name
+
+
+def plan_on(name: str, day: date) -> Plan:
+    """The version that prices a month beginning on this day. Raises LookupError where the plan is not sold yet."""
+    sold = [edition for edition in EDITIONS if edition.plan.name == name and edition.valid_from <= day]
+    if not sold:
+        raise LookupError(f"no plan {name!r} is sold in a month that begins on {day}")
+    return max(sold, key=lambda edition: (edition.valid_from, edition.plan.version)).plan
+
+
+def plans_on(day: date) -> tuple[Plan, ...]:
+    """Every plan that can be chosen for a month beginning on this day, each in its version."""
+    names = dict.fromkeys(edition.plan.name for edition in EDITIONS if edition.valid_from <= day)
+    return tuple(plan_on(name, day) for name in names)
+
+
+def plan_version(name: str, version: int) -> Plan:
+    """A version by its number, however old. Raises LookupError."""
+    for edition in EDITIONS:
+        if (edition.plan.name, edition.plan.version) == (name, version):
+            return edition.plan
+    raise LookupError(f"no version {version} of the plan {name!r} is on record")
+
+
+def month_day(moment: datetime) -> date:
+    """The first day of a moment's month, in UTC."""
+    return moment.astimezone(UTC).date().replace(day=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
-"""From an instance's sizes over time to the lines of a bill. Pure: (plan, periods, month, now, usage) -> lines.
+"""From an instance's plans and sizes over time to the lines of a bill. Pure: (terms, periods, month, now, hours) -> lines.
 
-Vocabulary. A *period* is a stretch of time in which an instance had one size. A *slot* is one UTC hour. A *run* is a
-stretch of slots in which one item costs the same in each.
+Vocabulary. A *period* is a stretch of time in which an instance had one size. A *term* begins where a plan comes into
+force, at a full hour, and lasts until the next one begins. A *slot* is one UTC hour. A *run* is a stretch of slots in
+which one item costs the same in each.
 
 Strategy. Every slot that a period touches is billed in full: the start is floored and the end ceiled to the hour. Where
 two periods touch one slot (a resize in the middle of an hour), the slot is billed once, at the largest bandwidth, disk
@@ -9,8 +10,14 @@ and partitions in it: the floored start of a growth and the ceiled end of a shri
 become lines, so a period cut in two makes the same bill. A slot belongs to the month its beginning lies in, and one that
 has not begun by `now` is not billed yet.
 
-Traffic lines count the usage rows of the month (metering), under a free plan too: there they cost nothing and show what
-was used. Every line carries the hours it covers; the usage rows of those hours are where it can be looked up.
+A change of plan ends every run: the hours before are billed by the old plan, those after it by the new one, what is
+reserved and what is used alike. A term cut in two makes the same bill.
+
+Traffic lines count the usage rows of each term's hours (metering), under a free plan too: there they cost nothing and
+show what was used. Every line carries the hours it covers; the usage rows of those hours are where it can be looked up.
+
+`rate` is the only way from inputs to lines: bills so far, invoices, their verification and what-ifs all take it.
+adjustments.py rates what came after an invoice, as the difference of two such ratings.
 """
 
 from __future__ import annotations
@@ -84,17 +91,69 @@ class Month:
 
 
 @dataclass(frozen=True, slots=True)
+class Term:
+    """A plan that is in force from `start`, a full hour, until the next term begins."""
+
+    start: datetime  # UTC
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The part of a month that one plan prices."""
+
+    start: datetime
+    end: datetime
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
 class Used:
-    """What was used within a month: sums over its usage rows."""
+    """What was used within some hours: sums over their usage rows."""
 
     produced_bytes: int = 0
     consumed_bytes: int = 0
     stored_byte_seconds: int = 0
 
+    def __add__(self, other: Used) -> Used:
+        return Used(
+            self.produced_bytes + other.produced_bytes,
+            self.consumed_bytes + other.consumed_bytes,
+            self.stored_byte_seconds + other.stored_byte_seconds,
+        )
+
+    def __sub__(self, other: Used) -> Used:
+        return Used(
+            self.produced_bytes - other.produced_bytes,
+            self.consumed_bytes - other.consumed_bytes,
+            self.stored_byte_seconds - other.stored_byte_seconds,
+        )
+
+    def of(self, item: str) -> int:
+        """One of USED."""
+        return (self.produced_bytes, self.consumed_bytes, self.stored_byte_seconds)[USED.index(item)]
+
+
+Hours = Mapping[datetime, Used]
+"""What was used, by the beginning of the UTC hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adjusts:
+    """The line of an invoice that another one adjusts. `line` counts from 1; None: the invoice has no such line."""
+
+    invoice: str
+    month: str
+    line: int | None
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a bill: quantity times unit price, rounded once."""
+    """One line of a bill: quantity times unit price, rounded once.
+
+    Where it adjusts another, quantity and amount are the differences to what was billed, so their quotient may be a
+    rounding away from the unit price.
+    """
 
     item: str
     quantity: Decimal
@@ -103,14 +162,39 @@ class Line:
     amount: Decimal
     start: datetime
     end: datetime
+    plan: str
+    plan_version: int
+    adjusts: Adjusts | None = None
 
 
-def rate(plan: Plan, periods: Sequence[Period], month: Month, now: datetime, used: Used) -> tuple[Line, ...]:
-    """The bill's lines: reserved items by the time they began, then what was used."""
-    priced = {slot: _priced(plan, size) for slot, size in slots_of(periods, month, now).items()}
-    reserved = [line for item in RESERVED for line in _runs(item, priced)]
+def rate(
+    terms: Sequence[Term], periods: Sequence[Period], month: Month, now: datetime, hours: Hours
+) -> tuple[Line, ...]:
+    """The bill's lines: reserved items by the time they began, then what was used. The first term covers the month's start."""
+    spans = spans_of(terms, month)
+    slots = slots_of(periods, month, now)
+    reserved = []
+    for span in spans:
+        priced = {slot: _priced(span.plan, size) for slot, size in slots.items() if span.start <= slot < span.end}
+        reserved += [line for item in RESERVED for line in _runs(item, span.plan, priced)]
     reserved.sort(key=lambda line: (line.start, RESERVED.index(line.item)))
-    return (*reserved, *_traffic(plan, month, now, used))
+    return (*reserved, *traffic(spans, now, hours))
+
+
+def spans_of(terms: Sequence[Term], month: Month) -> tuple[Span, ...]:
+    """The month by plans, in order; terms in a row with the same version of a plan are one."""
+    found: list[Span] = []
+    ordered = sorted(terms, key=lambda term: term.start)
+    ends = [*(term.start for term in ordered[1:]), month.end]
+    for term, until in zip(ordered, ends, strict=True):
+        start, end = max(term.start, month.start), min(until, month.end)
+        if start >= end:
+            continue
+        if found and found[-1].plan == term.plan:
+            found[-1] = Span(found[-1].start, end, term.plan)
+        else:
+            found.append(Span(start, end, term.plan))
+    return tuple(found)
 
 
 def total(lines: Iterable[Line]) -> Decimal:
@@ -140,7 +224,7 @@ def _priced(plan: Plan, size: Size) -> dict[str, Hourly]:
     return {entry.item: entry for entry in entries}
 
 
-def _runs(item: str, priced: Mapping[datetime, Mapping[str, Hourly]]) -> Iterator[Line]:
+def _runs(item: str, plan: Plan, priced: Mapping[datetime, Mapping[str, Hourly]]) -> Iterator[Line]:
     """Consecutive slots at one price become one line."""
     entries = [(slot, by_item[item]) for slot, by_item in priced.items() if item in by_item]
 
@@ -153,16 +237,26 @@ def _runs(item: str, priced: Mapping[datetime, Mapping[str, Hourly]]) -> Iterato
         slots = [slot for _, (slot, _) in group]
         quantity = entry.units * len(slots)
         amount = amount_of(quantity, entry.unit_price)
-        yield Line(item, quantity, entry.unit, entry.unit_price, amount, slots[0], slots[-1] + HOUR)
+        ends = (slots[0], slots[-1] + HOUR)
+        yield Line(item, quantity, entry.unit, entry.unit_price, amount, *ends, plan.name, plan.version)
 
 
-def _traffic(plan: Plan, month: Month, now: datetime, used: Used) -> Iterator[Line]:
-    end = max(month.start, min(month.end, floored(now) + HOUR))
-    quantities = (
-        ("produced", in_units(used.produced_bytes, GB), "GB", plan.produced_per_gb),
-        ("consumed", in_units(used.consumed_bytes, GB), "GB", plan.consumed_per_gb),
-        ("stored", in_units(used.stored_byte_seconds, GB * SECONDS_PER_HOUR), "GB hour", plan.stored_per_gb_hour),
-    )
-    for item, quantity, unit, price in quantities:
-        if quantity:
-            yield Line(item, quantity, unit, price, amount_of(quantity, price), month.start, end)
+def traffic(spans: Sequence[Span], now: datetime, hours: Hours) -> Iterator[Line]:
+    """What was used, by span and item. `now` only ends the last line of a month that is not over."""
+    for span in spans:
+        used = sum((used for hour, used in hours.items() if span.start <= hour < span.end), Used())
+        end = max(span.start, min(span.end, floored(now) + HOUR))
+        for item, (count_per_unit, unit, price) in _rates(span.plan).items():
+            quantity = in_units(used.of(item), count_per_unit)
+            if quantity:
+                amount = amount_of(quantity, price)
+                yield Line(item, quantity, unit, price, amount, span.start, end, span.plan.name, span.plan.version)
+
+
+def _rates(plan: Plan) -> dict[str, tuple[int, str, Decimal]]:
+    """Of each of USED: how much one unit is, its name and its price."""
+    return {
+        "produced": (GB, "GB", plan.produced_per_gb),
+        "consumed": (GB, "GB", plan.consumed_per_gb),
+        "stored": (GB * SECONDS_PER_HOUR, "GB hour", plan.stored_per_gb_hour),
+    }

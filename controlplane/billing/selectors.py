@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from controlplane.billing import documents
 from controlplane.billing.models import Invoice, InvoiceFailure, PlanChoice
 from controlplane.billing.money import amount_of, text_of, total_of
-from controlplane.billing.plans import DEFAULT_PLAN, PLANS, Plan, hourly
-from controlplane.billing.rating import Month, Period, Size, Used, total
+from controlplane.billing.plans import DEFAULT_PLAN, NAMES, Plan, hourly, month_day, plan_on
+from controlplane.billing.rating import Month, Period, Size, Span, Term, Used, spans_of, total
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Invalid
 from controlplane.instances.history import spec_change_list
@@ -20,6 +20,8 @@ from controlplane.instances.selectors import instance_any
 from controlplane.metering import selectors as metering
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.db.models import QuerySet
 
     from controlplane.tenants.models import Organisation
@@ -34,11 +36,12 @@ class Bill:
 
     instance_id: str
     month: Month
-    plan: str
+    plan: str  # the last one of the month
     currency: str
     total: str
-    lines: list[dict[str, str]]
+    lines: list[dict[str, Any]]
     invoice: Invoice | None
+    spans: tuple[Span, ...]  # the month by plans
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +60,40 @@ def bill_get(
     """The bill so far, or the invoice. `plan`: what it would be under another plan. Raises NotFound, Invalid."""
     instance = instance_any(organisation=organisation, instance_id=instance_id)
     invoice = invoice_list(organisation=organisation).filter(instance=instance, month=str(month)).first()
-    if invoice is not None and plan in (None, invoice.inputs["plan"]["name"]):
-        name, amount = invoice.inputs["plan"]["name"], text_of(invoice.total)
-        return Bill(instance.id, month, name, invoice.currency, amount, invoice.lines, invoice)
-    chosen = plan_of(organisation=organisation, month=month) if plan is None else plan_named(plan)
-    lines = documents.rated(inputs_of(instance, chosen, month, clock.now()))
+    if invoice is not None:
+        spans = spans_of(documents.terms_in(invoice.inputs), month)
+        if plan is None or {span.plan.name for span in spans} == {plan}:
+            return _bill(instance, month, spans, invoice.lines, invoice.total, invoice)
+    terms = terms_of(organisation=organisation, month=month) if plan is None else (plan_throughout(plan, month),)
+    lines = documents.rated(inputs_of(instance, terms, month, clock.now()))
     shown = [documents.line_document(line) for line in lines]
-    return Bill(instance.id, month, chosen.name, chosen.currency, text_of(total(lines)), shown, None)
+    return _bill(instance, month, spans_of(terms, month), shown, total(lines), None)
 
 
-def inputs_of(instance: Instance, plan: Plan, month: Month, now: datetime) -> dict[str, Any]:
+def _bill(
+    instance: Instance,
+    month: Month,
+    spans: tuple[Span, ...],
+    lines: list[dict[str, Any]],
+    amount: Decimal,
+    invoice: Invoice | None,
+) -> Bill:
+    last = spans[-1].plan
+    return Bill(instance.id, month, last.name, last.currency, text_of(amount), lines, invoice, spans)
+
+
+def inputs_of(instance: Instance, terms: Sequence[Term], month: Month, now: datetime) -> dict[str, Any]:
     """What the instance's bill is computed from, as the database has it now."""
-    used = Used(*metering.usage_total(instance=instance, start=month.start, end=month.end))
-    return documents.inputs_document(plan, periods_of(instance), month, now, used)
+    return documents.inputs_document(terms, periods_of(instance), month, now, hours_of(instance, month))
+
+
+def hours_of(instance: Instance, month: Month) -> dict[datetime, Used]:
+    """The month's usage by the hour, as the tables have it now."""
+    rows = metering.usage_hours(instance=instance, start=month.start, end=month.end)
+    return {
+        datetime.fromisoformat(row.hour): Used(row.produced_bytes, row.consumed_bytes, row.stored_byte_seconds)
+        for row in rows
+    }
 
 
 def periods_of(instance: Instance) -> list[Period]:
@@ -88,18 +112,38 @@ def periods_of(instance: Instance) -> list[Period]:
     return periods if started is None else [*periods, Period(started[0], None, started[1])]
 
 
-def plan_of(*, organisation: Organisation, month: Month) -> Plan:
-    """The organisation's plan in a month."""
-    rows = PlanChoice.objects.for_organisation(organisation).filter(from_month__lte=str(month))
-    choice = rows.order_by("-from_month").first()
-    return PLANS[choice.plan if choice else DEFAULT_PLAN]
+def terms_of(*, organisation: Organisation, month: Month) -> tuple[Term, ...]:
+    """The organisation's plans within a month, each in the version that prices the month. Raises LookupError."""
+    rows = PlanChoice.objects.for_organisation(organisation).filter(at__lt=month.end).order_by("at")
+    chosen = [(max(row.at, month.start), row.plan) for row in rows]
+    by_hour = {month.start: DEFAULT_PLAN, **dict(chosen)}  # of those before the month the last one stands
+    day = month_day(month.start)
+    return tuple(Term(start, plan_on(name, day)) for start, name in sorted(by_hour.items()))
 
 
-def plan_named(name: str) -> Plan:
-    """Raises Invalid."""
-    if name not in PLANS:
-        raise Invalid.field("plan", f"must be one of {', '.join(PLANS)}")
-    return PLANS[name]
+def plan_throughout(name: str, month: Month) -> Term:
+    """One plan for all of a month: a what-if. Raises Invalid."""
+    return Term(month.start, plan_named(name, month.start))
+
+
+def plan_of(*, organisation: Organisation, at: datetime) -> Plan:
+    """The organisation's plan at a moment."""
+    terms = terms_of(organisation=organisation, month=Month.of(at))
+    return next(term.plan for term in reversed(terms) if term.start <= at)
+
+
+def plan_next(*, organisation: Organisation, at: datetime) -> PlanChoice | None:
+    """A change of plan that was chosen and is still to come."""
+    rows = PlanChoice.objects.for_organisation(organisation)
+    return rows.filter(at__gt=at).order_by("at").first()
+
+
+def plan_named(name: str, at: datetime) -> Plan:
+    """As it is sold in the month of a moment. Raises Invalid."""
+    try:
+        return plan_on(name, month_day(at))
+    except LookupError as error:
+        raise Invalid.field("plan", f"must be one of {', '.join(NAMES)}, and sold in that month") from error
 
 
 def invoice_failures() -> QuerySet[InvoiceFailure]:
@@ -113,11 +157,10 @@ def invoice_list(*, organisation: Organisation) -> QuerySet[Invoice]:
     return Invoice.objects.for_organisation(organisation)
 
 
-def estimate(*, bandwidth_mib_per_s: float, storage_gib: float, partitions: int, plan: str = DEFAULT_PLAN) -> Estimate:
-    """The price of an instance of this size, before it exists. Raises Invalid for a plan that is none."""
-    chosen = plan_named(plan)
+def estimate(*, bandwidth_mib_per_s: float, storage_gib: float, partitions: int, plan: Plan) -> Estimate:
+    """The price of an instance of this size, before it exists."""
     entries = hourly(
-        chosen,
+        plan,
         bandwidth_mb_per_s=Decimal(str(bandwidth_mib_per_s)),
         disk_gb=Decimal(str(storage_gib)),
         partitions=partitions,
@@ -125,4 +168,4 @@ def estimate(*, bandwidth_mib_per_s: float, storage_gib: float, partitions: int,
     lines = tuple((entry.item, entry.units * entry.unit_price) for entry in entries)
     per_hour = sum((price for _, price in lines), Decimal(0))
     month = total_of(amount_of(entry.units * HOURS_PER_MONTH, entry.unit_price) for entry in entries)
-    return Estimate(chosen.currency, per_hour, month, lines)
+    return Estimate(plan.currency, per_hour, month, lines)

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from controlplane.billing.plans import PLANS
+from controlplane.billing.plans import NAMES
 
 
 class LineSerializer(serializers.Serializer[Any]):
@@ -19,12 +19,36 @@ class LineSerializer(serializers.Serializer[Any]):
     amount = serializers.CharField()
 
 
+class AdjustsSerializer(serializers.Serializer[Any]):
+    """What a line adjusts: usage of these hours became known after that invoice was written."""
+
+    invoice = serializers.CharField(help_text="its number")
+    month = serializers.CharField()
+    line = serializers.IntegerField(allow_null=True, help_text="counted from 1; null: the invoice has no such line")
+
+
 class PlacedLineSerializer(LineSerializer):
     """A line and the hours it covers."""
 
     locals().update({"from": serializers.CharField(help_text="UTC, included")})
     to = serializers.CharField(help_text="UTC, not included")
+    plan = serializers.CharField(help_text="the plan in force in these hours")
+    plan_version = serializers.IntegerField()
+    adjusts = AdjustsSerializer(
+        allow_null=True,
+        help_text="null: a line of this month. Adjustments may be negative, and have no exact unit price",
+    )
     usage = serializers.CharField(help_text="path of the usage rows of these hours")
+
+
+class BillPlanSerializer(serializers.Serializer[Any]):
+    """A plan, and the hours of the month that it prices."""
+
+    plan = serializers.CharField()
+    version = serializers.IntegerField()
+    title = serializers.CharField()
+    locals().update({"from": serializers.CharField(help_text="UTC, included")})
+    to = serializers.CharField(help_text="UTC, not included")
 
 
 class BillSerializer(serializers.Serializer[Any]):
@@ -32,7 +56,8 @@ class BillSerializer(serializers.Serializer[Any]):
 
     instance_id = serializers.CharField()
     month = serializers.CharField()
-    plan = serializers.ChoiceField(choices=list(PLANS))
+    plan = serializers.ChoiceField(choices=list(NAMES), help_text="the last one of the month")
+    plans = BillPlanSerializer(many=True)
     currency = serializers.CharField()
     total = serializers.CharField()
     lines = PlacedLineSerializer(many=True)

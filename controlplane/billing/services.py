@@ -15,15 +15,19 @@ from typing import TYPE_CHECKING
 from django.db import IntegrityError, transaction
 
 from controlplane.billing import documents
+from controlplane.billing.adjustments import by_span, late_of
 from controlplane.billing.models import Invoice, InvoiceFailure, PlanChoice
-from controlplane.billing.rating import Month, total
-from controlplane.billing.selectors import inputs_of, plan_named, plan_of
+from controlplane.billing.plans import plan_version
+from controlplane.billing.rating import HOUR, Month, Span, floored, slots_of, spans_of, total
+from controlplane.billing.selectors import hours_of, inputs_of, periods_of, plan_named, plan_of, terms_of
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Conflict
+from controlplane.core.errors import Conflict, Invalid
 from controlplane.instances.models import Instance
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from controlplane.tenants.models import Organisation
 
 LOG = logging.getLogger(__name__)
@@ -32,19 +36,41 @@ LOOK_BACK = 3
 """Months that are closed late where the service was down at their end."""
 
 
+NOW, NEXT_MONTH = "now", "next_month"
+
+
 @transaction.atomic
 def plan_choose(
-    *, organisation: Organisation, actor: str, plan: str, month: Month, clock: Clock = SYSTEM_CLOCK
+    *, organisation: Organisation, actor: str, plan: str, when: str = NOW, clock: Clock = SYSTEM_CLOCK
 ) -> PlanChoice:
-    """A plan from the beginning of a month on, this one or later. Raises Invalid, Conflict."""
-    plan_named(plan)
-    if month.start < Month.of(clock.now()).start:
-        raise Conflict(f"{month} is over: a plan can change from this month on", code="month_over")
+    """A plan from the next full hour on (NOW), or from the next month (NEXT_MONTH): never for hours that have begun.
+
+    It takes the place of changes that were chosen before and have not come into force. Raises Invalid, Conflict.
+    """
+    now = clock.now()
+    if when not in (NOW, NEXT_MONTH):
+        raise Invalid.field("when", f"must be {NOW} or {NEXT_MONTH}")
+    at = Month.of(now).end if when == NEXT_MONTH else _hour_from(now)
+    chosen = plan_named(plan, at)
+    present = plan_of(organisation=organisation, at=now)
+    if when == NOW and chosen.currency != present.currency:
+        raise Conflict(
+            f"{chosen.title} is paid in {chosen.currency}, this month in {present.currency}: choose it for the next month",
+            code="other_currency",
+        )
     rows = PlanChoice.objects.for_organisation(organisation)
-    choice, _ = rows.update_or_create(organisation=organisation, from_month=str(month), defaults={"plan": plan})
-    detail = {"plan": plan, "from_month": str(month)}
+    rows.filter(at__gte=at).delete()
+    choice = PlanChoice(organisation=organisation, plan=plan, at=at)
+    choice.save(force_insert=True)
+    detail = {"plan": plan, "at": at.isoformat()}
     audit.record(organisation=organisation, actor=actor, action="plan.choose", target=plan, detail=detail, clock=clock)
     return choice
+
+
+def _hour_from(moment: datetime) -> datetime:
+    """The first full hour that does not begin before a moment."""
+    hour = floored(moment)
+    return hour if hour == moment else hour + HOUR
 
 
 def invoices_close(*, clock: Clock = SYSTEM_CLOCK) -> int:
@@ -89,14 +115,14 @@ def _close_guarded(instance: Instance, month: Month, now: datetime) -> bool:
 
 def invoice_close(*, instance: Instance, month: Month, now: datetime) -> bool:
     """Freeze one bill; whether it was this call that did it."""
-    plan = plan_of(organisation=instance.organisation, month=month)
-    inputs = inputs_of(instance, plan, month, now)
+    terms = terms_of(organisation=instance.organisation, month=month)
+    inputs = inputs_of(instance, terms, month, now)
     lines = documents.rated(inputs)
     invoice = Invoice(
         organisation_id=instance.organisation_id,
         instance=instance,
         month=str(month),
-        currency=plan.currency,
+        currency=terms[-1].plan.currency,
         total=total(lines),
         lines=[documents.line_document(line) for line in lines],
         inputs=inputs,
@@ -113,15 +139,39 @@ def invoice_close(*, instance: Instance, month: Month, now: datetime) -> bool:
 
 
 def invoice_check(*, invoice: Invoice) -> list[str]:
-    """What is not as it was: sentences, none when the invoice computes from today's rows to the same lines."""
-    found = []
-    if documents.digest_of(invoice.inputs) != invoice.input_hash:
-        found.append("the inputs are not those that were sealed")
-    lines = documents.rated(invoice.inputs)
-    if [documents.line_document(line) for line in lines] != invoice.lines or total(lines) != invoice.total:
-        found.append("the inputs give other lines")
+    """What is not as it was: sentences, none when the invoice computes from today's rows to the same lines.
+
+    Prices are those of the versions that the invoice names, whatever is sold today.
+    """
+    inputs = invoice.inputs
     month = documents.month_of(invoice.month)
-    plan = plan_of(organisation=invoice.organisation, month=month)
-    today = inputs_of(invoice.instance, plan, month, datetime.fromisoformat(invoice.inputs["now"]))
-    found += [f"{name} has changed since" for name in today if today[name] != invoice.inputs[name]]
+    now = datetime.fromisoformat(inputs["now"])
+    found = []
+    if documents.digest_of(inputs) != invoice.input_hash:
+        found.append("the inputs are not those that were sealed")
+    if documents.line_documents(inputs) != invoice.lines or total(documents.rated(inputs)) != invoice.total:
+        found.append("the inputs give other lines")
+    for term in documents.terms_in(inputs):
+        try:
+            published = plan_version(term.plan.name, term.plan.version)
+        except LookupError as error:
+            found.append(str(error))
+        else:
+            if published != term.plan:
+                found.append(f"version {published.version} of the plan {published.name!r} has other prices today")
+    sealed = spans_of(documents.terms_in(inputs), month)
+    today = spans_of(terms_of(organisation=invoice.organisation, month=month), month)
+    if _named(sealed) != _named(today):
+        found.append("the plans of the month have changed since")
+    if slots_of(documents.periods_in(inputs), month, now) != slots_of(periods_of(invoice.instance), month, now):
+        found.append("the sizes of the month have changed since")
+    hours = hours_of(invoice.instance, month)
+    if not documents.has_hours(inputs):
+        hours = by_span(documents.terms_in(inputs), month, hours)
+    if late_of(documents.hours_in(inputs), hours):
+        found.append("the usage of the month has changed since")
     return found
+
+
+def _named(spans: Sequence[Span]) -> list[tuple[datetime, str, int]]:
+    return [(span.start, span.plan.name, span.plan.version) for span in spans]

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
-from controlplane.billing.plans import PLANS
 from controlplane.console.advice import sentence
 from controlplane.console.forms.base import CidrsField, ConsoleForm, ruled
 from controlplane.core.text import LONGEST_NAME
@@ -23,6 +22,9 @@ from controlplane.instances.validation import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from controlplane.billing.plans import Plan
     from controlplane.core.errors import SluiceError
     from controlplane.instances.models import Instance
 
@@ -144,11 +146,16 @@ class WhitelistForm(ConsoleForm):
 class PlanForm(ConsoleForm):
     """How the organisation pays."""
 
-    plan = forms.ChoiceField(
-        label="Price plan",
-        choices=[(plan.name, plan.title) for plan in PLANS.values()],
-        help_text="A change counts from the beginning of this month.",
+    plan = forms.ChoiceField(label="Price plan")
+    when = forms.ChoiceField(
+        label="Takes effect",
+        choices=[("now", "From the next full hour"), ("next_month", "From the next month")],
+        help_text="Hours that have begun stay with the plan that they began under.",
     )
+
+    def __init__(self, *args: Any, plans: Iterable[Plan], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["plan"].choices = [(plan.name, plan.title) for plan in plans]  # type: ignore[attr-defined]
 
 
 class DeletionForm(ConsoleForm):

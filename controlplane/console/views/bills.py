@@ -15,20 +15,23 @@ from django.views.decorators.http import require_POST, require_safe
 
 from controlplane.billing import selectors as billing
 from controlplane.billing.documents import month_of
-from controlplane.billing.plans import PLANS, Plan
+from controlplane.billing.plans import Plan, month_day, plans_on
 from controlplane.billing.rating import Month
 from controlplane.billing.services import plan_choose
+from controlplane.console.advice import sentence
 from controlplane.console.calendar import DAY, HOUR, MONTH, Span, span_of
 from controlplane.console.forms.instances import PlanForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import owners_page, tenant_page
 from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import SluiceError
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import instance_any
 from controlplane.metering import selectors as metering
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from django.http import HttpRequest, HttpResponse
 
@@ -82,11 +85,11 @@ def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse
         return billing.bill_get(organisation=caller.organisation, instance_id=instance_id, month=month, plan=plan)
 
     found = under(None)
+    names = {each.plan.name for each in found.spans}
     context = {
         **_frame(instance, span, "bill"),
         "bill": found,
-        "plan": PLANS.get(found.plan),
-        "others": [(PLANS[name].title, under(name)) for name in PLANS if name != found.plan],
+        "others": [(plan.title, under(plan.name)) for plan in plans_on(month_day(span.start)) if names != {plan.name}],
         "periods": [
             period
             for period in billing.periods_of(instance)
@@ -111,12 +114,15 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         known = invoices.get(invoice.instance_id)
         if known is None or known.month < invoice.month:
             invoices[invoice.instance_id] = invoice
+    now = SYSTEM_CLOCK.now()
+    plan = billing.plan_of(organisation=caller.organisation, at=now)
     context = {
         "listing": shown,
         "rows": [(instance, invoices.get(instance.id)) for instance in instances],
-        "month": SYSTEM_CLOCK.now().strftime(MONTH),
-        "form": PlanForm(initial={"plan": _plan(caller).name}),
-        "plan": _plan(caller),
+        "month": now.strftime(MONTH),
+        "form": PlanForm(plans=_choosable(now), initial={"plan": plan.name}),
+        "plan": plan,
+        "next_plan": _next(caller, now),
     }
     part = request.htmx  # type: ignore[attr-defined]
     return render(request, "console/parts/bill_rows.html" if part else "console/bills.html", context)
@@ -125,19 +131,29 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 @require_POST
 @owners_page
 def plan(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Another price plan, from the beginning of this month."""
-    form = PlanForm(request.POST)
+    """Another price plan, from the next full hour or the next month."""
+    form = PlanForm(request.POST, plans=_choosable(SYSTEM_CLOCK.now()))
     if form.is_valid():
-        chosen = form.cleaned_data["plan"]
-        plan_choose(
-            organisation=caller.organisation, actor=caller.actor, plan=chosen, month=Month.of(SYSTEM_CLOCK.now())
-        )
-        messages.success(request, f"The plan is “{PLANS[chosen].title}” from this month on.")
+        chosen, when = form.cleaned_data["plan"], form.cleaned_data["when"]
+        try:
+            choice = plan_choose(organisation=caller.organisation, actor=caller.actor, plan=chosen, when=when)
+        except SluiceError as error:
+            messages.error(request, sentence(error.detail))
+        else:
+            title = billing.plan_named(chosen, choice.at).title
+            messages.success(request, f"The plan is “{title}” from {choice.at:%Y-%m-%d %H:%M} UTC on.")
     return redirect("console:bills", caller.organisation.id)
 
 
-def _plan(caller: Caller) -> Plan:
-    return billing.plan_of(organisation=caller.organisation, month=Month.of(SYSTEM_CLOCK.now()))
+def _choosable(now: datetime) -> tuple[Plan, ...]:
+    """What is sold next month, which is all of this month's and perhaps a new one."""
+    return plans_on(month_day(Month.of(now).end))
+
+
+def _next(caller: Caller, now: datetime) -> tuple[Plan, datetime] | None:
+    """A change of plan that is still to come, and when."""
+    choice = billing.plan_next(organisation=caller.organisation, at=now)
+    return choice and (billing.plan_named(choice.plan, choice.at), choice.at)
 
 
 def _frame(instance: Instance, span: Span, tab: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from controlplane.billing import selectors as billing
-from controlplane.billing.rating import Month
+from controlplane.billing.rating import HOUR
 from controlplane.clusters.selectors import ports_by_owner, ports_of
 from controlplane.console.flow import directions, flow_of
 from controlplane.console.forms.instances import (
@@ -280,5 +280,6 @@ def _price_of(caller: Caller, members: dict[str, Any]) -> billing.Estimate | Non
     sizes = {name: members.get(name) for name in SIZES}
     if any(validation.RULES[name](size) for name, size in sizes.items()):
         return None
-    plan = billing.plan_of(organisation=caller.organisation, month=Month.of(SYSTEM_CLOCK.now()))
-    return billing.estimate(**sizes, plan=plan.name)  # type: ignore[arg-type]  # the rules have looked at them
+    # A plan that was chosen in this hour counts from the next one, as most hours of what is bought here will.
+    plan = billing.plan_of(organisation=caller.organisation, at=SYSTEM_CLOCK.now() + HOUR)
+    return billing.estimate(**sizes, plan=plan)  # type: ignore[arg-type]  # the rules have looked at them

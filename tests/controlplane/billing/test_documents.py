@@ -11,10 +11,24 @@ from typing import Any
 
 import pytest
 
-from controlplane.billing.documents import digest_of, inputs_document, line_document, moment_text, month_of, rated
+from controlplane.billing.adjustments import Late, adjustments
+from controlplane.billing.documents import (
+    digest_of,
+    has_hours,
+    hours_in,
+    inputs_document,
+    late_in,
+    line_document,
+    line_documents,
+    moment_text,
+    month_of,
+    rated,
+)
 from controlplane.billing.money import amount_of, in_units, text_of, total_of
-from controlplane.billing.plans import HUNDRED, PLANS, PRO, TRAFFIC, Band, Plan, band_of, hourly
-from controlplane.billing.rating import Line, Month, Period, Size, Used, rate
+from controlplane.billing.plans import HUNDRED, PRO, TRAFFIC, Band, Plan, band_of, hourly
+from controlplane.billing.rating import Line, Month, Period, Size, Term, Used, rate
+
+from .bills import rate_under
 
 MAY = Month(2025, 5)
 NOW = datetime(2025, 5, 20, 12, 30, tzinfo=UTC)
@@ -24,15 +38,18 @@ PERIODS = [
     Period(datetime(2025, 5, 3, tzinfo=UTC), None, Size(Decimal(320), Decimal(3000), 2500)),
 ]
 USED = Used(produced_bytes=5 * 10**9, consumed_bytes=7, stored_byte_seconds=3600 * 10**9)
+HOURS = {datetime(2025, 5, 2, 7, tzinfo=UTC): USED, datetime(2025, 5, 1, 3, tzinfo=UTC): Used(2, 10**15, 10**30)}
+TERMS = [Term(MAY.start, TRAFFIC), Term(datetime(2025, 5, 10, 11, tzinfo=UTC), PRO)]
 
 
 def inputs_of(plan: Plan) -> dict[str, Any]:
-    return inputs_document(plan, PERIODS, MAY, NOW, USED)
+    return inputs_document([Term(MAY.start, plan)], PERIODS, MAY, NOW, HOURS)
 
 
 def test_the_inputs_are_these_members():
     inputs = inputs_of(PRO)
-    assert inputs["version"] == 1
+    assert sorted(inputs) == ["late", "month", "now", "periods", "terms", "used", "version"]
+    assert (inputs["version"], inputs["late"]) == (2, [])
     assert inputs["periods"] == [
         {
             "start": "2025-05-01T13:20:00Z",
@@ -50,8 +67,11 @@ def test_the_inputs_are_these_members():
         },
     ]
     assert (inputs["month"], inputs["now"]) == ("2025-05", "2025-05-20T12:30:00Z")
-    assert inputs["used"] == {"produced_bytes": 5 * 10**9, "consumed_bytes": 7, "stored_byte_seconds": 3600 * 10**9}
-    assert inputs["plan"] == PRO.document()
+    assert inputs["used"] == [
+        ["2025-05-01T03:00:00Z", 2, 10**15, 10**30],
+        ["2025-05-02T07:00:00Z", 5 * 10**9, 7, 3600 * 10**9],
+    ]
+    assert inputs["terms"] == [{"start": "2025-05-01T00:00:00Z", "plan": PRO.document()}]
 
 
 def test_a_plans_document_has_its_prices_as_text():
@@ -78,10 +98,54 @@ def test_a_plans_document_has_its_prices_as_text():
     assert TRAFFIC.document()["disk_per_100_gb_hour"] is None
 
 
-@pytest.mark.parametrize("plan", PLANS.values(), ids=list(PLANS))
-def test_the_lines_come_out_of_json_as_they_were(plan):
-    inputs = json.loads(json.dumps(inputs_of(plan)))
-    assert rated(inputs) == rate(plan, PERIODS, MAY, NOW, USED) != ()
+@pytest.mark.parametrize("terms", [[Term(MAY.start, PRO)], [Term(MAY.start, TRAFFIC)], TERMS])
+def test_the_lines_come_out_of_json_as_they_were(terms):
+    inputs = json.loads(json.dumps(inputs_document(terms, PERIODS, MAY, NOW, HOURS)))
+    assert rated(inputs) == rate(terms, PERIODS, MAY, NOW, HOURS) != ()
+
+
+def test_late_usage_comes_out_of_json_as_it_was():
+    late = Late(
+        invoice="inv-00000007",
+        month=Month(2025, 4),
+        terms=(Term(datetime(2025, 4, 1, tzinfo=UTC), TRAFFIC),),
+        lines={("produced", datetime(2025, 4, 1, tzinfo=UTC)): 2},
+        billed={datetime(2025, 4, 1, tzinfo=UTC): USED},
+        changed={datetime(2025, 4, 30, 23, tzinfo=UTC): Used(-1, 2 * 10**9, 0)},
+    )
+    inputs = json.loads(json.dumps(inputs_document(TERMS, PERIODS, MAY, NOW, HOURS, [late])))
+    assert late_in(inputs) == (late,)
+    assert rated(inputs) == (*rate(TERMS, PERIODS, MAY, NOW, HOURS), *adjustments(late))
+    assert line_documents(inputs)[-1] == {
+        "item": "consumed",
+        "quantity": "2",
+        "unit": "GB",
+        "unit_price": "0.25",
+        "amount": "0.50",
+        "from": "2025-04-30T23:00:00Z",
+        "to": "2025-05-01T00:00:00Z",
+        "plan": "traffic",
+        "plan_version": 1,
+        "adjusts": {"invoice": "inv-00000007", "month": "2025-04", "line": None},
+    }
+
+
+def test_an_invoice_of_the_first_kind_gives_the_lines_that_it_gave():
+    first = {name: value for name, value in inputs_of(PRO).items() if name not in ("terms", "late")} | {
+        "version": 1, "plan": PRO.document(),
+        "used": {"produced_bytes": 5 * 10**9, "consumed_bytes": 7, "stored_byte_seconds": 3600 * 10**9},
+    }  # fmt: skip
+    assert digest_of(first) == "ed9246f72de7311e32d54e04454613ccc9e359b6c1bcf1705138aef1670c9e87"
+    lines = line_documents(json.loads(json.dumps(first)))
+    assert [(line["item"], line["quantity"], line["amount"]) for line in lines][-3:] == [
+        ("produced", "5", "0.00"), ("consumed", "0.000000007", "0.00"), ("stored", "1", "0.00"),
+    ]  # fmt: skip
+    assert {name for line in lines for name in line} == {
+        "item", "quantity", "unit", "unit_price", "amount", "from", "to",
+    }  # fmt: skip
+    assert hours_in(first) == {MAY.start: USED}
+    assert not has_hours(first)
+    assert has_hours(inputs_of(PRO))
 
 
 def test_the_digest_is_of_the_canonical_json():
@@ -90,7 +154,7 @@ def test_the_digest_is_of_the_canonical_json():
 
 def test_a_line_is_written_with_decimals_as_text_and_moments_in_utc():
     start = datetime(2025, 5, 1, 2, tzinfo=timezone(timedelta(hours=2)))
-    line = Line("disk", Decimal("10.50"), "100 GB hour", Decimal("0.250"), Decimal("2.60"), start, NOW)
+    line = Line("disk", Decimal("10.50"), "100 GB hour", Decimal("0.250"), Decimal("2.60"), start, NOW, "pro", 3)
     assert line_document(line) == {
         "item": "disk",
         "quantity": "10.50",
@@ -99,6 +163,8 @@ def test_a_line_is_written_with_decimals_as_text_and_moments_in_utc():
         "amount": "2.60",
         "from": "2025-05-01T00:00:00Z",
         "to": "2025-05-20T12:30:00Z",
+        "plan": "pro",
+        "plan_version": 3,
     }
 
 
@@ -213,7 +279,7 @@ def test_a_band_ends_with_its_last_size_and_the_last_band_never():
 def test_a_line_carries_its_unit_and_price():
     size = Size(Decimal(20), Decimal(100), 500)
     period = Period(datetime(2025, 5, 2, tzinfo=UTC), datetime(2025, 5, 2, 2, tzinfo=UTC), size)
-    lines = rate(PRO, [period], MAY, NOW, Used())
+    lines = rate_under(PRO, [period], MAY, NOW)
     assert [(line.item, line.unit, line.start, line.end) for line in lines] == [
         ("bandwidth", "hour", period.start, period.until),
         ("disk", "100 GB hour", period.start, period.until),
@@ -230,5 +296,5 @@ def test_a_line_carries_its_unit_and_price():
     ],
 )
 def test_what_was_used_covers_the_month_so_far(now, end):
-    (line,) = rate(TRAFFIC, [], MAY, now, Used(produced_bytes=10**9))
+    (line,) = rate_under(TRAFFIC, [], MAY, now, Used(produced_bytes=10**9))
     assert (line.unit_price, line.start, line.end) == (Decimal("0.60"), MAY.start, end)

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from controlplane.billing.money import amount_of, in_units, text_of
 from controlplane.billing.plans import PRO, TRAFFIC
-from controlplane.billing.rating import Line, Month, Period, Size, Used, rate, slots_of, total
+from controlplane.billing.rating import HOUR, Line, Month, Period, Size, Term, Used, rate, slots_of, total
+
+from .bills import rate_under
 
 EPOCH = datetime(2025, 1, 20, tzinfo=UTC)
 FEBRUARY = Month(2025, 2)
@@ -37,7 +39,7 @@ def histories(draw: st.DrawFn) -> list[Period]:
 
 
 def bill(periods: list[Period], month: Month = FEBRUARY, now: datetime = LATER) -> tuple[Line, ...]:
-    return rate(PRO, periods, month, now, Used())
+    return rate_under(PRO, periods, month, now)
 
 
 @QUICK
@@ -115,10 +117,88 @@ def test_a_gap_divides_a_line():
     assert [(line.start.hour, line.end.hour) for line in bill(periods) if line.item == "disk"] == [(10, 11), (13, 14)]
 
 
+hours_of_february = st.integers(0, 28 * 24 - 1).map(lambda hour: FEBRUARY.start + hour * HOUR)
+usages = st.dictionaries(
+    hours_of_february,
+    st.builds(Used, *[st.integers(0, 10**12)] * 2, st.integers(0, 10**16)),
+    max_size=12,
+)
+choices = st.lists(st.tuples(hours_of_february, st.sampled_from([PRO, TRAFFIC])), max_size=4)
+
+
+def terms_from(chosen) -> list[Term]:
+    return [Term(start, plan) for start, plan in {FEBRUARY.start: PRO, **dict(chosen)}.items()]
+
+
+@QUICK
+@given(histories(), choices, usages)
+def test_every_hour_is_billed_by_the_plan_that_was_in_force_in_it(periods, chosen, hours):
+    """A month under several plans has, of each item and plan, what its hours have under that plan alone."""
+    terms = sorted(terms_from(chosen), key=lambda term: term.start)
+    lines = rate(terms, periods, FEBRUARY, LATER, hours)
+    for plan in (PRO, TRAFFIC):
+        ends = [*[term.start for term in terms[1:]], FEBRUARY.end]
+        parts = [(term.start, end) for term, end in zip(terms, ends, strict=True) if term.plan == plan]
+        slots = slots_of(periods, FEBRUARY, LATER)
+        mine = [slot for slot in slots if any(start <= slot < end for start, end in parts)]
+        assert sum(line.quantity for line in lines if (line.item, line.plan) == ("bandwidth", plan.name)) == (
+            len(mine) if plan.bands else 0
+        )
+        produced = sum(used.produced_bytes for hour, used in hours.items() if any(a <= hour < b for a, b in parts))
+        billed = [line for line in lines if (line.item, line.plan) == ("produced", plan.name)]
+        assert sum(line.quantity for line in billed) * 10**9 == produced
+        assert all(any(a <= line.start < line.end <= b for a, b in _joined(parts)) for line in billed)
+
+
+def _joined(parts):
+    joined = []
+    for start, end in parts:
+        if joined and joined[-1][1] == start:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return joined
+
+
+@QUICK
+@given(histories(), choices, usages, hours_of_february)
+def test_choosing_the_plan_again_that_one_has_changes_nothing(periods, chosen, hours, at):
+    terms = terms_from(chosen)
+    present = max((term for term in terms if term.start <= at), key=lambda term: term.start).plan
+    again = terms_from([*((term.start, term.plan) for term in terms), (at, present)])
+    assert rate(again, periods, FEBRUARY, LATER, hours) == rate(terms, periods, FEBRUARY, LATER, hours)
+
+
+@QUICK
+@given(histories(), choices, usages, hours_of_february, st.sampled_from([PRO, TRAFFIC]))
+def test_a_change_of_plan_changes_nothing_before_it(periods, chosen, hours, at, plan):
+    terms = terms_from(chosen)
+    changed = [*(term for term in terms if term.start < at), Term(at, plan)]
+    if at == FEBRUARY.start:
+        return
+
+    def before(lines):
+        return [line for line in lines if line.end <= at]
+
+    def cut(terms):
+        """As billed when the month had come to `at`: periods and hours up to it."""
+        ended = [Period(period.start, min(period.until or at, at), period.size) for period in periods]
+        return rate(terms, [period for period in ended if period.start < at], FEBRUARY, LATER,
+                    {hour: used for hour, used in hours.items() if hour < at})  # fmt: skip
+
+    reserved = [
+        [line for line in cut(each) if line.item in ("bandwidth", "disk", "partitions")] for each in (terms, changed)
+    ]
+    assert reserved[0] == reserved[1]
+    assert total(before(rate(changed, periods, FEBRUARY, LATER, hours))) <= total(
+        rate(changed, periods, FEBRUARY, LATER, hours)
+    )
+
+
 @QUICK
 @given(st.integers(0, 2**63), st.integers(0, 2**63))
 def test_traffic_quantities_lead_back_to_the_byte(produced, consumed):
-    lines = rate(TRAFFIC, [], Month(2025, 2), LATER, Used(produced, consumed))
+    lines = rate_under(TRAFFIC, [], Month(2025, 2), LATER, Used(produced, consumed))
     assert {line.item: int(line.quantity * 10**9) for line in lines} == {
         item: count for item, count in (("produced", produced), ("consumed", consumed)) if count
     }

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.instances.models import SpecChange
 from tests.controlplane.conftest import run_to_the_end
 from tests.support.usage import usage_raise, usage_row
@@ -72,7 +73,7 @@ def test_the_bill_says_what_was_billed_from_when_to_when(at_alice, used):
     assert "CNY 1 182.96" in text, "996.96 + 744 x 0.25"
     assert "Records produced" in text
     assert at_alice.address(f"instances/{used.id}/usage?month=2025-03") in page.content.decode()
-    assert "By traffic, the same month would be CNY" in text
+    assert "By traffic, the whole month would be CNY" in text
     assert "2025-03-01 00:00 now 5 MiB/s 10 GiB 60" in text
 
 
@@ -120,13 +121,23 @@ def test_settings_show_the_price_now_beside_the_price_after(at_alice, instance):
     assert "Now: CNY 1 160.70 a month" in text
 
 
-def test_an_owner_chooses_a_plan_and_a_member_does_not(at_alice, at_bob):
-    assert at_bob.post("plan", {"plan": "traffic"}).status_code == 403
-    answer = at_alice.post("plan", {"plan": "traffic"}, follow=True)
-    assert "The plan is “By traffic” from this month on." in text_of(answer)
+def test_an_owner_chooses_a_plan_and_a_member_does_not(at_alice, at_bob, monkeypatch):
+    monkeypatch.setattr(type(SYSTEM_CLOCK), "now", lambda _self: datetime(2026, 5, 20, 9, 30, tzinfo=UTC))
+    assert at_bob.post("plan", {"plan": "traffic", "when": "now"}).status_code == 403
+    answer = at_alice.post("plan", {"plan": "traffic", "when": "now"}, follow=True)
+    assert "The plan is “By traffic” from 2026-05-20 10:00 UTC on." in text_of(answer)
     assert "You pay for what you use." in text_of(at_alice.get("instances/new"))
-    at_alice.post("plan", {"plan": "gold"})
-    assert "Price plan: By traffic." in text_of(at_bob.get("bills"))
+    at_alice.post("plan", {"plan": "gold", "when": "now"})
+    text = text_of(at_bob.get("bills"))
+    assert "Price plan: Pro, by the hour. From 2026-05-20 10:00 UTC on: By traffic." in text
+
+
+def test_a_bill_names_the_plans_of_its_month(at_alice, used, monkeypatch):
+    monkeypatch.setattr(type(SYSTEM_CLOCK), "now", lambda _self: datetime(2025, 3, 10, 9, 30, tzinfo=UTC))
+    at_alice.post("plan", {"plan": "traffic", "when": "now"})
+    text = text_of(at_alice.get(f"instances/{used.id}/bill?month=2025-03"))
+    assert "Plan: Pro, by the hour, from 2025-03-10 10:00 UTC on By traffic." in text
+    assert "Pro, by the hour, the whole month would be CNY" in text
 
 
 def test_a_meter_that_is_absent_is_said(at_alice, instance, settings):
