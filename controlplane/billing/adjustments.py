@@ -44,7 +44,23 @@ class Late:
 
 def adjustments(late: Late) -> tuple[Line, ...]:
     """The lines that bill it, none of which has a quantity of 0."""
-    return tuple(_adjusted(late))
+    return tuple(line for _, _, line in compared(late))
+
+
+def compared(late: Late) -> Iterator[tuple[Line | None, Line | None, Line]]:
+    """Each adjustment with the two lines that it is the difference of: what was billed so far, and what should be."""
+    spans = spans_of(late.terms, late.month)
+    before = _placed(spans, late.month, late.billed)
+    after = _placed(spans, late.month, together(late.billed, late.changed))
+    for span in spans:
+        for item in USED:
+            place = (item, span.start)
+            old, new = before.get(place), after.get(place)
+            line = _difference(old, new)
+            if line is not None and line.quantity:
+                start, end = _hours_of(late, span, item)
+                adjusts = Adjusts(late.invoice, str(late.month), late.lines.get(place))
+                yield old, new, replace(line, start=start, end=end, adjusts=adjusts)
 
 
 def late_of(known: Hours, today: Hours) -> dict[datetime, Used]:
@@ -69,21 +85,6 @@ def by_span(terms: Sequence[Term], month: Month, hours: Hours) -> dict[datetime,
         span.start: sum((used for hour, used in hours.items() if span.start <= hour < span.end), Used())
         for span in spans_of(terms, month)
     }
-
-
-def _adjusted(late: Late) -> Iterator[Line]:
-    spans = spans_of(late.terms, late.month)
-    before = _placed(spans, late.month, late.billed)
-    after = _placed(spans, late.month, together(late.billed, late.changed))
-    for span in spans:
-        for item in USED:
-            place = (item, span.start)
-            old, new = before.get(place), after.get(place)
-            line = _difference(old, new)
-            if line is not None and line.quantity:
-                start, end = _hours_of(late, span, item)
-                adjusts = Adjusts(late.invoice, str(late.month), late.lines.get(place))
-                yield replace(line, start=start, end=end, adjusts=adjusts)
 
 
 def _placed(spans: Sequence[Span], month: Month, hours: Hours) -> dict[Place, Line]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlencode
 
 from drf_spectacular.types import OpenApiTypes
@@ -10,15 +10,27 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from controlplane.accounts.permissions import LookingPermission
+from controlplane.api import pagination
 from controlplane.billing import documents, selectors
+from controlplane.billing.chain import number_text
+from controlplane.billing.money import text_of
 from controlplane.billing.plans import NAMES, Plan
 from controlplane.billing.rating import Month
-from controlplane.billing.serializers import BillSerializer
+from controlplane.billing.serializers import (
+    BillSerializer,
+    InvoiceLinesSerializer,
+    InvoicePageSerializer,
+    VerificationSerializer,
+)
+from controlplane.billing.verification import invoice_verify
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
+
+    from controlplane.billing.models import Invoice
 
 PARAMETERS = [
     OpenApiParameter("month", OpenApiTypes.STR, description="YYYY-MM, UTC; default: the present one"),
@@ -39,6 +51,47 @@ class BillApi(APIView):
             plan=request.query_params.get("plan"),
         )
         return Response(_shown(bill))
+
+
+class InvoicesApi(APIView):
+    """/api/v1/invoices."""
+
+    @extend_schema(responses=InvoicePageSerializer, parameters=pagination.PARAMETERS, tags=["invoices"])
+    def get(self, request: Request) -> Response:
+        """The organisation's invoices, by number."""
+        invoices = selectors.invoice_list(organisation=request.user.organisation)
+
+        def fetch(after: Any, limit: int) -> list[Invoice]:
+            rows = invoices.defer("inputs", "lines").order_by("number")
+            return list(rows.filter(number__gt=after[0])[:limit] if after else rows[:limit])
+
+        page, following = pagination.fetched_page(request, fetch, key=lambda invoice: (invoice.number,), shape=(int,))
+        return Response(pagination.body([_invoice(invoice) for invoice in page], following))
+
+
+class InvoiceApi(APIView):
+    """/api/v1/invoices/{number}."""
+
+    @extend_schema(responses=InvoiceLinesSerializer, tags=["invoices"])
+    def get(self, request: Request, number: str) -> Response:
+        """One invoice with its lines."""
+        invoice = selectors.invoice_get(organisation=request.user.organisation, number=number)
+        plan = documents.terms_in(invoice.inputs)[-1].plan
+        lines = [_line(invoice.instance_id, plan, line) for line in invoice.lines]
+        return Response({**_invoice(invoice), "lines": lines, "input_hash": invoice.input_hash})
+
+
+class InvoiceVerifyApi(APIView):
+    """/api/v1/invoices/{number}/verify."""
+
+    permission_classes: ClassVar = [LookingPermission]
+
+    @extend_schema(request=None, responses=VerificationSerializer, tags=["invoices"])
+    def post(self, request: Request, number: str) -> Response:
+        """Compute an invoice once more, from what was sealed and from today's usage. It changes nothing."""
+        invoice = selectors.invoice_get(organisation=request.user.organisation, number=number)
+        found = invoice_verify(invoice=invoice)
+        return Response({"equal": not found, "differences": [difference.document() for difference in found]})
 
 
 def month_asked(request: Request) -> Month:
@@ -72,6 +125,19 @@ def _shown(bill: selectors.Bill) -> dict[str, Any]:
         "lines": [_line(bill.instance_id, bill.spans[-1].plan, line) for line in bill.lines],
         "so_far": bill.invoice is None,
         "input_hash": bill.invoice.input_hash if bill.invoice else None,
+    }
+
+
+def _invoice(invoice: Invoice) -> dict[str, Any]:
+    return {
+        "number": number_text(invoice.number),
+        "instance_id": invoice.instance_id,
+        "month": invoice.month,
+        "currency": invoice.currency,
+        "total": text_of(invoice.total),
+        "created_at": invoice.created_at,
+        "hash": invoice.hash,
+        "previous_hash": invoice.previous_hash,
     }
 
 

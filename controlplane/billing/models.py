@@ -1,4 +1,7 @@
-"""Which plan an organisation has, and invoices: bills that were frozen, or could not be."""
+"""Which plan an organisation has, and invoices: bills that were frozen, or could not be.
+
+Rows of `Invoice` are appended and never changed: triggers of the database refuse it (migration 0005).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import ClassVar
 
 from django.db import models
 
+from controlplane.billing.chain import Sealed, number_text
 from controlplane.tenants.scope import TenantManager
 
 
@@ -30,8 +34,13 @@ class PlanChoice(models.Model):
 
 
 class Invoice(models.Model):
-    """One instance's bill of one month, closed. `inputs` is all it was computed from; `input_hash` seals it."""
+    """One instance's bill of one month, closed. `inputs` is all it was computed from; `input_hash` seals it.
 
+    `number` counts from 1 within the organisation, without gaps; `hash` seals the invoice and, by `previous_hash`, all
+    before it (chain.py).
+    """
+
+    number = models.PositiveIntegerField()
     organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
     instance = models.ForeignKey("instances.Instance", models.PROTECT, related_name="+")
     month = models.CharField(max_length=7)  # "2026-11", UTC
@@ -41,18 +50,37 @@ class Invoice(models.Model):
     inputs = models.JSONField()
     input_hash = models.CharField(max_length=64)  # SHA-256 of the canonical JSON of `inputs`
     created_at = models.DateTimeField()
+    previous_hash = models.CharField(max_length=64)
+    hash = models.CharField(max_length=64)
 
     objects: ClassVar[TenantManager[Invoice]] = TenantManager()
 
     class Meta:
-        """A month is closed once."""
+        """A month is closed once, and a number given once: who was slower begins anew."""
 
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["instance", "month"], name="one_invoice_per_month")
+            models.UniqueConstraint(fields=["instance", "month"], name="one_invoice_per_month"),
+            models.UniqueConstraint(fields=["organisation", "number"], name="one_invoice_per_number"),
+            models.CheckConstraint(condition=models.Q(number__gte=1), name="numbers_begin_with_1"),
         ]
 
     def __str__(self) -> str:
-        return f"{self.instance_id} {self.month}: {self.total} {self.currency}"
+        return f"{number_text(self.number)} of {self.organisation_id}: {self.total} {self.currency}"
+
+    def sealed(self) -> Sealed:
+        """What its hash is of, as the row says it now."""
+        return Sealed(
+            number=self.number,
+            organisation=self.organisation_id,
+            instance=self.instance_id,
+            month=self.month,
+            currency=self.currency,
+            total=self.total,
+            created_at=self.created_at,
+            lines=self.lines,
+            input_hash=self.input_hash,
+            previous_hash=self.previous_hash,
+        )
 
 
 class InvoiceFailure(models.Model):
@@ -75,3 +103,24 @@ class InvoiceFailure(models.Model):
 
     def __str__(self) -> str:
         return f"{self.instance_id} {self.month}: {self.problem}"
+
+
+class Settled(models.Model):
+    """A month in which an instance was gone already and nothing was left to bill: there is no invoice to look for."""
+
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    instance = models.ForeignKey("instances.Instance", models.PROTECT, related_name="+")
+    month = models.CharField(max_length=7)
+    at = models.DateTimeField()
+
+    objects: ClassVar[TenantManager[Settled]] = TenantManager()
+
+    class Meta:
+        """Looked at once."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "month"], name="settled_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.instance_id} {self.month}"

@@ -80,6 +80,11 @@ class Month:
         """The first moment of the next."""
         return Month.of(self.start + timedelta(days=31)).start
 
+    def before(self, count: int) -> Month:
+        """So many months earlier."""
+        months = 12 * self.year + self.month - 1 - count
+        return Month(months // 12, months % 12 + 1)
+
     @classmethod
     def of(cls, moment: datetime) -> Month:
         """The month that a moment lies in."""

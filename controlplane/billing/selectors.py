@@ -8,12 +8,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from controlplane.billing import documents
+from controlplane.billing.adjustments import Late, adjustments, by_span, late_of, together
+from controlplane.billing.chain import number_of, number_text
 from controlplane.billing.models import Invoice, InvoiceFailure, PlanChoice
 from controlplane.billing.money import amount_of, text_of, total_of
 from controlplane.billing.plans import DEFAULT_PLAN, NAMES, Plan, hourly, month_day, plan_on
-from controlplane.billing.rating import Month, Period, Size, Span, Term, Used, spans_of, total
+from controlplane.billing.rating import USED, Hours, Month, Period, Size, Span, Term, Used, spans_of, total
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Invalid
+from controlplane.core.errors import Invalid, NotFound
 from controlplane.instances.history import spec_change_list
 from controlplane.instances.models import Instance, SpecChangeKind
 from controlplane.instances.selectors import instance_any
@@ -82,9 +84,11 @@ def _bill(
     return Bill(instance.id, month, last.name, last.currency, text_of(amount), lines, invoice, spans)
 
 
-def inputs_of(instance: Instance, terms: Sequence[Term], month: Month, now: datetime) -> dict[str, Any]:
+def inputs_of(
+    instance: Instance, terms: Sequence[Term], month: Month, now: datetime, late: Sequence[Late] = ()
+) -> dict[str, Any]:
     """What the instance's bill is computed from, as the database has it now."""
-    return documents.inputs_document(terms, periods_of(instance), month, now, hours_of(instance, month))
+    return documents.inputs_document(terms, periods_of(instance), month, now, hours_of(instance, month), late)
 
 
 def hours_of(instance: Instance, month: Month) -> dict[datetime, Used]:
@@ -94,6 +98,48 @@ def hours_of(instance: Instance, month: Month) -> dict[datetime, Used]:
         datetime.fromisoformat(row.hour): Used(row.produced_bytes, row.consumed_bytes, row.stored_byte_seconds)
         for row in rows
     }
+
+
+def late_usage(*, instance: Instance, only: Invoice | None = None, since: Month | None = None) -> list[Late]:
+    """Usage that is known by now and stands on no invoice: of the invoiced months since one, or of `only` one.
+
+    What later invoices have adjusted already is no longer late.
+    """
+    rows = Invoice.objects.unscoped("the caller found the instance in its organisation").filter(instance=instance)
+    if only is not None:
+        invoices = [only]
+    else:
+        invoices = list(rows.filter(month__gte=str(since)).order_by("number") if since else rows.order_by("number"))
+    if not invoices:
+        return []
+    adjusted: dict[str, dict[datetime, Used]] = {}
+    for inputs in rows.filter(number__gt=invoices[0].number).values_list("inputs", flat=True):
+        for late in documents.late_in(inputs):
+            adjusted[late.invoice] = together(adjusted.get(late.invoice, {}), late.changed)
+    found = (_late_of(invoice, adjusted.get(number_text(invoice.number), {}), instance) for invoice in invoices)
+    return [late for late in found if adjustments(late)]
+
+
+def _late_of(invoice: Invoice, adjusted: Hours, instance: Instance) -> Late:
+    month = documents.month_of(invoice.month)
+    terms = documents.terms_in(invoice.inputs)
+    known, today = together(documents.hours_in(invoice.inputs), adjusted), hours_of(instance, month)
+    by_hour = documents.has_hours(invoice.inputs)
+    if not by_hour:
+        known, today = by_span(terms, month, known), by_span(terms, month, today)
+    return Late(
+        invoice=number_text(invoice.number),
+        month=month,
+        terms=terms,
+        lines={
+            (line["item"], datetime.fromisoformat(line["from"])): number
+            for number, line in enumerate(invoice.lines, start=1)
+            if line["item"] in USED and "adjusts" not in line
+        },
+        billed=by_span(terms, month, known),
+        changed=late_of(known, today),
+        by_hour=by_hour,
+    )
 
 
 def periods_of(instance: Instance) -> list[Period]:
@@ -155,6 +201,15 @@ def invoice_failures() -> QuerySet[InvoiceFailure]:
 def invoice_list(*, organisation: Organisation) -> QuerySet[Invoice]:
     """All invoices of an organisation."""
     return Invoice.objects.for_organisation(organisation)
+
+
+def invoice_get(*, organisation: Organisation, number: str) -> Invoice:
+    """By its number as people write it. Raises NotFound."""
+    try:
+        wanted = number_of(number)
+        return invoice_list(organisation=organisation).select_related("instance").get(number=wanted)
+    except (ValueError, OverflowError, Invoice.DoesNotExist) as error:
+        raise NotFound(f"no invoice {number}") from error
 
 
 def estimate(*, bandwidth_mib_per_s: float, storage_gib: float, partitions: int, plan: Plan) -> Estimate:

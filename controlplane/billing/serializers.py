@@ -63,3 +63,52 @@ class BillSerializer(serializers.Serializer[Any]):
     lines = PlacedLineSerializer(many=True)
     so_far = serializers.BooleanField(help_text="false once the month is invoiced: nothing changes any more")
     input_hash = serializers.CharField(allow_null=True, help_text="SHA-256 of what the invoice was computed from")
+
+
+class InvoiceSerializer(serializers.Serializer[Any]):
+    """A month of one instance, closed."""
+
+    number = serializers.CharField(help_text="without gaps within the organisation")
+    instance_id = serializers.CharField()
+    month = serializers.CharField()
+    currency = serializers.CharField()
+    total = serializers.CharField(help_text="negative where more is paid back than billed")
+    created_at = serializers.DateTimeField()
+    hash = serializers.CharField(help_text="SHA-256 of the invoice and of the hash of the one before")
+    previous_hash = serializers.CharField()
+
+
+class InvoicePageSerializer(serializers.Serializer[Any]):
+    """A page of invoices."""
+
+    items = InvoiceSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class InvoiceLinesSerializer(InvoiceSerializer):
+    """One invoice with its lines."""
+
+    lines = PlacedLineSerializer(many=True)
+    input_hash = serializers.CharField(help_text="SHA-256 of what it was computed from")
+
+
+class DifferenceSerializer(serializers.Serializer[Any]):
+    """What is not as it was."""
+
+    invoice = serializers.CharField()
+    code = serializers.ChoiceField(
+        choices=["number", "chain", "hash", "inputs", "line", "total", "price_list", "plans", "sizes", "usage"],
+        help_text="the first six: the invoice is damaged; the others: its month looks different today",
+    )
+    detail = serializers.CharField()
+    line = serializers.IntegerField(allow_null=True)
+    item = serializers.CharField(allow_null=True)
+    invoiced = serializers.CharField(allow_null=True)
+    recomputed = serializers.CharField(allow_null=True)
+
+
+class VerificationSerializer(serializers.Serializer[Any]):
+    """Whether an invoice is what its rows give."""
+
+    equal = serializers.BooleanField()
+    differences = DifferenceSerializer(many=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from controlplane.billing import services
+from controlplane.billing import closing
 from controlplane.celery import app
 
 
 @app.task(name="billing.invoices_close")
 def invoices_close() -> None:
     """Close months that are due. Beat calls it every ten minutes; it finds nothing to do on all but one of them."""
-    services.invoices_close()
+    closing.invoices_close()

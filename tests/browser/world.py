@@ -205,7 +205,7 @@ def use(instance_id: str) -> None:
     """Forty days of an instance, the last thirty hours with usage; the month before is invoiced."""
     from datetime import UTC, datetime, timedelta
 
-    from controlplane.billing import services as billing
+    from controlplane.billing import closing as billing
     from controlplane.instances.models import Instance, SpecChange
     from controlplane.metering.models import Cap, Loss, PipelineStatus, Progress
     from tests.support.usage import usage_raise, usage_row

@@ -7,6 +7,7 @@ one here knows how to make fails the test until it is taught.
 from __future__ import annotations
 
 from copy import deepcopy
+from datetime import UTC, datetime
 
 import pytest
 from django.db import connection
@@ -14,6 +15,8 @@ from django.urls.resolvers import URLPattern
 
 import controlplane.urls
 from controlplane.accounts.models import ApiKey
+from controlplane.billing import closing
+from controlplane.billing.rating import Month
 from controlplane.core.models import Operation
 
 from .test_instances_api import problem
@@ -57,8 +60,10 @@ def theirs(alice, instance):
     assert alice.api.post(f"/{PREFIX}instances/{instance.id}/topics", {"name": "orders"}).status_code == 201
     rule = {"kind": "client", "users": ["ann"], "consume_mib_per_s": 1}
     rule_id = alice.api.post(f"/{PREFIX}instances/{instance.id}/throttle-rules", rule).json()["id"]
+    closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
     return {
         "<id:instance_id>": instance.id,
+        "<id:number>": "inv-00000001",
         "<str:topic>": "orders",
         "<id:rule_id>": rule_id,
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
@@ -95,7 +100,7 @@ def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin
     answer = call(path, BODIES.get((method, text)))
     found = problem(answer, 404, "not_found")
     missing = {**theirs, "<id:instance_id>": "ins-00000000", "<id:operation_id>": "op-" + "0" * 12}
-    missing |= {"<id:key_id>": "key-" + "0" * 12, "<id:rule_id>": "rule-" + "0" * 12}
+    missing |= {"<id:key_id>": "key-" + "0" * 12, "<id:rule_id>": "rule-" + "0" * 12, "<id:number>": "inv-00000000"}
     nothing = problem(call(address(text, missing), BODIES.get((method, text))), 404, "not_found")
     told = found["detail"]
     for name, value in theirs.items():

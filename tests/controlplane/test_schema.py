@@ -25,6 +25,8 @@ FIXED = {
     ("get", "/instances/{instance_id}/allocation"): 200,
     ("get", "/instances/{instance_id}/usage"): 200,
     ("get", "/instances/{instance_id}/bill"): 200,
+    ("get", "/invoices"): 200,
+    ("post", "/invoices/{number}/verify"): 200,
 }
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 from copy import deepcopy
+from datetime import UTC, datetime
 
 import pytest
 import schemathesis
@@ -22,6 +23,8 @@ from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from controlplane.accounts.models import ApiKey
+from controlplane.billing import closing
+from controlplane.billing.rating import Month
 from controlplane.core.models import Operation
 from controlplane.env import ROOT
 from controlplane.wsgi import application
@@ -62,8 +65,10 @@ def world(alice, instance, tree, admin, flow_master):
     alice.api.post(f"/api/v1/instances/{instance.id}/topics", {"name": "orders", "partitions": 1})
     rule = alice.api.post(f"/api/v1/instances/{instance.id}/throttle-rules", RULE).json()
     flow_master.answers[instance.id] = flowing()
+    closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
     real = {
         "instance_id": instance.id,
+        "number": "inv-00000001",
         "topic": "orders",
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
         "rule_id": rule["id"],

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from controlplane.accounts.models import User
-from controlplane.billing import selectors, services
+from controlplane.billing import closing, documents, selectors
 from controlplane.billing.models import Invoice
 from controlplane.billing.plans import PRO
 from controlplane.billing.rating import Month, Size
@@ -138,7 +138,7 @@ class TestInvoices:
     def close(self, day: int, hour: int) -> int:
         clock = ManualClock()
         clock.time = datetime(2026, 6, day, hour, tzinfo=UTC)
-        return services.invoices_close(clock=clock)
+        return closing.invoices_close(clock=clock)
 
     def may(self, instance) -> Invoice:
         return Invoice.objects.unscoped("a test").get(instance=instance, month="2026-05")
@@ -149,7 +149,7 @@ class TestInvoices:
         billed.save()
 
     def test_nothing_closes_before_the_six_hours_are_over(self, billed):
-        assert services.months_due(datetime(2026, 6, 1, 5, 59, tzinfo=UTC))[-1] == Month(2026, 4)
+        assert closing.months_due(datetime(2026, 6, 1, 5, 59, tzinfo=UTC))[-1] == Month(2026, 4)
         assert self.close(1, 5) == 0
         assert self.close(1, 6) == 1
         assert self.close(1, 7) == 0
@@ -164,7 +164,7 @@ class TestInvoices:
         made = Instance.objects.unscoped("a test")
         made.update(created_at=datetime(2026, 5, 1, 10, tzinfo=UTC))
         first, ill, last = sorted([billed, *others], key=lambda instance: instance.id)
-        inputs_of = services.inputs_of
+        inputs_of = closing.inputs_of
 
         def of_all_but_one(instance, *arguments):
             if instance.id == ill.id:
@@ -172,7 +172,7 @@ class TestInvoices:
             return inputs_of(instance, *arguments)
 
         with monkeypatch.context() as patched:
-            patched.setattr(services, "inputs_of", of_all_but_one)
+            patched.setattr(closing, "inputs_of", of_all_but_one)
             assert self.close(1, 6) == 2
             assert self.close(1, 7) == 0
         assert {self.may(instance).instance_id for instance in (first, last)} == {first.id, last.id}
@@ -195,26 +195,11 @@ class TestInvoices:
         assert (before["so_far"], after["so_far"]) == (True, False)
         assert len(after["input_hash"]) == 64
 
-    def test_it_can_be_computed_again_and_what_differs_is_named(self, billed):
-        self.close(1, 6)
-        assert services.invoice_check(invoice=self.may(billed)) == []
-        raised([row(billed.id, "2026-05-31T23", 8_000_000_000)])
-        assert services.invoice_check(invoice=self.may(billed)) == ["the usage of the month has changed since"]
-
-    def test_a_forged_line_is_found(self, billed):
-        self.close(1, 6)
-        invoice = self.may(billed)
-        invoice.lines[0]["amount"] = "0.01"
-        assert services.invoice_check(invoice=invoice) == ["the inputs give other lines"]
-        invoice = self.may(billed)
-        invoice.inputs["used"][0][1] += 1
-        assert "the inputs are not those that were sealed" in services.invoice_check(invoice=invoice)
-
     def test_inputs_survive_json(self, billed):
         self.close(1, 6)
         invoice = self.may(billed)
         again = json.loads(json.dumps(invoice.inputs))
-        assert [services.documents.line_document(line) for line in services.documents.rated(again)] == invoice.lines
+        assert documents.line_documents(again) == invoice.lines
 
 
 def test_an_estimate_says_what_a_size_costs_beforehand():

@@ -7,8 +7,6 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 from django.test import Client
 
 from controlplane.billing import plans, selectors, services
@@ -129,38 +127,3 @@ class TestChoosing:
             "alice@example.com",
             {"plan": "traffic", "at": "2026-05-20T10:00:00+00:00"},
         )
-
-
-@pytest.mark.django_db(transaction=True)
-def test_choices_by_the_month_become_choices_by_the_hour_and_back():
-    """The migration, both ways."""
-    executor = MigrationExecutor(connection)
-    newest = executor.loader.graph.leaf_nodes()
-    try:
-        executor.migrate([("billing", "0002_invoicefailure")])
-        old = executor.loader.project_state([("billing", "0002_invoicefailure")]).apps
-        organisation = old.get_model("tenants", "Organisation")(
-            id="org-aaaaaaaa", name="a", created_at=datetime.now(UTC)
-        )
-        organisation.save()
-        choices = old.get_model("billing", "PlanChoice")
-        choices(organisation=organisation, plan="traffic", from_month="2026-05").save()
-
-        executor = MigrationExecutor(connection)
-        executor.migrate([("billing", "0003_plans_by_the_hour")])
-        new = executor.loader.project_state([("billing", "0003_plans_by_the_hour")]).apps.get_model(
-            "billing", "PlanChoice"
-        )
-        assert [(row.plan, row.at) for row in new._base_manager.all()] == [
-            ("traffic", datetime(2026, 5, 1, tzinfo=UTC))
-        ]
-        new(organisation_id="org-aaaaaaaa", plan="pro", at=datetime(2026, 5, 20, 10, tzinfo=UTC)).save()
-
-        executor = MigrationExecutor(connection)
-        executor.migrate([("billing", "0002_invoicefailure")])
-        assert [(row.plan, row.from_month) for row in choices._base_manager.all()] == [("pro", "2026-05")]
-        choices._base_manager.all().delete()
-        organisation.delete()
-    finally:
-        executor = MigrationExecutor(connection)
-        executor.migrate(newest)

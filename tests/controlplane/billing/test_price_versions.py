@@ -8,11 +8,12 @@ from decimal import Decimal
 
 import pytest
 
-from controlplane.billing import plans, selectors, services
+from controlplane.billing import closing, plans, selectors, services
 from controlplane.billing.documents import digest_of
 from controlplane.billing.models import Invoice
 from controlplane.billing.plans import EDITIONS, PRO, Edition, plan_on, plan_version
 from controlplane.billing.rating import Month
+from controlplane.billing.verification import invoice_verify
 from controlplane.instances.models import SpecChange
 from tests.controlplane.fakes import ManualClock
 
@@ -22,6 +23,10 @@ PUBLISHED = {
 }
 """SHA-256 of every version that was ever sold. One that fails here was changed: give it a new version instead."""
 DEARER = replace(PRO, version=2, disk_per_100_gb_hour=Decimal("0.50"))
+
+
+def verified(invoice) -> list[tuple[str, str]]:
+    return [(each.code, each.detail) for each in invoice_verify(invoice=invoice)]
 
 
 @pytest.mark.parametrize("edition", EDITIONS, ids=lambda edition: f"{edition.plan.name} {edition.plan.version}")
@@ -70,18 +75,18 @@ class TestANewPrice:
     def test_an_old_invoice_is_checked_with_its_own_version(self, instance, monkeypatch):
         SpecChange.objects.unscoped("a test").update(at=datetime(2026, 4, 30, 23, tzinfo=UTC))
         monkeypatch.setattr(plans, "EDITIONS", EDITIONS)
-        services.invoice_close(instance=instance, month=Month(2026, 4), now=datetime(2026, 5, 1, 7, tzinfo=UTC))
+        closing.invoice_close(instance=instance, month=Month(2026, 4), now=datetime(2026, 5, 1, 7, tzinfo=UTC))
         monkeypatch.setattr(plans, "EDITIONS", (*EDITIONS, Edition(date(2026, 5, 1), DEARER)))
         invoice = Invoice.objects.unscoped("a test").get()
-        assert services.invoice_check(invoice=invoice) == []
+        assert verified(invoice) == []
 
     def test_a_price_that_was_changed_without_a_new_version_is_found(self, instance, monkeypatch):
         SpecChange.objects.unscoped("a test").update(at=datetime(2026, 4, 30, 23, tzinfo=UTC))
-        services.invoice_close(instance=instance, month=Month(2026, 4), now=datetime(2026, 5, 1, 7, tzinfo=UTC))
+        closing.invoice_close(instance=instance, month=Month(2026, 4), now=datetime(2026, 5, 1, 7, tzinfo=UTC))
         invoice = Invoice.objects.unscoped("a test").get()
         cheaper = replace(PRO, disk_per_100_gb_hour=Decimal("0.20"))
         monkeypatch.setattr(plans, "EDITIONS", (Edition(date(2000, 1, 1), cheaper),))
-        assert services.invoice_check(invoice=invoice) == ["version 1 of the plan 'pro' has other prices today"]
+        assert verified(invoice) == [("price_list", "version 1 of the plan 'pro' has other prices today")]
 
 
 def test_a_plan_that_is_not_sold_yet_is_not_chosen(alice, monkeypatch):

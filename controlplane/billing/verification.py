@@ -1,0 +1,151 @@
+"""Computing invoices again: whether each is what was sealed, and what today's rows say of its month.
+
+Two kinds of difference. An invoice that does not fit its hash, its inputs or its neighbours was tampered with or damaged.
+One whose month looks different today (late usage, above all) is as it was, and the next invoice adjusts it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from controlplane.billing import documents
+from controlplane.billing.adjustments import compared
+from controlplane.billing.chain import FIRST, number_text
+from controlplane.billing.models import Invoice
+from controlplane.billing.money import text_of
+from controlplane.billing.plans import plan_version
+from controlplane.billing.rating import Line, Span, slots_of, spans_of, total
+from controlplane.billing.selectors import invoice_list, late_usage, periods_of, terms_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from controlplane.tenants.models import Organisation
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that is not as it was. `line` counts from 1 and is None where it is about the invoice as a whole.
+
+    Codes: number, chain, hash, inputs, line, total (damaged); price_list, plans, sizes, usage (the month looks different).
+    """
+
+    invoice: str  # its number
+    code: str
+    detail: str  # a sentence
+    line: int | None = None
+    item: str | None = None
+    invoiced: str | None = None
+    recomputed: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        """As REST shows it."""
+        return asdict(self)
+
+
+def invoice_verify(*, invoice: Invoice) -> list[Difference]:
+    """Everything that can be said of one invoice; nothing where it is what its rows give."""
+    return [*_sealed(invoice), *_follows(invoice), *_recomputed(invoice), *_today(invoice)]
+
+
+def organisation_verify(*, organisation: Organisation) -> list[Difference]:
+    """All invoices of an organisation, from the first on: damage only, since late usage is no fault of the chain."""
+    found: list[Difference] = []
+    expected, previous = 1, FIRST
+    for invoice in invoice_list(organisation=organisation).order_by("number").iterator():
+        name = number_text(invoice.number)
+        if invoice.number != expected:
+            found.append(Difference(name, "number", f"{number_text(expected)} is missing before it"))
+        elif invoice.previous_hash != previous:
+            found.append(Difference(name, "chain", "it does not follow the invoice before it"))
+        found += [*_sealed(invoice), *_recomputed(invoice)]
+        expected, previous = invoice.number + 1, invoice.hash
+    return found
+
+
+def _sealed(invoice: Invoice) -> Iterator[Difference]:
+    name = number_text(invoice.number)
+    digest = invoice.sealed().hash()
+    if digest != invoice.hash:
+        yield Difference(name, "hash", "it is not the invoice that was sealed", None, None, invoice.hash, digest)
+    digest = documents.digest_of(invoice.inputs)
+    if digest != invoice.input_hash:
+        detail = "the inputs are not those that were sealed"
+        yield Difference(name, "inputs", detail, None, None, invoice.input_hash, digest)
+
+
+def _follows(invoice: Invoice) -> Iterator[Difference]:
+    name = number_text(invoice.number)
+    before = invoice_list(organisation=invoice.organisation).filter(number=invoice.number - 1).first()
+    if invoice.number > 1 and before is None:
+        yield Difference(name, "number", f"{number_text(invoice.number - 1)} is missing before it")
+    elif invoice.previous_hash != (before.hash if before else FIRST):
+        yield Difference(name, "chain", "it does not follow the invoice before it")
+
+
+def _recomputed(invoice: Invoice) -> Iterator[Difference]:
+    """From the inputs, line by line."""
+    name = number_text(invoice.number)
+    lines = documents.line_documents(invoice.inputs)
+    for place in range(max(len(lines), len(invoice.lines))):
+        was = invoice.lines[place] if place < len(invoice.lines) else None
+        now = lines[place] if place < len(lines) else None
+        if was != now:
+            item = (was or now or {}).get("item")
+            yield Difference(name, "line", "the inputs give another line", place + 1, item, _said(was), _said(now))
+    amount = total(documents.rated(invoice.inputs))
+    if amount != invoice.total:
+        detail = "the lines add up to another total"
+        yield Difference(name, "total", detail, None, None, text_of(invoice.total), text_of(amount))
+
+
+def _today(invoice: Invoice) -> Iterator[Difference]:
+    """From today's rows, at the prices that the invoice names."""
+    name, inputs = number_text(invoice.number), invoice.inputs
+    month = documents.month_of(invoice.month)
+    for term in documents.terms_in(inputs):
+        try:
+            published = plan_version(term.plan.name, term.plan.version)
+        except LookupError as error:
+            yield Difference(name, "price_list", str(error))
+        else:
+            if published != term.plan:
+                detail = f"version {published.version} of the plan {published.name!r} has other prices today"
+                yield Difference(name, "price_list", detail)
+    sealed = _named(spans_of(documents.terms_in(inputs), month))
+    today = _named(spans_of(terms_of(organisation=invoice.organisation, month=month), month))
+    if sealed != today:
+        yield Difference(name, "plans", "the plans of the month are others today", None, None, str(sealed), str(today))
+    now = datetime.fromisoformat(inputs["now"])
+    if slots_of(documents.periods_in(inputs), month, now) != slots_of(periods_of(invoice.instance), month, now):
+        yield Difference(name, "sizes", "the sizes of the month are others today")
+    yield from _late(invoice)
+
+
+def _late(invoice: Invoice) -> Iterator[Difference]:
+    for late in late_usage(instance=invoice.instance, only=invoice):
+        for old, new, line in compared(late):
+            yield Difference(
+                late.invoice,
+                "usage",
+                f"usage of {line.start:%Y-%m-%d %H:%M} to {line.end:%Y-%m-%d %H:%M} UTC is known by now that was not then:"
+                " the next invoice adjusts it",
+                line.adjusts.line if line.adjusts else None,
+                line.item,
+                _quantity(old),
+                _quantity(new),
+            )
+
+
+def _quantity(line: Line | None) -> str:
+    return "0" if line is None else f"{text_of(line.quantity)} {line.unit}"
+
+
+def _said(line: Mapping[str, Any] | None) -> str | None:
+    return line and f"{line['quantity']} {line['unit']}, {line['amount']}"
+
+
+def _named(spans: Sequence[Span]) -> list[tuple[datetime, str, int]]:
+    return [(span.start, span.plan.name, span.plan.version) for span in spans]
