@@ -6,6 +6,7 @@ from django.urls import include, path, register_converter
 from django.urls.converters import StringConverter
 from drf_spectacular.views import SpectacularAPIView
 
+from controlplane import metrics
 from controlplane.accounts import api as accounts
 from controlplane.billing import api as billing
 from controlplane.core import api as core
@@ -31,7 +32,7 @@ TOPIC = f"{INSTANCE}/topics/<str:topic>"
 
 urlpatterns = [
     path("health", core.health),
-    path("metrics", metering.metrics),
+    path("metrics", metrics.shown),
     path(f"{V1}/schema", SpectacularAPIView.as_view(), name="schema"),
     path(f"{V1}/me", accounts.CallerApi.as_view()),
     path(f"{V1}/api-keys", accounts.ApiKeysApi.as_view()),
@@ -52,6 +53,7 @@ urlpatterns = [
     path(f"{V1}/invoices", billing.InvoicesApi.as_view()),
     path(f"{V1}/invoices/<id:number>", billing.InvoiceApi.as_view()),
     path(f"{V1}/invoices/<id:number>/verify", billing.InvoiceVerifyApi.as_view()),
+    path(f"{V1}/metering/waivers", billing.WaiversApi.as_view()),
     path(f"{V1}/metering", metering.MeteringApi.as_view()),
     path(f"{INSTANCE}/throttle-rules", throttle_rules.ThrottleRulesApi.as_view()),
     path(f"{INSTANCE}/throttle-rules/<id:rule_id>", throttle_rules.ThrottleRuleApi.as_view()),

@@ -35,3 +35,14 @@ class LookingPermission(RolePermission):
     """For a POST that changes nothing: viewers may, too."""
 
     looks_only = True
+
+
+class OperatorPermission(RolePermission):
+    """Operators of the service alone, whatever their role in an organisation."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        """Raises what is to be answered; True otherwise."""
+        super().has_permission(request, view)
+        if not request.user.user.is_staff:
+            raise Forbidden("this is for operators of the service")
+        return True

@@ -10,9 +10,9 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.accounts.permissions import LookingPermission
+from controlplane.accounts.permissions import LookingPermission, OperatorPermission
 from controlplane.api import pagination
-from controlplane.billing import documents, selectors
+from controlplane.billing import documents, selectors, services
 from controlplane.billing.chain import number_text
 from controlplane.billing.money import text_of
 from controlplane.billing.plans import NAMES, Plan
@@ -22,6 +22,9 @@ from controlplane.billing.serializers import (
     InvoiceLinesSerializer,
     InvoicePageSerializer,
     VerificationSerializer,
+    WaiverPageSerializer,
+    WaiverRequestSerializer,
+    WaiverSerializer,
 )
 from controlplane.billing.verification import invoice_verify
 from controlplane.core.clock import SYSTEM_CLOCK
@@ -30,7 +33,7 @@ from controlplane.core.errors import Invalid
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-    from controlplane.billing.models import Invoice
+    from controlplane.billing.models import Invoice, MeteringWaiver
 
 PARAMETERS = [
     OpenApiParameter("month", OpenApiTypes.STR, description="YYYY-MM, UTC; default: the present one"),
@@ -94,6 +97,40 @@ class InvoiceVerifyApi(APIView):
         return Response({"equal": not found, "differences": [difference.document() for difference in found]})
 
 
+class WaiversApi(APIView):
+    """/api/v1/metering/waivers."""
+
+    permission_classes: ClassVar = [OperatorPermission]
+
+    @extend_schema(responses=WaiverPageSerializer, parameters=pagination.PARAMETERS, tags=["operators"])
+    def get(self, request: Request) -> Response:
+        """Which months' invoices were written without waiting for metering, and who said so; the newest first."""
+        rows = selectors.waivers()
+
+        def fetch(after: Any, limit: int) -> list[MeteringWaiver]:
+            return list(rows.filter(pk__lt=after[0]).order_by("-pk")[:limit] if after else rows.order_by("-pk")[:limit])
+
+        page, following = pagination.fetched_page(request, fetch, key=lambda waiver: (waiver.pk,), shape=(int,))
+        return Response(pagination.body(WaiverSerializer(page, many=True).data, following))
+
+    @extend_schema(request=WaiverRequestSerializer, responses={201: WaiverSerializer}, tags=["operators"])
+    def post(self, request: Request) -> Response:
+        """Invoices of a month that is over need not wait for metering any more. What is counted later is adjusted."""
+        body = WaiverRequestSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        try:
+            month = documents.month_of(body.validated_data["month"])
+        except ValueError as error:
+            raise Invalid.field("month", str(error)) from error
+        waiver = services.metering_waive(
+            month=month,
+            instance_id=body.validated_data["instance_id"],
+            actor=request.user.actor,
+            reason=body.validated_data["reason"],
+        )
+        return Response(WaiverSerializer(waiver).data, status=201)
+
+
 def month_asked(request: Request) -> Month:
     """`month`. Raises Invalid."""
     text = request.query_params.get("month")
@@ -124,6 +161,18 @@ def _shown(bill: selectors.Bill) -> dict[str, Any]:
         "total": bill.total,
         "lines": [_line(bill.instance_id, bill.spans[-1].plan, line) for line in bill.lines],
         "so_far": bill.invoice is None,
+        "state": bill.state,
+        "counted_until": bill.counted_until,
+        "invoice": number_text(bill.invoice.number) if bill.invoice else None,
+        "metering": bill.invoice.inputs.get("metering") if bill.invoice else None,
+        "adjusted_by": [
+            {
+                "invoice": each.invoice,
+                "month": each.month,
+                "line": _line(bill.instance_id, bill.spans[-1].plan, each.line),
+            }
+            for each in bill.adjustments
+        ],
         "input_hash": bill.invoice.input_hash if bill.invoice else None,
     }
 

@@ -1,6 +1,7 @@
 """Closing months: bills become invoices.
 
-A month is due CLOSE_AFTER after its end, so that the last usage records have come. Closing freezes the inputs, their hash
+An invoice is written when its month is due and all usage of the month has been counted, or an operator has waived that
+(waiting.py). Closing freezes the inputs, their hash
 and the lines in one row, under the organisation's next number and chained to the invoice before (chain.py); doing it again
 finds the row and changes nothing. Usage of an earlier month that became known after its invoice goes onto this one as
 adjustment lines (adjustments.py). An instance that is gone gets an invoice only where something is left to bill.
@@ -14,7 +15,6 @@ number says which those are: who finds the number taken computes it all anew.
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db import IntegrityError, transaction
@@ -24,6 +24,7 @@ from controlplane.billing.chain import FIRST
 from controlplane.billing.models import Invoice, InvoiceFailure, Settled
 from controlplane.billing.rating import Month, total
 from controlplane.billing.selectors import inputs_of, late_usage, terms_of
+from controlplane.billing.waiting import months_due, uninvoiced, waiting_instances, waived_instances, why_waiting
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ConcurrentChange
 from controlplane.instances.models import Instance
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 LOG = logging.getLogger(__name__)
-CLOSE_AFTER = timedelta(hours=6)
-LOOK_BACK = 12
-"""Months that are closed late where the service or its metering was down."""
 ADJUSTED_FOR = 12
 """Months for which usage that comes late is still billed, or paid back."""
 ATTEMPTS = 20
@@ -44,29 +42,35 @@ _REASON = "the closer serves every organisation"
 
 
 def invoices_close(*, clock: Clock = SYSTEM_CLOCK) -> int:
-    """Close every month that is due, for every instance that existed in it; how many invoices were written."""
+    """Close every month that is due and need not wait, for every instance that existed in it; how many were written."""
     now = clock.now()
     months = months_due(now)
-    closed = sum(_close_guarded(instance, month, now) for month in months for instance in _existing(month))
-    return closed + sum(_close_guarded(instance, months[-1], now) for instance in _gone(months[-1]))
+    return sum(_month_close(month, now, newest=month == months[-1]) for month in months)
 
 
-def months_due(now: datetime) -> list[Month]:
-    """The last months whose waiting time is over, oldest first."""
-    months = []
-    month = Month.of(now - CLOSE_AFTER)
-    for _ in range(LOOK_BACK):
-        month = Month.of(month.start - timedelta(days=1))
-        months.append(month)
-    return months[::-1]
+def _month_close(month: Month, now: datetime, *, newest: bool) -> int:
+    why = why_waiting(month)
+    instances = waived_instances(month) if why else uninvoiced(month)
+    closed = sum(_close_guarded(instance, month, now, waived=bool(why)) for instance in instances.iterator())
+    if not why and newest:
+        closed += sum(_close_guarded(instance, month, now) for instance in _gone(month))
+    if not why:
+        return closed
+    count = waiting_instances(month).count()
+    if count:
+        LOG.warning("%d invoices of %s wait: %s", count, month, why)
+    return closed
 
 
-def invoice_close(*, instance: Instance, month: Month, now: datetime) -> bool:
-    """Freeze one bill; whether it was this call that did it. Raises ConcurrentChange where others are always faster."""
+def invoice_close(*, instance: Instance, month: Month, now: datetime, waived: bool = False) -> bool:
+    """Freeze one bill; whether it was this call that did it. `waived`: although not all usage has been counted.
+
+    Raises ConcurrentChange where others are always faster.
+    """
     for _ in range(ATTEMPTS):
         if Invoice.objects.unscoped(_REASON).filter(instance=instance, month=str(month)).exists():
             return False
-        invoice = _draft(instance, month, now)
+        invoice = _draft(instance, month, now, waived=waived)
         if not invoice.lines and instance.deleted_at is not None and instance.deleted_at < month.start:
             about = {"organisation_id": instance.organisation_id, "instance": instance, "month": str(month)}
             Settled.objects.unscoped(_REASON).get_or_create(**about, defaults={"at": now})
@@ -81,7 +85,7 @@ def invoice_close(*, instance: Instance, month: Month, now: datetime) -> bool:
     raise ConcurrentChange(f"{ATTEMPTS} numbers in a row were taken by others")
 
 
-def _draft(instance: Instance, month: Month, now: datetime) -> Invoice:
+def _draft(instance: Instance, month: Month, now: datetime, *, waived: bool = False) -> Invoice:
     # The head is read first: an invoice that comes after it takes the number, and then this draft is never saved.
     head = (
         Invoice.objects.unscoped(_REASON).filter(organisation_id=instance.organisation_id).order_by("-number").first()
@@ -91,7 +95,7 @@ def _draft(instance: Instance, month: Month, now: datetime) -> Invoice:
     since = month.before(ADJUSTED_FOR)
     # What is owed in another currency waits for an invoice in that one.
     late = [late for late in late_usage(instance=instance, since=since) if late.terms[-1].plan.currency == currency]
-    inputs = inputs_of(instance, terms, month, now, late)
+    inputs = inputs_of(instance, terms, month, now, late=late, waived=waived)
     lines = documents.rated(inputs)
     invoice = Invoice(
         number=head.number + 1 if head else 1,
@@ -110,14 +114,6 @@ def _draft(instance: Instance, month: Month, now: datetime) -> Invoice:
     return invoice
 
 
-def _existing(month: Month) -> QuerySet[Instance]:
-    """Instances that existed in a month and have no invoice for it."""
-    closed = Invoice.objects.unscoped(_REASON).filter(month=str(month))
-    rows = Instance.objects.unscoped(_REASON).select_related("organisation")
-    rows = rows.filter(created_at__lt=month.end).exclude(deleted_at__lt=month.start)
-    return rows.exclude(pk__in=closed.values("instance_id")).order_by("pk")
-
-
 def _gone(month: Month) -> QuerySet[Instance]:
     """Instances that were gone before a month and have invoices that late usage may still adjust."""
     invoices = Invoice.objects.unscoped(_REASON)
@@ -128,11 +124,11 @@ def _gone(month: Month) -> QuerySet[Instance]:
     return rows.exclude(pk__in=settled.values("instance_id")).order_by("pk")
 
 
-def _close_guarded(instance: Instance, month: Month, now: datetime) -> bool:
+def _close_guarded(instance: Instance, month: Month, now: datetime, *, waived: bool = False) -> bool:
     failures = InvoiceFailure.objects.unscoped(_REASON)
     about = {"organisation_id": instance.organisation_id, "instance": instance, "month": str(month)}
     try:
-        made = invoice_close(instance=instance, month=month, now=now)
+        made = invoice_close(instance=instance, month=month, now=now, waived=waived)
     except Exception as error:  # what is the matter with one bill must not keep all others from being written
         LOG.exception("invoice of %s for %s", instance.id, month)
         problem = f"{type(error).__name__}: {error}"

@@ -32,9 +32,11 @@ def inputs_document(
     month: Month,
     now: datetime,
     hours: Hours,
+    *,
     late: Sequence[Late] = (),
+    waived: bool = False,
 ) -> dict[str, Any]:
-    """Everything that decides the lines."""
+    """Everything that decides the lines, and whether all usage had been counted by then or that was waived."""
     return {
         "version": VERSION,
         "terms": _terms_document(terms),
@@ -52,6 +54,7 @@ def inputs_document(
         "now": moment_text(now),
         "used": _hours_document(hours),
         "late": [_late_document(each) for each in late],
+        "metering": "waived" if waived else "complete",
     }
 
 

@@ -124,3 +124,27 @@ class Settled(models.Model):
 
     def __str__(self) -> str:
         return f"{self.instance_id} {self.month}"
+
+
+class MeteringWaiver(models.Model):
+    """An operator's word that the invoices of a month shall not wait for metering: of one instance, or of all."""
+
+    month = models.CharField(max_length=7)
+    instance = models.ForeignKey("instances.Instance", models.PROTECT, null=True, related_name="+")  # null: all of them
+    actor = models.CharField(max_length=254)
+    reason = models.TextField()
+    waited_for = models.TextField()  # what was said to be missing
+    at = models.DateTimeField()
+
+    class Meta:
+        """The first word stands."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["month", "instance"], name="one_waiver_per_instance"),
+            models.UniqueConstraint(
+                fields=["month"], condition=models.Q(instance=None), name="one_waiver_for_all_instances"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.month} of {self.instance_id or 'all instances'}, by {self.actor}: {self.reason}"

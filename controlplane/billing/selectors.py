@@ -7,10 +7,10 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from controlplane.billing import documents
+from controlplane.billing import documents, waiting
 from controlplane.billing.adjustments import Late, adjustments, by_span, late_of, together
 from controlplane.billing.chain import number_of, number_text
-from controlplane.billing.models import Invoice, InvoiceFailure, PlanChoice
+from controlplane.billing.models import Invoice, InvoiceFailure, MeteringWaiver, PlanChoice
 from controlplane.billing.money import amount_of, text_of, total_of
 from controlplane.billing.plans import DEFAULT_PLAN, NAMES, Plan, hourly, month_day, plan_on
 from controlplane.billing.rating import USED, Hours, Month, Period, Size, Span, Term, Used, spans_of, total
@@ -33,6 +33,15 @@ HOURS_PER_MONTH = 730
 
 
 @dataclass(frozen=True, slots=True)
+class Adjustment:
+    """A line that adjusts an invoice, and where it stands."""
+
+    invoice: str  # number of the later one
+    month: str
+    line: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Bill:
     """One instance, one month. `lines` are documents.line_document's; `invoice` is None while the month is open."""
 
@@ -44,6 +53,9 @@ class Bill:
     lines: list[dict[str, Any]]
     invoice: Invoice | None
     spans: tuple[Span, ...]  # the month by plans
+    state: str  # one of waiting.STATES
+    counted_until: datetime | None = None  # while it waits: up to when all usage has been counted, as far as is known
+    adjustments: tuple[Adjustment, ...] = ()  # lines of later invoices that adjust this one
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +71,27 @@ class Estimate:
 def bill_get(
     *, organisation: Organisation, instance_id: str, month: Month, plan: str | None = None, clock: Clock = SYSTEM_CLOCK
 ) -> Bill:
-    """The bill so far, or the invoice. `plan`: what it would be under another plan. Raises NotFound, Invalid."""
+    """The bill so far, or the invoice. `plan`: what it would be under another plan. Raises NotFound, Invalid.
+
+    A bill so far has what is late of the month before, which its invoice will adjust.
+    """
     instance = instance_any(organisation=organisation, instance_id=instance_id)
     invoice = invoice_list(organisation=organisation).filter(instance=instance, month=str(month)).first()
     if invoice is not None:
         spans = spans_of(documents.terms_in(invoice.inputs), month)
         if plan is None or {span.plan.name for span in spans} == {plan}:
-            return _bill(instance, month, spans, invoice.lines, invoice.total, invoice)
-    terms = terms_of(organisation=organisation, month=month) if plan is None else (plan_throughout(plan, month),)
-    lines = documents.rated(inputs_of(instance, terms, month, clock.now()))
+            return _bill(instance, month, spans, invoice.lines, invoice.total, clock.now(), invoice)
+    now = clock.now()
+    late: Sequence[Late] = ()
+    if plan is None:
+        terms = terms_of(organisation=organisation, month=month)
+        if Month.of(now) in (month, month.before(-1)):
+            late = late_usage(instance=instance, since=month.before(1))
+    else:
+        terms = (plan_throughout(plan, month),)
+    lines = documents.rated(inputs_of(instance, terms, month, now, late=late))
     shown = [documents.line_document(line) for line in lines]
-    return _bill(instance, month, spans_of(terms, month), shown, total(lines), None)
+    return _bill(instance, month, spans_of(terms, month), shown, total(lines), now, None)
 
 
 def _bill(
@@ -78,17 +100,50 @@ def _bill(
     spans: tuple[Span, ...],
     lines: list[dict[str, Any]],
     amount: Decimal,
+    now: datetime,
     invoice: Invoice | None,
 ) -> Bill:
     last = spans[-1].plan
-    return Bill(instance.id, month, last.name, last.currency, text_of(amount), lines, invoice, spans)
+    state = waiting.state_of(instance=instance, month=month, now=now, invoice=invoice, lines=lines)
+    return Bill(
+        instance.id,
+        month,
+        last.name,
+        last.currency,
+        text_of(amount),
+        lines,
+        invoice,
+        spans,
+        state,
+        metering.complete_to() if state == waiting.WAITING else None,
+        () if invoice is None else adjustments_of(invoice),
+    )
+
+
+def adjustments_of(invoice: Invoice) -> tuple[Adjustment, ...]:
+    """Lines of later invoices that adjust this one."""
+    number = number_text(invoice.number)
+    rows = Invoice.objects.unscoped("of the same instance").filter(instance_id=invoice.instance_id)
+    return tuple(
+        Adjustment(number_text(later.number), later.month, line)
+        for later in rows.filter(number__gt=invoice.number).defer("inputs").order_by("number")
+        for line in later.lines
+        if line.get("adjusts", {}).get("invoice") == number
+    )
 
 
 def inputs_of(
-    instance: Instance, terms: Sequence[Term], month: Month, now: datetime, late: Sequence[Late] = ()
+    instance: Instance,
+    terms: Sequence[Term],
+    month: Month,
+    now: datetime,
+    *,
+    late: Sequence[Late] = (),
+    waived: bool = False,
 ) -> dict[str, Any]:
     """What the instance's bill is computed from, as the database has it now."""
-    return documents.inputs_document(terms, periods_of(instance), month, now, hours_of(instance, month), late)
+    hours = hours_of(instance, month)
+    return documents.inputs_document(terms, periods_of(instance), month, now, hours, late=late, waived=waived)
 
 
 def hours_of(instance: Instance, month: Month) -> dict[datetime, Used]:
@@ -196,6 +251,11 @@ def invoice_failures() -> QuerySet[InvoiceFailure]:
     """Bills that are due and could not be closed, of everybody: for operators."""
     rows = InvoiceFailure.objects.unscoped("operators look after every tenant's bills")
     return rows.select_related("instance").order_by("month", "instance_id")
+
+
+def waivers() -> QuerySet[MeteringWaiver]:
+    """What operators have waived, newest first."""
+    return MeteringWaiver.objects.select_related("instance").order_by("-at", "-pk")
 
 
 def invoice_list(*, organisation: Organisation) -> QuerySet[Invoice]:

@@ -6,7 +6,9 @@ from typing import Any
 
 from rest_framework import serializers
 
+from controlplane.api.serializers import StrictCharField, StrictSerializer
 from controlplane.billing.plans import NAMES
+from controlplane.billing.waiting import STATES
 
 
 class LineSerializer(serializers.Serializer[Any]):
@@ -51,6 +53,14 @@ class BillPlanSerializer(serializers.Serializer[Any]):
     to = serializers.CharField(help_text="UTC, not included")
 
 
+class AdjustmentSerializer(serializers.Serializer[Any]):
+    """A line of a later invoice."""
+
+    invoice = serializers.CharField(help_text="its number")
+    month = serializers.CharField()
+    line = PlacedLineSerializer()
+
+
 class BillSerializer(serializers.Serializer[Any]):
     """One instance, one month in UTC."""
 
@@ -62,6 +72,22 @@ class BillSerializer(serializers.Serializer[Any]):
     total = serializers.CharField()
     lines = PlacedLineSerializer(many=True)
     so_far = serializers.BooleanField(help_text="false once the month is invoiced: nothing changes any more")
+    state = serializers.ChoiceField(
+        choices=list(STATES),
+        help_text="open: the month is not over; waiting_for_metering: it is, and not all of its usage has been counted; "
+        "closing: all has, and the invoice is written six hours after the month's end; invoiced; nothing: the instance "
+        "was not there",
+    )
+    counted_until = serializers.DateTimeField(
+        allow_null=True, help_text="while it waits for metering: all usage before this moment has been counted"
+    )
+    invoice = serializers.CharField(allow_null=True, help_text="number of the invoice")
+    metering = serializers.ChoiceField(
+        choices=["complete", "waived"],
+        allow_null=True,
+        help_text="waived: the invoice was written before all usage was counted; the rest is adjusted on a later one",
+    )
+    adjusted_by = AdjustmentSerializer(many=True, help_text="lines of later invoices that adjust this one")
     input_hash = serializers.CharField(allow_null=True, help_text="SHA-256 of what the invoice was computed from")
 
 
@@ -112,3 +138,31 @@ class VerificationSerializer(serializers.Serializer[Any]):
 
     equal = serializers.BooleanField()
     differences = DifferenceSerializer(many=True)
+
+
+class WaiverRequestSerializer(StrictSerializer):
+    """What shall not wait for metering."""
+
+    month = StrictCharField(max_length=7, help_text="YYYY-MM: a month that is over")
+    instance_id = StrictCharField(
+        max_length=32, allow_null=True, required=False, default=None, help_text="null: every instance's invoice"
+    )
+    reason = StrictCharField(max_length=1000, help_text="for the audit trail")
+
+
+class WaiverSerializer(serializers.Serializer[Any]):
+    """An operator's word that invoices shall not wait for metering."""
+
+    id = serializers.IntegerField()
+    month = serializers.CharField()
+    instance_id = serializers.CharField(allow_null=True)
+    actor = serializers.CharField()
+    reason = serializers.CharField()
+    at = serializers.DateTimeField()
+
+
+class WaiverPageSerializer(serializers.Serializer[Any]):
+    """A page of waivers."""
+
+    items = WaiverSerializer(many=True)
+    next = serializers.CharField(allow_null=True)

@@ -1,4 +1,4 @@
-"""Choosing a plan."""
+"""Choosing a plan; waiving what a month waits for."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
-from controlplane.billing.models import PlanChoice
+from controlplane.billing.models import MeteringWaiver, PlanChoice
 from controlplane.billing.rating import HOUR, Month, floored
 from controlplane.billing.selectors import plan_named, plan_of
+from controlplane.billing.waiting import months_due, waiting_instances, why_waiting
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Conflict, Invalid
+from controlplane.core.errors import Conflict, Invalid, NotFound
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -53,3 +54,45 @@ def _hour_from(moment: datetime) -> datetime:
     """The first full hour that does not begin before a moment."""
     hour = floored(moment)
     return hour if hour == moment else hour + HOUR
+
+
+@transaction.atomic
+def metering_waive(
+    *, month: Month, instance_id: str | None, actor: str, reason: str, clock: Clock = SYSTEM_CLOCK
+) -> MeteringWaiver:
+    """An operator's word that invoices of a month need not wait for metering: of one instance, or of all (None).
+
+    The next run of the closer writes them. On record in every organisation whose invoices waited. Raises Invalid,
+    Conflict, NotFound.
+    """
+    if not reason.strip():
+        raise Invalid.field("reason", "must say why")
+    if month not in months_due(clock.now()):
+        raise Conflict(f"{month} is not due: its invoices wait for nothing that could be waived", code="month_not_due")
+    about = {"month": str(month), "instance_id": instance_id}
+    before = MeteringWaiver.objects.filter(**about).first()
+    if before is not None:
+        return before
+    why = why_waiting(month)
+    if not why:
+        raise Conflict(f"all usage of {month} has been counted: there is nothing to waive", code="nothing_waits")
+    concerned = waiting_instances(month)
+    if instance_id is not None and not concerned.filter(pk=instance_id).exists():
+        raise NotFound(f"no invoice of {instance_id} for {month} waits")
+    concerned = concerned if instance_id is None else concerned.filter(pk=instance_id)
+    organisations = {instance.organisation_id: instance.organisation for instance in concerned}
+    if not organisations:
+        raise Conflict(f"no invoice of {month} waits", code="nothing_waits")
+    waiver = MeteringWaiver(**about, actor=actor, reason=reason.strip(), waited_for=why, at=clock.now())
+    waiver.save(force_insert=True)
+    detail = {"month": str(month), "reason": waiver.reason, "waited_for": why}
+    for organisation in organisations.values():
+        audit.record(
+            organisation=organisation,
+            actor=actor,
+            action="invoice.waive_metering",
+            target=instance_id or str(month),
+            detail=detail,
+            clock=clock,
+        )
+    return waiver

@@ -1,4 +1,4 @@
-"""REST of usage; metrics of metering."""
+"""REST of usage."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse
-from django.utils.crypto import constant_time_compare
-from django.views.decorators.http import require_safe
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
@@ -20,7 +16,6 @@ from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid
 from controlplane.instances.selectors import instance_any
 from controlplane.metering import selectors
-from controlplane.metering.metrics import CONTENT_TYPE, metrics_text
 from controlplane.metering.serializers import (
     MeteringStatusSerializer,
     UsagePageSerializer,
@@ -79,22 +74,6 @@ class MeteringApi(APIView):
         """Whether usage is being metered, and how far it has come."""
         del request
         return Response(MeteringStatusSerializer(selectors.status()).data)
-
-
-@require_safe
-def metrics(request: HttpRequest) -> HttpResponse:
-    """/metrics, for whoever has the `metrics_token` of the secrets file; to others there is no such address."""
-    token = settings.ENVIRONMENT.secret("metrics_token")
-    given = request.headers.get("Authorization", "")
-    if not token or not constant_time_compare(given, f"Bearer {token}"):
-        raise Http404
-    text = metrics_text(
-        selectors.status(),
-        selectors.partitions(),
-        open_losses=selectors.losses_open().count(),
-        now=SYSTEM_CLOCK.now(),
-    )
-    return HttpResponse(text, content_type=CONTENT_TYPE)
 
 
 def range_of(request: Request, *, beginning: datetime | None = None) -> tuple[datetime, datetime]:

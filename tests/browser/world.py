@@ -208,7 +208,7 @@ def use(instance_id: str) -> None:
     from controlplane.billing import closing as billing
     from controlplane.instances.models import Instance, SpecChange
     from controlplane.metering.models import Cap, Loss, PipelineStatus, Progress
-    from tests.support.usage import usage_raise, usage_row
+    from tests.support.usage import usage_complete, usage_raise, usage_row
 
     now = datetime.now(UTC)
     changes = SpecChange.objects.unscoped("a test").filter(instance=instance_id)
@@ -254,6 +254,7 @@ def use(instance_id: str) -> None:
             looked_at_ms=at_ms,
             complete_to_ms=int(now.timestamp() * 1000) - 1000 * partition,
         )
+    usage_complete(now)
     billing.invoices_close()
     lost = {"kind": "expired", "start_offset": 5, "end_offset": 9, "topic_id": "t", "found_at_ms": at_ms}
     for partition, by in ((3, ""), (4, "admin@example.com")):

@@ -1,6 +1,7 @@
 """Usage in Django's database, put there as the stream job does: by its own statements.
 
 usage_raise([usage_row("ins-k3v9x2qa", "2026-05-01T10", 1000, stored=7200)])
+usage_complete(datetime(2026, 6, 1, 2, tzinfo=UTC))  # so that months before may be invoiced
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from django.db import connection
 
+from controlplane.metering.models import Progress
 from controlplane.metering.pipeline.tables import raising
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
 Row = tuple[str, str, str, str, int, int, int, int, int, int, int]
 
@@ -30,3 +33,9 @@ def usage_row(
 ) -> Row:  # fmt: skip
     """Counters since the boot; `hour` as "2026-05-01T10"."""
     return (instance_id, boot, topic, f"{hour}:00:00Z", broker, produced, consumed, stored, partition, offset, 0)
+
+
+def usage_complete(to: datetime) -> None:
+    """Metering has come to this moment, as the stream job says it."""
+    about = {"topic_id": "t", "next_offset": 1, "end_offset": 1, "looked_at_ms": 0}
+    Progress.objects.update_or_create(partition=0, defaults={**about, "complete_to_ms": int(to.timestamp() * 1000)})

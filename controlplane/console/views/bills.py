@@ -14,10 +14,13 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from controlplane.billing import selectors as billing
+from controlplane.billing.chain import number_text
 from controlplane.billing.documents import month_of
 from controlplane.billing.plans import Plan, month_day, plans_on
 from controlplane.billing.rating import Month
 from controlplane.billing.services import plan_choose
+from controlplane.billing.verification import invoice_verify
+from controlplane.billing.waiting import months_waiting
 from controlplane.console.advice import sentence
 from controlplane.console.calendar import DAY, HOUR, MONTH, Span, span_of
 from controlplane.console.forms.instances import PlanForm
@@ -89,6 +92,7 @@ def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse
     context = {
         **_frame(instance, span, "bill"),
         "bill": found,
+        "number": number_text(found.invoice.number) if found.invoice else None,
         "others": [(plan.title, under(plan.name)) for plan in plans_on(month_day(span.start)) if names != {plan.name}],
         "periods": [
             period
@@ -97,6 +101,20 @@ def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse
         ],
     }
     return render(request, "console/instance_bill.html", context)
+
+
+@require_safe
+@tenant_page
+def verify(request: HttpRequest, caller: Caller, number: str) -> HttpResponse:
+    """An invoice, computed once more: whether it is what was sealed, and what today's usage says of its month."""
+    invoice = billing.invoice_get(organisation=caller.organisation, number=number)
+    context = {
+        "invoice": invoice,
+        "number": number,
+        "instance": invoice.instance,
+        "differences": invoice_verify(invoice=invoice),
+    }
+    return render(request, "console/invoice_verify.html", context)
 
 
 @require_safe
@@ -120,6 +138,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         "listing": shown,
         "rows": [(instance, invoices.get(instance.id)) for instance in instances],
         "month": now.strftime(MONTH),
+        "waiting": months_waiting(organisation=caller.organisation, now=now),
         "form": PlanForm(plans=_choosable(now), initial={"plan": plan.name}),
         "plan": plan,
         "next_plan": _next(caller, now),

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.contrib import messages
 from django.db.models import Q
-from django.shortcuts import render
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
 
-from controlplane.billing.selectors import invoice_failures
+from controlplane.billing.documents import month_of
+from controlplane.billing.selectors import invoice_failures, waivers
+from controlplane.billing.services import metering_waive
+from controlplane.billing.waiting import waiting, waiting_instances
 from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.selectors import ports_of
 from controlplane.console.broker_state import costs_of, state_of
 from controlplane.console.flow import DIRECTIONS, bar, directions, flow_of
+from controlplane.console.forms.billing import WaiverForm
 from controlplane.console.listing import ROWS, Listing, listing, searched
 from controlplane.console.page import staff_page
 from controlplane.console.shares import shares_of
-from controlplane.core.errors import Unavailable
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import SluiceError, Unavailable
 from controlplane.health.selectors import health_get
 from controlplane.instances.models import Instance, InstanceState
 from controlplane.instances.selectors import bootstrap_of, instance_fresh, limits_shown
@@ -45,6 +51,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "rows": [(instance, flows.get(instance.id), healths.get(instance.id)) for instance in instances],
         "figures": figures,
         "invoice_failures": invoice_failures(),
+        "waiting": waiting(SYSTEM_CLOCK.now()),
         "journals": journals_with_problems(),
         "meter": metering.status(),
         "losses": metering.losses_open(),
@@ -67,6 +74,43 @@ def allocation(request: HttpRequest) -> HttpResponse:
     return render(
         request, template, {"listing": shown, "rows": rows, "figures": figures, "opened": request.GET.get("open")}
     )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@staff_page
+def invoices(request: HttpRequest) -> HttpResponse:
+    """Which invoices wait or fail, and why; a month or an instance may be told not to wait for metering."""
+    months = waiting(SYSTEM_CLOCK.now())
+    form = WaiverForm(request.POST or None, months=[str(each.month) for each in months])
+    if form.is_valid():
+        month, instance_id = form.cleaned_data["month"], form.cleaned_data["instance"] or None
+        try:
+            metering_waive(
+                month=month_of(month),
+                instance_id=instance_id,
+                actor=request.user.email,  # type: ignore[union-attr]  # staff_page has looked
+                reason=form.cleaned_data["reason"],
+            )
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            what = (
+                f"The invoice of {instance_id} for {month} no longer waits"
+                if instance_id
+                else (f"Invoices of {month} no longer wait")
+            )
+            messages.success(request, f"{what} for metering: within ten minutes the closer writes what it can.")
+            return redirect("console:fleet_invoices")
+    rows = [(instance, each) for each in months for instance in waiting_instances(each.month)]
+    context = {
+        "months": months,
+        "listing": listing(request, rows),
+        "failures": invoice_failures(),
+        "waivers": waivers()[:20],
+        "counted_until": metering.complete_to(),
+        "form": form,
+    }
+    return render(request, "console/fleet_invoices.html", context)
 
 
 @require_safe

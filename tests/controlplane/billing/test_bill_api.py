@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from controlplane.accounts.models import User
-from controlplane.billing import closing, documents, selectors
+from controlplane.billing import closing, documents, selectors, waiting
 from controlplane.billing.models import Invoice
 from controlplane.billing.plans import PRO
 from controlplane.billing.rating import Month, Size
@@ -20,6 +20,7 @@ from tests.controlplane.conftest import WANTED, run_to_the_end
 from tests.controlplane.fakes import ManualClock
 from tests.controlplane.metering.conftest import raised, row
 from tests.controlplane.test_instances_api import problem
+from tests.support.usage import usage_complete
 
 
 @pytest.fixture
@@ -136,6 +137,7 @@ class TestInvoices:
     """A month is frozen six hours after its end."""
 
     def close(self, day: int, hour: int) -> int:
+        usage_complete(datetime(2026, 6, 1, 2, tzinfo=UTC))
         clock = ManualClock()
         clock.time = datetime(2026, 6, day, hour, tzinfo=UTC)
         return closing.invoices_close(clock=clock)
@@ -149,7 +151,7 @@ class TestInvoices:
         billed.save()
 
     def test_nothing_closes_before_the_six_hours_are_over(self, billed):
-        assert closing.months_due(datetime(2026, 6, 1, 5, 59, tzinfo=UTC))[-1] == Month(2026, 4)
+        assert waiting.months_due(datetime(2026, 6, 1, 5, 59, tzinfo=UTC))[-1] == Month(2026, 4)
         assert self.close(1, 5) == 0
         assert self.close(1, 6) == 1
         assert self.close(1, 7) == 0
@@ -166,10 +168,10 @@ class TestInvoices:
         first, ill, last = sorted([billed, *others], key=lambda instance: instance.id)
         inputs_of = closing.inputs_of
 
-        def of_all_but_one(instance, *arguments):
+        def of_all_but_one(instance, *arguments, **options):
             if instance.id == ill.id:
                 raise ValueError("no plan knows this")
-            return inputs_of(instance, *arguments)
+            return inputs_of(instance, *arguments, **options)
 
         with monkeypatch.context() as patched:
             patched.setattr(closing, "inputs_of", of_all_but_one)

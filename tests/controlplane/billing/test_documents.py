@@ -48,8 +48,8 @@ def inputs_of(plan: Plan) -> dict[str, Any]:
 
 def test_the_inputs_are_these_members():
     inputs = inputs_of(PRO)
-    assert sorted(inputs) == ["late", "month", "now", "periods", "terms", "used", "version"]
-    assert (inputs["version"], inputs["late"]) == (2, [])
+    assert sorted(inputs) == ["late", "metering", "month", "now", "periods", "terms", "used", "version"]
+    assert (inputs["version"], inputs["late"], inputs["metering"]) == (2, [], "complete")
     assert inputs["periods"] == [
         {
             "start": "2025-05-01T13:20:00Z",
@@ -113,7 +113,7 @@ def test_late_usage_comes_out_of_json_as_it_was():
         billed={datetime(2025, 4, 1, tzinfo=UTC): USED},
         changed={datetime(2025, 4, 30, 23, tzinfo=UTC): Used(-1, 2 * 10**9, 0)},
     )
-    inputs = json.loads(json.dumps(inputs_document(TERMS, PERIODS, MAY, NOW, HOURS, [late])))
+    inputs = json.loads(json.dumps(inputs_document(TERMS, PERIODS, MAY, NOW, HOURS, late=[late])))
     assert late_in(inputs) == (late,)
     assert rated(inputs) == (*rate(TERMS, PERIODS, MAY, NOW, HOURS), *adjustments(late))
     assert line_documents(inputs)[-1] == {
@@ -131,7 +131,7 @@ def test_late_usage_comes_out_of_json_as_it_was():
 
 
 def test_an_invoice_of_the_first_kind_gives_the_lines_that_it_gave():
-    first = {name: value for name, value in inputs_of(PRO).items() if name not in ("terms", "late")} | {
+    first = {name: value for name, value in inputs_of(PRO).items() if name not in ("terms", "late", "metering")} | {
         "version": 1, "plan": PRO.document(),
         "used": {"produced_bytes": 5 * 10**9, "consumed_bytes": 7, "stored_byte_seconds": 3600 * 10**9},
     }  # fmt: skip

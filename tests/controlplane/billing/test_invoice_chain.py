@@ -140,8 +140,8 @@ class TestTwoWorkers:
         draft = closing._draft
         raced = []
 
-        def slowly(*arguments):
-            made = draft(*arguments)
+        def slowly(*arguments, **options):
+            made = draft(*arguments, **options)
             if not raced:
                 raced.append(True)
                 closing.invoice_close(instance=other, month=june, now=later)
@@ -160,8 +160,8 @@ class TestTwoWorkers:
         draft = closing._draft
         raced = []
 
-        def slowly(*arguments):
-            made = draft(*arguments)
+        def slowly(*arguments, **options):
+            made = draft(*arguments, **options)
             if not raced:
                 raced.append(True)
                 assert closing.invoice_close(instance=instance, month=june, now=later)
@@ -174,8 +174,8 @@ class TestTwoWorkers:
     def test_who_is_always_slower_gives_up_with_a_sentence(self, chained, instance, monkeypatch):
         draft = closing._draft
 
-        def late(*arguments):
-            made = draft(*arguments)
+        def late(*arguments, **options):
+            made = draft(*arguments, **options)
             made.number = 1
             return made
 

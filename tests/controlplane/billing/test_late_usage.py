@@ -12,9 +12,11 @@ from controlplane.billing.documents import moment_text
 from controlplane.billing.models import Invoice, Settled
 from controlplane.billing.rating import Month
 from controlplane.billing.verification import invoice_verify, organisation_verify
+from controlplane.billing.waiting import CLOSE_AFTER
 from controlplane.instances.models import Instance, InstanceState, SpecChange
 from tests.controlplane.fakes import ManualClock
 from tests.controlplane.metering.conftest import raised, row
+from tests.support.usage import usage_complete
 
 GB = 10**9
 APRIL, MAY, JUNE, JULY = (Month(2026, month) for month in (4, 5, 6, 7))
@@ -34,7 +36,7 @@ def paying(alice, instance):
 
 
 def close(instance, month: Month) -> Invoice | None:
-    closing.invoice_close(instance=instance, month=month, now=month.end + closing.CLOSE_AFTER)
+    closing.invoice_close(instance=instance, month=month, now=month.end + CLOSE_AFTER)
     return Invoice.objects.unscoped("a test").filter(instance=instance, month=str(month)).first()
 
 
@@ -120,17 +122,18 @@ class TestAnInstanceThatIsGone:
         """Deleted on 20 April."""
         close(paying, APRIL)
         deleted = datetime(2026, 4, 20, tzinfo=UTC)
-        Instance.objects.unscoped("a test").update(deleted_at=deleted, state=InstanceState.DELETED)
+        opened = datetime(2026, 4, 1, tzinfo=UTC)
+        Instance.objects.unscoped("a test").update(created_at=opened, deleted_at=deleted, state=InstanceState.DELETED)
         return Instance.objects.unscoped("a test").select_related("organisation").get(pk=paying.pk)
 
     def run(self, month: Month) -> int:
         clock = ManualClock()
-        clock.time = month.end + closing.CLOSE_AFTER
+        clock.time = month.end + CLOSE_AFTER
         return closing.invoices_close(clock=clock)
 
     @pytest.fixture(autouse=True)
-    def metered(self, monkeypatch):
-        monkeypatch.setattr(closing, "LOOK_BACK", 1)
+    def _metered(self, db):
+        usage_complete(datetime(2028, 1, 1, tzinfo=UTC))
 
     def test_it_gets_no_invoice_where_nothing_is_left_and_is_looked_at_once(self, gone, monkeypatch):
         assert self.run(MAY) == 0
@@ -152,9 +155,9 @@ class TestAnInstanceThatIsGone:
 
 def test_an_invoice_of_the_first_kind_is_adjusted_by_its_month(paying, alice):
     """It knew the sum of its usage only."""
-    first = closing._draft(paying, APRIL, APRIL.end + closing.CLOSE_AFTER)
+    first = closing._draft(paying, APRIL, APRIL.end + CLOSE_AFTER)
     terms = first.inputs.pop("terms")
-    del first.inputs["late"]
+    del first.inputs["late"], first.inputs["metering"]
     first.inputs |= {
         "version": 1, "plan": terms[-1]["plan"],
         "used": {"produced_bytes": 5 * GB, "consumed_bytes": 0, "stored_byte_seconds": 0},

@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from controlplane.billing import closing, services
+from controlplane.billing.rating import Month
 from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.instances.models import SpecChange
+from controlplane.instances.models import Instance, SpecChange
 from tests.controlplane.conftest import run_to_the_end
-from tests.support.usage import usage_raise, usage_row
+from tests.support.usage import usage_complete, usage_raise, usage_row
 
 from .conftest import text_of
 
@@ -147,3 +149,67 @@ def test_a_meter_that_is_absent_is_said(at_alice, instance, settings):
     assert "Usage is not being metered here: There is no Java here." in text_of(
         at_alice.get(f"instances/{instance.id}/usage")
     )
+
+
+class TestInvoices:
+    """March 2025 is over on 2 April; what was counted of it decides whether there is an invoice."""
+
+    @pytest.fixture(autouse=True)
+    def _second_of_april(self, used, monkeypatch):
+        type(used).objects.unscoped("a test").update(created_at=datetime(2025, 3, 1, tzinfo=UTC))
+        monkeypatch.setattr(type(SYSTEM_CLOCK), "now", lambda _self: datetime(2025, 4, 2, tzinfo=UTC))
+
+    def close(self, month: int) -> None:
+        for instance in Instance.objects.unscoped("a test").select_related("organisation"):
+            now = datetime(2025, month + 1, 2, tzinfo=UTC)
+            closing.invoice_close(instance=instance, month=Month(2025, month), now=now)
+
+    def test_a_month_that_waits_says_so_in_words_of_its_tenant(self, at_alice, used):
+        usage_complete(datetime(2025, 3, 31, 20, tzinfo=UTC))
+        text = text_of(at_alice.get(f"instances/{used.id}/bill?month=2025-03"))
+        assert "Waiting for metering" in text
+        assert "2025-03 is over, but not all that was used in it has been counted yet, so there is no invoice" in text
+        assert "Counted so far: everything up to 2025-03-31 20:00 UTC" in text
+        assert "The invoices of 2025-03 wait until all that was used has been counted." in text_of(
+            at_alice.get("bills")
+        )
+
+    def test_one_that_no_longer_waits_is_on_its_way(self, at_alice, used):
+        usage_complete(datetime(2025, 4, 1, 20, tzinfo=UTC))
+        assert "Invoice on its way" in text_of(at_alice.get(f"instances/{used.id}/bill?month=2025-03"))
+        assert "wait until" not in text_of(at_alice.get("bills"))
+
+    def test_an_adjustment_says_what_it_adjusts_on_both_invoices(self, at_alice, used):
+        self.close(3)
+        usage_raise(
+            [usage_row(used.id, "2025-03-31T23", 4 * GIB, consumed=6 * GIB, stored=3 * 3600 * GIB, boot="boot-1")]
+        )
+        self.close(4)
+        text = text_of(at_alice.get(f"instances/{used.id}/bill?month=2025-04"))
+        assert (
+            "Records produced Counted after 2025-03 was invoiced: adjusts invoice inv-00000001 , line 3"
+            " 2025-03-31 23:00 \N{EN DASH} 2025-04-01 00:00 1.073742 GB" in text
+        )
+        text = text_of(at_alice.get(f"instances/{used.id}/bill?month=2025-03"))
+        assert "Total of invoice inv-00000001" in text
+        assert "Adjusted by later invoices" in text
+        assert "inv-00000002 Records produced 2025-03-31 23:00 \N{EN DASH} 2025-04-01 00:00 1.073742 GB 0.00" in text
+
+    def test_an_invoice_can_be_computed_once_more(self, at_viewer, at_charlie, used):
+        self.close(3)
+        bill = at_viewer.get(f"instances/{used.id}/bill?month=2025-03").content.decode()
+        assert at_viewer.address("invoices/inv-00000001/verify") in bill
+        assert "Everything is as it was" in text_of(at_viewer.get("invoices/inv-00000001/verify"))
+        usage_raise(
+            [usage_row(used.id, "2025-03-31T23", 4 * GIB, consumed=6 * GIB, stored=3 * 3600 * GIB, boot="boot-1")]
+        )
+        text = text_of(at_viewer.get("invoices/inv-00000001/verify"))
+        assert "is known by now that was not then: the next invoice adjusts it." in text
+        assert "3, Records produced 3.221225472 GB 4.294967296 GB" in text
+        assert at_charlie.get("invoices/inv-00000001/verify").status_code == 404
+
+    def test_an_invoice_that_did_not_wait_says_so(self, at_alice, used):
+        services.metering_waive(month=Month(2025, 3), instance_id=None, actor="ops@example.com", reason="r")
+        closing.invoices_close()
+        text = text_of(at_alice.get(f"instances/{used.id}/bill?month=2025-03"))
+        assert "This invoice was written before everything had been counted." in text

@@ -6,6 +6,7 @@ The addresses come from the routes themselves, so that a page added later is in 
 from __future__ import annotations
 
 from copy import deepcopy
+from datetime import UTC, datetime
 
 import pytest
 from django.test import Client
@@ -13,6 +14,8 @@ from django.urls import reverse
 
 import controlplane.urls  # noqa: F401  # it knows the converters that the console's routes use
 from controlplane.accounts.models import ApiKey
+from controlplane.billing import closing
+from controlplane.billing.rating import Month
 from controlplane.console import urls
 from controlplane.console.middleware import CONTENT_SECURITY_POLICY
 from controlplane.core.models import Operation
@@ -32,7 +35,9 @@ OPERATORS = [name for name in NAMES if name.startswith("fleet")]
 def address(alice, instance):
     """The address of a page by name, with alice's own ids in it."""
     topics.topic_create(organisation=alice.organisation, actor="a", instance_id=instance.id, name="orders")
+    closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
     ids = {
+        "number": "inv-00000001",
         "organisation_id": alice.organisation.id,
         "instance_id": instance.id,
         "topic": "orders",

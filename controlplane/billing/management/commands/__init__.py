@@ -1,0 +1,1 @@
+"""`manage.py up` and what it calls."""

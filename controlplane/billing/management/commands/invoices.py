@@ -1,0 +1,82 @@
+"""`manage.py invoices`: for operators, where there is no browser."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.management import BaseCommand, CommandError
+
+from controlplane.billing import closing, documents, services
+from controlplane.billing.models import Invoice
+from controlplane.billing.verification import organisation_verify
+from controlplane.billing.waiting import waiting
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import SluiceError
+from controlplane.tenants.models import Organisation
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+
+class Command(BaseCommand):
+    """Waiting months, waivers, closing, and the verification of every chain."""
+
+    help = "Invoices: what waits, waiving that, closing now, verifying all."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """One word says what to do."""
+        actions = parser.add_subparsers(dest="action", required=True)
+        actions.add_parser("waiting", help="which months wait, and why")
+        actions.add_parser("close", help="what the closer does every ten minutes")
+        actions.add_parser("verify", help="compute every invoice once more and follow every chain; 1 if any is damaged")
+        waive = actions.add_parser("waive", help="let invoices of a month no longer wait for metering")
+        waive.add_argument("month", help="such as 2026-05")
+        waive.add_argument("--instance", help="this instance's only")
+        waive.add_argument("--actor", required=True, help="who says so, for the audit trail: an email")
+        waive.add_argument("--reason", required=True, help="why, for the audit trail")
+
+    def handle(self, *args: Any, action: str, **options: Any) -> None:
+        """Raises CommandError with a sentence."""
+        del args
+        getattr(self, f"_{action}")(options)
+
+    def _waiting(self, options: dict[str, Any]) -> None:
+        del options
+        for each in waiting(SYSTEM_CLOCK.now()):
+            self.stdout.write(f"{each.month}: {each.invoices} wait: {each.why}")
+
+    def _close(self, options: dict[str, Any]) -> None:
+        del options
+        self.stdout.write(_count(closing.invoices_close(), "invoice"))
+
+    def _waive(self, options: dict[str, Any]) -> None:
+        try:
+            month = documents.month_of(options["month"])
+        except ValueError as error:
+            raise CommandError(f"month {error}") from error
+        try:
+            waiver = services.metering_waive(
+                month=month, instance_id=options["instance"], actor=options["actor"], reason=options["reason"]
+            )
+        except SluiceError as error:
+            raise CommandError(error.detail) from error
+        self.stdout.write(str(waiver))
+
+    def _verify(self, options: dict[str, Any]) -> None:
+        del options
+        invoices = Invoice.objects.unscoped("operators look after every tenant's bills")
+        organisations = Organisation.objects.filter(pk__in=invoices.values("organisation_id")).order_by("pk")
+        differences = [
+            each for organisation in organisations for each in organisation_verify(organisation=organisation)
+        ]
+        for each in differences:
+            line = f" line {each.line}" if each.line else ""
+            self.stdout.write(f"{each.invoice}{line}: {each.detail}")
+        said = f"{_count(invoices.count(), 'invoice')} of {_count(len(organisations), 'organisation')}"
+        if differences:
+            raise CommandError(f"{said}: {_count(len(differences), 'difference')}")
+        self.stdout.write(f"{said}: all as they were sealed")
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"

@@ -1,0 +1,21 @@
+"""What an alarm on bills is made of: invoices that wait and invoices that cannot be computed, by month. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from controlplane.billing.waiting import Waiting
+
+
+def billing_text(waits: Iterable[Waiting], failing_months: Iterable[str]) -> str:
+    """Prometheus' text format; a month without trouble has no sample."""
+    failing = Counter(failing_months)
+    samples = {
+        "sluice_invoices_waiting": {str(each.month): each.invoices for each in waits},
+        "sluice_invoices_failing": dict(sorted(failing.items())),
+    }
+    lines = []
+    for name, by_month in samples.items():
+        lines += [f"# TYPE {name} gauge", *(f'{name}{{month="{month}"}} {count}' for month, count in by_month.items())]
+    return "\n".join(lines) + "\n"

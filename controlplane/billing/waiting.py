@@ -1,0 +1,129 @@
+"""Which months are due, which of them wait, and why.
+
+A month is *due* CLOSE_AFTER after its end. Its invoices *wait* until metering has counted all usage up to the month's end
+and GRACE beyond it (metering.selectors.why_incomplete), so that a broker which was away at the end has come back and told
+what it had counted. An operator may *waive* that by name, for the month or for one instance: what comes after all is
+adjusted later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Count, Exists, Min, OuterRef, Q
+
+from controlplane.billing.models import Invoice, MeteringWaiver
+from controlplane.billing.rating import Month
+from controlplane.instances.models import Instance
+from controlplane.metering.selectors import why_incomplete
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from controlplane.tenants.models import Organisation
+
+CLOSE_AFTER = timedelta(hours=6)
+GRACE = timedelta(hours=1)
+LOOK_BACK = 24
+"""Months that are closed late where the service or its metering was down."""
+
+OPEN = "open"  # the month is not over
+WAITING = "waiting_for_metering"  # it is over, and not all of its usage has been counted
+CLOSING = "closing"  # nothing is missing any more: the invoice is written within minutes, or CLOSE_AFTER after the end
+INVOICED = "invoiced"
+NOTHING = "nothing"  # the instance was not there in this month
+STATES = (OPEN, WAITING, CLOSING, INVOICED, NOTHING)
+
+_REASON = "the closer serves every organisation"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A due month whose invoices wait."""
+
+    month: Month
+    why: str  # a sentence for operators
+    invoices: int  # that wait
+
+
+def months_due(now: datetime) -> list[Month]:
+    """The last months whose waiting time is over, oldest first."""
+    months = []
+    month = Month.of(now - CLOSE_AFTER)
+    for _ in range(LOOK_BACK):
+        month = month.before(1)
+        months.append(month)
+    return months[::-1]
+
+
+def why_waiting(month: Month) -> str:
+    """Why invoices of a month have to wait, for operators; empty: all of its usage has been counted."""
+    return why_incomplete(until=month.end + GRACE)
+
+
+def uninvoiced(month: Month) -> QuerySet[Instance]:
+    """Instances that existed in a month and have no invoice for it."""
+    return Instance.objects.unscoped(_REASON).select_related("organisation").filter(_lacks(month)).order_by("pk")
+
+
+def waived_instances(month: Month) -> QuerySet[Instance]:
+    """Those of them that need not wait."""
+    return uninvoiced(month).filter(_waived(month))
+
+
+def waiting_instances(month: Month) -> QuerySet[Instance]:
+    """Those that wait as long as not all usage of the month has been counted."""
+    return uninvoiced(month).exclude(_waived(month))
+
+
+def waiting(now: datetime) -> list[Waiting]:
+    """The due months that wait, oldest first."""
+    counts = _counts_waiting(now, Instance.objects.unscoped(_REASON))
+    found = [Waiting(month, why_waiting(month), count) for month, count in counts.items()]
+    return [each for each in found if each.why]
+
+
+def months_waiting(*, organisation: Organisation, now: datetime) -> list[Month]:
+    """Months of which an invoice of this organisation waits for metering, oldest first."""
+    counts = _counts_waiting(now, Instance.objects.for_organisation(organisation))
+    return [month for month in counts if why_waiting(month)]
+
+
+def _counts_waiting(now: datetime, instances: QuerySet[Instance]) -> dict[Month, int]:
+    """How many invoices of each due month would wait if nothing had been counted; in few queries however many months."""
+    months = months_due(now)
+    if not why_waiting(months[-1]):  # what is complete up to the newest is complete up to all before it
+        return {}
+    first = instances.aggregate(first=Min("created_at"))["first"]
+    months = [month for month in months if first is not None and first < month.end]
+    counts = instances.aggregate(
+        **{f"of_{number}": Count("pk", filter=_lacks(month) & ~_waived(month)) for number, month in enumerate(months)}
+    )
+    return {month: count for month, count in zip(months, counts.values(), strict=True) if count}
+
+
+def _lacks(month: Month) -> Q:
+    """An instance existed in the month and has no invoice for it."""
+    closed = Invoice.objects.unscoped(_REASON).filter(month=str(month), instance=OuterRef("pk"))
+    was_there = Q(created_at__lt=month.end) & (Q(deleted_at=None) | Q(deleted_at__gte=month.start))
+    return was_there & ~Q(Exists(closed))
+
+
+def _waived(month: Month) -> Q:
+    of_it = Q(instance=None) | Q(instance=OuterRef("pk"))
+    return Q(Exists(MeteringWaiver.objects.filter(of_it, month=str(month))))
+
+
+def state_of(*, instance: Instance, month: Month, now: datetime, invoice: Invoice | None, lines: list[Any]) -> str:
+    """One of STATES, of a bill with these lines."""
+    if invoice is not None:
+        return INVOICED
+    gone = instance.deleted_at is not None and instance.deleted_at < month.start
+    if not lines and (gone or instance.created_at >= month.end):
+        return NOTHING
+    if now < month.end:
+        return OPEN
+    needless = MeteringWaiver.objects.filter(Q(instance=None) | Q(instance=instance), month=str(month)).exists()
+    return CLOSING if needless or not why_waiting(month) else WAITING

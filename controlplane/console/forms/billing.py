@@ -1,0 +1,37 @@
+"""What operators decide about bills."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django import forms
+
+from controlplane.console.forms.base import ConsoleForm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class WaiverForm(ConsoleForm):
+    """Which invoices shall not wait for metering, and why."""
+
+    month = forms.ChoiceField(label="Month")
+    instance = forms.CharField(
+        label="Instance",
+        required=False,
+        max_length=32,
+        help_text="Its id, such as ins-k3v9x2qa. Empty: every instance.",
+        widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false"}),
+    )
+    reason = forms.CharField(
+        label="Reason",
+        max_length=1000,
+        help_text="It stays on record with your name, in the tenants' audit trails too.",
+        widget=forms.TextInput({"autocomplete": "off"}),
+    )
+
+    refusals: ClassVar = {"not_found": "instance"}
+
+    def __init__(self, *args: Any, months: Iterable[str], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["month"].choices = [(month, month) for month in months]  # type: ignore[attr-defined]

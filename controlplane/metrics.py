@@ -1,0 +1,33 @@
+"""/metrics: what Prometheus reads of the control plane, for whoever has the `metrics_token` of the secrets file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.http import Http404, HttpResponse
+from django.utils.crypto import constant_time_compare
+from django.views.decorators.http import require_safe
+
+from controlplane.billing.metrics import billing_text
+from controlplane.billing.selectors import invoice_failures
+from controlplane.billing.waiting import waiting
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.metering import selectors as metering
+from controlplane.metering.metrics import CONTENT_TYPE, metrics_text
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+
+@require_safe
+def shown(request: HttpRequest) -> HttpResponse:
+    """Prometheus' text format; to whoever has not the token there is no such address."""
+    token = settings.ENVIRONMENT.secret("metrics_token")
+    given = request.headers.get("Authorization", "")
+    if not token or not constant_time_compare(given, f"Bearer {token}"):
+        raise Http404
+    now = SYSTEM_CLOCK.now()
+    usage = metrics_text(metering.status(), metering.partitions(), open_losses=metering.losses_open().count(), now=now)
+    bills = billing_text(waiting(now), invoice_failures().values_list("month", flat=True))
+    return HttpResponse(usage + bills, content_type=CONTENT_TYPE)

@@ -1,0 +1,282 @@
+"""A month closes when all its usage has been counted, or when an operator says by name that it shall not wait."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from controlplane.accounts.models import User
+from controlplane.billing import closing, selectors, services
+from controlplane.billing.models import Invoice
+from controlplane.billing.rating import Month
+from controlplane.core.errors import Conflict, Invalid, NotFound
+from controlplane.core.models import AuditEntry
+from controlplane.instances import services as instances
+from controlplane.instances.models import Instance, SpecChange
+from controlplane.metering.models import Progress
+from tests.controlplane.conftest import WANTED, Person
+from tests.controlplane.console.conftest import text_of
+from tests.controlplane.fakes import ManualClock
+from tests.controlplane.metering.conftest import raised, row
+from tests.controlplane.test_instances_api import problem
+from tests.support.usage import usage_complete
+
+MAY = Month(2026, 5)
+REASON = "broker 3 burned down, its counters with it"
+
+
+@pytest.fixture
+def billed(alice, instance):
+    """Two instances since 1 May, the first with usage."""
+    instances.instance_create(organisation=alice.organisation, actor="a", **{**WANTED, "name": "other"})
+    opened = datetime(2026, 5, 1, tzinfo=UTC)
+    Instance.objects.unscoped("a test").update(created_at=opened)
+    SpecChange.objects.unscoped("a test").update(at=opened)
+    raised([row(instance.id, "2026-05-02T00", 10**9)])
+    return instance
+
+
+@pytest.fixture
+def operator(charlie) -> Person:
+    """An operator of the service, who is in another organisation."""
+    User.objects.filter(pk=charlie.user.pk).update(is_staff=True)
+    charlie.user.refresh_from_db()
+    return charlie
+
+
+@pytest.fixture
+def metrics(client, tmp_path, monkeypatch):
+    """The lines that a Prometheus reads."""
+    path = tmp_path / "secrets.json"
+    path.write_text('{"metrics_token": "token"}')
+    monkeypatch.setattr(settings, "ENVIRONMENT", replace(settings.ENVIRONMENT, secrets_file=path))
+    return lambda: client.get("/metrics", headers={"Authorization": "Bearer token"}).content.decode().splitlines()
+
+
+def clock_at(day: int, hour: int, month: int = 6) -> ManualClock:
+    clock = ManualClock()
+    clock.time = datetime(2026, month, day, hour, tzinfo=UTC)
+    return clock
+
+
+def close(day: int, hour: int, month: int = 6) -> int:
+    return closing.invoices_close(clock=clock_at(day, hour, month))
+
+
+def at(monkeypatch, *moment: int) -> None:
+    monkeypatch.setattr(type(selectors.SYSTEM_CLOCK), "now", lambda _self: datetime(*moment, tzinfo=UTC))
+
+
+def invoices() -> list[str]:
+    return sorted(invoice.instance_id for invoice in Invoice.objects.unscoped("a test"))
+
+
+class TestMetering:
+    def test_a_month_of_which_nothing_is_known_is_not_closed(self, billed):
+        assert close(1, 6) == 0
+        assert close(30, 0) == 0
+
+    def test_it_waits_for_metering_that_stands_before_the_months_end_and_closes_when_it_has_caught_up(self, billed):
+        usage_complete(datetime(2026, 5, 31, 21, tzinfo=UTC))
+        assert close(2, 6) == 0
+        usage_complete(datetime(2026, 6, 1, 0, 30, tzinfo=UTC))
+        assert close(2, 7) == 0, "the months end, and the grace"
+        usage_complete(datetime(2026, 6, 1, 1, 10, tzinfo=UTC))
+        assert close(2, 8) == 2
+        assert {invoice.inputs["metering"] for invoice in Invoice.objects.unscoped("a test")} == {"complete"}
+
+    def test_metering_that_has_caught_up_does_not_make_the_six_hours_shorter(self, billed):
+        usage_complete(datetime(2026, 6, 1, 5, tzinfo=UTC))
+        assert close(1, 5) == 0
+        assert close(1, 6) == 2
+
+    def test_months_that_waited_for_long_are_closed_in_their_order(self, billed):
+        usage_complete(datetime(2026, 5, 20, tzinfo=UTC))
+        assert close(2, 0, month=12) == 0
+        usage_complete(datetime(2026, 12, 2, tzinfo=UTC))
+        assert close(2, 6, month=12) == 14
+        rows = Invoice.objects.unscoped("a test").filter(instance=billed).order_by("number")
+        assert [invoice.month for invoice in rows] == [f"2026-{month:02}" for month in range(5, 12)]
+
+    def test_the_closer_says_in_the_log_what_waits_and_why(self, billed, caplog):
+        usage_complete(datetime(2026, 5, 31, 21, tzinfo=UTC))
+        with caplog.at_level("WARNING"):
+            close(2, 6)
+        assert "2 invoices of 2026-05 wait: metering has come to 2026-05-31 21:00 UTC" in caplog.text
+
+
+class TestWaiving:
+    def waive(self, operator, **members):
+        about = {"month": MAY, "instance_id": None, "actor": operator.user.email, "reason": REASON}
+        return services.metering_waive(**about | members, clock=clock_at(2, 0))
+
+    def test_a_month_closes_without_metering_when_an_operator_waives_it(self, billed, operator):
+        self.waive(operator)
+        assert close(2, 0) == 2
+        assert {invoice.inputs["metering"] for invoice in Invoice.objects.unscoped("a test")} == {"waived"}
+
+    def test_of_one_instance_alone(self, billed, operator):
+        self.waive(operator, instance_id=billed.id)
+        assert close(2, 0) == 1
+        assert invoices() == [billed.id]
+
+    def test_only_the_month_that_was_named(self, billed, operator):
+        self.waive(operator)
+        assert close(2, 0, month=7) == 2
+        assert {invoice.month for invoice in Invoice.objects.unscoped("a test")} == {"2026-05"}
+
+    def test_it_is_on_record_in_every_organisation_that_it_concerns(self, alice, billed, operator):
+        self.waive(operator)
+        [entry] = AuditEntry.objects.unscoped("a test").filter(action="invoice.waive_metering")
+        assert (entry.organisation_id, entry.actor, entry.target) == (
+            alice.organisation.id, "charlie@example.com", "2026-05",
+        )  # fmt: skip
+        assert entry.detail == {
+            "month": "2026-05", "reason": REASON, "waited_for": "the meter has not said yet how far it has come",
+        }  # fmt: skip
+
+    def test_once_more_is_the_same(self, billed, operator):
+        assert self.waive(operator).pk == self.waive(operator, reason="another").pk
+        assert AuditEntry.objects.unscoped("a test").filter(action="invoice.waive_metering").count() == 1
+
+    def test_what_comes_after_all_is_adjusted(self, billed, operator):
+        self.waive(operator)
+        close(2, 0)
+        raised([row(billed.id, "2026-05-31T23", 3 * 10**9)])
+        usage_complete(datetime(2026, 7, 2, tzinfo=UTC))
+        close(2, 0, month=7)
+        june = Invoice.objects.unscoped("a test").get(instance=billed, month="2026-06")
+        assert june.inputs["metering"] == "complete"
+        assert [line["quantity"] for line in june.lines if "adjusts" in line] == ["2"]
+
+    def test_a_month_that_is_not_over_or_waits_for_nothing_is_not_waived(self, billed, operator):
+        for month in (Month(2026, 6), Month(2026, 4)):
+            with pytest.raises(Conflict):
+                self.waive(operator, month=month)
+        usage_complete(datetime(2026, 6, 2, tzinfo=UTC))
+        with pytest.raises(Conflict):
+            self.waive(operator)
+
+    def test_it_needs_a_reason_and_an_instance_that_waits(self, billed, operator):
+        with pytest.raises(Invalid):
+            self.waive(operator, reason="  ")
+        with pytest.raises(NotFound):
+            self.waive(operator, instance_id="ins-00000000")
+
+    def test_by_rest(self, alice, billed, operator, monkeypatch):
+        at(monkeypatch, 2026, 6, 2)
+        body = {"month": "2026-05", "instance_id": billed.id, "reason": REASON}
+        problem(alice.api.post("/api/v1/metering/waivers", body), 403, "forbidden")
+        answer = operator.api.post("/api/v1/metering/waivers", body)
+        assert answer.status_code == 201
+        assert answer.json() | {"id": 0} == {
+            "id": 0, "month": "2026-05", "instance_id": billed.id, "actor": "charlie@example.com", "reason": REASON,
+            "at": "2026-06-02T00:00:00Z",
+        }  # fmt: skip
+        assert [waiver["month"] for waiver in operator.api.get("/api/v1/metering/waivers").json()["items"]] == [
+            "2026-05"
+        ]
+        problem(alice.api.get("/api/v1/metering/waivers"), 403, "forbidden")
+        assert closing.invoices_close() == 1
+
+    def test_by_command(self, billed, monkeypatch, capsys):
+        at(monkeypatch, 2026, 6, 2)
+        call_command("invoices", "waiting")
+        assert capsys.readouterr().out == "2026-05: 2 wait: the meter has not said yet how far it has come\n"
+        with pytest.raises(CommandError, match="month"):
+            call_command("invoices", "waive", "may", "--actor", "ops@example.com", "--reason", REASON)
+        call_command("invoices", "waive", "2026-05", "--actor", "ops@example.com", "--reason", REASON)
+        assert AuditEntry.objects.unscoped("a test").get(action="invoice.waive_metering").actor == "ops@example.com"
+        call_command("invoices", "close")
+        assert "2 invoices" in capsys.readouterr().out
+        call_command("invoices", "verify")
+        assert capsys.readouterr().out == "2 invoices of 1 organisation: all as they were sealed\n"
+
+    def test_on_the_operators_page(self, alice, billed, operator, monkeypatch):
+        at(monkeypatch, 2026, 6, 2)
+        browser = Client()
+        browser.force_login(alice.user)
+        assert browser.post("/fleet/invoices", {"month": "2026-05", "reason": REASON}).status_code == 404
+        browser.force_login(operator.user)
+        page = browser.post("/fleet/invoices", {"month": "2026-05", "reason": REASON, "instance": ""}, follow=True)
+        assert "Invoices of 2026-05 no longer wait for metering" in page.content.decode()
+        assert closing.invoices_close() == 2
+
+
+class TestWhatIsSaidMeanwhile:
+    def bill(self, person, instance, month: str = "2026-05") -> dict:
+        return person.api.get(f"/api/v1/instances/{instance.id}/bill?month={month}").json()
+
+    def test_a_tenant_reads_why_there_is_no_invoice(self, alice, billed, monkeypatch):
+        at(monkeypatch, 2026, 5, 31, 23)
+        body = self.bill(alice, billed)
+        assert (body["state"], body["so_far"], body["invoice"]) == ("open", True, None)
+        at(monkeypatch, 2026, 6, 1, 3)
+        assert self.bill(alice, billed)["state"] == "waiting_for_metering"
+        usage_complete(datetime(2026, 5, 31, 21, tzinfo=UTC))
+        body = self.bill(alice, billed)
+        assert (body["state"], body["so_far"], body["counted_until"]) == (
+            "waiting_for_metering", True, "2026-05-31T21:00:00Z",
+        )  # fmt: skip
+        usage_complete(datetime(2026, 6, 1, 2, tzinfo=UTC))
+        assert self.bill(alice, billed)["state"] == "closing"
+        close(1, 6)
+        body = self.bill(alice, billed)
+        assert (body["state"], body["so_far"], body["metering"]) == ("invoiced", False, "complete")
+        assert body["invoice"] in ("inv-00000001", "inv-00000002")
+        assert self.bill(alice, billed, "2026-04")["state"] == "nothing"
+
+    def test_operators_are_told_which_months_wait_and_why(self, billed, operator, monkeypatch):
+        at(monkeypatch, 2026, 6, 2)
+        usage_complete(datetime(2026, 5, 31, 21, tzinfo=UTC))
+        browser = Client()
+        browser.force_login(operator.user)
+        said = "2 invoices of 2026-05 wait: Metering has come to 2026-05-31 21:00 UTC"
+        assert said in text_of(browser.get("/fleet"))
+        page = text_of(browser.get("/fleet/invoices"))
+        assert said in page
+        assert "Usage has been counted up to 2026-05-31 21:00 UTC" in page
+        assert f"events {billed.id} alice's 2026-05 Metering has come to" in page
+
+    def test_what_cannot_be_computed_is_shown_with_its_error_and_tried_again(
+        self, billed, operator, monkeypatch, metrics
+    ):
+        at(monkeypatch, 2026, 6, 2)
+        usage_complete(datetime(2026, 6, 2, tzinfo=UTC))
+        inputs_of = closing.inputs_of
+
+        def of_all_but_one(instance, *arguments, **options):
+            if instance.id == billed.id:
+                raise ValueError("no plan knows this")
+            return inputs_of(instance, *arguments, **options)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(closing, "inputs_of", of_all_but_one)
+            assert closing.invoices_close() == 1
+        browser = Client()
+        browser.force_login(operator.user)
+        assert "ValueError: no plan knows this" in browser.get("/fleet/invoices").content.decode()
+        assert 'sluice_invoices_failing{month="2026-05"} 1' in metrics()
+        assert closing.invoices_close() == 1
+        assert not any(line.startswith("sluice_invoices_failing{") for line in metrics())
+
+    def test_metrics_count_what_waits(self, billed, monkeypatch, metrics):
+        at(monkeypatch, 2026, 6, 2)
+        assert 'sluice_invoices_waiting{month="2026-05"} 2' in metrics()
+        assert "# TYPE sluice_invoices_waiting gauge" in metrics()
+        usage_complete(datetime(2026, 6, 1, 7, tzinfo=UTC))
+        close(2, 0)
+        assert not any(line.startswith("sluice_invoices_waiting{") for line in metrics())
+
+
+def test_what_is_complete_is_what_every_partition_is(billed):
+    usage_complete(datetime(2026, 6, 2, tzinfo=UTC))
+    Progress.objects.create(partition=7, topic_id="t", next_offset=1, end_offset=1, looked_at_ms=0, complete_to_ms=None)
+    assert close(2, 6) == 0
+    Progress.objects.filter(partition=7).update(complete_to_ms=(MAY.end + timedelta(days=1)).timestamp() * 1000)
+    assert close(2, 6) == 2
