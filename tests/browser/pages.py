@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from controlplane.billing.waiting import months_due
+
 if TYPE_CHECKING:
     from .conftest import Console
 
@@ -15,6 +17,7 @@ def tenants(console: Console) -> dict[str, str]:
     """Pages of an organisation, as its owner sees them."""
     org = f"/{console.organisation}"
     one = f"{org}/instances/{console.instances['orders']}"
+    month = months_due(datetime.now(UTC))[-1]
     return {
         "instances": f"{org}/instances",
         "instances-none-found": f"{org}/instances?q=nothing",
@@ -31,6 +34,9 @@ def tenants(console: Console) -> dict[str, str]:
         "instance-usage-none": f"{one}/usage?day=2020-01-01",
         "usage-records": f"{one}/usage/{datetime.now(UTC):%Y-%m-%dT%H}",
         "instance-bill": f"{one}/bill",
+        "instance-bill-invoiced": f"{one}/bill?month={month}",
+        "instance-bill-waiting": f"{org}/instances/{console.instances['clickstream']}/bill?month={month}",
+        "invoice-verify": f"{org}/invoices/inv-00000001/verify",
         "topics": f"{one}/topics",
         "topics-empty": f"{org}/instances/{console.instances['clickstream']}/topics",
         "topic-new": f"{one}/new-topic",
@@ -52,5 +58,6 @@ def operators(console: Console) -> dict[str, str]:
         "fleet": "/fleet",
         "fleet-allocation": "/fleet/allocation",
         "fleet-metering": "/fleet/metering",
+        "fleet-invoices": "/fleet/invoices",
         "fleet-instance": f"/fleet/instances/{console.instances['orders']}",
     }

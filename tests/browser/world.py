@@ -202,18 +202,24 @@ def prepare(world: World) -> None:
 
 
 def use(instance_id: str) -> None:
-    """Forty days of an instance, the last thirty hours with usage; the month before is invoiced."""
+    """Forty days of an instance, the last thirty hours with usage. Of the month before half was counted when it was invoiced."""
     from datetime import UTC, datetime, timedelta
 
     from controlplane.billing import closing as billing
+    from controlplane.billing.models import InvoiceFailure
+    from controlplane.billing.services import metering_waive
+    from controlplane.billing.waiting import months_due
     from controlplane.instances.models import Instance, SpecChange
     from controlplane.metering.models import Cap, Loss, PipelineStatus, Progress
     from tests.support.usage import usage_complete, usage_raise, usage_row
 
     now = datetime.now(UTC)
-    changes = SpecChange.objects.unscoped("a test").filter(instance=instance_id)
-    changes.update(at=now - timedelta(days=40))
-    Instance.objects.unscoped("a test").filter(pk=instance_id).update(created_at=now - timedelta(days=40))
+    month = months_due(now)[-1]
+    since = min(month.start, now - timedelta(days=40))
+    SpecChange.objects.unscoped("a test").update(at=since)
+    Instance.objects.unscoped("a test").update(created_at=since)
+    counted = {"consumed": 31_000_000_000, "stored": 9 * 10**15, "topic": "orders"}
+    usage_raise([usage_row(instance_id, f"{month}-20T09", 17_000_000_000, boot="boot-before", **counted)])
     usage_raise(
         usage_row(
             instance_id,
@@ -254,8 +260,15 @@ def use(instance_id: str) -> None:
             looked_at_ms=at_ms,
             complete_to_ms=int(now.timestamp() * 1000) - 1000 * partition,
         )
-    usage_complete(now)
+    usage_complete(month.end - timedelta(hours=3))
+    about = {"actor": "admin@example.com", "reason": "broker 3 does not come back, and its counters are lost"}
+    metering_waive(month=month, instance_id=instance_id, **about)
     billing.invoices_close()
+    usage_raise([usage_row(instance_id, f"{month}-21T15", 4_000_000_000, boot="boot-late", topic="orders")])
+    ill = Instance.objects.unscoped("a test").exclude(pk=instance_id).order_by("pk").first()
+    InvoiceFailure(
+        organisation_id=ill.organisation_id, instance=ill, month=str(month), at=now, problem="LookupError: no such plan"
+    ).save()
     lost = {"kind": "expired", "start_offset": 5, "end_offset": 9, "topic_id": "t", "found_at_ms": at_ms}
     for partition, by in ((3, ""), (4, "admin@example.com")):
         sentence = f"records 5 to 8 of partition {partition} of __usage expired before they were read"

@@ -20,7 +20,7 @@ from controlplane.billing.plans import Plan, month_day, plans_on
 from controlplane.billing.rating import Month
 from controlplane.billing.services import plan_choose
 from controlplane.billing.verification import invoice_verify
-from controlplane.billing.waiting import months_waiting
+from controlplane.billing.waiting import months_waiting, waiting_instances
 from controlplane.console.advice import sentence
 from controlplane.console.calendar import DAY, HOUR, MONTH, Span, span_of
 from controlplane.console.forms.instances import PlanForm
@@ -134,11 +134,15 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
             invoices[invoice.instance_id] = invoice
     now = SYSTEM_CLOCK.now()
     plan = billing.plan_of(organisation=caller.organisation, at=now)
+    months = months_waiting(organisation=caller.organisation, now=now)
+    # Of each instance the newest month that waits: the notice above names all of them.
+    shown_ids = [instance.id for instance in instances]
+    waits = {each.id: month for month in months[-1:] for each in waiting_instances(month).filter(pk__in=shown_ids)}
     context = {
         "listing": shown,
-        "rows": [(instance, invoices.get(instance.id)) for instance in instances],
+        "rows": [(instance, invoices.get(instance.id), waits.get(instance.id)) for instance in instances],
         "month": now.strftime(MONTH),
-        "waiting": months_waiting(organisation=caller.organisation, now=now),
+        "waiting": months,
         "form": PlanForm(plans=_choosable(now), initial={"plan": plan.name}),
         "plan": plan,
         "next_plan": _next(caller, now),
