@@ -93,9 +93,14 @@ def test_whoever_had_to_wait_is_told_why_by_rest(stack):
     api.topic(bought, "orders")
     produce(bought, "orders", [os.urandom(64 * 1024) for _ in range(64)])  # 4 MiB
     throttling = f"/instances/{bought.id}/throttling"
-    wait_for(lambda: api.call("GET", throttling)["items"], 60, "the interval to come from the master")
-    interval = api.call("GET", throttling)["items"][0]
-    assert (interval["direction"], interval["limit"]) == ("produce", 2**20)
+
+    def waited():
+        """On a busy machine the broker's time is a limit that is met, too."""
+        return [each for each in api.call("GET", throttling)["items"] if each["direction"] == "produce"]
+
+    wait_for(waited, 60, "the interval to come from the master")
+    interval = waited()[0]
+    assert interval["limit"] == 2**20
     assert interval["throttled_ms"] > 0
     assert interval["explanation"].startswith("Producing waited ")
     assert {broker["broker"] for broker in interval["inputs"]["brokers"]} <= {1, 2, 3}
