@@ -301,6 +301,17 @@ class _LongFetch(_FullFetch):
         if ctx.version < FIRST_NATIVE_FETCH:
             convert_answer(ctx, self._request, response).then(self._converted)
             return
+        yield from self._encoded(response)
+
+    def _converted(self, future: Future[FetchResponse]) -> None:
+        if future.error is None:
+            encoding = self._ctx.broker.slices.run(self._ctx.owner, self._encoded(future.result()))
+            encoding.then(lambda done: None if done.error is None else self.answer.fail(done.error))
+        else:
+            self.answer.fail(future.error)
+
+    def _encoded(self, response: FetchResponse) -> Steps[None]:
+        ctx = self._ctx
         parts = yield from encode_frame_in_steps(_API, ctx.version, ctx.correlation_id, response, ctx.session.names)
         self._charge(response, parts)
 

@@ -431,6 +431,17 @@ def test_a_fetch_of_many_partitions(world: World) -> None:
         assert rows[0].records
 
 
+@pytest.mark.parametrize("version", [0, 3, 4, 12])
+def test_the_answer_to_a_fetch_of_many_partitions_is_encoded_in_steps_in_old_versions_too(
+    world: World, version: int
+) -> None:
+    wanted = tuple(fetch.FetchPartition(partition=n, partition_max_bytes=1_000) for n in range(100, 2_100))
+    topics = (fetch.FetchTopic(topic=ORDERS, partitions=wanted),)
+    request = fetch.FetchRequest(replica_id=-1, max_wait_ms=0, min_bytes=1, max_bytes=10**6, topics=topics)
+    answer = world.ask_long(request, version, at_least=20, most=5_000)
+    assert sum(len(part) for part in answer.parts) >= 2_000 * 18
+
+
 def test_a_fetch_of_many_partitions_waits_and_is_woken(world: World) -> None:
     leaders = world.broker.metadata.partitions(QUIET)
     mine = [n for n, partition in leaders.items() if partition.leader == world.leader]
