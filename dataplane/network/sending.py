@@ -235,9 +235,9 @@ class Sender:
         cold = self._loop.cold_reads
         assert cold is not None
         self._waits_for_disk = True
-        cold.read(self.account, part, self._brought)
+        cold.read(self.account, part, lambda found: self._brought(part, found))
 
-    def _brought(self, found: Future[Brought | None]) -> None:
+    def _brought(self, part: FileRange, found: Future[Brought | None]) -> None:
         self._waits_for_disk = False
         try:
             piece = found.result()
@@ -248,13 +248,12 @@ class Sender:
         if self._fd < 0:
             piece.let_go()
             return
-        part: FileRange = self._out[0]  # type: ignore[assignment]
+        out = self._out
+        place = next(place for place, each in enumerate(out) if each is part)  # behind what the socket did not take
         rest = part.size - piece.size
+        out[place] = piece
         if rest:
-            self._out[0] = _Rest(part.file, part.position + piece.size, rest)
-        else:
-            self._out.popleft()
-        self._out.appendleft(piece)
+            out.insert(place + 1, _Rest(part.file, part.position + piece.size, rest))
         self.flush()
 
     def _send_brought(self, part: Brought) -> None:
@@ -278,8 +277,9 @@ class Sender:
 
     def _let_go(self) -> None:
         """Forget what is queued."""
-        if self._out and isinstance(self._out[0], Brought):
-            self._out[0].let_go()
+        for part in self._out:
+            if isinstance(part, Brought):
+                part.let_go()
         self._out.clear()
         self._queued = self._buffered = self._held_buffers = 0
 
