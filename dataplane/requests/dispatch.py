@@ -119,6 +119,8 @@ class ClientConnection(Turnstile):
         if row is None:
             return
         session = self.session
+        if header.api_key == FETCH:  # it may make a debt, of which only `consumed` would tell what was let in with it
+            self.settle()
         if header.client_id != self._sender[0]:
             self._sender = (header.client_id or "", session.peer)
         trusted = session.is_internal and session.authenticated

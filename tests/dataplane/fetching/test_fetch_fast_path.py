@@ -14,7 +14,10 @@ from dataplane.protocol.headers import encode_request
 from dataplane.protocol.messages.fetch import FetchPartition
 from dataplane.requests.dispatch import ClientConnection
 from dataplane.tenancy.session import Session
+from dataplane.throttle.debt_queue import DebtQueues
+from dataplane.throttle.tolls import BYTES_OUT
 from quota.contracts.namespace import ClusterNames
+from quota.core.bucket import TokenBucket
 from tests.dataplane.fetching.support import FETCH, Bucket, Door, request, single
 from tests.dataplane.replication.cluster import TOPIC_ID
 
@@ -222,3 +225,35 @@ def test_shapes_and_lessons_are_bounded():
         quick.ask(frame_of(12, 0, max_bytes=1000 + number))
     assert len(quick.shapes._shapes) <= 64
     assert quick.shapes._lessons <= 66
+
+
+@pytest.mark.parametrize("short_cut", [True, False])
+def test_a_fetch_that_makes_a_debt_is_the_last_of_its_burst_whichever_way_it_goes(short_cut):
+    cluster = single(2)
+    cluster.produce(1, "x" * 100)
+    cluster.run(0.01)
+    door = Door(cluster)
+    clock, rate = door.broker.replicas.loop.clock, 100
+    door.instance.has_topic_whitelists = False
+    door.instance.consume_bucket = bucket = TokenBucket(rate, clock.monotonic())
+    door.instance.tolls, door.instance.other_tolls = {1: ((bucket, BYTES_OUT),)}, ()
+    client = Client(door, short_cut=short_cut)
+    lines = door.broker.debt_queues = DebtQueues(door.broker.replicas.loop)
+
+    def charge_consume(_instance, sender, size, told_s=0.0):
+        return max(told_s, lines.charge(bucket, sender, size, clock.monotonic()))
+
+    door.broker.gate = Gate()
+    door.broker.gate.charge_consume = charge_consume
+    client.connection.pause_for_limit = client.connection.pause_reading
+    frame = frame_of(12, 0)
+    if short_cut:
+        client.ask(frame)  # it is learnt
+        cluster.run(60.0)
+    begun = 0
+    for number in range(20):
+        if not client.client.begins(1, len(frame), (19 - number) * (len(frame) + 4)):
+            break
+        begun += 1
+        client.client.frame(memoryview(bytearray(frame)))
+    assert begun == 1
