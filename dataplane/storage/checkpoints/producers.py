@@ -140,7 +140,8 @@ class Producers:
         for batch in batches:
             if batch.first_sequence == first and batch.last_sequence == last:
                 return Duplicate(batch.base_offset)
-        return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        verdict = self._verdict_on_stranger(header) if self._gone else None  # it may have had to go, and come again
+        return verdict or ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def _verdict_on_stranger(self, header: BatchHeader) -> ErrorCode | None:
         first = header.base_sequence

@@ -161,6 +161,21 @@ def test_a_retry_of_a_producer_that_had_to_go_is_recognised():
     assert producers.check(header(4, 2, producer=7)) == Duplicate(10**6)
 
 
+def test_a_retry_is_recognised_though_its_producer_has_written_since_it_had_to_go():
+    """Of five batches in flight two are in the log, the producer is forgotten, the third comes; then all come again.
+
+    Told that the first is out of order the client would begin a new epoch, and write the two once more.
+    """
+    producers = crowded()
+    producers.update(header(4, 2, producer=7), 10**6)
+    assert producers.check(header(0, 2, producer=7)) == DUPLICATE
+    assert producers.check(header(2, 2, producer=7)) == DUPLICATE
+    assert producers.check(header(4, 2, producer=7)) == Duplicate(10**6)
+    assert producers.check(header(6, 2, producer=7)) is None
+    assert producers.check(header(8, 2, producer=7)) == OUT_OF_ORDER
+    assert producers.check(header(2, 1, producer=7)) == OUT_OF_ORDER
+
+
 def test_what_was_cut_from_the_log_may_come_again():
     producers = crowded()
     producers.cut(10**6)
