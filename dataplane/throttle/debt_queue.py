@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 
 from dataplane.doors import Callback, Loop, Timer
 from quota.core.bucket import MAX_DELAY_S, TokenBucket
-from quota.core.shares import EVERYBODY, Sender, Share, Shares
+from quota.core.shares import EVERYBODY, QUIET_S, Sender, Share, Shares
 
 NOTHING_S = 0.001
 """Less than this is not waited for."""
@@ -63,6 +63,7 @@ class DebtQueue:
         self._waiting = 0
         self._waiting_size = 0
         self._timer: Timer | None = None
+        self._forget_at = loop.clock.monotonic() + QUIET_S
         self._look_in(LOOK_AGAIN_S)
 
     def passes(self, sender: Sender, size: int, now: float) -> bool:
@@ -129,6 +130,9 @@ class DebtQueue:
         if not self._waiting:
             self._rest(now)
             return
+        if now >= self._forget_at:  # a line need not be empty for hours
+            self._forget_at = now + QUIET_S
+            self._shares.forget_quiet(now)
         share = None
         if rate != 0:
             share = self._shares.first(rate or 1, now) if self._bucket.delay(now) <= NOTHING_S else None

@@ -284,6 +284,21 @@ def test_who_ran_up_the_debt_does_not_pass_before_it_is_paid(loop, lines):
     assert sender.passed > 0
 
 
+def test_who_has_gone_has_no_part_any_more_though_others_still_wait(loop, lines):
+    """The line is never empty while somebody floods; parts are of those who ask for something now."""
+    bucket = TokenBucket(1_000_000, loop.now)
+    flood = [Sender(loop, lines, bucket, "flood", 100_000) for _ in range(20)]
+    loop.run_until(1)
+    for number in range(50):
+        lines.charge(bucket, (f"gone-{number}", "here"), 1, loop.now)
+    loop.run_until(5)
+    modest = Sender(loop, lines, bucket, "modest", 20_000, every_s=0.1)  # two fifths of an equal part
+    loop.run_until(15)
+    assert modest.passed == pytest.approx(2_000_000, rel=0.05)
+    assert max(modest.waited[5:]) < 0.05
+    assert sum(sender.passed for sender in (*flood, modest)) <= 1.05 * 15_000_000
+
+
 def test_a_line_goes_when_nobody_needs_it(loop, lines, bucket):
     Sender(loop, lines, bucket, "a", SIZE, every_s=100)
     assert not lines.passes(bucket, ("b", "here"), SIZE, loop.now)
