@@ -205,6 +205,20 @@ def test_a_member_waits_no_longer_than_half_of_the_shortest_session(world):
     assert client.begins(ApiKey.METADATA, 100)
 
 
+@pytest.mark.parametrize("rate", [0, PRODUCE])
+def test_a_member_is_no_way_around_the_limit_of_what_is_produced(rate):
+    """A JoinGroup costs nothing, and a thousand connections can say it: each would produce twice in a session's time."""
+    world = World(Limits(rate, 0, None, None))
+    world.bucket("produce").set_rate(rate, 0.0)
+    clients = [world.client() for _ in range(10)]
+    for client in clients:
+        client.begins(ApiKey.JOIN_GROUP, 0)
+    world.bucket("produce").charge(40 * PRODUCE, 0.0)
+    assert not any(client.begins(ApiKey.PRODUCE, 10_000) for client in clients)
+    world.loop.run_until(35)
+    assert not any(is_read(client) for client in clients)
+
+
 def test_a_connection_that_ends_while_it_waits_is_passed_over(world):
     world.bucket("produce").charge(PRODUCE, 0.0)
     gone, other = world.client(), world.client()
