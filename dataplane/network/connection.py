@@ -448,8 +448,6 @@ class SocketConnection(Sender):
         self._let_go()
         self._partial = None
         self._backlog = _NONE
-        if self._marks:
-            self._tell_of_the_rest()
         protocol, self._protocol = self._protocol, None
         self._begins, self._settle = None, _nothing  # nothing refers to itself any more (`garbage`)
         if protocol is not None:
@@ -458,3 +456,5 @@ class SocketConnection(Sender):
         held = account.held_by(self)
         if held:
             accounts.hold(account, self, -held)
+        if self._marks:
+            self._tell_of_the_rest()  # last: whatever it raises, nothing is held by a connection that is gone

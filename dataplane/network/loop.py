@@ -353,7 +353,10 @@ class EpollLoop:
         began = self.clock.monotonic()
         for connection in unsent:
             if self.accounts.may_send(connection._account):  # noqa: SLF001 - the loop and its connections
-                connection.flush()
+                try:
+                    connection.flush()
+                except Exception:  # noqa: BLE001 - one connection's bug must not stop the others
+                    self._broken(connection)
                 began = self.charge(connection, began)
             else:
                 connection.put_off()
@@ -403,7 +406,7 @@ class EpollLoop:
     def _broken(self, owner: object) -> None:
         self._complain()
         if isinstance(owner, SocketConnection):
-            owner.close()
+            self._call(owner.close)  # it tells others, which may have the same bug
 
     @staticmethod
     def report(text: str) -> None:

@@ -379,6 +379,28 @@ def test_a_broken_protocol_loses_its_own_connection_only(server, capfd):
     assert "a bug" in capfd.readouterr().err
 
 
+def test_a_bug_of_who_is_told_what_has_left_loses_its_connection_only(server, tmp_path, capfd):
+    """It is called while the loop sends, for all. One that ends has others to tell, and gives back what it holds."""
+    (tmp_path / "log").write_bytes(b"x" * 100)
+    file = SystemFiles().open(str(tmp_path / "log"))
+
+    def fail(_size):
+        raise RuntimeError("a bug")
+
+    def answer(frame):
+        return [FileSlice(file, 0, 100, fail), FileSlice(file, 0, 100, fail)] if frame == b"bad" else [framed(frame)]
+
+    one = server(answer)
+    with one.connect() as bad, one.connect() as good:
+        bad.sendall(framed(b"bad"))
+        assert read_exactly(bad, 200) == b"x" * 200
+        assert bad.recv(1) == b""
+        good.sendall(framed(b"fine"))
+        assert read_exactly(good, 8) == framed(b"fine")
+    assert "a bug" in capfd.readouterr().err
+    assert one.on_loop(lambda: one.loop.accounts.internal.held_bytes) == 0
+
+
 def test_one_that_is_cut_off_before_it_is_to_wait_does_not_wait_for_ever(server):
     """Or its account would be read frame by frame from then on."""
     one = server()
