@@ -8,14 +8,14 @@ from drf_spectacular.views import SpectacularAPIView
 
 from controlplane import metrics
 from controlplane.accounts import api as accounts
+from controlplane.api import operations
 from controlplane.billing import api as billing
-from controlplane.core import api as core
 from controlplane.health import api as health
-from controlplane.instances import api as instances
-from controlplane.kafka import api as kafka
+from controlplane.instance_rest import api as instances
 from controlplane.metering import api as metering
 from controlplane.quotas import api as quotas
 from controlplane.throttle_rules import api as throttle_rules
+from controlplane.topics import api as topics
 
 
 class IdConverter(StringConverter):
@@ -31,15 +31,15 @@ INSTANCE = f"{V1}/instances/<id:instance_id>"
 TOPIC = f"{INSTANCE}/topics/<str:topic>"
 
 urlpatterns = [
-    path("health", core.health),
+    path("health", operations.health),
     path("metrics", metrics.shown),
     path(f"{V1}/schema", SpectacularAPIView.as_view(), name="schema"),
     path(f"{V1}/me", accounts.CallerApi.as_view()),
     path(f"{V1}/api-keys", accounts.ApiKeysApi.as_view()),
     path(f"{V1}/api-keys/<id:key_id>", accounts.ApiKeyApi.as_view()),
     path(f"{V1}/metrics", health.MetricsApi.as_view()),
-    path(f"{V1}/operations", core.OperationsApi.as_view()),
-    path(f"{V1}/operations/<id:operation_id>", core.OperationApi.as_view()),
+    path(f"{V1}/operations", operations.OperationsApi.as_view()),
+    path(f"{V1}/operations/<id:operation_id>", operations.OperationApi.as_view()),
     path(f"{V1}/instances", instances.InstancesApi.as_view()),
     path(INSTANCE, instances.InstanceApi.as_view()),
     path(f"{INSTANCE}/whitelist", instances.InstanceWhitelistApi.as_view()),
@@ -57,9 +57,9 @@ urlpatterns = [
     path(f"{V1}/metering", metering.MeteringApi.as_view()),
     path(f"{INSTANCE}/throttle-rules", throttle_rules.ThrottleRulesApi.as_view()),
     path(f"{INSTANCE}/throttle-rules/<id:rule_id>", throttle_rules.ThrottleRuleApi.as_view()),
-    path(f"{INSTANCE}/topics", kafka.TopicsApi.as_view()),
-    path(TOPIC, kafka.TopicApi.as_view()),
-    path(f"{TOPIC}/whitelist", kafka.TopicWhitelistApi.as_view()),
+    path(f"{INSTANCE}/topics", topics.TopicsApi.as_view()),
+    path(TOPIC, topics.TopicApi.as_view()),
+    path(f"{TOPIC}/whitelist", topics.TopicWhitelistApi.as_view()),
     path("", include("controlplane.console.urls")),
 ]
 

@@ -9,7 +9,7 @@ from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.auth.models import PermissionsMixin
 from django.db import models
 
-from controlplane.tenants.scope import TenantManager
+from controlplane.core.scope import TenantManager
 
 
 class UserManager(BaseUserManager["User"]):

@@ -10,7 +10,7 @@ from typing import ClassVar
 from django.db import models
 
 from controlplane.billing.chain import Sealed, number_text
-from controlplane.tenants.scope import TenantManager
+from controlplane.core.scope import TenantManager
 
 
 class PlanChoice(models.Model):

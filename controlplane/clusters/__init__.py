@@ -1,1 +1,1 @@
-"""Physical clusters: brokers as ZooKeeper shows them, and the ports tenants' listeners may use."""
+"""Physical clusters: brokers as ZooKeeper shows them, the flow master, and the ports tenants' listeners may use."""

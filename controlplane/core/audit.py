@@ -8,7 +8,7 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.models import AuditEntry
 
 if TYPE_CHECKING:
-    from controlplane.tenants.models import Organisation
+    from controlplane.core.scope import Tenant
 
 SYSTEM = "system"
 """The actor where no person is behind a change."""
@@ -16,7 +16,7 @@ SYSTEM = "system"
 
 def record(
     *,
-    organisation: Organisation,
+    organisation: Tenant,
     actor: str,
     action: str,
     target: str,

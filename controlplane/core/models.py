@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from django.db import models
 
-from controlplane.tenants.scope import TenantManager
+from controlplane.core.scope import TenantManager
 
 
 class OperationState(models.TextChoices):

@@ -34,7 +34,7 @@ from controlplane.core.models import Operation, OperationState, StepState
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from controlplane.tenants.models import Organisation
+    from controlplane.core.scope import Tenant
 
 LOG = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ def register(plan: Plan) -> None:
 
 def start(
     *,
-    organisation: Organisation,
+    organisation: Tenant,
     kind: str,
     target: str,
     actor: str = audit.SYSTEM,

@@ -10,15 +10,15 @@ from controlplane.core.models import Operation
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-    from controlplane.tenants.models import Organisation
+    from controlplane.core.scope import Tenant
 
 
-def operation_list(*, organisation: Organisation) -> QuerySet[Operation]:
+def operation_list(*, organisation: Tenant) -> QuerySet[Operation]:
     """All operations of an organisation."""
     return Operation.objects.for_organisation(organisation)
 
 
-def operation_get(*, organisation: Organisation, operation_id: str, by_operator: bool = False) -> Operation:
+def operation_get(*, organisation: Tenant, operation_id: str, by_operator: bool = False) -> Operation:
     """One operation. Raises NotFound, also for another organisation's, unless an operator of the service asks."""
     if by_operator:
         operations = Operation.objects.unscoped("operators follow what they have begun for a tenant")

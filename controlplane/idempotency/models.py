@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 
-from controlplane.tenants.scope import TenantManager
+from controlplane.core.scope import TenantManager
 
 
 class RepeatableCall(models.Model):

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from django.db import models
 
-from controlplane.tenants.scope import TenantManager
+from controlplane.core.scope import TenantManager
 from quota.contracts.instance import InstanceState as SpecState
 
 

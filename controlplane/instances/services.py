@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
+from controlplane.clusters import master, zookeeper
 from controlplane.clusters import services as clusters
-from controlplane.clusters import zookeeper
 from controlplane.clusters.models import PhysicalCluster
 from controlplane.clusters.selectors import broker_count
 from controlplane.core import audit, ids, operations
@@ -35,7 +35,6 @@ from controlplane.instances.reconcile import publish
 from controlplane.instances.selectors import SHOWN_AS, instance_fresh, instance_get
 from controlplane.instances.spec import OPERATORS_LIMITS
 from controlplane.instances.whitelist import whitelist_parse, whitelist_problems
-from controlplane.quotas.selectors import storage_used
 from quota.contracts.apart import whitelists_problem
 from quota.contracts.instance import GIB
 from quota.contracts.sizes import size_text
@@ -256,7 +255,7 @@ def _with_config(instance: Instance, changes: Mapping[str, Any]) -> dict[str, An
 
 def _check_use(instance: Instance, storage_gib: float) -> None:
     """Raises Conflict where a smaller storage would be full at once. Where use is not known, its health will tell."""
-    used = storage_used(instance)
+    used = master.storage_used_bytes(instance.id)
     if used is None or storage_gib >= instance.storage_gib or used < storage_gib * GIB:
         return
     detail = (

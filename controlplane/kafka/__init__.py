@@ -1,1 +1,1 @@
-"""Topics as tenants see them, through the cluster itself. client.py is the only module that imports confluent_kafka."""
+"""The door to the brokers' Kafka: topics by their tenant's names. client.py is the only module that imports confluent_kafka."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from drf_spectacular.types import OpenApiTypes
@@ -12,8 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.api import pagination
-from controlplane.core.clock import SYSTEM_CLOCK
-from controlplane.core.errors import Invalid
+from controlplane.api.ranges import range_of
 from controlplane.instances.selectors import instance_any
 from controlplane.metering import selectors
 from controlplane.metering.serializers import (
@@ -74,29 +72,6 @@ class MeteringApi(APIView):
         """Whether usage is being metered, and how far it has come."""
         del request
         return Response(MeteringStatusSerializer(selectors.status()).data)
-
-
-def range_of(request: Request, *, beginning: datetime | None = None) -> tuple[datetime, datetime]:
-    """`from` (where it is not said, `beginning` or that of this month) and `to` (now). Raises Invalid."""
-    now = SYSTEM_CLOCK.now()
-    end = _moment(request, "to") or now
-    beginning = beginning or now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    start = _moment(request, "from") or min(end, beginning)
-    if start > end:
-        raise Invalid.field("from", "must not be later than to")
-    return start, end
-
-
-def _moment(request: Request, name: str) -> datetime | None:
-    text = request.query_params.get(name)
-    if text is None:
-        return None
-    try:
-        # A + that was not escaped in the address arrives as a space.
-        moment = datetime.fromisoformat(text.replace(" ", "+") if "T" in text else text)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError) as error:
-        raise Invalid.field(name, "must be a date or time such as 2026-11-21 or 2026-11-21T09:00:00Z") from error
 
 
 def _shown(instance_id: str, hour: selectors.UsageHour) -> dict[str, Any]:

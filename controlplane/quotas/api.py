@@ -12,9 +12,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.api import pagination
+from controlplane.api.ranges import range_of
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.instances.selectors import instance_any
-from controlplane.metering.api import range_of
 from controlplane.quotas import history
 from controlplane.quotas.moments import text_of_ms
 from controlplane.quotas.serializers import GuaranteePageSerializer, ThrottledIntervalPageSerializer

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from django.core.cache import cache
 from redis.exceptions import RedisError
 
+from controlplane.clusters import master
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
 from controlplane.instances.models import Instance, InstanceState
-from controlplane.quotas import master
 from quota.contracts.report import DIRECTIONS
 
 if TYPE_CHECKING:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from controlplane.clusters import coordination, zookeeper
+from controlplane.clusters import coordination, master, zookeeper
 from controlplane.clusters.selectors import broker_list
 from controlplane.core.errors import ClusterUnavailable, Unavailable
 from controlplane.instances.selectors import instance_get
-from controlplane.quotas import master
 from controlplane.quotas.figures import brokers_last
 from controlplane.quotas.models import MasterJournal
 
@@ -56,15 +55,6 @@ def flows_get(instances: Sequence[Instance]) -> dict[str, dict[str, Any]]:
     The caller has the rows from a selector within an organisation, or is an operator.
     """
     return {document["instance"]: document for document in master.short([instance.id for instance in instances])}
-
-
-def storage_used(instance: Instance) -> int | None:
-    """Bytes on disk, every replica counted; None where it is not known."""
-    try:
-        used = flows_get([instance]).get(instance.id, {}).get("storage_used_bytes")
-    except Unavailable:
-        return None
-    return used if isinstance(used, int) else None
 
 
 def allocations_get(instances: Sequence[Instance]) -> dict[str, dict[str, Any]]:

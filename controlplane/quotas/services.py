@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import DataError, IntegrityError, transaction
 
-from controlplane.clusters import coordination, zookeeper
+from controlplane.clusters import coordination, master, zookeeper
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
-from controlplane.quotas import master
 from controlplane.quotas.models import KEY, LONGEST_RULE, MasterJournal, RecordedInterval
 from controlplane.quotas.moments import text_of, text_of_ms
 from quota.contracts.instance import ContractError

@@ -12,7 +12,7 @@ import importlib.util
 import os
 import sys
 
-from controlplane.stack.java import JavaNotFoundError, find_java
+from controlplane.java import JavaNotFoundError, find_java
 
 COMMAND = (sys.executable, "-m", "controlplane.metering.pipeline.jobs.usage")
 STOP_PATIENCE_S = 20.0

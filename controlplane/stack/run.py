@@ -17,8 +17,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from controlplane.java import JavaNotFoundError
 from controlplane.stack import config, plan, report
-from controlplane.stack.java import JavaNotFoundError
 from controlplane.stack.layout import HIGHEST_BASE, HOST, LOWEST_BASE, SPAN, Layout
 from controlplane.stack.redis import RedisNotFoundError
 from controlplane.stack.supervisor import StartError, StopRequested, Supervisor

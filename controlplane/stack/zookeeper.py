@@ -11,7 +11,7 @@ import importlib.util
 import socket
 from pathlib import Path
 
-from controlplane.stack.java import find_java
+from controlplane.java import find_java
 
 HOST = "127.0.0.1"
 TICK_MS = 500

@@ -1,1 +1,1 @@
-"""Organisations, who belongs to them in which role, and the scope that keeps their data apart."""
+"""Organisations, and who belongs to them in which role."""

@@ -9,10 +9,10 @@ from controlplane.tenants.models import Membership, Organisation
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-    from controlplane.accounts.models import User
+    from controlplane.tenants.services import Person
 
 
-def organisation_list(*, user: User) -> QuerySet[Organisation]:
+def organisation_list(*, user: Person) -> QuerySet[Organisation]:
     """Organisations of a person, by name."""
     return Organisation.objects.filter(memberships__user=user).order_by("name")
 

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import random
+from typing import Protocol
 
 from django.db import transaction
 
-from controlplane.accounts import services as accounts
-from controlplane.accounts.models import User
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import AlreadyExists, Conflict, Invalid, NotFound
 from controlplane.core.text import name_checked
 from controlplane.tenants.models import Membership, Organisation, Role
 
-DEMO_DOMAIN = "demo.sluice.invalid"
-DEMO_KEY_NAME = "demo"
+
+class Person(Protocol):
+    """A row of `accounts.models.User`: its own app stands above this one, which needs the address for the audit trail."""
+
+    @property
+    def email(self) -> str: ...
 
 
 @transaction.atomic
-def organisation_create(*, name: str, owner: User, clock: Clock = SYSTEM_CLOCK) -> Organisation:
+def organisation_create(*, name: str, owner: Person, clock: Clock = SYSTEM_CLOCK) -> Organisation:
     """A new organisation with its first owner. Raises Invalid, AlreadyExists."""
     name = name_checked(name)
     if Organisation.objects.filter(name=name).exists():
@@ -32,7 +35,7 @@ def organisation_create(*, name: str, owner: User, clock: Clock = SYSTEM_CLOCK) 
     return organisation
 
 
-def membership_set(*, organisation: Organisation, user: User, role: Role) -> Membership:
+def membership_set(*, organisation: Organisation, user: Person, role: Role) -> Membership:
     """Put a person into an organisation, or change the role."""
     membership, _ = Membership.objects.update_or_create(
         organisation=organisation, user=user, defaults={"role": role.value}
@@ -41,19 +44,8 @@ def membership_set(*, organisation: Organisation, user: User, role: Role) -> Mem
 
 
 @transaction.atomic
-def sign_up(*, email: str, password: str, name: str, organisation_name: str) -> tuple[User, Organisation]:
-    """A person with an organisation of their own. Raises Invalid, AlreadyExists (the organisation's name)."""
-    organisation_name = name_checked(organisation_name, field="organisation_name")
-    user = accounts.user_sign_up(email=email, password=password, name=name)
-    return user, organisation_create(name=organisation_name, owner=user)
-
-
-@transaction.atomic
-def member_add(*, organisation: Organisation, actor: str, email: str, role: Role) -> Membership:
-    """Bring a person who has signed up into an organisation. Raises Invalid beside `email`."""
-    user = User.objects.filter(email=email.strip().lower(), is_active=True).first()
-    if user is None:
-        raise Invalid.field("email", "nobody has signed up with this address yet; ask them to, then add them here")
+def member_add(*, organisation: Organisation, actor: str, user: Person, role: Role) -> Membership:
+    """Bring a person into an organisation. Raises Invalid beside `email`."""
     if Membership.objects.filter(organisation=organisation, user=user).exists():
         raise Invalid.field("email", f"{user.email} is a member already")
     membership = membership_set(organisation=organisation, user=user, role=role)
@@ -97,7 +89,7 @@ def _keep_an_owner(organisation: Organisation, leaving: Membership) -> None:
         raise Conflict("an organisation needs an owner: make someone else one first", code="last_owner")
 
 
-def _audit(organisation: Organisation, actor: str, action: str, user: User, role: Role) -> None:
+def _audit(organisation: Organisation, actor: str, action: str, user: Person, role: Role) -> None:
     audit.record(
         organisation=organisation,
         actor=actor,
@@ -105,20 +97,3 @@ def _audit(organisation: Organisation, actor: str, action: str, user: User, role
         target=user.email,
         detail={"role": role.value},
     )
-
-
-@transaction.atomic
-def demo_tenant_ensure(*, name: str) -> tuple[Organisation, str | None]:
-    """An organisation with an owner and an API key, made on the first call.
-
-    Returns the organisation and the key's text; None instead of the text where the key was made by an earlier call
-    (it is stored as a hash and cannot be shown again). Revoke the key called "demo" to be given a new one.
-    """
-    email = f"{name.lower().replace(' ', '-')}@{DEMO_DOMAIN}"
-    owner, _ = accounts.user_ensure(email=email, password=None)
-    organisation = Organisation.objects.filter(name=name).first() or organisation_create(name=name, owner=owner)
-    membership_set(organisation=organisation, user=owner, role=Role.OWNER)
-    if accounts.api_key_exists(organisation=organisation, user=owner, name=DEMO_KEY_NAME):
-        return organisation, None
-    _, text = accounts.api_key_create(organisation=organisation, user=owner, name=DEMO_KEY_NAME)
-    return organisation, text

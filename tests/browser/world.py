@@ -159,9 +159,9 @@ def prepare(world: World) -> None:
     from controlplane.accounts.models import User
     from controlplane.core import operations
     from controlplane.instances import services as instances
-    from controlplane.kafka import services as topics
     from controlplane.tenants import services as tenants
     from controlplane.tenants.models import Role
+    from controlplane.topics import services as topics
 
     people = {
         name: User.objects.create_user(f"{name.lower()}@example.com", PASSWORD, name=f"{name} Example")
@@ -342,10 +342,9 @@ def main() -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     call_command("migrate", verbosity=0)
 
-    from controlplane.clusters import zookeeper
+    from controlplane.clusters import master, zookeeper
     from controlplane.core import operations
     from controlplane.kafka import client
-    from controlplane.quotas import master
     from controlplane.wsgi import application
 
     world = World(directory)

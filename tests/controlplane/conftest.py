@@ -10,13 +10,12 @@ from django.core.cache import cache
 from rest_framework.test import APIClient
 
 from controlplane.accounts import services as accounts
-from controlplane.clusters import zookeeper
+from controlplane.clusters import master, zookeeper
 from controlplane.core import operations
 from controlplane.core.errors import MasterUnavailable
 from controlplane.core.models import Operation
 from controlplane.instances import services as instances
 from controlplane.kafka import client
-from controlplane.quotas import master
 from controlplane.tenants import services as tenants
 from controlplane.tenants.models import Organisation, Role
 

@@ -8,8 +8,8 @@ import pytest
 
 from controlplane.accounts import keys
 from controlplane.accounts import services as accounts
+from controlplane.accounts.joining import demo_tenant_ensure
 from controlplane.accounts.models import ApiKey, User
-from controlplane.tenants import services as tenants
 from controlplane.tenants.models import Membership
 
 from .conftest import WANTED, client_of
@@ -126,9 +126,9 @@ def test_keys_come_from_the_source_that_is_handed_in():
 
 
 def test_a_demo_tenant_is_made_once_and_its_key_shown_once(db):
-    organisation, key = tenants.demo_tenant_ensure(name="Demo A")
+    organisation, key = demo_tenant_ensure(name="Demo A")
     assert client_of(key).get("/api/v1/me").json()["organisation"]["name"] == "Demo A"
-    assert tenants.demo_tenant_ensure(name="Demo A") == (organisation, None)
+    assert demo_tenant_ensure(name="Demo A") == (organisation, None)
 
 
 def test_the_admin_gets_the_password_given_last(db):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import KafkaError
 
+from controlplane.clusters import master
 from controlplane.core.errors import (
     AlreadyExists,
     ClusterUnavailable,
@@ -21,7 +22,6 @@ from controlplane.core.errors import (
     Unsupported,
 )
 from controlplane.kafka import client, topics
-from controlplane.quotas import master
 from quota.contracts.namespace import InstanceNames
 from tests.support.ports import free_port
 

@@ -6,8 +6,8 @@ import pytest
 from django.apps import apps
 
 from controlplane.core.errors import UnscopedQueryError
+from controlplane.core.scope import TenantManager
 from controlplane.instances.models import Instance
-from controlplane.tenants.scope import TenantManager
 
 OURS = [
     model

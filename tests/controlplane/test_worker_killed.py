@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 LEASE_S = 3
 CREATE = """
-from controlplane.tenants.services import demo_tenant_ensure
+from controlplane.accounts.joining import demo_tenant_ensure
 from controlplane.instances.services import instance_create
 organisation, _ = demo_tenant_ensure(name="demo")
 _, operation = instance_create(organisation=organisation, actor="test", name="n", bandwidth_mib_per_s=5,

@@ -13,12 +13,12 @@ from django import forms
 from controlplane.console.advice import said
 from controlplane.console.forms.base import ConsoleForm
 from controlplane.console.forms.topics import HOUR_MS, LONGEST_RETENTION_H
-from controlplane.kafka.serializers import MOST_PARTITIONS, MOST_REPLICAS
+from controlplane.topics.serializers import MOST_PARTITIONS, MOST_REPLICAS
 from quota.contracts.instance import GIB
 
 if TYPE_CHECKING:
     from controlplane.core.errors import SluiceError
-    from controlplane.kafka.selectors import TopicView
+    from controlplane.topics.selectors import TopicView
 
 UNLIMITED = -1
 KIB = 2**10

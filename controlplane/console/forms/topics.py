@@ -7,7 +7,7 @@ from typing import ClassVar
 from django import forms
 
 from controlplane.console.forms.base import CidrsField, ConsoleForm, ruled
-from controlplane.kafka.serializers import MOST_PARTITIONS, MOST_REPLICAS
+from controlplane.topics.serializers import MOST_PARTITIONS, MOST_REPLICAS
 from quota.contracts.namespace import topic_name_problem
 
 HOUR_MS = 3_600_000

@@ -14,12 +14,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from controlplane.accounts import attempts
+from controlplane.accounts import attempts, joining
 from controlplane.console.forms.accounts import SignInForm, SignUpForm
 from controlplane.console.page import LAST_ORGANISATION
 from controlplane.console.shell import THEME_COOKIE, THEMES
 from controlplane.core.errors import SluiceError, TooManyAttempts
-from controlplane.tenants import services as tenants
 from controlplane.tenants.selectors import organisation_list
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def sign_up(request: HttpRequest) -> HttpResponse:
     form = SignUpForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            user, organisation = tenants.sign_up(**form.cleaned_data)
+            user, organisation = joining.sign_up(**form.cleaned_data)
         except SluiceError as error:
             form.refuse(error)
         else:

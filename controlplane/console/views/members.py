@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
+from controlplane.accounts import joining
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import MemberForm, OrganisationForm, RoleForm
 from controlplane.console.listing import listing
@@ -52,7 +53,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     form = MemberForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            added = services.member_add(
+            added = joining.member_add(
                 organisation=caller.organisation,
                 actor=caller.actor,
                 email=form.cleaned_data["email"],

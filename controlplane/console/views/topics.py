@@ -18,7 +18,7 @@ from controlplane.core.errors import SluiceError, Unavailable
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
 from controlplane.instances.spec import config_of
-from controlplane.kafka import selectors, services
+from controlplane.topics import selectors, services
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

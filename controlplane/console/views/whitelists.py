@@ -15,8 +15,8 @@ from controlplane.console.page import tenant_page
 from controlplane.core.errors import SluiceError
 from controlplane.instances import services as instances
 from controlplane.instances.selectors import instance_get
-from controlplane.kafka import services as topics
-from controlplane.kafka.selectors import topic_get
+from controlplane.topics import services as topics
+from controlplane.topics.selectors import topic_get
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,8 +25,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from controlplane.java import find_java
 from controlplane.metering.pipeline.settings import Settings
-from controlplane.stack.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

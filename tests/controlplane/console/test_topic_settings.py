@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.errors import Invalid
 from controlplane.core.models import AuditEntry
-from controlplane.kafka import services
+from controlplane.topics import services
 
 from .conftest import problem_beside, text_of
 

@@ -19,8 +19,8 @@ from controlplane.billing.rating import Month
 from controlplane.console import urls
 from controlplane.console.middleware import CONTENT_SECURITY_POLICY
 from controlplane.core.models import Operation
-from controlplane.kafka import services as topics
 from controlplane.tenants.models import Membership
+from controlplane.topics import services as topics
 from tests.controlplane.test_foreign_ids import rows
 
 from .conftest import text_of

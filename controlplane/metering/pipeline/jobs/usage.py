@@ -25,13 +25,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 from pyspark.sql.streaming import StreamingQuery
 
+from controlplane.java import JavaNotFoundError
 from controlplane.metering.pipeline import progress_table, session, source, transforms
 from controlplane.metering.pipeline.listener import Listener
 from controlplane.metering.pipeline.positions import Looks, TopicState, starting
 from controlplane.metering.pipeline.schemas import MAXIMA
 from controlplane.metering.pipeline.settings import Settings
 from controlplane.metering.pipeline.tables import Database
-from controlplane.stack.java import JavaNotFoundError
 
 LOG = logging.getLogger("sluice.metering")
 LIFE_S = 5

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from controlplane.accounts import services as accounts
+from controlplane.accounts.joining import DEMO_KEY_NAME, demo_tenant_ensure
 from controlplane.accounts.models import ApiKey
 from controlplane.stack import demo
 from controlplane.stack.config import ensure_secrets, write_private_json
@@ -37,7 +38,7 @@ class Command(BaseCommand):
                 secrets["api_keys"][tenant.name] = key
                 write_private_json(layout.secrets_file, secrets)
             # Whoever tries the stack signs in to the console as admin, and finds the demo tenants in its switcher.
-            organisation, _ = tenants.demo_tenant_ensure(name=tenant.name)
+            organisation, _ = demo_tenant_ensure(name=tenant.name)
             tenants.membership_set(organisation=organisation, user=admin, role=Role.OWNER)
         try:
             found = demo.ensure_all(layout, secrets["api_keys"])
@@ -48,9 +49,9 @@ class Command(BaseCommand):
 
 def _new_key(name: str, *, known: bool) -> str | None:
     """The text of a key made now. One whose text an interrupted run lost is revoked and made again."""
-    organisation, key = tenants.demo_tenant_ensure(name=name)
+    organisation, key = demo_tenant_ensure(name=name)
     if key or known:
         return key
-    for lost in ApiKey.objects.for_organisation(organisation).filter(name=tenants.DEMO_KEY_NAME, revoked_at=None):
+    for lost in ApiKey.objects.for_organisation(organisation).filter(name=DEMO_KEY_NAME, revoked_at=None):
         accounts.api_key_revoke(organisation=organisation, actor="make up", key_id=lost.id)
-    return tenants.demo_tenant_ensure(name=name)[1]
+    return demo_tenant_ensure(name=name)[1]

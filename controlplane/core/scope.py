@@ -12,16 +12,20 @@ one already has) uses the base manager and is not affected.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from django.db import models
 
 from controlplane.core.errors import UnscopedQueryError
 
-if TYPE_CHECKING:
-    from controlplane.tenants.models import Organisation
-
 Row = TypeVar("Row", bound=models.Model)
+
+
+class Tenant(Protocol):
+    """Whose data it is: `tenants.models.Organisation`, of which what stands below it needs no more than the key."""
+
+    @property
+    def pk(self) -> Any: ...
 
 
 class TenantManager(models.Manager[Row], Generic[Row]):
@@ -33,7 +37,7 @@ class TenantManager(models.Manager[Row], Generic[Row]):
             f"{self.model.__name__}.objects needs .for_organisation(organisation) or .unscoped(reason)"
         )
 
-    def for_organisation(self, organisation: Organisation) -> models.QuerySet[Row]:
+    def for_organisation(self, organisation: Tenant) -> models.QuerySet[Row]:
         """Rows of one organisation."""
         return super().get_queryset().filter(organisation_id=organisation.pk)
 

@@ -9,8 +9,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.api import pagination
-from controlplane.kafka import selectors, services
-from controlplane.kafka.serializers import (
+from controlplane.topics import selectors, services
+from controlplane.topics.serializers import (
     TopicChangeSerializer,
     TopicCreateSerializer,
     TopicPageSerializer,

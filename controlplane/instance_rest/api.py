@@ -11,8 +11,7 @@ from rest_framework.views import APIView
 from controlplane.api import pagination
 from controlplane.clusters.selectors import ports_by_owner
 from controlplane.health.selectors import health_get
-from controlplane.instances import selectors, services
-from controlplane.instances.serializers import (
+from controlplane.instance_rest.serializers import (
     AcceptedSerializer,
     AllocationSerializer,
     CreatedSerializer,
@@ -23,6 +22,7 @@ from controlplane.instances.serializers import (
     OperatorsLimitsSerializer,
     WhitelistSerializer,
 )
+from controlplane.instances import selectors, services
 from controlplane.instances.spec import config_of
 from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import allocation_get, flows_get

@@ -14,7 +14,7 @@ from controlplane.instances import services as instances
 from controlplane.instances.selectors import instance_running_get
 from controlplane.instances.spec import config_of
 from controlplane.kafka import topics
-from controlplane.kafka.selectors import TopicView, topic_get
+from controlplane.topics.selectors import TopicView, topic_get
 from quota.contracts.namespace import topic_name_problem
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener
 
 from controlplane.clusters import coordination, zookeeper
-from controlplane.core.errors import MasterUnavailable
+from controlplane.core.errors import MasterUnavailable, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +29,16 @@ def allocation(instance_id: str) -> dict[str, Any]:
 def short(instance_ids: Sequence[str]) -> list[dict[str, Any]]:
     """Limit, flow and branch per direction of these instances, as far as they are known. Raises MasterUnavailable."""
     return _items(_ask(f"/v1/instances/{','.join(instance_ids)}"), "instances") if instance_ids else []
+
+
+def storage_used_bytes(instance_id: str) -> int | None:
+    """Bytes on disk of one instance, every replica counted; None where it is not known."""
+    try:
+        documents = {document["instance"]: document for document in short([instance_id])}
+    except Unavailable:
+        return None
+    used = documents.get(instance_id, {}).get("storage_used_bytes")
+    return used if isinstance(used, int) else None
 
 
 def allocations(instance_ids: Sequence[str]) -> list[dict[str, Any]]:

@@ -1,0 +1,49 @@
+"""People and organisations together: signing up with an organisation, joining one by email, the tenants of the demo."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from controlplane.accounts import services as accounts
+from controlplane.accounts.models import User
+from controlplane.core.errors import Invalid
+from controlplane.core.text import name_checked
+from controlplane.tenants import services as tenants
+from controlplane.tenants.models import Membership, Organisation, Role
+
+DEMO_DOMAIN = "demo.sluice.invalid"
+DEMO_KEY_NAME = "demo"
+
+
+@transaction.atomic
+def sign_up(*, email: str, password: str, name: str, organisation_name: str) -> tuple[User, Organisation]:
+    """A person with an organisation of their own. Raises Invalid, AlreadyExists (the organisation's name)."""
+    organisation_name = name_checked(organisation_name, field="organisation_name")
+    user = accounts.user_sign_up(email=email, password=password, name=name)
+    return user, tenants.organisation_create(name=organisation_name, owner=user)
+
+
+@transaction.atomic
+def member_add(*, organisation: Organisation, actor: str, email: str, role: Role) -> Membership:
+    """Bring a person who has signed up into an organisation. Raises Invalid beside `email`."""
+    user = User.objects.filter(email=email.strip().lower(), is_active=True).first()
+    if user is None:
+        raise Invalid.field("email", "nobody has signed up with this address yet; ask them to, then add them here")
+    return tenants.member_add(organisation=organisation, actor=actor, user=user, role=role)
+
+
+@transaction.atomic
+def demo_tenant_ensure(*, name: str) -> tuple[Organisation, str | None]:
+    """An organisation with an owner and an API key, made on the first call.
+
+    Returns the organisation and the key's text; None instead of the text where the key was made by an earlier call
+    (it is stored as a hash and cannot be shown again). Revoke the key called "demo" to be given a new one.
+    """
+    email = f"{name.lower().replace(' ', '-')}@{DEMO_DOMAIN}"
+    owner, _ = accounts.user_ensure(email=email, password=None)
+    organisation = Organisation.objects.filter(name=name).first() or tenants.organisation_create(name=name, owner=owner)
+    tenants.membership_set(organisation=organisation, user=owner, role=Role.OWNER)
+    if accounts.api_key_exists(organisation=organisation, user=owner, name=DEMO_KEY_NAME):
+        return organisation, None
+    _, text = accounts.api_key_create(organisation=organisation, user=owner, name=DEMO_KEY_NAME)
+    return organisation, text
