@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
@@ -62,7 +62,7 @@ class ApiKey(models.Model):
     last_used_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
 
-    objects: ClassVar[TenantManager[ApiKey]] = TenantManager()
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
 
     def __str__(self) -> str:
         return f"{self.name} (slc_{self.prefix}_…)"

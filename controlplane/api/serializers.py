@@ -107,6 +107,6 @@ class ProblemSerializer(serializers.Serializer[Any]):
     code = serializers.CharField(help_text="stable; the other texts are for people")
     detail = serializers.CharField()
     retriable = serializers.BooleanField()
-    errors = serializers.ListField(
+    errors = serializers.ListField(  # type: ignore[assignment]  # the document's name for it; a serializer has one as well
         child=serializers.DictField(child=serializers.CharField()), required=False, help_text="[{field, detail}]"
     )

@@ -15,7 +15,7 @@ number says which those are: who finds the number taken computes it all anew.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
 
@@ -72,7 +72,11 @@ def invoice_close(*, instance: Instance, month: Month, now: datetime, waived: bo
             return False
         invoice = _draft(instance, month, now, waived=waived)
         if not invoice.lines and instance.deleted_at is not None and instance.deleted_at < month.start:
-            about = {"organisation_id": instance.organisation_id, "instance": instance, "month": str(month)}
+            about: dict[str, Any] = {
+                "organisation_id": instance.organisation_id,
+                "instance": instance,
+                "month": str(month),
+            }
             Settled.objects.unscoped(_REASON).get_or_create(**about, defaults={"at": now})
             return False
         try:
@@ -126,7 +130,7 @@ def _gone(month: Month) -> QuerySet[Instance]:
 
 def _close_guarded(instance: Instance, month: Month, now: datetime, *, waived: bool = False) -> bool:
     failures = InvoiceFailure.objects.unscoped(_REASON)
-    about = {"organisation_id": instance.organisation_id, "instance": instance, "month": str(month)}
+    about: dict[str, Any] = {"organisation_id": instance.organisation_id, "instance": instance, "month": str(month)}
     try:
         made = invoice_close(instance=instance, month=month, now=now, waived=waived)
     except Exception as error:  # what is the matter with one bill must not keep all others from being written

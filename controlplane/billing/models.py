@@ -5,7 +5,7 @@ Rows of `Invoice` are appended and never changed: triggers of the database refus
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from django.db import models
 
@@ -20,7 +20,7 @@ class PlanChoice(models.Model):
     plan = models.CharField(max_length=32)
     at = models.DateTimeField()
 
-    objects: ClassVar[TenantManager[PlanChoice]] = TenantManager()
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
 
     class Meta:
         """One plan an hour."""
@@ -53,7 +53,7 @@ class Invoice(models.Model):
     previous_hash = models.CharField(max_length=64)
     hash = models.CharField(max_length=64)
 
-    objects: ClassVar[TenantManager[Invoice]] = TenantManager()
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
 
     class Meta:
         """A month is closed once, and a number given once: who was slower begins anew."""
@@ -92,7 +92,7 @@ class InvoiceFailure(models.Model):
     problem = models.TextField()  # for operators
     at = models.DateTimeField()
 
-    objects: ClassVar[TenantManager[InvoiceFailure]] = TenantManager()
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
 
     class Meta:
         """The last one counts."""
@@ -113,7 +113,7 @@ class Settled(models.Model):
     month = models.CharField(max_length=7)
     at = models.DateTimeField()
 
-    objects: ClassVar[TenantManager[Settled]] = TenantManager()
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
 
     class Meta:
         """Looked at once."""

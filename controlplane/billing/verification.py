@@ -144,7 +144,7 @@ def _quantity(line: Line | None) -> str:
 
 
 def _said(line: Mapping[str, Any] | None) -> str | None:
-    return line and f"{line['quantity']} {line['unit']}, {line['amount']}"
+    return f"{line['quantity']} {line['unit']}, {line['amount']}" if line else None
 
 
 def _named(spans: Sequence[Span]) -> list[tuple[datetime, str, int]]:

@@ -25,7 +25,7 @@ def record(
 ) -> AuditEntry:
     """Write one entry. `detail` must hold no secret."""
     entry = AuditEntry(
-        organisation=organisation, actor=actor, action=action, target=target, detail=detail or {}, at=clock.now()
+        organisation_id=organisation.pk, actor=actor, action=action, target=target, detail=detail or {}, at=clock.now()
     )
     entry.save(force_insert=True)
     return entry

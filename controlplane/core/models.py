@@ -6,7 +6,7 @@ the code has changed in between.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from django.db import models
 
@@ -55,7 +55,7 @@ class Operation(models.Model):
     created_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
 
-    objects: ClassVar[TenantManager[Operation]] = TenantManager()
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
 
     class Meta:
         """One index: beat asks every two seconds for what is runnable."""
@@ -83,7 +83,7 @@ class AuditEntry(models.Model):
     detail = models.JSONField(default=dict)
     at = models.DateTimeField(db_index=True)
 
-    objects: ClassVar[TenantManager[AuditEntry]] = TenantManager()
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
 
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor} {self.action} {self.target}"

@@ -104,7 +104,7 @@ def start(
     """Write a new operation, inside the transaction that writes what it is about. Workers hear of it on commit."""
     operation = Operation(
         id=ids.operation_id(source or random.SystemRandom()),
-        organisation=organisation,
+        organisation_id=organisation.pk,
         kind=kind,
         target=target,
         actor=actor,
@@ -150,7 +150,7 @@ def run(operation_id: str, *, clock: Clock = SYSTEM_CLOCK) -> bool:
     while held and operation.state == OperationState.RUNNING and operation.lease_until is not None:
         step = _step(operation)
         outcome = _attempt(step, operation)
-        if _wait_in_place(step, operation, outcome, clock) and waits < WAITS_IN_PLACE:
+        if _wait_in_place(outcome, step, operation, clock) and waits < WAITS_IN_PLACE:
             waits += 1
             held = _save(operation, {**_note(operation, outcome.note), "lease_until": _lease(clock)})
             clock.sleep(outcome.after_s)
@@ -159,7 +159,7 @@ def run(operation_id: str, *, clock: Clock = SYSTEM_CLOCK) -> bool:
     return True
 
 
-def _wait_in_place(step: Step, operation: Operation, outcome: Outcome, clock: Clock) -> TypeGuard[NotYet]:
+def _wait_in_place(outcome: Outcome, step: Step, operation: Operation, clock: Clock) -> TypeGuard[NotYet]:
     short = isinstance(outcome, NotYet) and outcome.after_s <= SHORT_WAIT_S
     return short and not _out_of_patience(step, operation, clock)
 
@@ -191,8 +191,8 @@ def _record(step: Step, operation: Operation, outcome: Outcome, clock: Clock) ->
         if _out_of_patience(step, operation, clock):
             return _fail(operation, OperationFailed(_patience_text(step, outcome)), clock)
         return _pause(operation, outcome.after_s, {**_note(operation, outcome.note)}, clock)
-    foreseen = isinstance(outcome, SluiceError)
-    final = (foreseen and not outcome.retriable) or operation.attempts + 1 >= ATTEMPTS
+    hopeless = isinstance(outcome, SluiceError) and not outcome.retriable
+    final = hopeless or operation.attempts + 1 >= ATTEMPTS
     if final:
         return _fail(operation, outcome, clock)
     pause_s = min(FIRST_PAUSE_S * 2**operation.attempts, LONGEST_PAUSE_S)

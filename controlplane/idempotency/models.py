@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from django.conf import settings
 from django.db import models
@@ -22,7 +22,7 @@ class RepeatableCall(models.Model):
     is_kept = models.BooleanField(default=True)  # the body; a secret is not
     created_at = models.DateTimeField(db_index=True)
 
-    objects: ClassVar[TenantManager[RepeatableCall]] = TenantManager()
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
 
     class Meta:
         """The constraint is what makes one of several that come at once the first."""

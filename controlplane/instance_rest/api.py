@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from controlplane.accounts.permissions import caller_of
 from controlplane.api import pagination
 from controlplane.clusters.selectors import ports_by_owner
 from controlplane.health.selectors import health_get
@@ -49,7 +50,7 @@ def shown(instances: Sequence[Instance]) -> list[dict[str, Any]]:
         instance.config = config_of(instance.config)
         instance.health = healths.get(instance.id)  # type: ignore[attr-defined]
         instance.limits = selectors.limits_shown(instance, ports.get(instance.id, []))  # type: ignore[attr-defined]
-    return InstanceSerializer(instances, many=True).data
+    return cast("list[dict[str, Any]]", InstanceSerializer(instances, many=True).data)  # a list, with many=True
 
 
 class InstancesApi(APIView):
@@ -58,7 +59,7 @@ class InstancesApi(APIView):
     @extend_schema(responses=InstancePageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
     def get(self, request: Request) -> Response:
         """Instances of the organisation, oldest first."""
-        rows = selectors.instance_list(organisation=request.user.organisation)
+        rows = selectors.instance_list(organisation=caller_of(request).organisation)
         instances, following = pagination.rows_page(request, rows)
         return Response(pagination.body(shown(instances), following))
 
@@ -68,7 +69,7 @@ class InstancesApi(APIView):
         body = InstanceCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         instance, operation = services.instance_create(
-            organisation=request.user.organisation, actor=request.user.actor, **body.validated_data
+            organisation=caller_of(request).organisation, actor=caller_of(request).actor, **body.validated_data
         )
         return Response({"id": instance.id, "operation_id": operation.id}, status=202)
 
@@ -79,7 +80,7 @@ class InstanceApi(APIView):
     @extend_schema(responses=InstanceSerializer, tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
         """One instance."""
-        instance = selectors.instance_get(organisation=request.user.organisation, instance_id=instance_id)
+        instance = selectors.instance_get(organisation=caller_of(request).organisation, instance_id=instance_id)
         return Response(shown([instance])[0])
 
     @extend_schema(request=InstanceChangeSerializer, responses={202: AcceptedSerializer}, tags=TAGS)
@@ -88,8 +89,8 @@ class InstanceApi(APIView):
         body = InstanceChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         _, operation = services.instance_update(
-            organisation=request.user.organisation,
-            actor=request.user.actor,
+            organisation=caller_of(request).organisation,
+            actor=caller_of(request).actor,
             instance_id=instance_id,
             accept_full_storage=body.validated_data.pop("accept_full_storage", False),
             changes=body.validated_data,
@@ -100,7 +101,7 @@ class InstanceApi(APIView):
     def delete(self, request: Request, instance_id: str) -> Response:
         """Delete the instance and all its data."""
         operation = services.instance_delete(
-            organisation=request.user.organisation, actor=request.user.actor, instance_id=instance_id
+            organisation=caller_of(request).organisation, actor=caller_of(request).actor, instance_id=instance_id
         )
         return Response({"operation_id": operation.id}, status=202)
 
@@ -114,8 +115,8 @@ class InstanceWhitelistApi(APIView):
         body = WhitelistSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         instance = services.instance_whitelist_set(
-            organisation=request.user.organisation,
-            actor=request.user.actor,
+            organisation=caller_of(request).organisation,
+            actor=caller_of(request).actor,
             instance_id=instance_id,
             **body.validated_data,
         )
@@ -131,7 +132,7 @@ class InstanceLimitsApi(APIView):
         body = OperatorsLimitsSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         _, operation = services.instance_limits_set(
-            caller=request.user, instance_id=instance_id, limits=body.validated_data
+            caller=caller_of(request), instance_id=instance_id, limits=body.validated_data
         )
         return Response({"operation_id": operation.id}, status=202)
 
@@ -142,4 +143,4 @@ class InstanceAllocationApi(APIView):
     @extend_schema(responses=AllocationSerializer, tags=TAGS)
     def get(self, request: Request, instance_id: str) -> Response:
         """How the bought bandwidth is shared out between brokers at the moment."""
-        return Response(allocation_get(organisation=request.user.organisation, instance_id=instance_id))
+        return Response(allocation_get(organisation=caller_of(request).organisation, instance_id=instance_id))

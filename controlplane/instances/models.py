@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from django.db import models
 
@@ -51,7 +51,7 @@ class Instance(models.Model):
     created_at = models.DateTimeField()
     deleted_at = models.DateTimeField(null=True)
 
-    objects: ClassVar[TenantManager[Instance]] = TenantManager()
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
 
     class Meta:
         """Lists are in the order of creation."""
@@ -73,7 +73,7 @@ class SpecChange(models.Model):
     partitions = models.PositiveIntegerField()
     at = models.DateTimeField()
 
-    objects: ClassVar[TenantManager[SpecChange]] = TenantManager()
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
 
     class Meta:
         """Opened and closed happen once, however often a step or a request is repeated."""

@@ -109,7 +109,10 @@ class PartitionProgress:
 def usage_hours(*, instance: Instance, start: datetime, end: datetime, now: datetime | None = None) -> list[UsageHour]:
     """Hours that begin in [start's hour, end) and saw any usage record, in order."""
     open_hour = hour_text(now or datetime.now(UTC))
-    return [UsageHour(hour, *sums, hour >= open_hour) for hour, *sums in _sums(instance, start, end)]
+    return [
+        UsageHour(hour, produced, consumed, stored, so_far=hour >= open_hour)
+        for hour, produced, consumed, stored in _sums(instance, start, end)
+    ]
 
 
 def usage_total(*, instance: Instance, start: datetime, end: datetime) -> tuple[int, int, int]:
