@@ -10,9 +10,11 @@ from dataplane.protocol.messages.produce import InitProducerIdRequest, InitProdu
 
 async def handle_init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
     """A new id at epoch 0, as Kafka also for one that names an id it had: without a transactional id nothing ties it to it."""
-    if request.transactional_id == "" or (request.producer_id < 0) != (request.producer_epoch < 0):
+    named = request.transactional_id
+    is_empty = named is not None and not ctx.session.names.transactional_id_out(named)  # as its producer wrote it
+    if is_empty or (request.producer_id < 0) != (request.producer_epoch < 0):
         return _refusal(ErrorCode.INVALID_REQUEST)
-    if request.transactional_id is not None:
+    if named is not None:
         # No coordinator keeps transactional ids yet, and handing out an id would promise fencing that nobody does.
         return _refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     try:
