@@ -60,7 +60,6 @@ class LogManager:
         self.producer_budgets = ProducerBudgets(self._logs, config.settings.producer_state_bytes_per_instance)
         self.checkpoints = CheckpointSchedule(files, background, self._directories, self._logs, self._directory_failed)
         self.wholeness = UncleanLoss(files, config.data_dirs)
-        self._closed_in_order: dict[str, bool] = {}  # directories as they were found
 
     # --- start and stop -----------------------------------------------------------------------------------------------
 
@@ -77,7 +76,7 @@ class LogManager:
             self._remove_in_background(path, moving.home_of(path))
         for home in online:
             self._or_offline(home, self._open_home)
-        self.wholeness.opened({home: self._closed_in_order[home] for home in self._directories.online()})
+        self.wholeness.opened()
         self._directories.check()
 
     def _or_offline(self, home: str, work: Callable[[str], None]) -> None:
@@ -112,7 +111,8 @@ class LogManager:
 
     def _open_home(self, home: str) -> None:
         files = self._files
-        clean = self._closed_in_order[home] = self._directories.take_clean_mark(home)
+        clean = self._directories.take_clean_mark(home)
+        self.wholeness.found(home, in_order=clean)
         known = self.checkpoints.read(home)
         for name in files.list(home):
             if name.endswith(DOOMED):

@@ -8,14 +8,15 @@ the broker that comes back can tell: every data directory holds a file that name
     memory   the memory that held what was not synced (`Files.memory`)
 
 and what it says holds if the directory was closed in order, or if the memory is still the same. Otherwise, or with a
-directory missing, the logs are whole only since the next registration, and that is written when it is known.
+directory missing, the logs are whole only since the next registration, and that is written when it is known. A file that does not
+hold goes at once: the broker may stop in order before it registers, and then it would be believed.
 
 A disk that refuses ends all trust until the next start after this one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -34,14 +35,25 @@ class UncleanLoss:
         self.since: int | None = None
         self._files, self._homes = files, homes
         self._memory = files.memory()
+        self._known: dict[str, int] = {}  # of directories that tell
         self._is_broken = False
 
-    def opened(self, closed_in_order: Mapping[str, bool]) -> None:
-        """All directories that could be opened, and whether each was closed in order."""
-        known = [self._known(home, in_order=closed_in_order.get(home)) for home in self._homes]
-        since = [epoch for epoch in known if epoch is not None]
-        if since and len(since) == len(known):
-            self.since = max(since)  # what a directory that came later held before is not known
+    def found(self, home: str, *, in_order: bool) -> None:
+        """A directory, and whether it was closed in order. What does not hold any more is forgotten. Raises OSError."""
+        path = f"{home}/{FILE_NAME}"
+        said = formats.read_properties(self._files, path)
+        same_memory = self._memory != "" and said.get("memory") == self._memory
+        since = said.get("since", "")
+        if since.isdecimal() and (in_order or same_memory):
+            self._known[home] = int(since)
+        else:
+            self._files.remove(path)
+            self._files.sync_directory(home)
+
+    def opened(self) -> None:
+        """All directories that could be opened have been found."""
+        if len(self._known) == len(self._homes) and not self._is_broken:
+            self.since = max(self._known.values())  # what a directory that came later held before is not known
             self._write()
 
     def registered(self, broker_epoch: int) -> None:
@@ -56,14 +68,6 @@ class UncleanLoss:
         for home in self._homes:
             with suppress(OSError):
                 self._files.remove(f"{home}/{FILE_NAME}")
-
-    def _known(self, home: str, *, in_order: bool | None) -> int | None:
-        if in_order is None:
-            return None
-        found = formats.read_properties(self._files, f"{home}/{FILE_NAME}")
-        same_memory = self._memory != "" and found.get("memory") == self._memory
-        since = found.get("since", "")
-        return int(since) if since.isdecimal() and (in_order or same_memory) else None
 
     def _write(self) -> None:
         text = f"since={self.since}\nmemory={self._memory}\n".encode()

@@ -6,8 +6,11 @@ import errno
 
 import pytest
 
+from dataplane.config import BrokerConfig
+from dataplane.storage.manager import LogManager
 from dataplane.storage.startup.unclean_loss import UncleanLoss
-from tests.support.memory_files import MemoryFiles
+from tests.crashpoints.workload import StoppedClock
+from tests.support.memory_files import ImmediateBackground, MemoryFiles
 
 HOMES = ("/a", "/b")
 FIRST_LIFE, LATER = 30, 55
@@ -23,7 +26,9 @@ def files() -> MemoryFiles:
 
 def opened(files: MemoryFiles, *, in_order: bool = False, homes: tuple[str, ...] = HOMES) -> UncleanLoss:
     wholeness = UncleanLoss(files, HOMES)
-    wholeness.opened(dict.fromkeys(homes, in_order))
+    for home in homes:
+        wholeness.found(home, in_order=in_order)
+    wholeness.opened()
     return wholeness
 
 
@@ -67,6 +72,22 @@ def test_a_second_power_cut_before_the_registration_is_not_forgotten(files, regi
     assert opened(files).since is None
 
 
+def test_an_orderly_stop_before_the_registration_forgets_no_power_cut(files, registered):
+    files.crash()
+    opened(files)
+    assert opened(files, in_order=True).since is None
+
+
+def test_a_power_cut_that_one_directory_missed_is_not_forgotten_either(files, registered):
+    files.crash()
+    mixed = UncleanLoss(files, HOMES)
+    mixed.found("/a", in_order=True)
+    mixed.found("/b", in_order=False)
+    mixed.opened()
+    assert mixed.since is None
+    assert opened(files, in_order=True).since is None
+
+
 def test_with_a_directory_missing_or_new_it_is_not_whole(files, registered):
     assert opened(files, homes=("/a",)).since is None
     files.remove("/b/whole-since")
@@ -96,3 +117,35 @@ def test_where_nobody_can_tell_which_memory_it_is_only_an_orderly_stop_counts(fi
     monkeypatch.setattr(MemoryFiles, "memory", lambda _: "")
     assert opened(files, in_order=True).since == FIRST_LIFE
     assert opened(files).since is None
+
+
+def start(files: MemoryFiles) -> LogManager:
+    config = BrokerConfig(1, HOMES, ("127.0.0.1", 0))
+    manager = LogManager(files, StoppedClock(), ImmediateBackground(), config)
+    manager.open_all()
+    return manager
+
+
+@pytest.fixture
+def lost_power(files) -> MemoryFiles:
+    start(files).wholeness.registered(FIRST_LIFE)
+    files.crash()
+    return files
+
+
+def test_a_start_and_an_orderly_stop_without_registration_do_not_hide_a_power_cut(lost_power):
+    start(lost_power).close()
+    assert start(lost_power).wholeness.since is None
+
+
+def test_a_directory_that_cannot_forget_is_offline_and_vouches_for_nothing_later(lost_power):
+    def refuse(operation: str, path: str) -> None:
+        if (operation, path) == ("remove", "/a/whole-since"):
+            raise OSError(errno.EIO, "refused", path)
+
+    lost_power.fault = refuse
+    manager = start(lost_power)
+    assert manager.directories() == [("/a", "refused"), ("/b", None)]
+    manager.close()
+    lost_power.fault = None
+    assert start(lost_power).wholeness.since is None
