@@ -1,8 +1,9 @@
 """What this broker knows of the cluster: brokers, topics, leaders. Told by the controller in UpdateMetadata.
 
 An update carries the partitions that changed and always all live brokers. A partition whose leader is -2 is forgotten
-(its topic is being deleted). A full update (type 2, the first that a new controller sends) replaces everything: so a
-broker that missed a deletion under the old controller does not remember the topic for ever.
+(its topic is being deleted); what is said of that topic id from then on is late, for ids are not used twice. A full update
+(type 2, the first that a new controller sends) replaces everything: so a broker that missed a deletion under the old
+controller does not remember the topic for ever.
 
 An update costs what it changes, whoever else has topics: lists and counts of the instances are kept up to date. A long one
 is taken over in steps, topic by topic, and whoever reads in between finds each topic as it was or as it is; a full one in
@@ -25,6 +26,7 @@ from dataplane.protocol.messages.control import (
     UpdateMetadataBroker,
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
+    UpdateMetadataTopicState,
 )
 from dataplane.protocol.schema import NO_UUID
 from dataplane.records.steps import Steps, run_through
@@ -39,6 +41,8 @@ FULL_UPDATE = 2
 _PARTITIONS_PER_STEP = 24
 """About 100 us."""
 _PARTITIONS_AT_ONCE = 100
+_DELETED_REMEMBERED = 10_000
+"""Topic ids, about a megabyte: more than are deleted while a word lies in a connection that its controller has closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +180,7 @@ class Metadata:
         self.controller_epoch = 0
         self.version = 0  # grows with every update that was taken over
         self._set(_Tables())
+        self._deleted: dict[UUID, None] = {}  # topics that are no more, the latest last
         self._known: Future[None] = Future()
         self._deletion_listeners: list[Callable[[list[tuple[str, int]]], None]] = []
         self._update_listeners: list[Callable[[], None]] = []
@@ -256,6 +261,10 @@ class Metadata:
         """Name of a topic."""
         return self._names.get(topic_id)
 
+    def was_deleted(self, topic_id: UUID) -> bool:
+        """Whether the controller has said that this topic goes: it does not come back, though a late word may speak of it."""
+        return topic_id in self._deleted
+
     def saw_controller(self, controller_id: int, epoch: int) -> bool:
         """Note that a controller of this epoch spoke. False: there is a newer one, refuse (STALE_CONTROLLER_EPOCH)."""
         if epoch < self.controller_epoch:
@@ -298,6 +307,8 @@ class Metadata:
         left = _PARTITIONS_PER_STEP
         gone: list[tuple[str, int]] = []
         for topic in request.topic_states:
+            if self._is_late(topic):
+                continue
             before = tables.partitions.get(topic.topic_name, {})
             yield from tables.take(topic.topic_name, topic.topic_id, topic.partition_states)
             gone += self._gone(topic.topic_name, before, tables)
@@ -307,6 +318,21 @@ class Metadata:
                 left = _PARTITIONS_PER_STEP
                 yield None
         self._tell_deletions(gone)
+
+    def _is_late(self, topic: UpdateMetadataTopicState) -> bool:
+        """Whether this was said before the topic went. Which topics go is noted.
+
+        Not by single rows: those of a topic that went may come with the one that was made again, under the new id.
+        """
+        states = topic.partition_states
+        if not states or any(state.leader != LEADER_DURING_DELETE for state in states):
+            return topic.topic_id in self._deleted
+        if topic.topic_id != NO_UUID:
+            self._deleted.pop(topic.topic_id, None)
+            self._deleted[topic.topic_id] = None
+            if len(self._deleted) > _DELETED_REMEMBERED:
+                del self._deleted[next(iter(self._deleted))]
+        return False
 
     def _forgotten(self, before: _Tables) -> Steps[None]:
         """What a full update has made disappear."""

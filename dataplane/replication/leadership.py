@@ -2,8 +2,9 @@
 
 What is refused, and why: a controller epoch below the highest seen (a deposed controller, KAFKA-6082); a broker epoch
 below ours (meant for an earlier life of this broker, KIP-380); a leader epoch that is not above ours (overtaken on
-its way; said again, it is harmless); a topic id that is not the one on disk (another topic of the same name); a
-removal that metadata contradict (`_is_late`).
+its way; said again, it is harmless); a topic id that is not the one on disk (another topic of the same name); the id of
+a topic that has gone (its log would stand in the way of the next one of that name); a removal that metadata contradict
+(`_is_late`).
 
 A partition changes its role in one go: what is staged is written, then the role changes, then whoever waited for the
 old role is told. So a deposed leader acknowledges nothing of what was not committed when it was deposed.
@@ -96,6 +97,8 @@ def _refusal(replicas: Replicas, controller_id: int, controller_epoch: int, brok
 def _apply(replicas: Replicas, topic: str, topic_id: UUID, state: LeaderAndIsrPartitionState) -> ErrorCode:
     if replicas.config.id not in state.replicas:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if replicas.metadata.was_deleted(topic_id):
+        return ErrorCode.UNKNOWN_TOPIC_ID
     try:
         partition = _find_or_create(replicas, topic, topic_id, state)
         if partition is None:

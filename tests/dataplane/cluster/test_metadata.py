@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import pytest
+
 from dataplane.cluster.metadata import FULL_UPDATE, INCREMENTAL_UPDATE, Metadata
 from dataplane.cluster.paths import LEADER_DURING_DELETE, BrokerAddress
 from dataplane.protocol.errors import ErrorCode
@@ -80,6 +82,42 @@ def test_a_topic_made_again_under_its_name_has_nothing_of_the_old_one() -> None:
     assert (metadata.topic_id("t"), metadata.topic_of_id(ONE)) == (TWO, None)
     metadata.apply(_update(("t", ONE, 0, LEADER_DURING_DELETE)))  # a late word
     assert metadata.partition("t", 0).leader == 2  # type: ignore[union-attr]
+
+
+def test_a_late_word_on_a_topic_that_has_gone_does_not_bring_it_back() -> None:
+    metadata = Metadata()
+    metadata.apply(_update(("t", ONE, 0, 1)))
+    metadata.apply(_update(("t", ONE, 0, LEADER_DURING_DELETE)))
+    metadata.apply(_update(("t", ONE, 0, 1), ("u", TWO, 0, 1)))
+    assert metadata.topics() == ["u"]
+    metadata.apply(_update(("t", ONE, 0, 1), ("u", TWO, 0, 1), kind=FULL_UPDATE))
+    assert metadata.topics() == ["u"]
+    assert (metadata.was_deleted(ONE), metadata.was_deleted(TWO)) == (True, False)
+
+
+def test_a_late_word_on_a_topic_that_has_gone_does_not_replace_the_one_made_again() -> None:
+    metadata = Metadata()
+    metadata.apply(_update(("t", ONE, 0, 1)))
+    metadata.apply(_update(("t", ONE, 0, LEADER_DURING_DELETE)))
+    metadata.apply(_update(("t", TWO, 0, 2)))
+    metadata.apply(_update(("t", ONE, 0, 1)))
+    assert (metadata.topic_id("t"), metadata.topic_of_id(ONE)) == (TWO, None)
+
+
+def test_a_topic_that_a_full_update_does_not_name_may_be_named_again() -> None:
+    metadata = Metadata()
+    metadata.apply(_update(("t", ONE, 0, 1)))
+    metadata.apply(_update(("u", TWO, 0, 1), kind=FULL_UPDATE))
+    metadata.apply(_update(("t", ONE, 0, 1)))
+    assert metadata.topics() == ["t", "u"]
+
+
+def test_of_topics_that_have_gone_the_latest_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dataplane.cluster.metadata._DELETED_REMEMBERED", 2)
+    metadata = Metadata()
+    for number in (1, 2, 3, 2):
+        metadata.apply(_update(("t", UUID(int=number), 0, LEADER_DURING_DELETE)))
+    assert [metadata.was_deleted(UUID(int=number)) for number in (1, 2, 3)] == [False, True, True]
 
 
 def test_a_full_update_forgets_what_it_does_not_name() -> None:

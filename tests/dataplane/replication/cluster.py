@@ -94,6 +94,9 @@ class KnownCluster:
     def topic_id(self, topic):
         return None
 
+    def was_deleted(self, topic_id):
+        return False
+
     def saw_controller(self, controller_id, epoch):
         if epoch < self.controller_epoch:
             return False
