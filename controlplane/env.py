@@ -14,6 +14,11 @@ SLUICE_ADVERTISED_HOST  address tenants are told; empty: as bound               
 SLUICE_ALLOWED_HOSTS  host names this web server answers to, comma-separated               loopback names
 SLUICE_SECRET_KEY     Django's secret key, before the one in the secrets file              none
 SLUICE_METERING_ABSENT  why this installation runs without metering; empty: it has it      empty
+SLUICE_BROKER_ROOM    what a broker has to sell, and how many times: ``bandwidth_mib_per_s=300*2,storage_gib=500*1.5``;
+                      names and defaults of what is left out in ``admission/rules.py``      empty
+SLUICE_CAPS           what a new organisation may have: ``instances=20,price_per_month=30000``  empty
+SLUICE_PRICE_CONFIRMED_ABOVE  a price a month above which a purchase must be confirmed      ``5000``
+SLUICE_OPERATORS_CONTACT  whom tenants write to who need higher caps, such as an address   empty
 SLUICE_TLS            ``1``: reached through a proxy that speaks TLS. Cookies are Secure, browsers  ``0``
                       are told to stay with HTTPS (HSTS); the proxy's ``X-Forwarded-Proto``
                       and the last of ``X-Forwarded-For`` are believed: it must set both
@@ -58,6 +63,10 @@ class Environment:
     allowed_hosts: tuple[str, ...]
     metering_absent: str
     secret_key: str | None
+    broker_room: str  # read by admission/installed.py, as the next two
+    caps: str
+    price_confirmed_above: str
+    operators_contact: str
     tls: bool
     debug: bool
     workers: int
@@ -80,6 +89,10 @@ class Environment:
             allowed_hosts=tuple(host.strip() for host in hosts.split(",") if host.strip()),
             metering_absent=variables.get("SLUICE_METERING_ABSENT", ""),
             secret_key=variables.get("SLUICE_SECRET_KEY") or None,
+            broker_room=variables.get("SLUICE_BROKER_ROOM", ""),
+            caps=variables.get("SLUICE_CAPS", ""),
+            price_confirmed_above=variables.get("SLUICE_PRICE_CONFIRMED_ABOVE") or "5000",
+            operators_contact=variables.get("SLUICE_OPERATORS_CONTACT", "").strip(),
             tls=variables.get("SLUICE_TLS", "0") == "1",
             debug=variables.get("SLUICE_DEBUG", "0") == "1",
             workers=_positive(variables, "SLUICE_WORKERS", 2),

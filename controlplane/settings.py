@@ -30,6 +30,7 @@ INSTALLED_APPS = [
     "controlplane.tenants",
     "controlplane.clusters",
     "controlplane.instances",
+    "controlplane.admission",
     "controlplane.metering",
     "controlplane.quotas",
     "controlplane.health",

@@ -8,6 +8,7 @@ from drf_spectacular.views import SpectacularAPIView
 
 from controlplane import metrics
 from controlplane.accounts import api as accounts
+from controlplane.admission import api as admission
 from controlplane.api import operations
 from controlplane.billing import api as billing
 from controlplane.health import api as health
@@ -37,6 +38,9 @@ urlpatterns = [
     path(f"{V1}/me", accounts.CallerApi.as_view()),
     path(f"{V1}/api-keys", accounts.ApiKeysApi.as_view()),
     path(f"{V1}/api-keys/<id:key_id>", accounts.ApiKeyApi.as_view()),
+    path(f"{V1}/caps", admission.CapsApi.as_view()),
+    path(f"{V1}/organisations/<id:organisation_id>/caps", admission.OrganisationCapsApi.as_view()),
+    path(f"{V1}/capacity", admission.CapacityApi.as_view()),
     path(f"{V1}/metrics", health.MetricsApi.as_view()),
     path(f"{V1}/operations", operations.OperationsApi.as_view()),
     path(f"{V1}/operations/<id:operation_id>", operations.OperationApi.as_view()),

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -21,7 +22,7 @@ from rest_framework.views import set_rollback
 from controlplane.core.errors import FieldProblem, Invalid, NotFound, SluiceError, Unauthenticated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = "2"
@@ -35,10 +36,18 @@ _DRF = {  # DRF's own exceptions: title and code
 
 
 def document(
-    *, status: int, code: str, title: str, detail: str, retriable: bool = False, errors: Sequence[FieldProblem] = ()
+    *,
+    status: int,
+    code: str,
+    title: str,
+    detail: str,
+    retriable: bool = False,
+    errors: Sequence[FieldProblem] = (),
+    members: Mapping[str, object] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The body of an answer."""
+    """The body of an answer. `members` are those that only some codes have."""
     body: dict[str, Any] = {
+        **members,
         "type": f"urn:sluice:problem:{code}",
         "title": title,
         "status": status,
@@ -60,6 +69,7 @@ def of_error(error: SluiceError) -> dict[str, Any]:
         detail=error.detail,
         retriable=error.retriable,
         errors=error.errors,
+        members=error.members,
     )
 
 

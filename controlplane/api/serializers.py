@@ -98,6 +98,22 @@ class CidrsField(serializers.ListField):
         return data
 
 
+class ExceededSerializer(serializers.Serializer[Any]):
+    """A resource of which too little is left. Amounts in its own unit; money as text."""
+
+    resource = serializers.CharField(help_text="such as bandwidth_mib_per_s or price_per_month")
+    limit = serializers.JSONField()
+    used = serializers.JSONField(help_text="now")
+    asked = serializers.JSONField(help_text="how much more")
+
+
+class UnconfirmedPriceSerializer(serializers.Serializer[Any]):
+    """What a purchase costs that has to be confirmed."""
+
+    currency = serializers.CharField()
+    per_month = serializers.CharField()
+
+
 class ProblemSerializer(serializers.Serializer[Any]):
     """An error; see api/problems.py."""
 
@@ -110,3 +126,5 @@ class ProblemSerializer(serializers.Serializer[Any]):
     errors = serializers.ListField(  # type: ignore[assignment]  # the document's name for it; a serializer has one as well
         child=serializers.DictField(child=serializers.CharField()), required=False, help_text="[{field, detail}]"
     )
+    exceeded = ExceededSerializer(many=True, required=False, help_text="of cluster_full and organisation_cap")
+    price = UnconfirmedPriceSerializer(required=False, help_text="of price_unconfirmed")

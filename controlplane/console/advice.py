@@ -15,6 +15,7 @@ _ADVICE = {
     "allocation_unknown": "The first figures appear a few seconds after the instance has started.",
     "limit_reached": "Free some by deleting topics, or give the instance more partitions in its settings.",
     "capacity_exhausted": "Ask the operators of this service for more room.",
+    "cluster_full": "Ask the operators of this service for more room.",
     "concurrent_change": "Load the page again and repeat the change.",
     "instance_deleting": "It can no longer be changed.",
     "instance_not_running": "Wait until it is running; its operation shows how far it is.",

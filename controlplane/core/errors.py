@@ -10,7 +10,10 @@
     ├── Conflict                 409  conflict             the state does not allow it now
     │   ├── AlreadyExists        409  already_exists
     │   ├── LimitReached         409  limit_reached        something bought is used up
-    │   ├── CapacityExhausted    409  capacity_exhausted   the cluster has no room
+    │   ├── CapacityExhausted    409  capacity_exhausted   something the service gives out has run out, such as ports
+    │   │   └── ClusterFull      409  cluster_full         too much of the cluster is sold; `members` says what, and how much
+    │   ├── OrganisationCapReached  409  organisation_cap  more than the organisation may have; `members` as above
+    │   ├── PriceUnconfirmed     409  price_unconfirmed    dear enough to be asked for twice
     │   └── ConcurrentChange     409  concurrent_change    another writer was faster; retriable
     ├── TooManyAttempts          429  too_many_attempts    `retry_after_s` says how long to wait; retriable
     ├── Unsupported              501  unsupported          the cluster cannot do it yet
@@ -27,10 +30,11 @@ UnscopedQueryError stands outside: it is a bug, never an answer.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +46,26 @@ class FieldProblem:
 
 
 class SluiceError(Exception):
-    """Base of the tree; `str()` is the sentence shown to the caller."""
+    """Base of the tree; `str()` is the sentence shown to the caller, `members` is the same for programs."""
 
     http_status = 500
     code = "internal"
     title = "Internal error"
     retriable = False
 
-    def __init__(self, detail: str, *, code: str | None = None, errors: Sequence[FieldProblem] = ()) -> None:
+    def __init__(
+        self,
+        detail: str,
+        *,
+        code: str | None = None,
+        errors: Sequence[FieldProblem] = (),
+        members: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
         super().__init__(detail)
         self.detail = detail
         self.code = code or self.code
         self.errors = tuple(errors)
+        self.members = dict(members)
 
 
 class Invalid(SluiceError):
@@ -107,6 +119,24 @@ class CapacityExhausted(Conflict):
     """No room in the physical cluster."""
 
     code, title = "capacity_exhausted", "No capacity"
+
+
+class ClusterFull(CapacityExhausted):
+    """More of the cluster would be sold than operators allow."""
+
+    code, title = "cluster_full", "The cluster is full"
+
+
+class OrganisationCapReached(Conflict):
+    """More than the organisation may have."""
+
+    code, title = "organisation_cap", "The organisation may not have so much"
+
+
+class PriceUnconfirmed(Conflict):
+    """A purchase above the threshold, without a word that its price is known."""
+
+    code, title = "price_unconfirmed", "The price must be confirmed"
 
 
 class ConcurrentChange(Conflict):

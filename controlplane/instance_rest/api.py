@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import caller_of
+from controlplane.admission import purchases
 from controlplane.api import pagination
 from controlplane.clusters.selectors import ports_by_owner
 from controlplane.health.selectors import health_get
@@ -68,7 +69,7 @@ class InstancesApi(APIView):
         """A new instance. The operation says when it can be used."""
         body = InstanceCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        instance, operation = services.instance_create(
+        instance, operation = purchases.instance_buy(
             organisation=caller_of(request).organisation, actor=caller_of(request).actor, **body.validated_data
         )
         return Response({"id": instance.id, "operation_id": operation.id}, status=202)
@@ -88,11 +89,12 @@ class InstanceApi(APIView):
         """Another name, bandwidth, storage or number of partitions."""
         body = InstanceChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        _, operation = services.instance_update(
+        _, operation = purchases.instance_change(
             organisation=caller_of(request).organisation,
             actor=caller_of(request).actor,
             instance_id=instance_id,
             accept_full_storage=body.validated_data.pop("accept_full_storage", False),
+            confirm_price=body.validated_data.pop("confirm_price", False),
             changes=body.validated_data,
         )
         return Response({"operation_id": operation.id}, status=202)

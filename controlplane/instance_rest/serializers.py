@@ -155,6 +155,11 @@ class ConfigSerializer(serializers.Serializer[Any]):
     max_message_bytes = serializers.IntegerField()
 
 
+CONFIRM_PRICE = (
+    "the price is known: a purchase that costs more than a threshold is refused without it (price_unconfirmed)"
+)
+
+
 class InstanceCreateSerializer(StrictSerializer):
     """POST."""
 
@@ -164,6 +169,7 @@ class InstanceCreateSerializer(StrictSerializer):
     partitions = PartitionsField(help_text="replicas included")
     whitelist = WhitelistField(help_text="who may connect; [] lets nobody in, 0.0.0.0/0 and ::/0 everyone")
     config = ConfigChangeSerializer(required=False)
+    confirm_price = StrictBooleanField(required=False, help_text=CONFIRM_PRICE)
 
 
 class InstanceChangeSerializer(StrictSerializer):
@@ -180,11 +186,13 @@ class InstanceChangeSerializer(StrictSerializer):
         required=False,
         help_text="less storage than is used is meant: producing will be refused until topics are deleted or records expire",
     )
+    confirm_price = StrictBooleanField(required=False, help_text=CONFIRM_PRICE)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Some change is asked for."""
-        if set(attrs) == {"accept_full_storage"}:
-            raise serializers.ValidationError({"accept_full_storage": "is no change by itself"})
+        words = {"accept_full_storage", "confirm_price"}
+        if attrs and set(attrs) <= words:
+            raise serializers.ValidationError(dict.fromkeys(attrs, "is no change by itself"))
         return attrs
 
 

@@ -19,7 +19,7 @@ from controlplane.clusters.selectors import broker_count
 from controlplane.core import audit, ids, operations
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import (
-    CapacityExhausted,
+    ClusterFull,
     ClusterUnavailable,
     ConcurrentChange,
     Conflict,
@@ -64,7 +64,10 @@ def instance_create(
     clock: Clock = SYSTEM_CLOCK,
     source: ids.RandomSource | None = None,
 ) -> tuple[Instance, Operation]:
-    """A new instance and the operation that brings it up. Raises Invalid, CapacityExhausted."""
+    """A new instance and the operation that brings it up. Raises Invalid, ClusterFull.
+
+    Callers that sell go through admission.purchases, which looks at caps, room and price as well.
+    """
     bought = {
         "name": name,
         "bandwidth_mib_per_s": bandwidth_mib_per_s,
@@ -284,7 +287,7 @@ def _cluster_with_room() -> PhysicalCluster:
     cluster = PhysicalCluster.objects.select_for_update().get(pk=clusters.cluster_ensure().pk)
     used = Instance.objects.unscoped("capacity counts everyone's").filter(cluster=cluster)
     if used.exclude(state=InstanceState.DELETED).count() >= cluster.capacity:
-        raise CapacityExhausted(f"the cluster has its {cluster.capacity} instances")
+        raise ClusterFull(f"the cluster has its {cluster.capacity} instances")
     return cluster
 
 

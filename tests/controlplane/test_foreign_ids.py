@@ -27,6 +27,7 @@ BODIES = {
     ("patch", "instances/<id:instance_id>"): {"name": "mine"},
     ("put", "instances/<id:instance_id>/whitelist"): {"cidrs": ["0.0.0.0/0"]},
     ("put", "instances/<id:instance_id>/limits"): {"topics": 1000},
+    ("patch", "organisations/<id:organisation_id>/caps"): {"instances": 40, "reason": "more"},
     ("post", "instances/<id:instance_id>/topics"): {"name": "t", "partitions": 1},
     ("patch", "instances/<id:instance_id>/topics/<str:topic>"): {"partitions": 9},
     ("put", "instances/<id:instance_id>/topics/<str:topic>/whitelist"): {"cidrs": []},
@@ -38,7 +39,11 @@ BODIES = {
     ("patch", "instances/<id:instance_id>/throttle-rules/<id:rule_id>"): {"produce_mib_per_s": 2},
 }
 # Operators of the service alone may ask for these; an owner learns that.
-OPERATORS = {("put", "instances/<id:instance_id>/limits")}
+OPERATORS = {
+    ("put", "instances/<id:instance_id>/limits"),
+    ("get", "organisations/<id:organisation_id>/caps"),
+    ("patch", "organisations/<id:organisation_id>/caps"),
+}
 PREFIX = f"{controlplane.urls.V1}/"
 
 
@@ -62,6 +67,7 @@ def theirs(alice, instance):
     rule_id = alice.api.post(f"/{PREFIX}instances/{instance.id}/throttle-rules", rule).json()["id"]
     closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
     return {
+        "<id:organisation_id>": alice.organisation.id,
         "<id:instance_id>": instance.id,
         "<id:number>": "inv-00000001",
         "<str:topic>": "orders",

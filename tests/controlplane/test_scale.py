@@ -50,7 +50,7 @@ VARIANTS = {  # what a page shows more of when it is asked
     "instance_usage": [f"?month={Month.of(SYSTEM_CLOCK.now())}"],
 }
 ANONYMOUS = {"sign_up", "sign_in"}
-OF_OPERATORS = {"metering/waivers"}
+OF_OPERATORS = {"metering/waivers", "capacity", "organisations/<id:organisation_id>/caps"}
 
 
 @pytest.fixture
@@ -80,6 +80,7 @@ def pages(alice, at_staff, first):
     now = SYSTEM_CLOCK.now()
     ids = {
         "organisation_id": alice.organisation.id,
+        "owner_id": alice.organisation.id,
         "instance_id": first,
         "topic": "topic-007",
         "hour": f"{now:%Y-%m-%dT%H}",

@@ -50,6 +50,8 @@ RULED = {
     "to": "a moment",
     "month": "a month of the calendar",
     "accept_full_storage": "no change by itself",
+    "confirm_price": "the same",
+    "reason": "not blank",
 }
 RULED_AS_A_WHOLE = {
     "invalid_replication_factor",  # the cluster has fewer brokers
@@ -67,6 +69,7 @@ def world(alice, instance, tree, admin, flow_master):
     flow_master.answers[instance.id] = flowing()
     closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
     real = {
+        "organisation_id": instance.organisation_id,
         "instance_id": instance.id,
         "number": "inv-00000001",
         "topic": "orders",

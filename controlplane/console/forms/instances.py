@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
-from controlplane.console.advice import sentence
+from controlplane.console.advice import said, sentence
 from controlplane.console.forms.base import CidrsField, ConsoleForm, ruled
 from controlplane.core.text import LONGEST_NAME
 from controlplane.instances.spec import config_of
@@ -31,6 +31,21 @@ if TYPE_CHECKING:
 
 def _amount(most: int, step: str) -> forms.NumberInput:
     return forms.NumberInput({"min": "0", "max": str(most), "step": step, "inputmode": "decimal"})
+
+
+class PricedForm(ConsoleForm):
+    """What is dear is confirmed: the box is shown to who was told the price."""
+
+    confirm_price = forms.BooleanField(label="I know the price", required=False)
+    is_price_unconfirmed = False
+
+    def refuse(self, error: SluiceError) -> None:
+        """The box stands beside the reason."""
+        self.is_price_unconfirmed = error.code == "price_unconfirmed"
+        if error.code in ("cluster_full", "organisation_cap"):
+            self.add_error(None, said(error))  # whole: some of it may be about what is in no field
+        else:
+            super().refuse(error)
 
 
 class InstanceSettingsForm(ConsoleForm):
@@ -65,7 +80,7 @@ class InstanceSettingsForm(ConsoleForm):
     units: ClassVar = {"bandwidth_mib_per_s": "MiB/s", "storage_gib": "GiB", "partitions": ""}
 
 
-class InstanceChangeForm(InstanceSettingsForm):
+class InstanceChangeForm(InstanceSettingsForm, PricedForm):
     """The same of an instance that is there. The box is shown to who needs it."""
 
     accept_full_storage = forms.BooleanField(
@@ -125,7 +140,7 @@ class InstanceConfigForm(ConsoleForm):
             super().refuse(error)
 
 
-class InstanceCreateForm(InstanceSettingsForm):
+class InstanceCreateForm(InstanceSettingsForm, PricedForm):
     """A new one."""
 
     whitelist = CidrsField(

@@ -11,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
+from controlplane.admission import purchases
 from controlplane.billing import selectors as billing
 from controlplane.billing.rating import HOUR
 from controlplane.clusters.selectors import ports_by_owner, ports_of
@@ -86,7 +87,7 @@ def new(request: HttpRequest, caller: Caller) -> HttpResponse:
     form = InstanceCreateForm(request.POST or None, initial={**FIRST_SIZE, "name": ""})
     if request.method == "POST" and form.is_valid():
         try:
-            instance, _ = services.instance_create(
+            instance, _ = purchases.instance_buy(
                 organisation=caller.organisation, actor=caller.actor, **form.cleaned_data
             )
         except SluiceError as error:
@@ -183,12 +184,13 @@ def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResp
             messages.info(request, "Nothing was changed.")
             return redirect("console:instance_settings", caller.organisation.id, instance.id)
         try:
-            services.instance_update(
+            purchases.instance_change(
                 organisation=caller.organisation,
                 actor=caller.actor,
                 instance_id=instance.id,
                 changes=changes,
                 accept_full_storage=form.cleaned_data["accept_full_storage"],
+                confirm_price=form.cleaned_data["confirm_price"],
             )
         except SluiceError as error:
             form.refuse(error)
@@ -217,7 +219,7 @@ def config(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
             messages.info(request, "Nothing was changed.")
             return redirect("console:instance_config", caller.organisation.id, instance.id)
         try:
-            services.instance_update(
+            purchases.instance_change(
                 organisation=caller.organisation,
                 actor=caller.actor,
                 instance_id=instance.id,

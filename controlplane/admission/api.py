@@ -1,0 +1,121 @@
+"""REST of caps and capacity."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.accounts.permissions import OperatorPermission
+from controlplane.admission import installed, rules, selectors, services
+from controlplane.admission.serializers import (
+    CapacitySerializer,
+    CapsChangeSerializer,
+    CapsSerializer,
+    RoomChangeSerializer,
+)
+from controlplane.clusters.services import cluster_ensure
+from controlplane.core.errors import Forbidden, NotFound
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+    from controlplane.tenants.models import Organisation
+
+
+class CapsApi(APIView):
+    """/api/v1/caps."""
+
+    @extend_schema(responses=CapsSerializer, tags=["caps"])
+    def get(self, request: Request) -> Response:
+        """What the organisation may have, how much of it is in use, and how to have more."""
+        return Response(_caps(request.user.organisation))
+
+
+class OrganisationCapsApi(APIView):
+    """/api/v1/organisations/{id}/caps."""
+
+    @extend_schema(responses=CapsSerializer, tags=["operators"])
+    def get(self, request: Request, organisation_id: str) -> Response:
+        """What an organisation may have, and how much of it is in use."""
+        return Response(_caps(_of_an_operator(request, organisation_id)))
+
+    @extend_schema(request=CapsChangeSerializer, responses=CapsSerializer, tags=["operators"])
+    def patch(self, request: Request, organisation_id: str) -> Response:
+        """Raise caps, or lower them: that takes nothing away which the organisation has."""
+        organisation = _of_an_operator(request, organisation_id)
+        body = CapsChangeSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        caps = dict(body.validated_data)
+        reason = caps.pop("reason")
+        services.caps_set(organisation=organisation, actor=request.user.actor, caps=caps, reason=reason)
+        return Response(_caps(organisation))
+
+
+class CapacityApi(APIView):
+    """/api/v1/capacity."""
+
+    permission_classes: ClassVar = [OperatorPermission]
+
+    @extend_schema(responses=CapacitySerializer, tags=["operators"])
+    def get(self, request: Request) -> Response:
+        """What may be sold of the cluster, and what is."""
+        del request
+        return Response(_capacity())
+
+    @extend_schema(request=RoomChangeSerializer, responses=CapacitySerializer, tags=["operators"])
+    def put(self, request: Request) -> Response:
+        """What each broker has of a resource, and how many times as much is sold. What is sold stays sold."""
+        body = RoomChangeSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        services.room_set(cluster=cluster_ensure(), actor=request.user.actor, **body.validated_data)
+        return Response(_capacity())
+
+
+def _of_an_operator(request: Request, organisation_id: str) -> Organisation:
+    """Operators see everyone's. Others learn of no organisation but their own, and that this is not for them."""
+    if request.user.user.is_staff:
+        return selectors.organisation_any(organisation_id)
+    if organisation_id != request.user.organisation.id:
+        raise NotFound(f"no organisation {organisation_id}")
+    raise Forbidden("operators of the service decide on caps; your own are at /api/v1/caps")
+
+
+def _caps(organisation: Organisation) -> dict[str, Any]:
+    currency = selectors.plan_counted(organisation).currency
+    return {
+        "organisation_id": organisation.id,
+        "caps": [
+            {
+                "resource": use.resource,
+                "unit": currency if use.resource == rules.PRICE else rules.RESOURCES[use.resource].unit,
+                "limit": rules.number(use.limit),
+                "used": rules.number(use.used),
+                "default": rules.number(use.default),
+            }
+            for use in selectors.caps_use(organisation)
+        ],
+        "price_confirmed_above": rules.number(installed.price_confirmed_above()),
+        "how_to_raise": selectors.how_to_raise(organisation),
+    }
+
+
+def _capacity() -> dict[str, Any]:
+    cluster = cluster_ensure()
+    return {
+        "cluster": cluster.name,
+        "brokers": selectors.hosts_of(cluster),
+        "resources": [
+            {
+                "resource": use.resource,
+                "unit": rules.RESOURCES[use.resource].unit,
+                "per_broker": use.room and use.room.per_broker,
+                "overcommit": use.room and use.room.overcommit,
+                "capacity": rules.number(use.limit),
+                "sold": rules.number(use.used),
+            }
+            for use in selectors.cluster_use(cluster)
+        ],
+    }

@@ -1,0 +1,49 @@
+"""What operators have said of clusters and of organisations. What is taken stands nowhere: instances say it."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+from django.db import models
+
+from controlplane.core.scope import TenantManager
+
+
+class ClusterRoom(models.Model):
+    """What each broker of a cluster has of a resource, from then on: rows are appended, and the newest one counts."""
+
+    cluster = models.ForeignKey("clusters.PhysicalCluster", models.PROTECT, related_name="+")
+    resource = models.CharField(max_length=32)  # of rules.CLUSTER
+    per_broker = models.FloatField()
+    overcommit = models.FloatField()
+    actor = models.CharField(max_length=254)
+    reason = models.TextField()
+    at = models.DateTimeField()
+
+    class Meta:
+        """Read by cluster, in order."""
+
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["cluster", "id"], name="rooms_of_a_cluster")]
+
+    def __str__(self) -> str:
+        return f"{self.resource} of {self.cluster}: {self.per_broker} x {self.overcommit}"
+
+
+class OrganisationCap(models.Model):
+    """A cap that an operator has set. An organisation without a row has the default."""
+
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    resource = models.CharField(max_length=32)  # of rules.ORGANISATION
+    limit = models.DecimalField(max_digits=16, decimal_places=3)
+
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
+
+    class Meta:
+        """One cap of each kind."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["organisation", "resource"], name="one_cap_per_resource")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.resource} of {self.organisation_id}: {self.limit}"

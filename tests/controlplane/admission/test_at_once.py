@@ -1,0 +1,35 @@
+"""Purchases that come at once do not share the last room, and changes do not share the last of a cap."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from controlplane.env import ROOT
+from tests.support import postgresql
+from tests.support.ports import free_port
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request, tmp_path):
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/db.sqlite3"
+        return
+    if not postgresql.is_installed():
+        pytest.skip("PostgreSQL is not installed")
+    with postgresql.PostgreSQLServer(tmp_path / "postgresql", free_port()) as server:
+        yield server.database("bought")
+
+
+@pytest.mark.timeout(180)
+def test_what_comes_at_once_is_counted_one_after_the_other(tmp_path, database_url):
+    command = [sys.executable, "-m", "tests.controlplane.admission.at_once", str(tmp_path), database_url]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["bought"] == [[202, None]] * 3 + [[409, "cluster_full"]] * 5
+    assert found["grown"] == [[202, None]] + [[409, "organisation_cap"]] * 2
+    assert found["storage"] == [10, 10, 30]
