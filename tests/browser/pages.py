@@ -45,6 +45,7 @@ def tenants(console: Console) -> dict[str, str]:
         "topic-settings": f"{one}/topics/orders/settings",
         "topic-delete": f"{one}/topics/orders/delete",
         "bills": f"{org}/bills",
+        "caps": f"{org}/caps",
         "operations": f"{org}/operations",
         "keys": f"{org}/keys",
         "members": f"{org}/members",
@@ -59,5 +60,7 @@ def operators(console: Console) -> dict[str, str]:
         "fleet-allocation": "/fleet/allocation",
         "fleet-metering": "/fleet/metering",
         "fleet-invoices": "/fleet/invoices",
+        "fleet-capacity": "/fleet/capacity",
+        "fleet-organisation": f"/fleet/organisations/{console.organisation}",
         "fleet-instance": f"/fleet/instances/{console.instances['orders']}",
     }

@@ -39,6 +39,7 @@ def address(alice, instance):
     ids = {
         "number": "inv-00000001",
         "organisation_id": alice.organisation.id,
+        "owner_id": alice.organisation.id,
         "instance_id": instance.id,
         "topic": "orders",
         "hour": "2025-11-21T09",
