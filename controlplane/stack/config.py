@@ -7,6 +7,7 @@ missing is added, so that a first run that was interrupted leaves nothing to rep
 import json
 import os
 import secrets
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from controlplane.stack.layout import BROKERS, HOST, MASTERS, Layout
 SESSION_TIMEOUT_MS = 2_000
 REPORT_PERIOD_MS = 1_000
 LEASE_MS = 10_000
+LEAST_STORAGE_GIB = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +105,20 @@ def process_environment(layout: Layout, stores: Stores, environment: Mapping[str
         "SLUICE_PORT_RANGE": layout.tenant_ports,
         "SLUICE_LISTEN_HOST": HOST,
         "SLUICE_BROKERS": ",".join(f"{HOST}:{layout.broker_port(broker)}" for broker in BROKERS),
+        "SLUICE_BROKER_ROOM": environment.get("SLUICE_BROKER_ROOM") or broker_room(layout),
         "SLUICE_METERING_ABSENT": metering.absence(),
         "PYTHONUNBUFFERED": "1",
     }
+
+
+def broker_room(layout: Layout) -> str:
+    """What a broker of this machine has to sell: its part of the disk, and twice that is sold. Of the rest, the defaults.
+
+    However small the disk, each can hold a few of the instances that the console suggests (100 GiB).
+    """
+    layout.directory.mkdir(parents=True, exist_ok=True)
+    share_gib = shutil.disk_usage(layout.directory).total // len(BROKERS) // 2**30
+    return f"storage_gib={max(LEAST_STORAGE_GIB, share_gib)}*2"
 
 
 def ensure_secrets(path: Path) -> dict[str, Any]:

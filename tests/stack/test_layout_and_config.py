@@ -103,6 +103,14 @@ def test_the_control_plane_reads_its_settings_from_what_the_stack_sets(layout):
     assert settings.port_range == (24_100, 25_999)
     assert settings.secrets_file == layout.secrets_file
     assert settings.database()["NAME"] == str(layout.directory / "db.sqlite3")
+    # What brokers of one machine have to sell is their part of its disk, and enough for the demo on the smallest.
+    assert float(settings.broker_room.removeprefix("storage_gib=").removesuffix("*2")) >= 300
+
+
+def test_what_the_operator_says_brokers_have_is_not_replaced(layout):
+    said = {"SLUICE_BROKER_ROOM": "storage_gib=5*1"}
+    settings = Environment.read(process_environment(layout, Stores.of(layout, {}), said))
+    assert settings.broker_room == "storage_gib=5*1"
 
 
 def test_everything_a_program_needs_is_in_the_plan(layout):
