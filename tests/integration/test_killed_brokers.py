@@ -134,7 +134,8 @@ def test_one_after_the_other_is_killed_without_a_pause(cluster, durable):
 def test_a_groups_offsets_survive_its_coordinator(cluster, durable):
     produce(durable, "orders", [b"%d" % number for number in range(300)])
     partitions = [TopicPartition("orders", p) for p in range(PARTITIONS)]
-    with consumer(durable, "billing") as reader:
+    # That a member has left may be lost with the coordinator; then it is missed for its session, by default 45 s.
+    with consumer(durable, "billing", session_timeout_ms=6_000) as reader:
         reader.subscribe(["orders"])
         seen = {(message.partition(), message.offset()) for message in take(reader, 150)}
         committed = {p.partition: p.offset for p in reader.commit(asynchronous=False)}
