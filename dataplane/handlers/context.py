@@ -73,6 +73,7 @@ class RequestContext:
     size: int  # of the request on the wire, length included
     is_long: bool = False  # it has very many elements: decoded, handled and answered in slices
     told_s: float = 0.0  # what its sender is told to wait before the next, as far as that was known when it began
+    reads_nothing: bool = False  # a fetch whose member could not wait for its instance's limit any longer
 
     @property
     def owner(self) -> str:

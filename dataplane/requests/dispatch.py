@@ -162,6 +162,7 @@ class ClientConnection(Turnstile):
             size + 4,
             is_long,
             self.told_s,
+            self.reads_nothing,
         )
 
     def _debt(self, header: RequestHeader, request: Any) -> TokenBucket | None:
@@ -282,6 +283,7 @@ class ClientConnection(Turnstile):
         self._waited(slot, len(frame) + 4)
         try:
             if not answer():
+                self.reads_nothing = False  # of a request that began since
                 self._serve(memoryview(bytearray(frame)), slot)
         except CloseConnectionError:
             self._connection.close()

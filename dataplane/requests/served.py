@@ -19,6 +19,7 @@ class Served(Protocol):
     broker: BrokerRooms
     session: Session
     told_s: float
+    reads_nothing: bool
 
     @property
     def account(self) -> str: ...

@@ -9,8 +9,9 @@ that it announces; a fetch and what it cost the loop are charged when they are k
 The answer goes out at once and says how long to wait before the next. Two kinds never wait, and so cannot be kept from a
 group by its instance's other work: heartbeats, and what a connection introduces itself with. Commits wait for nothing but
 what groups store. On a member's connection nothing else waits longer than half of the shortest session timeout either, since
-a heartbeat may stand behind it; but what is produced waits for its bytes there, too: to be a member costs nothing, and one
-request of each of a thousand connections every few seconds would be no limit.
+a heartbeat may stand behind it. To be a member costs nothing, and one request of each of a thousand connections every few
+seconds would be no limit: so what is produced waits for its bytes there, too, and a fetch that is let in before its turn is
+answered and brings nothing.
 
 What came pipelined is not looked up frame by frame where all that is here could pass: the first Produce or Fetch *clears* what
 stands behind it, until something else than its kind comes, a fetch makes a debt, or what was received is handed out; then
@@ -69,12 +70,14 @@ class Turnstile(Answers):
         "_clear_key",
         "_clear_owed",
         "_fetched_bytes",
+        "_is_early",
         "_is_members",
         "_let_in",
         "_monotonic",
         "_ruled_by",
         "_sender",
         "_waiting",
+        "reads_nothing",
         "told_s",
     )
 
@@ -82,11 +85,10 @@ class Turnstile(Answers):
         super().__init__(broker, connection, session)
         self._sender: Sender = ("", session.peer)
         self._monotonic = broker.doors.clock.monotonic
+        self._is_early = False  # a fetch is let in before its turn, for the sake of what is behind it
+        self.reads_nothing = False  # so it was with the request that began last
         self.told_s = 0.0  # what the answer to the request that began last tells its sender to wait
-        self._clear_key, self._clear_bytes = (
-            0,
-            0,
-        )  # frames of this kind may begin unasked, so many bytes with their lengths
+        self._clear_key = self._clear_bytes = 0  # frames of this kind may begin unasked: so many bytes, with lengths
         self._clear_owed: tuple[TokenBucket, int] | None = None  # who is owed for them, and what was clear at first
         self._waiting: Waiting | None = None
         self._let_in: tuple[TokenBucket, ...] = ()  # by their lines
@@ -129,6 +131,9 @@ class Turnstile(Answers):
                 return False
         if self._let_in:
             self._let_in = ()
+            self.reads_nothing, self._is_early = self._is_early, False
+        elif self.reads_nothing:
+            self.reads_nothing = False
         for bucket, kind in tolls:
             if kind == BYTES_IN:
                 units = size + 4
@@ -183,7 +188,7 @@ class Turnstile(Answers):
             asked, sender = 0, EVERYBODY  # nobody knows what it will cost
         if self.broker.debt_queues.passes(bucket, sender, asked, now):
             return True
-        self._stand_in_line(bucket, sender, asked, lambda: self._go_on(bucket), to_the_end=kind == BYTES_IN)
+        self._stand_in_line(bucket, sender, asked, lambda: self._go_on(bucket), kind)
         return False
 
     def _rule_allows(self, key: int, size: int, now: float) -> bool:
@@ -194,15 +199,22 @@ class Turnstile(Answers):
         return False
 
     def _stand_in_line(
-        self, bucket: TokenBucket, sender: Sender, size: int, go_on: Callback, *, to_the_end: bool = False
+        self, bucket: TokenBucket, sender: Sender, size: int, go_on: Callback, kind: int = LOOP_TIME
     ) -> None:
-        """Read nothing until `go_on`, which comes sooner where a member speaks unless it is to wait `to_the_end`."""
+        """Read nothing until `go_on`, which comes sooner where a member speaks, but for Produce."""
         self._is_parked = True
         self._connection.pause_for_limit()
         waiting = self._waiting = self.broker.debt_queues.join(bucket, sender, size, self._paid_for(go_on))
-        if self._is_members and not to_the_end:
+        if self._is_members and kind != BYTES_IN:
             patience_s = self.broker.config.settings.group_min_session_timeout_ms / 1000 / 2
-            self.broker.doors.loop.call_later(patience_s, waiting.serve)  # its turn and the end of patience both come
+            is_fetch = kind == BYTES_OUT
+            self.broker.doors.loop.call_later(patience_s, lambda: self._lose_patience(waiting, is_fetch=is_fetch))
+
+    def _lose_patience(self, waiting: Waiting, *, is_fetch: bool) -> None:
+        """Let it in, unless its turn has come. A fetch is answered, and brings nothing: it is not its turn."""
+        if self._waiting is waiting:
+            self._is_early = self._is_early or is_fetch
+            waiting.serve()
 
     def _paid_for(self, serve: Callback) -> Callback:
         """As `serve`, which is called by a timer: what it costs the loop is the account's all the same."""

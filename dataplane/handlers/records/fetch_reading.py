@@ -116,6 +116,8 @@ class ConsumerReader:
                 parted = divergence(log, last_epoch, offset)
                 if parted is not None:
                     return self._parted(name, partition, wanted, *parted)
+            if self._ctx.reads_nothing:
+                return Reading(self._data(partition, wanted), 0, None)
             max_bytes = min(wanted.partition_max_bytes, left)
             if self.budget is not None and (allowed := self.budget.left(name)) is not None:
                 if not allowed:  # what arrives meanwhile is no reason to look again

@@ -98,6 +98,8 @@ class FetchFastPath:
             return DECLINED
         max_bytes = shape.max_bytes
         if instance is not None:
+            if slot is None and client.reads_nothing:
+                return DECLINED
             if instance.has_topic_whitelists and instance.topic_denied(shape.physical, client.session.peer):
                 return DECLINED
             if instance.rules is not None and instance.rules.concerns(shape.physical):

@@ -257,3 +257,15 @@ def test_a_fetch_that_makes_a_debt_is_the_last_of_its_burst_whichever_way_it_goe
         begun += 1
         client.client.frame(memoryview(bytearray(frame)))
     assert begun == 1
+
+
+def test_a_fetch_that_is_let_in_before_its_turn_brings_nothing(cluster):
+    frame = frame_of(12, 0)
+    for client in pair(cluster):
+        client.ask(frame)  # its shape is known from here on
+        full = client.ask(frame)
+        client.client.reads_nothing = True
+        empty = client.ask(frame)
+        assert 0 < len(empty) < len(full) - 100
+        client.client.reads_nothing = False
+        assert client.ask(frame) == full

@@ -219,6 +219,29 @@ def test_a_member_is_no_way_around_the_limit_of_what_is_produced(rate):
     assert not any(is_read(client) for client in clients)
 
 
+def test_a_members_fetch_that_cannot_wait_is_let_in_and_brings_nothing(world):
+    client, patience_s = world.client(), Settings().group_min_session_timeout_ms / 1000 / 2
+    client.begins(ApiKey.HEARTBEAT, 50)
+    world.bucket("consume").charge(100 * CONSUME, 0.0)
+    assert not client.begins(ApiKey.FETCH, 100)
+    world.loop.run_until(patience_s + 0.1)
+    assert client.begins(ApiKey.FETCH, 100)
+    assert client.reads_nothing
+    client.begins(ApiKey.HEARTBEAT, 50)
+    assert not client.reads_nothing
+
+
+def test_a_members_fetch_whose_turn_has_come_reads(world):
+    client = world.client()
+    client.begins(ApiKey.HEARTBEAT, 50)
+    world.bucket("consume").charge(CONSUME, 0.0)
+    assert not client.begins(ApiKey.FETCH, 100)
+    world.loop.run_until(2.5)
+    assert is_read(client)
+    assert client.begins(ApiKey.FETCH, 100)
+    assert not client.reads_nothing
+
+
 def test_a_connection_that_ends_while_it_waits_is_passed_over(world):
     world.bucket("produce").charge(PRODUCE, 0.0)
     gone, other = world.client(), world.client()
