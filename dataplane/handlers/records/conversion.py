@@ -145,10 +145,11 @@ def fetch_refusal(partition: Partition, version: int) -> ErrorCode:
 
 def convert_answer(ctx: RequestContext, request: FetchRequest, response: FetchResponse) -> Future[FetchResponse]:
     """An answer to Fetch before version 4, with message sets instead of batches."""
-    return ctx.broker.slices.run(ctx.owner, _converted(ctx, request, response))
+    return ctx.broker.slices.run(ctx.owner, converted(ctx, request, response))
 
 
-def _converted(ctx: RequestContext, request: FetchRequest, response: FetchResponse) -> Steps[FetchResponse]:
+def converted(ctx: RequestContext, request: FetchRequest, response: FetchResponse) -> Steps[FetchResponse]:
+    """The same in steps."""
     wanted = {(t.topic, p.partition): p for t in request.topics for p in t.partitions}
     rows = [(t.topic, data) for t in response.responses for data in t.partitions]
     left = min(request.max_bytes, MAX_CONVERTED_BYTES, ctx.broker.config.settings.fetch_max_bytes)

@@ -21,7 +21,7 @@ from uuid import UUID
 
 from dataplane.handlers.context import Reply, RequestContext
 from dataplane.handlers.outcome import CloseConnectionError, Encoded
-from dataplane.handlers.records.conversion import FIRST_NATIVE_FETCH, convert_answer
+from dataplane.handlers.records.conversion import FIRST_NATIVE_FETCH, convert_answer, converted
 from dataplane.handlers.records.fetch_reading import ConsumerReader
 from dataplane.handlers.records.leader_hints import endpoints
 from dataplane.protocol.api import APIS, ApiKey
@@ -299,19 +299,7 @@ class _LongFetch(_FullFetch):
     def _told(self, found: Found) -> Steps[None]:
         ctx, response = self._ctx, self._tell(found)
         if ctx.version < FIRST_NATIVE_FETCH:
-            convert_answer(ctx, self._request, response).then(self._converted)
-            return
-        yield from self._encoded(response)
-
-    def _converted(self, future: Future[FetchResponse]) -> None:
-        if future.error is None:
-            encoding = self._ctx.broker.slices.run(self._ctx.owner, self._encoded(future.result()))
-            encoding.then(lambda done: None if done.error is None else self.answer.fail(done.error))
-        else:
-            self.answer.fail(future.error)
-
-    def _encoded(self, response: FetchResponse) -> Steps[None]:
-        ctx = self._ctx
+            response = yield from converted(ctx, self._request, response)
         parts = yield from encode_frame_in_steps(_API, ctx.version, ctx.correlation_id, response, ctx.session.names)
         self._charge(response, parts)
 
