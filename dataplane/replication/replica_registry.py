@@ -138,8 +138,9 @@ class ReplicaRegistry:
         """Take over what the topic's configuration says."""
         settings, overrides = self.config.settings, self.topic_configs.get(partition.topic)
         partition.min_insync_replicas = min_insync_replicas(overrides, settings)
-        of_instance = self._largest_batches.get(partition.instance_key or "", settings.message_max_bytes)
-        partition.max_message_bytes = int(overrides.get("max.message.bytes", of_instance))
+        partition.max_message_bytes = int(
+            overrides.get("max.message.bytes", self._largest_batch(partition.instance_key or ""))
+        )
         partition.log.config = self.log_config(partition.topic)
         self.syncs.configure(partition)
         self.throttles.configure(partition, overrides)
@@ -155,15 +156,19 @@ class ReplicaRegistry:
 
     def take_largest_batch(self, key: str, size: int | None) -> None:
         """What an instance says of its topics that do not say themselves; None: as the broker."""
-        if self._largest_batches.get(key) == size:
-            return
+        before = self._largest_batch(key)
         if size is None:
-            del self._largest_batches[key]
+            self._largest_batches.pop(key, None)
         else:
             self._largest_batches[key] = size
+        if self._largest_batch(key) == before:
+            return  # as for nearly all: a broker that starts would look at all partitions for each instance
         for partition in self.partitions():
             if partition.instance_key == key:
                 self.configure(partition)
+
+    def _largest_batch(self, key: str) -> int:
+        return self._largest_batches.get(key, self.config.settings.message_max_bytes)
 
     def _configure_topic(self, topic: str) -> None:
         for partition in self._topics.get(topic, {}).values():
