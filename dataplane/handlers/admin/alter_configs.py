@@ -17,7 +17,7 @@ from dataplane.cluster.config_writer import write_config
 from dataplane.cluster.paths import topic_path
 from dataplane.cluster.topic_settings import TOPIC_SETTINGS, ConfigType, check_overrides
 from dataplane.doors import NoNodeError, ZooKeeperError
-from dataplane.handlers.admin.configs import inherited
+from dataplane.handlers.admin.configs import inherited, layers_of
 from dataplane.handlers.admin.resources import (
     BrokerResource,
     TopicResource,
@@ -213,7 +213,9 @@ def _list_default(ctx: RequestContext, resource: TopicResource | BrokerResource,
         topic_setting = TOPIC_SETTINGS.get(name)
         if topic_setting is None:
             raise ApiError(ErrorCode.INVALID_CONFIG, f"unknown topic configuration {name}")
-        return inherited(ctx, topic_setting)[0].value if topic_setting.type is ConfigType.LIST else _NOT_A_LIST
+        return (
+            inherited(layers_of(ctx), topic_setting)[0].value if topic_setting.type is ConfigType.LIST else _NOT_A_LIST
+        )
     setting = BROKER_SETTINGS.get(name)
     if setting is None or setting.type is not ConfigType.LIST:
         return _NOT_A_LIST

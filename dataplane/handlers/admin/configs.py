@@ -107,19 +107,20 @@ class _Rows:
         self._begin()
 
     def _begin(self) -> None:
-        self._layers = self._ctx.broker.layers
+        self._of_all = self._ctx.broker.layers
+        self._layers = layers_of(self._ctx)
         self._inherited: dict[bool, dict[str, _Row]] = {}  # by whether there is a policy
         self._of_brokers: dict[int | None, list[_Row]] = {}
 
     def of(self, resource: TopicResource | BrokerResource, pace: Pace) -> Steps[list[_Row]]:
         """Of one resource, with pauses."""
-        if self._layers is not self._ctx.broker.layers:  # somebody has changed what is inherited
+        if self._of_all is not self._ctx.broker.layers:  # somebody has changed what is inherited
             self._begin()
         if isinstance(resource, TopicResource):
             return (yield from self._of_topic(resource.name, pace))
         known = self._of_brokers.get(resource.id)
         if known is None:
-            made = _all_brokers(self._ctx) if resource.id is None else _broker(self._ctx)
+            made = _all_brokers(self._ctx, self._layers) if resource.id is None else _broker(self._ctx, self._layers)
             known = self._of_brokers[resource.id] = yield from each(made, self._as_asked, _ROW_US, pace)
         return known
 
@@ -142,7 +143,7 @@ class _Rows:
         ]
 
     def _row(self, setting: TopicSetting, override: str | None, rules: TopicPolicy | None) -> _Row:
-        return self._as_asked(_topic_config(self._ctx, setting, override, rules))
+        return self._as_asked(_topic_config(self._layers, setting, override, rules))
 
     def _as_asked(self, config: _Row) -> _Row:
         return dataclasses.replace(
@@ -156,9 +157,9 @@ class _Rows:
 
 
 def _topic_config(
-    ctx: RequestContext, setting: TopicSetting, override: str | None, rules: TopicPolicy | None
+    layers: Layers, setting: TopicSetting, override: str | None, rules: TopicPolicy | None
 ) -> DescribeConfigsResourceResult:
-    values = inherited(ctx, setting)
+    values = inherited(layers, setting)
     synonyms = values if setting.setting is not None else _kafkas_synonyms(values[0])
     if override is not None:
         own = Shown(setting.name, override, ConfigSource.DYNAMIC_TOPIC)
@@ -175,11 +176,11 @@ def _topic_config(
     )
 
 
-def inherited(ctx: RequestContext, setting: TopicSetting) -> list[Shown]:
+def inherited(layers: Layers, setting: TopicSetting) -> list[Shown]:
     """Where a topic's value comes from when it has none of its own, the one in force first."""
     if setting.setting is None:
         return [Shown(setting.name, setting.default, ConfigSource.DEFAULT)]
-    return layers_of(ctx).of_field(setting.setting)
+    return layers.of_field(setting.setting)
 
 
 def layers_of(ctx: RequestContext) -> Layers:
@@ -202,7 +203,7 @@ def _synonyms(values: list[Shown]) -> tuple[DescribeConfigsSynonym, ...]:
 # --- brokers ----------------------------------------------------------------------------------------------------------
 
 
-def _broker(ctx: RequestContext) -> Iterator[DescribeConfigsResourceResult]:
+def _broker(ctx: RequestContext, layers: Layers) -> Iterator[DescribeConfigsResourceResult]:
     instance = ctx.session.instance
     auto_create = instance is not None and instance.spec.auto_create_topics
     shown = set()
@@ -223,11 +224,11 @@ def _broker(ctx: RequestContext) -> Iterator[DescribeConfigsResourceResult]:
         )
     for setting in BROKER_SETTINGS.values():
         if setting.name not in shown and (instance is None or setting.for_tenants):
-            yield _broker_config(ctx, setting)
+            yield _broker_config(ctx, layers, setting)
 
 
-def _broker_config(ctx: RequestContext, setting: BrokerSetting) -> DescribeConfigsResourceResult:
-    values = layers_of(ctx).of(setting)
+def _broker_config(ctx: RequestContext, layers: Layers, setting: BrokerSetting) -> DescribeConfigsResourceResult:
+    values = layers.of(setting)
     return DescribeConfigsResourceResult(
         name=setting.name,
         value=values[0].value,
@@ -240,13 +241,13 @@ def _broker_config(ctx: RequestContext, setting: BrokerSetting) -> DescribeConfi
     )
 
 
-def _all_brokers(ctx: RequestContext) -> Iterator[DescribeConfigsResourceResult]:
+def _all_brokers(ctx: RequestContext, layers: Layers) -> Iterator[DescribeConfigsResourceResult]:
     """What was set for all of them while they ran, and nothing else."""
     for setting in BROKER_SETTINGS.values():
         values = [v for v in ctx.broker.layers.of(setting) if v.source is ConfigSource.DYNAMIC_DEFAULT_BROKER]
         if values:
             yield dataclasses.replace(
-                _broker_config(ctx, setting),
+                _broker_config(ctx, layers, setting),
                 value=values[0].value,
                 is_default=False,
                 config_source=values[0].source,
