@@ -71,7 +71,6 @@ class _Direction:
     """One instance and direction: its bucket, its limit, its grant, and what was already reported."""
 
     __slots__ = (
-        "_accepted",
         "_charged",
         "_left_out",
         "_notes",
@@ -88,7 +87,7 @@ class _Direction:
         self.bucket = bucket
         self.granted: int | None = None
         self._notes: deque[tuple[float, int]] = deque([(NEVER_BEFORE, 0)])  # moments, and bytes that flowed until then
-        self._paid = self._accepted = self._left_out = 0  # bytes: paid for; of them, those that flowed, and the refused
+        self._paid = self._left_out = 0  # bytes that were noted: paid for; of them, those of refused requests
         self._charged = 0
         self._settled = True
         self._throttled_s = 0.0  # as last reported
@@ -113,8 +112,7 @@ class _Direction:
         fresh, refused = self._fresh(paid)
         self._paid += fresh
         self._left_out += refused
-        self._accepted += fresh - refused
-        self._notes.append((now, self._accepted))
+        self._notes.append((now, self._paid - self._left_out))
         self._charged = bucket.charged_bytes
         self._settled = paid == self._charged
 
@@ -134,7 +132,7 @@ class _Direction:
         throttled_s = bucket.throttled_s(now)
         fresh, refused = self._fresh(bucket.paid_bytes(now))
         flow = Flow(
-            bytes=self._accepted + fresh - refused - self._notes[0][1],
+            bytes=self._paid + fresh - self._left_out - refused - self._notes[0][1],
             throttled_ms=max(0, round((throttled_s - self._throttled_s) * 1000)),
             queued_bytes=int(bucket.debt_bytes(now)),
             leaders=leaders,

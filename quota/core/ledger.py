@@ -269,10 +269,17 @@ class Ledger:
         """Whether the fence is up."""
         return self._fences.is_up.get(instance, False)
 
-    def trouble(self, instance: str, now: float) -> tuple[int, int]:
-        """Partitions without a leader, and those with replicas that are behind, as the controller's broker says."""
-        told = [heard.trouble.get(instance, (0, 0)) for heard in self._heard.values() if self._is_good(heard, now)]
-        return max(told, default=(0, 0))
+    def trouble(self, now: float) -> Mapping[str, tuple[int, int]]:
+        """Partitions without a leader, and those with replicas that are behind, as the controller's broker says.
+
+        By instance, those that have none left out.
+        """
+        found: dict[str, tuple[int, int]] = {}
+        for heard in self._heard.values():
+            if heard.trouble and self._is_good(heard, now):
+                for instance, counts in heard.trouble.items():
+                    found[instance] = max(counts, found.get(instance, counts))
+        return found
 
     def absent(self, now: float) -> Absent:
         """What the cluster lacks of each broker, as the controller's broker says."""

@@ -22,7 +22,7 @@ again, ``"missing"`` says how many.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from quota.contracts.report import DIRECTIONS
@@ -44,7 +44,7 @@ def allocation_document(ledger: Ledger, instance: str, now: float) -> dict[str, 
         "storage_used_bytes": ledger.storage_used_bytes(instance),
         "storage_limit_bytes": spec.limits.storage_bytes,
         "storage_full": ledger.storage_full(instance),
-        **_partitions(ledger, instance, now),
+        **_partitions(ledger.trouble(now), instance),
         "connections": ledger.connections(instance),
         "broker_time": _broker_time(ledger, instance, now),
     }
@@ -80,12 +80,15 @@ def allocations_document(ledger: Ledger, wanted: Collection[str], now: float) ->
 
 def instances_document(ledger: Ledger, now: float, wanted: Collection[str] | None = None) -> dict[str, Any]:
     """All instances, or those `wanted`, in short: limit, flow and branch per direction."""
+    trouble = ledger.trouble(now)
     return {
         "epoch": ledger.epoch,
         "learning": ledger.learning(now),
         "brokers": list(ledger.reporting(now)),
         "instances": [
-            _short(ledger, instance, now) for instance in sorted(ledger.specs) if wanted is None or instance in wanted
+            _short(ledger, trouble, instance, now)
+            for instance in sorted(ledger.specs)
+            if wanted is None or instance in wanted
         ],
     }
 
@@ -169,7 +172,7 @@ _COUNTERS = {
 
 def _partition_samples(ledger: Ledger, now: float) -> Iterator[str]:
     """Of instances that have such partitions: most have none."""
-    found = {instance: ledger.trouble(instance, now) for instance in sorted(ledger.specs)}
+    found = {instance: counts for instance, counts in sorted(ledger.trouble(now).items()) if instance in ledger.specs}
     for place, name in enumerate(("without_leader", "under_replicated")):
         yield f"# TYPE sluice_master_partitions_{name} gauge"
         for instance, counts in found.items():
@@ -211,12 +214,12 @@ def _time_samples(ledger: Ledger, name: str, now: float) -> Iterator[str]:
             yield f"sluice_master_{metric}_ms_per_second{{{labels}}} {'+Inf' if broker[name] is None else broker[name]}"
 
 
-def _partitions(ledger: Ledger, instance: str, now: float) -> dict[str, int]:
-    leaderless, behind = ledger.trouble(instance, now)
+def _partitions(trouble: Mapping[str, tuple[int, int]], instance: str) -> dict[str, int]:
+    leaderless, behind = trouble.get(instance, (0, 0))
     return {"partitions_without_leader": leaderless, "partitions_under_replicated": behind}
 
 
-def _short(ledger: Ledger, instance: str, now: float) -> dict[str, Any]:
+def _short(ledger: Ledger, trouble: Mapping[str, tuple[int, int]], instance: str, now: float) -> dict[str, Any]:
     document: dict[str, Any] = {"instance": instance}
     for direction in DIRECTIONS:
         allocation = ledger.allocation(instance, direction, now)
@@ -227,7 +230,7 @@ def _short(ledger: Ledger, instance: str, now: float) -> dict[str, Any]:
         }
     document["storage_used_bytes"] = ledger.storage_used_bytes(instance)
     document["storage_full"] = ledger.storage_full(instance)
-    document |= _partitions(ledger, instance, now)
+    document |= _partitions(trouble, instance)
     document["connections"] = ledger.connections(instance)
     return document
 
