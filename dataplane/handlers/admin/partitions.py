@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 
+from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.controller.controller import MorePartitions, TopicOutcome
-from dataplane.groups.log import OFFSETS_TOPIC
+from dataplane.handlers.admin.once_named import asked_and_refused
 from dataplane.handlers.admin.tolls import toll_of
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.ownership import in_slices, owner
@@ -28,7 +29,7 @@ _PER_STEP = 30
 async def handle_create_partitions(ctx: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Each topic by itself; one that is named twice is answered once, refused."""
     toll = toll_of(ctx, strict_since=_IS_STRICT_SINCE, timeout_ms=request.timeout_ms)
-    wanted, answers = await in_slices(ctx, _wanted(ctx, request))
+    wanted, answers = await in_slices(ctx, asked_and_refused(request.topics, partial(_more, ctx), _PER_STEP))
     try:
         await toll.turn()
         outcomes = await ctx.broker.controller.create_partitions(
@@ -42,25 +43,6 @@ async def handle_create_partitions(ctx: RequestContext, request: CreatePartition
     return CreatePartitionsResponse(
         throttle_time_ms=toll.throttle_time_ms, results=await in_slices(ctx, _results(request, answers))
     )
-
-
-def _wanted(
-    ctx: RequestContext, request: CreatePartitionsRequest
-) -> Steps[tuple[dict[str, MorePartitions], dict[str, TopicOutcome]]]:
-    """What may be asked of the controller, and what is refused here."""
-    times = Counter(topic.name for topic in request.topics)
-    wanted: dict[str, MorePartitions] = {}
-    refused: dict[str, TopicOutcome] = {}
-    for place, topic in enumerate(request.topics, 1):
-        if place % _PER_STEP == 0:
-            yield None
-        try:
-            if times[topic.name] > 1:
-                raise ApiError(ErrorCode.INVALID_REQUEST, "the request names the topic more than once")
-            wanted[topic.name] = _more(ctx, topic)
-        except ApiError as refusal:
-            refused[topic.name] = TopicOutcome(topic.name, refusal.code, refusal.message)
-    return wanted, refused
 
 
 def _results(

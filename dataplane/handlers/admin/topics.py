@@ -5,12 +5,13 @@ Names are physical here. The sentences of errors may reach a tenant and so name 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from dataplane.cluster.topic_settings import TOPIC_SETTINGS, ConfigSource, checked_overrides
 from dataplane.controller.controller import NewTopic, TopicOutcome
+from dataplane.handlers.admin.once_named import asked_and_refused
 from dataplane.handlers.admin.tolls import toll_of
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.ownership import check_owners_limits, in_slices, owner
@@ -41,7 +42,9 @@ _CREATED_PER_STEP, _DELETED_PER_STEP = 2, 30
 async def handle_create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Each topic by itself: one that is refused does not hold the others up."""
     toll = toll_of(ctx, strict_since=_CREATION_IS_STRICT_SINCE, timeout_ms=request.timeout_ms)
-    wanted, refused = await in_slices(ctx, _wanted_topics(ctx, request))
+    wanted, refused = await in_slices(
+        ctx, asked_and_refused(request.topics, partial(_new_topic, ctx), _CREATED_PER_STEP)
+    )
     outcomes: list[TopicOutcome] = []
     try:
         await toll.turn()
@@ -75,25 +78,6 @@ async def handle_delete_topics(ctx: RequestContext, request: DeleteTopicsRequest
 
 
 # --- creating ---------------------------------------------------------------------------------------------------------
-
-
-def _wanted_topics(
-    ctx: RequestContext, request: CreateTopicsRequest
-) -> Steps[tuple[dict[str, NewTopic], dict[str, TopicOutcome]]]:
-    """What may be asked of the controller, and what is refused here."""
-    times = Counter(topic.name for topic in request.topics)
-    wanted: dict[str, NewTopic] = {}
-    refused: dict[str, TopicOutcome] = {}
-    for place, topic in enumerate(request.topics, 1):
-        if place % _CREATED_PER_STEP == 0:
-            yield None
-        try:
-            if times[topic.name] > 1:
-                raise ApiError(ErrorCode.INVALID_REQUEST, "the request names the topic more than once")
-            wanted[topic.name] = _new_topic(ctx, topic)
-        except ApiError as refusal:
-            refused[topic.name] = TopicOutcome(topic.name, refusal.code, refusal.message)
-    return wanted, refused
 
 
 def _created_topics(
