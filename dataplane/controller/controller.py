@@ -62,7 +62,7 @@ class Controller:
         self._broker_id = broker_id
         self._call = call
         self._rules = rules or Rules()
-        self._reign: Term | None = None
+        self._term: Term | None = None
         self._task: Task[None] | None = None
         self._stopped = False
         doors.zookeeper.on_session(self._on_session)
@@ -75,24 +75,24 @@ class Controller:
     def stop(self) -> None:
         """Leave office and stand no more. /controller goes with the session."""
         self._stopped = True
-        if self._reign is not None:
-            self._reign.end("the broker stops")
+        if self._term is not None:
+            self._term.end("the broker stops")
         if self._task is not None:
             self._task.cancel()
 
     @property
     def is_active(self) -> bool:
         """Whether this broker is the controller (it may still be loading: requests wait for that)."""
-        return self._reign is not None
+        return self._term is not None
 
     @property
     def epoch(self) -> int:
         """Of the present term; -1 when not active."""
-        return -1 if self._reign is None else self._reign.epoch
+        return -1 if self._term is None else self._term.epoch
 
     def broker_address(self, broker_id: int) -> BrokerAddress | None:
         """Where a registered broker is, as the active controller knows it: before anybody's metadata does."""
-        broker = None if self._reign is None else self._reign.context.brokers.get(broker_id)
+        broker = None if self._term is None else self._term.context.brokers.get(broker_id)
         return None if broker is None else broker.address
 
     # --- requests -----------------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class Controller:
         """Create topics; answers when every live broker knows them. REQUEST_TIMED_OUT: they are there, or will be."""
         return await self._decided(
             [topic.name for topic in topics],
-            lambda reign: reign.create_topics(topics, toll, validate_only=validate_only),
+            lambda term: term.create_topics(topics, toll, validate_only=validate_only),
             timeout_s,
             validate_only,
             toll,
@@ -120,7 +120,7 @@ class Controller:
         """Let topics grow; answers as `create_topics`."""
         return await self._decided(
             [topic.name for topic in topics],
-            lambda reign: reign.create_partitions(topics, toll, validate_only=validate_only),
+            lambda term: term.create_partitions(topics, toll, validate_only=validate_only),
             timeout_s,
             validate_only,
             toll,
@@ -135,16 +135,16 @@ class Controller:
         toll: Toll,
     ) -> list[TopicOutcome]:
         """What the present term decides, when every live broker knows it."""
-        reign = self._reign
-        if reign is None:
+        term = self._term
+        if term is None:
             return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for name in names]
         deadline = self._deadline(timeout_s)
         try:
-            outcomes = await ask(reign)
+            outcomes = await ask(term)
         except TermEndedError:
             return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for name in names]
         toll.decided()
-        if await either(reign.settled(), deadline) or validate_only:
+        if await either(term.settled(), deadline) or validate_only:
             return outcomes
         return [_timed_out(outcome) for outcome in outcomes]
 
@@ -152,64 +152,64 @@ class Controller:
         self, names: Sequence[str], timeout_s: float = 30.0, *, toll: Toll = FREE
     ) -> list[TopicOutcome]:
         """Delete topics; answers when they have gone, or wait only for brokers that are away."""
-        reign = self._reign
-        if reign is None:
+        term = self._term
+        if term is None:
             return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for name in names]
         deadline = self._deadline(timeout_s)
         try:
-            outcomes = await reign.delete_topics(names, toll)
+            outcomes = await term.delete_topics(names, toll)
         except TermEndedError:
             return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, _NOT_CONTROLLER) for name in names]
         toll.decided()
         late: dict[str, TopicOutcome] = {}
         for outcome in [outcome for outcome in outcomes if outcome.error is ErrorCode.NONE]:
-            if not await either(reign.deleted(outcome.name), deadline):
+            if not await either(term.deleted(outcome.name), deadline):
                 late[outcome.name] = _timed_out(outcome)
         return [late.get(outcome.name, outcome) for outcome in outcomes] if late else outcomes
 
     async def reassign(self, wanted: Mapping[Key, Sequence[int] | None]) -> Outcomes | None:
         """Let replicas move, or (None) go back. Answers when it has begun; None: this broker is not the controller."""
-        return await self._asked(lambda reign: reign.reassign(wanted))
+        return await self._asked(lambda term: term.reassign(wanted))
 
     async def reassigned(self) -> list[Partition] | None:
         """Partitions whose replicas are on their way. None: this broker is not the controller."""
-        return await self._asked(lambda reign: reign.reassigned())
+        return await self._asked(lambda term: term.reassigned())
 
     async def elect(self, keys: Sequence[Key] | None, kind: ElectionType, timeout_s: float) -> Outcomes | None:
         """Leaders that somebody wants; answers when every live broker knows them. None: not the controller."""
-        reign, deadline = self._reign, self._deadline(timeout_s)
-        outcomes = await self._asked(lambda reign: reign.elect(keys, kind))
-        if outcomes is None or reign is None or await either(reign.settled(), deadline):
+        term, deadline = self._term, self._deadline(timeout_s)
+        outcomes = await self._asked(lambda term: term.elect(keys, kind))
+        if outcomes is None or term is None or await either(term.settled(), deadline):
             return outcomes
         late = ApiError(ErrorCode.REQUEST_TIMED_OUT, _NOT_HEARD)
         return {key: refusal or late for key, refusal in outcomes.items()}
 
     async def _asked(self, ask: Callable[[Term], Future[T]]) -> T | None:
-        if self._reign is None:
+        if self._term is None:
             return None
         try:
-            return await ask(self._reign)
+            return await ask(self._term)
         except TermEndedError:
             return None
 
     def take_rules(self, rules: Rules) -> None:
         """Settings have changed while the broker runs."""
         self._rules = rules
-        if self._reign is not None:
-            self._reign.take_rules(rules)
+        if self._term is not None:
+            self._term.take_rules(rules)
 
     def topic_config_changed(self, topic: str) -> None:
         """The overrides of a topic have changed."""
-        if self._reign is not None:
-            self._reign.topic_config_changed(topic)
+        if self._term is not None:
+            self._term.topic_config_changed(topic)
 
     async def alter_partition(
         self, request: control.AlterPartitionRequest, version: int
     ) -> control.AlterPartitionResponse:
         """A leader's proposal of ISRs."""
-        if self._reign is not None:
+        if self._term is not None:
             try:
-                return await self._reign.alter_partition(request, version)
+                return await self._term.alter_partition(request, version)
             except TermEndedError as error:
                 logger.debug("alter partition: %s", error)
         return control.AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER)
@@ -218,10 +218,10 @@ class Controller:
         self, request: control.ControlledShutdownRequest
     ) -> control.ControlledShutdownResponse:
         """A broker is about to stop: its leadership moves first."""
-        if self._reign is None:
+        if self._term is None:
             return control.ControlledShutdownResponse(error_code=ErrorCode.NOT_CONTROLLER)
         try:
-            left = await self._reign.controlled_shutdown(request.broker_id, request.broker_epoch)
+            left = await self._term.controlled_shutdown(request.broker_id, request.broker_epoch)
         except TermEndedError:
             return control.ControlledShutdownResponse(error_code=ErrorCode.NOT_CONTROLLER)
         if isinstance(left, ErrorCode):
@@ -231,20 +231,20 @@ class Controller:
 
     def topic_name(self, topic_id: UUID) -> str | None:
         """Of a topic that the active controller knows."""
-        topic = None if self._reign is None else self._reign.context.topic_of_id(topic_id)
+        topic = None if self._term is None else self._term.context.topic_of_id(topic_id)
         return None if topic is None else topic.name
 
     # --- election -----------------------------------------------------------------------------------------------------
 
     def _on_session(self, state: str) -> None:
         """Without a connection nothing can be decided, and the session may be over already."""
-        if state in ("suspended", "expired") and self._reign is not None:
-            self._reign.end(f"the ZooKeeper session is {state}")
+        if state in ("suspended", "expired") and self._term is not None:
+            self._term.end(f"the ZooKeeper session is {state}")
 
     async def _campaign(self) -> None:
         while not self._stopped:
             try:
-                reign = await self._stand()
+                term = await self._stand()
             except ZooKeeperError as error:
                 logger.debug("election: %s", error)
                 await sleep(self._doors.loop, RETRY_S)
@@ -253,11 +253,11 @@ class Controller:
                 logger.warning("election: %s", error)
                 await sleep(self._doors.loop, RETRY_S)
                 continue
-            if reign is not None:
-                reign.begin()
-                reason = await reign.ended
-                self._reign = None
-                logger.info("controller of epoch %d has ended: %s", reign.epoch, reason)
+            if term is not None:
+                term.begin()
+                reason = await term.ended
+                self._term = None
+                logger.info("controller of epoch %d has ended: %s", term.epoch, reason)
                 await sleep(self._doors.loop, RETRY_S)
 
     async def _stand(self) -> Term | None:
@@ -285,8 +285,8 @@ class Controller:
         if zookeeper.session_id() != session:
             return None
         store = Store(zookeeper, epoch + 1, results[1].version)
-        self._reign = Term(self._doors, self._broker_id, store, self._call, self._rules)
-        return self._reign
+        self._term = Term(self._doors, self._broker_id, store, self._call, self._rules)
+        return self._term
 
     async def _epoch(self) -> tuple[int, int]:
         """The last controller's epoch, and the version of its node."""

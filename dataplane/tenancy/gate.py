@@ -2,7 +2,7 @@
 
 One look-up a request: an instance holds the buckets that each kind of request has to pass (`throttle.tolls`);
 `requests.turnstile` asks them before it lets a request begin. Traffic of the internal listener has no instance and is never
-charged. What a fetch brings is charged here, when it is known.
+charged. What a fetch brings is charged when it is known: here, or by the short cut itself (`Turnstile.consumed`).
 
 What consumer groups store is charged to a bucket of its own: it is nobody's bandwidth, but it lies on the disks that all
 share, and a producer that is throttled must not hold up the commits of consumers. What an instance's requests cost the loop

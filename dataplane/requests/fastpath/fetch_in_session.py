@@ -39,7 +39,7 @@ _OFFSET = struct.Struct(">q").unpack_from
 
 
 class Answering(Protocol):
-    """What answers a request that differs from an earlier one in its offset (`fetch.FetchShapes`)."""
+    """What answers a request that differs from an earlier one in its offset (`fetch.FetchFastPath`)."""
 
     def answer(self, frame: memoryview, shape: Shape, place: int) -> int:
         """ANSWERED, or nothing has been done."""

@@ -99,7 +99,7 @@ def test_the_share_is_of_the_brokers_that_serve_the_instance_and_operators_are_f
 
 def test_what_an_instance_holds_on_a_broker_follows_its_topics() -> None:
     cluster = Cluster(3)
-    context = cluster.controller().controller._reign.context  # type: ignore[union-attr]
+    context = cluster.controller().controller._term.context  # type: ignore[union-attr]
 
     def held() -> dict[int, int]:
         return dict(context.holdings("k3v9x2qa").on_brokers)

@@ -12,9 +12,9 @@ COUNT = 700
 
 def _pauses(cluster: Cluster) -> list[float]:
     """When the controller that is in office lets the loop turn, from now on."""
-    reign = cluster.controller().controller._reign
-    assert reign is not None
-    leaders: Leaders = reign._leaders
+    term = cluster.controller().controller._term
+    assert term is not None
+    leaders: Leaders = term._leaders
     pauses: list[float] = []
 
     def pause() -> Future[None]:
