@@ -14,7 +14,7 @@ from typing import Any
 from dataplane.admission import Admission
 from dataplane.cluster.broker_settings import Layers
 from dataplane.cluster.membership import Membership
-from dataplane.cluster.metadata import Metadata
+from dataplane.cluster.metadata import OFFSETS_TOPIC, Metadata
 from dataplane.cluster.paths import LOG_DIR_EVENT_PREFIX, BrokerAddress, log_dir_event_json
 from dataplane.cluster.topic_configs import TopicConfigs
 from dataplane.cluster.topic_settings import min_insync_replicas
@@ -26,7 +26,7 @@ from dataplane.doors import Doors, Listener, ZooKeeperError
 from dataplane.flow.facts import FlowFacts
 from dataplane.flow.master import MasterFollower
 from dataplane.groups.coordinator import GroupCoordinator
-from dataplane.groups.log import OFFSETS_TOPIC, ReplicatedOffsetsLog
+from dataplane.groups.log import ReplicatedOffsetsLog
 from dataplane.groups.settings import group_settings
 from dataplane.internal_topics import InternalTopics
 from dataplane.metering.meter import Meter

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from dataplane.groups.log import OFFSETS_TOPIC
+from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.peers.outbound import PeerError
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.topics import (

@@ -33,9 +33,9 @@ from dataplane.records.steps import Steps, run_through
 from dataplane.tasks import Future
 from quota.contracts.namespace import split_physical
 
-__all__ = ["FULL_UPDATE", "INCREMENTAL_UPDATE", "BrokerAddress", "Metadata", "PartitionMetadata"]
+__all__ = ["FULL_UPDATE", "INCREMENTAL_UPDATE", "OFFSETS_TOPIC", "BrokerAddress", "Metadata", "PartitionMetadata"]
 
-_GROUPS_TOPIC = "__consumer_offsets"
+OFFSETS_TOPIC = "__consumer_offsets"
 INCREMENTAL_UPDATE = 1
 FULL_UPDATE = 2
 _PARTITIONS_PER_STEP = 24
@@ -66,7 +66,8 @@ class PartitionMetadata:
         return self.leader != NO_LEADER and len(self.isr) < len(self.replicas)
 
 
-_More = tuple[int, int, int]
+_Change = tuple[PartitionMetadata, int]
+"""A partition as it is (1), or as it was (-1)."""
 
 
 @dataclass(slots=True)
@@ -90,8 +91,12 @@ class _Tables:
         self.owned: dict[str, _Owned] = {}
         self.absent: dict[int, list[int]] = {}  # by broker, as `Metadata.absent`
 
-    def mark(self, name: str, partition: PartitionMetadata, change: int) -> None:
-        """Of a partition that is there (1) or not any more (-1): what it lacks of which broker."""
+    def _count(self, name: str, owned: _Owned | None, partition: PartitionMetadata, change: int) -> None:
+        """A partition is there (1), or is not any more (-1): for its owner, and what it lacks of which broker."""
+        if owned is not None:
+            owned.partitions += change
+            owned.led += change * partition.has_leader
+            owned.behind += change * partition.is_behind
         if partition.has_leader and not partition.is_behind:
             return
         for broker in partition.replicas:
@@ -102,19 +107,18 @@ class _Tables:
                 counts[0] += change
             else:
                 counts[1] += change
-                counts[2] += change if name == _GROUPS_TOPIC else 0
+                counts[2] += change if name == OFFSETS_TOPIC else 0
 
-    def put(self, name: str, topic_id: UUID, partitions: dict[int, PartitionMetadata], more: _More) -> None:
-        """A topic as it is now, with so many more partitions, led ones, and ones behind, than before."""
-        owner = split_physical(name)
+    def put(self, name: str, topic_id: UUID, partitions: dict[int, PartitionMetadata], changes: list[_Change]) -> None:
+        """A topic as it is now, and what has changed of its partitions."""
+        owner, owned = split_physical(name), None
         if owner is not None:
             owned = self.owned.setdefault(owner[0], _Owned())
-            owned.partitions += more[0]
-            owned.led += more[1]
-            owned.behind += more[2]
             if name not in self.partitions:
                 owned.topics[name] = None
                 owned.sorted = None
+        for partition, change in changes:
+            self._count(name, owned, partition, change)
         self.partitions[name] = partitions
         if topic_id != NO_UUID:
             self.ids[name], self.names[topic_id] = topic_id, name
@@ -125,14 +129,13 @@ class _Tables:
         if topic_id is not None:
             self.names.pop(topic_id, None)
         partitions, owner = self.partitions.pop(name, None), split_physical(name)
-        for partition in (partitions or {}).values():
-            self.mark(name, partition, -1)
-        if partitions is None or owner is None:
+        if partitions is None:
             return
-        owned = self.owned[owner[0]]
-        owned.partitions -= len(partitions)
-        owned.led -= sum(partition.has_leader for partition in partitions.values())
-        owned.behind -= sum(partition.is_behind for partition in partitions.values())
+        owned = None if owner is None else self.owned[owner[0]]
+        for partition in partitions.values():
+            self._count(name, owned, partition, -1)
+        if owner is None or owned is None:
+            return
         owned.sorted = None
         del owned.topics[name]
         if not owned.topics:
@@ -145,8 +148,7 @@ class _Tables:
             if all(state.leader == LEADER_DURING_DELETE for state in states):
                 return  # a late word on the old one
             known = {}  # deleted and created again: nothing of the old one holds
-        partitions, more_led, more_behind = dict(known), 0, 0
-        marks: list[tuple[PartitionMetadata, int]] = []
+        partitions, changes = dict(known), list[_Change]()
         for place, state in enumerate(states, 1):
             if place % _PARTITIONS_PER_STEP == 0:
                 yield None
@@ -154,21 +156,14 @@ class _Tables:
             if state.leader != LEADER_DURING_DELETE:
                 before = partitions.get(state.partition_index)
                 now = partitions[state.partition_index] = _partition(state)
-                more_led += now.has_leader
-                more_behind += now.is_behind
-                marks.append((now, 1))
+                changes.append((now, 1))
             if before is not None:
-                more_led -= before.has_leader
-                more_behind -= before.is_behind
-                marks.append((before, -1))
+                changes.append((before, -1))
         if is_another or not partitions:
             self.forget(name)
         if partitions:
-            for partition, change in marks:
-                self.mark(name, partition, change)
             in_order = partitions.keys() == known.keys()
-            more = (len(partitions) - len(known), more_led, more_behind)
-            self.put(name, topic_id, partitions if in_order else dict(sorted(partitions.items())), more)
+            self.put(name, topic_id, partitions if in_order else dict(sorted(partitions.items())), changes)
 
 
 class Metadata:

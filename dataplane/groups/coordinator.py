@@ -19,6 +19,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.groups import commits, removal
 from dataplane.groups.classic.events import (
     CancelTimer,
@@ -39,7 +40,7 @@ from dataplane.groups.classic.events import (
 )
 from dataplane.groups.classic.rebalance import session_timer
 from dataplane.groups.classic.state import handle
-from dataplane.groups.log import OFFSETS_TOPIC, OffsetsLog
+from dataplane.groups.log import OffsetsLog
 from dataplane.groups.records import KeyValue, write_group
 from dataplane.groups.shard import Entry, Forgetting, Shard, partition_of
 from dataplane.groups.sweeping import Sweeper

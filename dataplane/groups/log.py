@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.groups.loading import load
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import Record, build_batch
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from dataplane.records.steps import Steps
     from dataplane.replication.manager import Replicas
 
-OFFSETS_TOPIC = "__consumer_offsets"
 ACKS_ALL = -1
 COMMIT_TIMEOUT_S = 5.0
 """Kafka's offsets.commit.timeout.ms: this long the in-sync replicas may take."""

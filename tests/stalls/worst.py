@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.cluster.paths import INTERNAL_LISTENER
-from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.protocol.messages.configs import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntityData,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dataplane.groups.log import OFFSETS_TOPIC
+from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.groups.shard import partition_of
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse

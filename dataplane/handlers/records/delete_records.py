@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.fetch import (
     DeleteRecordsPartition,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from dataplane.records.steps import Steps
 
 _PARTITION_US = 25
-_KEPT = frozenset({"__consumer_offsets", "__transaction_state"})
+_KEPT = frozenset({OFFSETS_TOPIC, "__transaction_state"})
 """What the cluster itself lives on: compaction keeps it small, nobody deletes from it."""
 
 Row = tuple[str, list[DeleteRecordsPartitionResult]]

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dataplane.groups.log import OFFSETS_TOPIC
+from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.handlers.context import Reply, RequestContext
 from dataplane.handlers.outcome import CloseConnectionError, Encoded
 from dataplane.handlers.records.conversion import (

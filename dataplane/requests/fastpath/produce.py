@@ -15,7 +15,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dataplane.groups.log import OFFSETS_TOPIC
+from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.handlers.records.conversion import FIRST_ZSTD_PRODUCED, is_early_zstd
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.primitives import DecodeError, read_uvarint

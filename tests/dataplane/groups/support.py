@@ -2,6 +2,7 @@
 
 from random import Random
 
+from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.groups.classic.events import (
     Heartbeat,
     Join,
@@ -10,7 +11,6 @@ from dataplane.groups.classic.events import (
 )
 from dataplane.groups.coordinator import GroupCoordinator
 from dataplane.groups.loading import RECORDS_PER_PAUSE
-from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.groups.settings import GroupSettings
 from dataplane.protocol.errors import ErrorCode
 from tests.support.memory_files import ImmediateBackground

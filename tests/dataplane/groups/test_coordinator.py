@@ -2,11 +2,11 @@
 
 import pytest
 
+from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.groups.classic.events import Join, Sync
 from dataplane.groups.classic.model import GroupState, durable_value
 from dataplane.groups.coordinator import LOAD_RETRY_S
 from dataplane.groups.loading import RECORDS_PER_PAUSE
-from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.groups.records import write_offset
 from dataplane.groups.shard import partition_of
 from dataplane.protocol.errors import ErrorCode

@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.groups.classic.events import (
     Heartbeat,
     Join,
@@ -11,7 +12,7 @@ from dataplane.groups.classic.events import (
 )
 from dataplane.groups.commits import Commit, Offset
 from dataplane.groups.coordinator import GroupCoordinator
-from dataplane.groups.log import OFFSETS_TOPIC, ReplicatedOffsetsLog
+from dataplane.groups.log import ReplicatedOffsetsLog
 from dataplane.groups.settings import GroupSettings
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.replication import cluster as replicated

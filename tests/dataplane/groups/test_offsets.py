@@ -2,10 +2,10 @@
 
 import pytest
 
+from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.groups.classic.events import Join, Sync
 from dataplane.groups.classic.model import GroupState
 from dataplane.groups.commits import Commit, Offset
-from dataplane.groups.log import OFFSETS_TOPIC
 from dataplane.groups.offsets import OFFSETS_PER_PAUSE, expired
 from dataplane.groups.records import write_offset
 from dataplane.groups.shard import Forgetting, Shard, partition_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from dataplane.groups.log import OFFSETS_TOPIC
+from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import FindCoordinatorRequest
 from dataplane.protocol.messages.groups import (
