@@ -19,7 +19,7 @@ from dataplane.doors import Loop
 LOOK_EVERY_S = 60.0
 LEAST_MORE_BLOCKS = 4_000_000
 """About 400 MB in small objects: below, nothing is worth standing still for."""
-_YOUNG, _MIDDLE, _NEVER = 700, 10, 1_000_000_000
+_YOUNG, _MIDDLE, _NEVER = 700, 3, 1_000_000_000
 
 
 def is_worth_it(blocks: int, left: int) -> bool:

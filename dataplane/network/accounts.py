@@ -22,7 +22,7 @@ from typing import Protocol
 
 from quota.core.bucket import TokenBucket
 
-TURN_S = 0.002
+TURN_S = 0.001
 """So long a turn serves what is ready, all accounts together."""
 LEAST_QUANTUM_S = 0.000_25
 """Of one account in a turn: less would be spent on going from one to the next."""

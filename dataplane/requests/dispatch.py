@@ -19,7 +19,7 @@ an answer, and the time without any (`look`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import CoroutineType, GeneratorType
 from typing import Any
 
@@ -32,6 +32,7 @@ from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import ManyElementsError, decoder_in_steps, limited_decoder_in_steps, short_decoder
 from dataplane.protocol.headers import RequestHeader, encode_frame, encode_frame_in_steps, parse_request_header
 from dataplane.protocol.primitives import DecodeError
+from dataplane.protocol.release import released
 from dataplane.records.steps import Steps, resumed
 from dataplane.requests.fastpath.fetch import FetchFastPath
 from dataplane.requests.fastpath.produce import ProduceFastPath
@@ -209,9 +210,22 @@ class ClientConnection(Turnstile):
                 return self._when_paid(row, ctx, request, debt, len(frame))
             if header.api_key in STORED_BY_GROUPS:
                 self._charge_groups(header, request, len(frame))
-            return (yield from self._answered(row, ctx, row.handle(ctx, request)))
+            reply = row.handle(ctx, request)
+            held = [request]
+            del request
+            if type(reply) is CoroutineType:
+                return self._until_released(ctx, reply, held)
+            answer = yield from self._answered(row, ctx, reply)
+            yield from released(held)
+            return answer
         finally:
             self._connection.hold(-len(frame))
+
+    async def _until_released(self, ctx: RequestContext, reply: Awaitable[Any], request: list[Any]) -> Any:
+        """What a handler says that waits for others. It has let go of the request by then: nobody else frees it whole."""
+        answer = await reply
+        await self.broker.slices.run(ctx.owner, released(request))
+        return answer
 
     async def _when_paid(self, row: Handler, ctx: RequestContext, request: Any, debt: TokenBucket, size: int) -> Any:
         """As `_keep_until_paid`: what is kept is memory of this size, and nobody's when the connection is gone."""
@@ -246,9 +260,11 @@ class ClientConnection(Turnstile):
         if reply is None or isinstance(reply, (Future, CoroutineType, Encoded)):
             return reply
         reply = self._with_wait(ctx.api_key, ctx.told_s, reply)
-        return Encoded(
-            (yield from encode_frame_in_steps(row.api, ctx.version, ctx.correlation_id, reply, self.session.names))
-        )
+        frame = yield from encode_frame_in_steps(row.api, ctx.version, ctx.correlation_id, reply, self.session.names)
+        held = [reply]
+        del reply
+        yield from released(held)
+        return Encoded(frame)
 
     # --- answers ------------------------------------------------------------------------------------------------------
 

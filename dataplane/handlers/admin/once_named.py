@@ -10,6 +10,8 @@ from dataplane.controller.controller import TopicOutcome
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.records.steps import Steps
 
+_NAMES_PER_STEP = 512
+
 
 class _Named(Protocol):
     """A topic in a request."""
@@ -26,7 +28,10 @@ def asked_and_refused(
     topics: Sequence[Topic], make: Callable[[Topic], T], per_step: int
 ) -> Steps[tuple[dict[str, T], dict[str, TopicOutcome]]]:
     """What `make` makes of each topic, by name, and why it refuses others (ApiError). Whoever is named twice is refused."""
-    times = Counter(topic.name for topic in topics)
+    times: Counter[str] = Counter()
+    for first in range(0, len(topics), _NAMES_PER_STEP):
+        times.update(topic.name for topic in topics[first : first + _NAMES_PER_STEP])
+        yield None
     asked: dict[str, T] = {}
     refused: dict[str, TopicOutcome] = {}
     for place, topic in enumerate(topics, 1):

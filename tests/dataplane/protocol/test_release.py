@@ -1,0 +1,70 @@
+"""Long messages are let go a piece at a time: nothing is left, and no step frees much."""
+
+import gc
+import weakref
+
+import pytest
+
+from dataplane.protocol.messages.discovery import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from dataplane.protocol.release import ELEMENTS_PER_STEP, released
+
+
+class Told(str):  # noqa: SLOT000 - without slots it can be watched
+    """A name that can be watched."""
+
+
+def watched(names):
+    """Names, and how many of them are alive."""
+    made = [Told(name) for name in names]
+    watches = [weakref.ref(name) for name in made]
+    return made, lambda: sum(watch() is not None for watch in watches)
+
+
+@pytest.fixture(autouse=True)
+def without_collector():
+    """What is freed is freed because nobody refers to it."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def topics(names, partitions=0):
+    rows = tuple(MetadataResponsePartition(partition_index=index) for index in range(partitions))
+    return tuple(MetadataResponseTopic(name=name, partitions=rows) for name in names)
+
+
+@pytest.mark.parametrize("many", [0, 1, ELEMENTS_PER_STEP, ELEMENTS_PER_STEP + 1, 5_000])
+def test_everything_goes_and_little_in_a_step(many):
+    names, alive = watched(f"topic-{n}" for n in range(many))
+    held = [MetadataResponse(brokers=(MetadataResponseBroker(1, "host", 9092),), topics=topics(names))]
+    del names
+    before = alive()
+    for _ in released(held):
+        assert before - alive() <= ELEMENTS_PER_STEP
+        before = alive()
+    assert (held, alive()) == ([], 0)
+
+
+def test_arrays_within_arrays_go_in_steps_as_well():
+    names, alive = watched(f"host-{n}" for n in range(3_000))
+    brokers = tuple(MetadataResponseBroker(n, name, 9092) for n, name in enumerate(names))
+    held = [[MetadataResponse(brokers=brokers)], [MetadataResponse(topics=topics(["one"], 4_000))]]
+    del names, brokers
+    for message in held:
+        before = alive()
+        for _ in released(message):
+            assert before - alive() <= ELEMENTS_PER_STEP
+            before = alive()
+    assert alive() == 0
+
+
+def test_what_somebody_else_refers_to_stays_whole():
+    message = MetadataResponse(topics=topics([f"topic-{n}" for n in range(1_000)]))
+    for _ in released([message]):
+        pass
+    assert [topic.name for topic in message.topics] == [f"topic-{n}" for n in range(1_000)]
