@@ -31,7 +31,7 @@ def released(held: list[Any]) -> Generator[None, None, None]:
         some = items[-ELEMENTS_PER_STEP:]
         del items[-ELEMENTS_PER_STEP:]
         for item in some:
-            for name in _arrays(type(item)):
+            for name in _arrays(item.__class__):
                 elements = getattr(item, name)
                 if elements is not None and len(elements) > _SHORT:
                     lists.append(list(elements))

@@ -27,8 +27,15 @@ from dataplane.handlers.records.leader_hints import endpoints
 from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.headers import encode_frame, encode_frame_in_steps
-from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchResponseNodeEndpoint
+from dataplane.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchResponseNodeEndpoint,
+)
 from dataplane.protocol.primitives import size_of
+from dataplane.protocol.release import released
 from dataplane.records.steps import Pace
 from dataplane.replication.serving.fetch_sessions import (
     INITIAL_EPOCH,
@@ -202,9 +209,11 @@ class _Fetch:
         if delay_s and ctx.version >= _FIRST_WITH_THROTTLE_TIME:
             # The size of the answer decides the delay that it reports: the field is the first of the body.
             at = 9 if ctx.version in _API.flexible else 8
-            head = bytearray(parts[0])
-            head[at : at + 4] = throttle_ms(delay_s).to_bytes(4)
-            parts[0] = bytes(head)
+            head, told = parts[0], throttle_ms(delay_s).to_bytes(4)
+            if type(head) is bytearray:  # a long answer is not copied for that
+                head[at : at + 4] = told
+            else:
+                parts[0] = head[:at] + told + head[at + 4 :]
         self.answer.resolve(Encoded(parts))
 
     def _sizes(self, response: FetchResponse) -> Iterator[tuple[str, int]]:
@@ -214,9 +223,9 @@ class _Fetch:
             if name is not None:
                 yield name, sum(size_of(data.records) for data in topic.partitions)
 
-    def _response(self, found: Found, session_id: int) -> FetchResponse:
+    def _response(self, session_id: int, topics: tuple[FetchableTopicResponse, ...]) -> FetchResponse:
         hints = endpoints(self._ctx, self._reader.hinted, FetchResponseNodeEndpoint) if self._reader.hinted else ()
-        return FetchResponse(session_id=session_id, responses=found.topics(), node_endpoints=hints)
+        return FetchResponse(session_id=session_id, responses=topics, node_endpoints=hints)
 
 
 class _FullFetch(_Fetch):
@@ -243,12 +252,16 @@ class _FullFetch(_Fetch):
         self.answer.give_up = waiting.for_bytes(found.places(), missing, timeout_s, self._woken, self._ctx.owner)
 
     def _tell(self, found: Found) -> FetchResponse:
+        return self._response(self._session_of(found), found.topics())
+
+    def _session_of(self, found: Found) -> int:
+        """The session that begins with this fetch, if one does."""
         session = self._begin() if self._request.session_epoch == INITIAL_EPOCH else None
         if session is None:
-            return self._response(found, NO_SESSION)
+            return NO_SESSION
         session.begin(found, self._wanted)
         self._pool.touch(session)
-        return self._response(found, session.id)
+        return session.id
 
     def _begin(self) -> FetchSession | None:
         uses_topic_ids = self._ctx.version >= FIRST_VERSION_WITH_IDS
@@ -297,11 +310,16 @@ class _LongFetch(_FullFetch):
         self._again(is_last=True)
 
     def _told(self, found: Found) -> Steps[None]:
-        ctx, response = self._ctx, self._tell(found)
+        ctx, session_id = self._ctx, self._session_of(found)
+        response = self._response(session_id, (yield from found.topics_in_steps()))
         if ctx.version < FIRST_NATIVE_FETCH:
             response = yield from converted(ctx, self._request, response)
         parts = yield from encode_frame_in_steps(_API, ctx.version, ctx.correlation_id, response, ctx.session.names)
         self._charge(response, parts)
+        messages: list[Any] = [response, self._request]
+        del response, self._request  # nobody looks again
+        for held in (found.rows, self._wanted, messages):
+            yield from released(held)
 
     def _begin(self) -> FetchSession | None:
         return super()._begin() if len(self._wanted) <= _MOST_TO_REMEMBER else None
@@ -346,7 +364,7 @@ class _SessionFetch(_Fetch):
         if not self._is_current():  # the next request of the session has come meanwhile
             return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
         session.tell(found)
-        return self._response(found, session.id)
+        return self._response(session.id, found.topics())
 
 
 _Wanted = list[tuple["str | UUID", FetchPartition]]
@@ -363,7 +381,13 @@ def _distinct_in_steps(request: FetchRequest, version: int) -> Steps[_Wanted]:
             if pace.over(_NAME_US):
                 yield None
             distinct[topic, wanted.partition] = (topic, wanted)
-    return list(distinct.values())
+    rows: _Wanted = []
+    while distinct:
+        if pace.over(_NAME_US):
+            yield None
+        rows.append(distinct.popitem()[1])
+    rows.reverse()
+    return rows
 
 
 def _distinct(request: FetchRequest, version: int) -> list[tuple[str | UUID, FetchPartition]]:

@@ -31,12 +31,14 @@ from dataplane.protocol.messages.fetch import (
     FetchResponsePartitionData,
 )
 from dataplane.protocol.schema import NO_UUID
+from dataplane.records.steps import Pace, run_through
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from uuid import UUID
 
     from dataplane.protocol.messages.fetch import FetchRequest, FetchTopic, ForgottenTopic
+    from dataplane.records.steps import Steps
     from dataplane.replication.waiting import ReadWaiter, Watcher
 
 NO_SESSION = 0
@@ -44,6 +46,7 @@ INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 _LAST_EPOCH = 2**31 - 1
 _UNKNOWN = -1
 _UNTOLD = -2
+_ROW_US, _TOPIC_US = 1, 2
 
 
 def next_epoch(epoch: int) -> int:
@@ -175,15 +178,23 @@ class Found:
 
     def topics(self) -> tuple[FetchableTopicResponse, ...]:
         """As an answer has it: the partitions of a topic together."""
+        return run_through(self.topics_in_steps())
+
+    def topics_in_steps(self) -> Steps[tuple[FetchableTopicResponse, ...]]:
+        """The same with pauses."""
+        pace = Pace()
         topics: dict[str | UUID, list[FetchResponsePartitionData]] = {}
         for _, topic, reading in self.rows:
+            if pace.over(_ROW_US):
+                yield None
             topics.setdefault(topic, []).append(reading.data)
-        return tuple(
-            FetchableTopicResponse(topic=topic, topic_id=NO_UUID, partitions=tuple(rows))
-            if isinstance(topic, str)
-            else FetchableTopicResponse(topic="", topic_id=topic, partitions=tuple(rows))
-            for topic, rows in topics.items()
-        )
+        told = []
+        for topic, rows in topics.items():
+            if pace.over(_TOPIC_US):
+                yield None
+            name, topic_id = (topic, NO_UUID) if isinstance(topic, str) else ("", topic)
+            told.append(FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=tuple(rows)))
+        return tuple(told)
 
 
 class FetchSession:
