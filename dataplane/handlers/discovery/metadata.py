@@ -22,7 +22,7 @@ from dataplane.protocol.messages.discovery import (
     MetadataResponseTopic,
 )
 from dataplane.protocol.schema import NO_UUID
-from dataplane.records.steps import Pace
+from dataplane.records.steps import Pace, each
 from dataplane.tasks import either, sleep
 from quota.contracts.namespace import split_physical, topic_name_problem
 from quota.contracts.usage import USAGE_TOPIC
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     _Row = tuple[int, PartitionMetadata]
 
 _PATIENCE_S = 10.0
-_TOPIC_IDS_SINCE = 12
+_IDS_ARE_CARRIED_SINCE, _TOPIC_IDS_SINCE = 10, 12
 _ASKS_FOR_CREATION_SINCE = 4  # before, whoever asks wants it to be
-_NAME_US, _TOPIC_US, _PARTITION_US, _CREATION_US = 1, 12, 4, 40
+_NAME_US, _REFUSAL_US, _TOPIC_US, _PARTITION_US, _CREATION_US = 1, 2, 12, 4, 40
 _PARTITIONS_PER_STEP = 16
 
 
@@ -56,9 +56,13 @@ async def _when_known(ctx: RequestContext, request: MetadataRequest) -> Metadata
 
 def _answer(ctx: RequestContext, request: MetadataRequest) -> Steps[MetadataResponse]:
     """All topics for null (and, in version 0, for an empty list); otherwise the ones asked for, in their order."""
-    if ctx.version < _TOPIC_IDS_SINCE and any(_has_id(topic) for topic in request.topics or ()):
-        return _refused(ctx, request)
     pace = Pace()
+    if _IDS_ARE_CARRIED_SINCE <= ctx.version < _TOPIC_IDS_SINCE:
+        for topic in request.topics or ():
+            if pace.over(_NAME_US):
+                yield None
+            if _has_id(topic):
+                return (yield from _refused(ctx, request, pace))
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
     topics: list[MetadataResponseTopic] = []
     if request.topics is None or (ctx.version == 0 and not request.topics):
@@ -121,14 +125,16 @@ def _has_id(topic: MetadataRequestTopic) -> bool:
     return topic.name is None or topic.topic_id != NO_UUID
 
 
-def _refused(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
+def _refused(ctx: RequestContext, request: MetadataRequest, pace: Pace) -> Steps[MetadataResponse]:
     """Versions 10 and 11 can carry an id; that it can be asked by came later. As Kafka's: nothing is told of any topic."""
     nameless = ctx.session.names.topic_in("")
-    refused = (
-        MetadataResponseTopic(ErrorCode.INVALID_REQUEST, nameless if topic.name is None else topic.name, topic.topic_id)
-        for topic in request.topics or ()
-    )
-    return MetadataResponse(topics=tuple(refused))
+
+    def refused(topic: MetadataRequestTopic) -> MetadataResponseTopic:
+        name = nameless if topic.name is None else topic.name
+        return MetadataResponseTopic(ErrorCode.INVALID_REQUEST, name, topic.topic_id)
+
+    topics = yield from each(request.topics or (), refused, _REFUSAL_US, pace)
+    return MetadataResponse(topics=tuple(topics))
 
 
 def _by_id(ctx: RequestContext, topic_id: UUID, operations: int, pace: Pace) -> Steps[MetadataResponseTopic]:
