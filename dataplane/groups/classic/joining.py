@@ -40,6 +40,9 @@ from dataplane.groups.classic.rebalance import (
 )
 from dataplane.protocol.errors import ErrorCode
 
+MAX_PROTOCOLS = 100
+"""Of a member. No client offers more than a handful, and every join looks at those of all members. Kafka has no limit."""
+
 
 def on_join(draft: Draft, ask: Join) -> None:
     """JoinGroup."""
@@ -66,7 +69,7 @@ def _problem(draft: Draft, ask: Join) -> ErrorCode:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if _is_full(group, ask.member_id, draft.settings.group_max_size):
         return ErrorCode.GROUP_MAX_SIZE_REACHED
-    if not group.supports(ask.protocol_type, ask.protocols):
+    if len(ask.protocols) > MAX_PROTOCOLS or not group.supports(ask.protocol_type, ask.protocols):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     return ErrorCode.NONE
 

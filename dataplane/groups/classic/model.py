@@ -131,14 +131,19 @@ class Group:
     def select_protocol(self) -> str | None:
         """Every member votes for its first protocol that all have; most votes win, then the first member's order."""
         common = self._common_protocols()
-        votes: dict[str, int] = dict.fromkeys(common, 0)
+        votes = dict.fromkeys(common, 0)
         for member in self.members.values():
             votes[next(name for name, _ in member.protocols if name in votes)] += 1
         return max(votes, key=lambda name: votes[name]) if votes else None
 
-    def _common_protocols(self) -> list[str]:
+    def _common_protocols(self) -> dict[str, None]:
+        """In the first member's order."""
         distinct = list(dict.fromkeys([member.offers for member in self.members.values()]))  # mostly all say the same
-        return [name for name in distinct[0] if all(name in offers for offers in distinct)] if distinct else []
+        common = dict.fromkeys(distinct[0]) if distinct else {}
+        for offers in distinct[1:]:
+            names = frozenset(offers)
+            common = {name: None for name in common if name in names}
+        return common
 
     def is_blank(self) -> bool:
         """Nothing was ever agreed and nobody is on the way: as if it did not exist (offsets aside)."""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dataplane.groups.classic.joining import MAX_PROTOCOLS
 from dataplane.groups.classic.model import FOLLOWS, GroupState
 from dataplane.groups.settings import GroupSettings
 from dataplane.protocol.errors import ErrorCode
@@ -259,3 +260,13 @@ def test_ranges_are_what_members_offered():
     m = Machine().stable("a", protocols=BOTH)
     assert m.group.protocol == "sticky"
     assert m.group.members["a"].metadata("sticky") == b"s"
+
+
+def test_a_member_offers_a_bounded_number_of_protocols():
+    """Every join looks at the protocols of all members: 20,000 of one held the broker for two seconds."""
+    m = Machine()
+    many = tuple((f"protocol-{n}", b"") for n in range(MAX_PROTOCOLS + 1))
+    assert m.error(m.join(new_id="a", protocols=many)) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert m.group.members == {}
+    m.join(new_id="a", protocols=many[:-1])
+    assert set(m.group.members) == {"a"}
