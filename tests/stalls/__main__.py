@@ -12,10 +12,10 @@ second (`victim`). A row says what a request cost the loop, what the longest tur
     MiB         the most memory that the broker held
 
 A row is beyond the limits (and the exit status 1) with a turn longer than 20 ms, a p99 of more than 1.5 times alone that the
-machine's noise does not explain (`judging`), errors of the victim, or more than 1 GiB. A row beyond the first two is measured
-up to twice more and judged by the median (`tries` in the table; all attempts are in the report). Figures are kept after every
-row in `var/reports/stalls.json`; with the same options the next run goes on with the rows that are missing, `--fresh` begins
-anew.
+machine's noise does not explain (`judging`), errors of the victim, or more than 1 GiB. When all rows have been measured once,
+those beyond the first two are measured up to twice more and judged by the median (`tries` in the table; all attempts are in
+the report). Figures are kept after every attempt in `var/reports/stalls.json`; with the same options the next run goes on with
+what is missing, `--fresh` begins anew.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.benchmarks.report import progress
 from tests.stalls import world as worlds
 from tests.stalls.attacks import Attack, generated
 from tests.stalls.judging import LONGEST_TURN_MS, P99_RATIO, RESIDENT_MIB
-from tests.stalls.running import Row, Runner, commonest, line, lines
+from tests.stalls.running import Row, Runner, commonest, is_settled, line, lines
 from tests.stalls.worst import worst
 from tests.support.apache_kafka import NotAvailableError, jars
 
@@ -140,9 +140,9 @@ class Kept:
             if all(before.get(name) == self._document[name] for name in ("commit", "options")):
                 self._document = before
 
-    def has(self, name: str, side: str) -> bool:
-        row = self._document["rows"].get(name)
-        return row is not None and (side in row)
+    def row(self, name: str, side: str) -> Row | None:
+        row: Row | None = self._document["rows"].get(name, {}).get(side)
+        return row
 
     def keep(self, row: Row, side: str, noise: dict[str, float]) -> None:
         self._document["rows"].setdefault(row["name"], {})[side] = row
@@ -172,19 +172,26 @@ def _run(
     side: str,
     ends: float,
 ) -> None:
-    todo = [attack for attack in attacks if not kept.has(attack.name, side)]
-    if not todo:
+    if not _unsettled(kept, attacks, side):
         return
     say = progress()
-    say(f"{side}: {len(todo)} rows")
     with make(_sizes(options), options.brokers, say) as world, Runner(world, options.seconds, say) as runner:
-        for number, attack in enumerate(todo, 1):
-            if time.monotonic() > ends:
-                say("the time is over")
-                return
-            row = runner.row(attack)
-            kept.keep(row, side, runner.noise)
-            say(f"{number}/{len(todo)}  {line(row)}")
+        while todo := _unsettled(kept, attacks, side):  # all once, then again those that are beyond a limit
+            say(f"{side}: {len(todo)} rows")
+            for number, attack in enumerate(todo, 1):
+                if time.monotonic() > ends:
+                    say("the time is over")
+                    return
+                row = runner.row(attack, kept.row(attack.name, side))
+                kept.keep(row, side, runner.noise)
+                say(f"{number}/{len(todo)}  {line(row)}")
+
+
+def _unsettled(kept: Kept, attacks: Sequence[Attack], side: str) -> list[Attack]:
+    rows = {attack.name: kept.row(attack.name, side) for attack in attacks}
+    todo = [attack for attack in attacks if (row := rows[attack.name]) is None or not is_settled(row)]
+    new = [attack for attack in todo if rows[attack.name] is None]
+    return new or todo
 
 
 def _more_descriptors() -> None:

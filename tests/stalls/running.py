@@ -1,7 +1,7 @@
 """One row after the other against one world, with windows between them in which the victim is alone.
 
-A row that is beyond a limit is measured again, and once more where the two do not agree: what counts is the median. All
-attempts are in the report. What is not a matter of chance (errors, memory, a broker that is stuck) counts at once.
+A row that is beyond a limit is measured again when all have been, and once more where the two do not agree: what counts is the
+median. All attempts are in the report. What is not a matter of chance (errors, memory, a broker that is stuck) counts at once.
 """
 
 from __future__ import annotations
@@ -38,6 +38,18 @@ CALM_MS_PER_S, CALM_LOOK_S = 150.0, 0.15
 _DECODED_BYTES = 64 * 2**20
 
 Row = dict[str, Any]
+
+
+def _attempts(row: Row) -> list[Row]:
+    return row.get("attempts", [row])
+
+
+def is_settled(row: Row) -> bool:
+    """Whether another attempt would change nothing: well at once, beyond a limit twice, or three of them."""
+    attempts = _attempts(row)
+    if not is_chance(attempts[-1]["wrong"]) or len(attempts) == ATTEMPTS:
+        return True
+    return bool(row["wrong"]) == (len(attempts) > 1)
 
 
 class Runner:
@@ -81,18 +93,13 @@ class Runner:
             self.alone[what].append(percentile(getattr(window, what), 0.99))
         self._alone_at = time.monotonic()
 
-    def row(self, attack: Attack) -> Row:
-        """The figures of one, and what is wrong with them: see the file's text."""
-        attempts: list[Row] = []
-        for number in range(1, ATTEMPTS + 1):
-            attempts.append(self._attempt(attack))
-            if not is_chance(attempts[-1]["wrong"]):
-                row = attempts[-1]
-                break
+    def row(self, attack: Attack, before: Row | None = None) -> Row:
+        """The figures of one attempt and those `before`, and what is wrong with them: see the file's text."""
+        attempts = [*_attempts(before), self._attempt(attack)] if before else [self._attempt(attack)]
+        row = attempts[-1]
+        if is_chance(row["wrong"]):
             row = median_row(attempts)
             row["wrong"] = verdict(row, self.noise)
-            if bool(row["wrong"]) == (number > 1):
-                break  # well at once, or twice not: what a third says would change nothing
         return {**row, "attempts": attempts} if len(attempts) > 1 else row
 
     def _attempt(self, attack: Attack) -> Row:

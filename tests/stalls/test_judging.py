@@ -3,6 +3,7 @@
 import pytest
 
 from tests.stalls.judging import beside, is_chance, median_row, noise_ms, percentile, verdict
+from tests.stalls.running import is_settled
 
 
 def row(**members):
@@ -95,6 +96,24 @@ def test_two_long_turns_of_three_are_the_rows():
 def test_two_attempts_that_are_both_beyond_settle_it():
     assert verdict(median_row([row(held_ms=52.0), row(held_ms=21.0)]), {}) == ["turn"]
     assert verdict(median_row([row(held_ms=52.0), row(held_ms=6.0)]), {}) == []  # a third is needed
+
+
+@pytest.mark.parametrize(
+    ("held", "settled"),
+    [([5.0], True), ([30.0], False), ([30.0, 40.0], True), ([30.0, 5.0], False), ([30.0, 5.0, 5.0], True)],
+)
+def test_a_row_is_measured_again_while_that_could_change_the_verdict(held, settled):
+    attempts = [row(held_ms=each) for each in held]
+    for attempt in attempts:
+        attempt["wrong"] = verdict(attempt, {})
+    whole = median_row(attempts)
+    whole["wrong"] = verdict(whole, {})
+    assert is_settled({**whole, "attempts": attempts} if len(held) > 1 else whole) is settled
+
+
+@pytest.mark.parametrize("wrong", [["errors"], ["stuck"]])
+def test_what_no_other_attempt_can_excuse_is_settled(wrong):
+    assert is_settled(row(wrong=wrong))
 
 
 def test_the_most_memory_of_all_attempts_counts():
