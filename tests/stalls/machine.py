@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+
+_LESS_RIGHT = 10
+"""In steps of `nice`."""
 
 
 class Used(NamedTuple):
@@ -15,6 +20,18 @@ class Used(NamedTuple):
 
     def since(self, before: Used) -> Used:
         return Used(self.ran_ms - before.ran_ms, self.waited_ms - before.waited_ms)
+
+
+@contextmanager
+def giving_way() -> Iterator[None]:
+    """Run with less right to a processor than others, where what this process does would be done by another machine."""
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    os.setpriority(os.PRIO_PROCESS, 0, before + _LESS_RIGHT)
+    try:
+        yield
+    finally:
+        with suppress(PermissionError):  # without privileges there is no way back: it stays so
+            os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
 def used(pid: int | str, *, whole: bool = False) -> Used:

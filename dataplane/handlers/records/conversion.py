@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.release import released
 from dataplane.records.compression import ZSTD
 from dataplane.records.down_conversion import Converted, down_convert
 from dataplane.records.header import HEADER_SIZE, LENGTH_END, BatchHeader, CorruptBatchError, check_batch, read_header
@@ -31,7 +33,12 @@ from dataplane.tasks import failed
 
 if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
-    from dataplane.protocol.messages.fetch import FetchRequest, FetchResponse, FetchResponsePartitionData
+    from dataplane.protocol.messages.fetch import (
+        FetchPartition,
+        FetchRequest,
+        FetchResponse,
+        FetchResponsePartitionData,
+    )
     from dataplane.records.steps import Steps
     from dataplane.replication.manager import Replicas
     from dataplane.tasks import Future
@@ -53,7 +60,7 @@ _OLD_TO_NEW = 4
 _MAGIC_AT, _CODEC_AT = 16, 22
 _SHORTEST = OVERHEAD[0] - LOG_OVERHEAD
 """What a length must be in any format."""
-_ROW_US = 4
+_ENTRY_US, _ROW_US = 1, 4
 _length_of = struct.Struct(">i").unpack_from
 
 
@@ -150,13 +157,23 @@ def convert_answer(ctx: RequestContext, request: FetchRequest, response: FetchRe
 
 def converted(ctx: RequestContext, request: FetchRequest, response: FetchResponse) -> Steps[FetchResponse]:
     """The same in steps."""
-    wanted = {(t.topic, p.partition): p for t in request.topics for p in t.partitions}
-    rows = [(t.topic, data) for t in response.responses for data in t.partitions]
+    pace = Pace()
+    wanted: dict[tuple[str, int], FetchPartition] = {}
+    for t in request.topics:
+        for p in t.partitions:
+            if pace.over(_ENTRY_US):
+                yield None
+            wanted[t.topic, p.partition] = p
+    rows: list[tuple[str, FetchResponsePartitionData]] = []
+    for told in response.responses:
+        if pace.over(_ENTRY_US):
+            yield None
+        rows += [(told.topic, data) for data in told.partitions]
     left = min(request.max_bytes, MAX_CONVERTED_BYTES, ctx.broker.config.settings.fetch_max_bytes)
     first = ctx.correlation_id % len(rows) if rows else 0
     made: dict[tuple[str, int], FetchResponsePartitionData] = {}
-    taken, pace = 0, Pace()
-    for topic, data in rows[first:] + rows[:first]:
+    taken = 0
+    for topic, data in chain(islice(rows, first, None), islice(rows, first)):
         key = (topic, data.partition_index)
         if pace.over(_ROW_US):
             yield None
@@ -170,11 +187,18 @@ def converted(ctx: RequestContext, request: FetchRequest, response: FetchRespons
         converted = Converted(wanted[key].fetch_offset, max(0, limit), at_least_one=taken == 0)
         made[key] = yield from _convert_partition(ctx, topic, data, converted)
         taken += len(converted.data)
-    topics = tuple(
-        replace(t, partitions=tuple(made[t.topic, data.partition_index] for data in t.partitions))
-        for t in response.responses
-    )
-    return replace(response, responses=topics)
+    topics = []
+    for told in response.responses:
+        if pace.over(_ROW_US + _ENTRY_US * len(told.partitions)):
+            yield None
+        topics.append(replace(told, partitions=tuple(made[told.topic, d.partition_index] for d in told.partitions)))
+    for keys in (wanted, made):
+        while keys:
+            if pace.over(_ENTRY_US):
+                yield None
+            keys.popitem()
+    yield from released(rows)
+    return replace(response, responses=tuple(topics))
 
 
 def _convert_partition(

@@ -313,7 +313,9 @@ class _LongFetch(_FullFetch):
         ctx, session_id = self._ctx, self._session_of(found)
         response = self._response(session_id, (yield from found.topics_in_steps()))
         if ctx.version < FIRST_NATIVE_FETCH:
+            native = [response]
             response = yield from converted(ctx, self._request, response)
+            yield from released(native)
         parts = yield from encode_frame_in_steps(_API, ctx.version, ctx.correlation_id, response, ctx.session.names)
         self._charge(response, parts)
         messages: list[Any] = [response, self._request]
