@@ -56,9 +56,10 @@ from dataplane.tasks import Future, gather, resolved
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dataplane.handlers.context import RequestContext
+    from dataplane.handlers.context import Reply, RequestContext
     from dataplane.records.steps import Steps
 
+_LEAVE_AT_ONCE = 256
 _NAME_US, _GROUP_US, _MEMBER_US, _DELETION_US = 2, 12, 6, 40
 A = TypeVar("A")
 B = TypeVar("B")
@@ -171,8 +172,10 @@ def handle_heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> Future[H
     return _then(ctx.broker.groups.heartbeat(request.group_id, ask), answer)
 
 
-def handle_leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Future[LeaveGroupResponse]:
+def handle_leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Reply:
     """One member (v0-v2), or several."""
+    if ctx.is_long and not has_no_name(ctx, request.group_id):
+        return _many_leave(ctx, request)
 
     def answer(result: LeaveResult) -> LeaveGroupResponse:
         if ctx.version >= 3:
@@ -186,6 +189,20 @@ def handle_leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Futur
     if ctx.version >= 3:
         members = tuple((member.member_id, member.group_instance_id) for member in request.members)
     return _then(ctx.broker.groups.leave(request.group_id, Leave(members)), answer)
+
+
+async def _many_leave(ctx: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    """Some hundred at a time: more than a group can have, of which most are not there."""
+    told: list[MemberResponse] = []
+    for first in range(0, len(request.members), _LEAVE_AT_ONCE):
+        some = request.members[first : first + _LEAVE_AT_ONCE]
+        names = tuple((member.member_id, member.group_instance_id) for member in some)
+        result = await ctx.broker.groups.leave(request.group_id, Leave(names))
+        if result.error:
+            return LeaveGroupResponse(error_code=result.error)
+        steps = each(result.members, lambda member: MemberResponse(*member), _NAME_US)
+        told += await ctx.broker.slices.run(ctx.owner, steps)
+    return LeaveGroupResponse(members=tuple(told))
 
 
 # --- the administrators' view -----------------------------------------------------------------------------------------

@@ -107,6 +107,7 @@ class Tenant:
             broker=self.broker,
             session=self.session,
             version=version,
+            is_long=False,
             owner=KEY,
             client_id="cli",
             owns=self.session.names.owns,

@@ -109,9 +109,9 @@ class World:
 
     def ask(self, request: Any, version: int, *, is_long: bool = True) -> tuple[Any, Gauge]:
         """The answer, in physical names, and how it came about."""
-        at_coordinator = type(request).__name__.startswith(("Offset", "DeleteGroups", "ListGroups")) and not isinstance(
-            request, fetch.OffsetForLeaderEpochRequest
-        )
+        at_coordinator = type(request).__name__.startswith(
+            ("Offset", "DeleteGroups", "ListGroups", "LeaveGroup")
+        ) and not isinstance(request, fetch.OffsetForLeaderEpochRequest)
         broker: Any = self.cluster.brokers[self.coordinator] if at_coordinator else self.broker
         instance = broker.registry.get(INSTANCE)
         session = Session(instance, "default", instance.names, "10.0.1.1")
@@ -365,6 +365,17 @@ def test_many_groups(world: World) -> None:
     assert [group.group_id for group in described.groups] == names
     deleted = world.ask_long(groups.DeleteGroupsRequest(groups_names=tuple(names)), 2, at_least=100)
     assert {result.group_id for result in deleted.results if result.error_code == 0} == set(mine)
+
+
+def test_many_members_leave(world: World) -> None:
+    """The group is led by nobody here or known by nobody: each name has its answer either way, in order."""
+    many = tuple(groups.MemberIdentity(f"member-{n}") for n in range(3_000))
+    answer, gauge = world.ask(groups.LeaveGroupRequest(GROUP, members=many), 5)
+    assert answer.error_code == 0
+    assert [row.member_id for row in answer.members] == [row.member_id for row in many]
+    assert {row.error_code for row in answer.members} == {ErrorCode.UNKNOWN_MEMBER_ID}
+    assert gauge.pauses >= 60
+    assert gauge.most <= MOST_CALLS * 10  # one portion of members is an event of the group
 
 
 def test_producers_of_many_partitions(world: World) -> None:
