@@ -13,6 +13,7 @@ old role is told. So a deposed leader acknowledges nothing of what was not commi
 from __future__ import annotations
 
 import logging
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.cluster.metadata import FULL_UPDATE
@@ -45,7 +46,7 @@ _log = logging.getLogger(__name__)
 NO_EPOCH = -1
 EPOCH_DURING_DELETE = -2
 """Leader epochs of a StopReplica that holds whatever ours is."""
-_ROLES_PER_STEP = 8
+_LEADERS_PER_STEP, _ROLES_PER_STEP = 64, 8
 
 
 def apply_leader_and_isr(replicas: Replicas, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
@@ -58,17 +59,19 @@ def leader_and_isr_applied(replicas: Replicas, request: LeaderAndIsrRequest) -> 
     refused = _refusal(replicas, request.controller_id, request.controller_epoch, request.broker_epoch)
     if refused is not ErrorCode.NONE:
         return LeaderAndIsrResponse(error_code=refused)
-    for leader in request.live_leaders:
+    for number, leader in enumerate(request.live_leaders, 1):
         replicas.peers.learn(leader.broker_id, leader.host_name, leader.port)
+        if number % _LEADERS_PER_STEP == 0:
+            yield None
     if request.type == FULL_UPDATE:
         for log in stray_logs.find(replicas, request):
             _log.warning("%s-%d of the topic id %s is a stray: removed", log.topic, log.partition, log.topic_id)
             _stop(replicas, _Stop(log.topic, log.partition, EPOCH_DURING_DELETE, delete=True))
     flat, by_topic = [], []
-    states = [(topic.topic_name, topic.topic_id, topic.partition_states) for topic in request.topic_states]
-    states += [(state.topic_name, NO_UUID, (state,)) for state in request.ungrouped_partition_states]
+    grouped = ((topic.topic_name, topic.topic_id, topic.partition_states) for topic in request.topic_states)
+    ungrouped = ((state.topic_name, NO_UUID, (state,)) for state in request.ungrouped_partition_states)
     left = _ROLES_PER_STEP
-    for name, topic_id, partition_states in states:
+    for name, topic_id, partition_states in chain(grouped, ungrouped):
         errors = []
         for state in partition_states:
             left -= 1 if replicas.get(name, state.partition_index) is not None else _ROLES_PER_STEP  # a log is made

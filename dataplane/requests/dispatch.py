@@ -52,6 +52,8 @@ MAX_OTHER_FRAME_BYTES = 2 * 2**20
 """Of a tenant's request that is not Produce."""
 UNAUTHENTICATED_FRAME_BYTES = 64 * 2**10
 AUTHENTICATION_WITHIN_S = 10.0
+DECODED_TIMES = 4
+"""Memory of a long request that is decoded, at least, in its bytes. A thousand that waited for ZooKeeper took a gigabyte."""
 
 _log = logging.getLogger(__name__)
 
@@ -214,18 +216,25 @@ class ClientConnection(Turnstile):
             held = [request]
             del request
             if type(reply) is CoroutineType:
-                return self._until_released(ctx, reply, held)
+                return self._until_released(ctx, reply, held, DECODED_TIMES * len(frame))
             answer = yield from self._answered(row, ctx, reply)
             yield from released(held)
             return answer
         finally:
             self._connection.hold(-len(frame))
 
-    async def _until_released(self, ctx: RequestContext, reply: Awaitable[Any], request: list[Any]) -> Any:
-        """What a handler says that waits for others. It has let go of the request by then: nobody else frees it whole."""
-        answer = await reply
-        await self.broker.slices.run(ctx.owner, released(request))
-        return answer
+    async def _until_released(self, ctx: RequestContext, reply: Awaitable[Any], request: list[Any], size: int) -> Any:
+        """What a handler says that waits for others, the request counting as held for so long.
+
+        The handler has let go of the request when it is done: it is freed here, and not whole.
+        """
+        self._connection.hold(size)
+        try:
+            answer = await reply
+            await self.broker.slices.run(ctx.owner, released(request))
+            return answer
+        finally:
+            self._connection.hold(-size)
 
     async def _when_paid(self, row: Handler, ctx: RequestContext, request: Any, debt: TokenBucket, size: int) -> Any:
         """As `_keep_until_paid`: what is kept is memory of this size, and nobody's when the connection is gone."""
