@@ -78,7 +78,7 @@ def build_batch(
     control: bool = False,
     codec: int = compression.NONE,
 ) -> bytearray:
-    """A batch of at least one record, ready for `Log.stage`."""
+    """A batch of at least one record, ready for `appending.stage`."""
     times = [record.timestamp if record.timestamp >= 0 else now_ms for record in records]
     body = bytearray()
     for delta, (record, time) in enumerate(zip(records, times, strict=True)):

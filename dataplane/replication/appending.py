@@ -20,6 +20,7 @@ from dataplane.replication.role_changes import RoleChanges
 from dataplane.replication.waiting import tell
 from dataplane.storage.checkpoints.producers import Duplicate
 from dataplane.storage.errors import LogFailedError
+from dataplane.storage.log import appending, producing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +73,7 @@ class Appending(RoleChanges, Reading):
                 if code is not _NONE:
                     return Appended(code)
             if header.producer_id >= 0:
-                verdict = log.producers.check(header)
+                verdict = producing.producers_of(log).check(header)
                 if verdict is not None:
                     if isinstance(verdict, Duplicate):
                         base = verdict.base_offset
@@ -81,7 +82,7 @@ class Appending(RoleChanges, Reading):
                         return Appended(ErrorCode.NONE, base, last, time, log.start_offset, duplicate=True)
                     return Appended(verdict)
             try:
-                base = log.stage(batch, header, partition.leader_epoch)
+                base = appending.stage(log, batch, header, partition.leader_epoch)
             except LogFailedError:
                 raise
             except Exception as error:  # noqa: BLE001 - half of the batch may be staged
@@ -137,7 +138,7 @@ class Appending(RoleChanges, Reading):
     def _write_and_tell(self, partition: Partition) -> None:
         log = partition.log
         size, end = log.size_bytes, log.end_offset
-        log.commit()
+        appending.commit(log)
         if partition.turn_end_calls:
             calls, partition.turn_end_calls = partition.turn_end_calls, []
             if not (partition.is_durable and self.syncs.hold_back(partition, calls)):

@@ -33,6 +33,7 @@ from dataplane.records.steps import Steps, run_through
 from dataplane.replication.partition import Partition
 from dataplane.replication.upkeep import stray_logs
 from dataplane.storage.errors import LogFailedError
+from dataplane.storage.log import cutting
 from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
@@ -162,7 +163,8 @@ def _change_role(replicas: Replicas, partition: Partition, state: LeaderAndIsrPa
     replicas.commit(partition)
     if partition.is_offline:
         return
-    partition.log.settle_cut_now()  # else what a new leader appends could be taken for what was cut, after a power cut
+    # Else what a new leader appends could be taken for what was cut, after a power cut.
+    cutting.settle_cut_now(partition.log)
     led = partition.is_leader
     if state.leader == replicas.config.id:
         replicas.fetchers.leave(partition)

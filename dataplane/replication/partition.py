@@ -13,7 +13,7 @@ Rules, and the losses they rule out:
 * It does not move while the confirmed ISR is smaller than `min.insync.replicas` (KIP-966): what only the last replica
   standing has may be gone after its next power cut, and nobody may have read it. Nor while the controller says that
   others are eligible: they have what is committed until then, and may be elected.
-* Only bytes that are in the file count: the log's end moves in `Log.commit`.
+* Only bytes that are in the file count: the log's end moves in `appending.commit`.
 * A follower may join when its LEO has reached the high watermark *and* the offset at which our epoch began: before that
   nobody knows that it holds what the former leader committed.
 * A new leader knows nothing of its followers (LEO -1) until they fetch in its epoch; the log writes its epoch durably

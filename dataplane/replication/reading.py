@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.replication.replica_registry import ReplicaRegistry
 from dataplane.storage.errors import OffsetOutOfRangeError
+from dataplane.storage.log import reading
 
 if TYPE_CHECKING:
     from dataplane.doors import Clock
@@ -36,7 +37,7 @@ class Reading(ReplicaRegistry):
             if offset > log.end_offset:
                 raise OffsetOutOfRangeError(offset, log.start_offset, log.end_offset)
             return None
-        return log.read(offset, max_bytes, limit, at_least_one=at_least_one, wait=wait)
+        return reading.read(log, offset, max_bytes, limit, at_least_one=at_least_one, wait=wait)
 
     def fetched_by_replica(
         self,
@@ -86,7 +87,7 @@ class Reading(ReplicaRegistry):
         """Our high watermark of a partition that we follow has moved: consumers that read from us may wait for that."""
         if partition.read_waiters:
             try:
-                size = partition.log.bytes_between(before, partition.high_watermark)
+                size = reading.bytes_between(partition.log, before, partition.high_watermark)
             except OSError:
                 size = 1
             self.waiting.arrived(partition.read_waiters, size)

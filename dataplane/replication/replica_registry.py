@@ -8,6 +8,7 @@ from dataplane.cluster.topic_policy import policy_of
 from dataplane.cluster.topic_settings import min_insync_replicas
 from dataplane.protocol.errors import ErrorCode
 from dataplane.storage.config import LogConfig
+from dataplane.storage.log import rolling
 from dataplane.storage.rules import rules_of
 from quota.contracts.namespace import split_physical
 
@@ -141,7 +142,7 @@ class ReplicaRegistry:
         partition.max_message_bytes = int(
             overrides.get("max.message.bytes", self._largest_batch(partition.instance_key or ""))
         )
-        partition.log.config = self.log_config(partition.topic)
+        rolling.configure(partition.log, self.log_config(partition.topic))
         self.syncs.configure(partition)
         self.throttles.configure(partition, overrides)
         partition.rules = rules_of(partition.log.config, settings.record_validation)

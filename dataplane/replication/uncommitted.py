@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from dataplane.storage.log import lookup, reading
+
 if TYPE_CHECKING:
     from dataplane.storage.log import Log
 
@@ -91,7 +93,7 @@ class Uncommitted:
         """The log has grown from `start` on by what another leader has: is something among it that we had to cut?"""
         if not self._cut:
             return
-        for header, _ in log.batches(start, log.end_offset):
+        for header, _ in lookup.batches(log, start, log.end_offset):
             for group in self._cut:
                 if group.epoch == header.leader_epoch and group.start <= header.base_offset < group.end:
                     self.appended(header.base_offset, header.next_offset, header.size, group.epoch)
@@ -101,6 +103,6 @@ class Uncommitted:
 def _bytes_between(log: Log, start: int, end: int) -> int:
     """0 where the disk does not say: then the whole group is reported when all of it is committed."""
     try:
-        return log.bytes_between(start, end)
+        return reading.bytes_between(log, start, end)
     except OSError:
         return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.storage.errors import LogFailedError
+from dataplane.storage.log import closing, flushing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,14 +24,14 @@ def close_together(files: Files, home: str, logs: Sequence[Log]) -> bool:
 
 def _sync_together(files: Files, home: str, logs: Sequence[Log]) -> None:
     """With two calls at most. Each of ten thousand logs would sync eight times and more, one after the other."""
-    unsynced = [log for log in logs if not log.failed and _succeeds(log.prepare_close)]
+    unsynced = [log for log in logs if not log.failed and _succeeds(closing.prepare_close, log)]
     try:
         if unsynced:
             files.sync_below(home)
     except OSError:
         return  # each syncs what it can when it is closed
     # Only now: a file of epochs that is replaced before the new one is on disk may be lost with a power cut.
-    renamed = [log for log in unsynced if _succeeds(log.replace_epochs)]
+    renamed = [log for log in unsynced if _succeeds(closing.replace_epochs, log)]
     try:
         if renamed:
             files.sync_below(home)
@@ -38,22 +39,22 @@ def _sync_together(files: Files, home: str, logs: Sequence[Log]) -> None:
         for log in renamed:
             log.fail(error)  # which of the two files the disk has, nobody knows
     for log in unsynced:
-        log.synced(log.end_offset, log.truncations)
+        flushing.synced(log, log.end_offset, log.truncations)
 
 
-def _succeeds(step: Callable[[], bool]) -> bool:
+def _succeeds(step: Callable[[Log], bool], log: Log) -> bool:
     try:
-        return step()
+        return step(log)
     except LogFailedError:
         return False  # the log is marked, and not closed in order
 
 
 def _closes(log: Log) -> bool:
     if log.failed:
-        log.abandon()
+        closing.abandon(log)
         return False
     try:
-        log.close()
+        closing.close(log)
     except OSError:
         return False
     return True

@@ -25,7 +25,7 @@ from dataplane.storage.closing import close_together
 from dataplane.storage.config import LogConfig
 from dataplane.storage.directories import Directories
 from dataplane.storage.errors import LogFailedError
-from dataplane.storage.log import Log
+from dataplane.storage.log import Log, Shared, closing, open_log, producing, removing
 from dataplane.storage.producer_budget import ProducerBudgets
 from dataplane.storage.segments.descriptors import Descriptors
 from dataplane.storage.startup.founding import (
@@ -56,7 +56,8 @@ class LogManager:
         self._home: dict[Key, str] = {}  # the data directory of each log
         self._defaults = LogConfig.from_settings(config.settings)
         self._directories = Directories(files, config.data_dirs, config.id)
-        self._descriptors = Descriptors(config.settings.log_open_segments_max, background)
+        descriptors = Descriptors(config.settings.log_open_segments_max, background)
+        self._shared = Shared(files, background, descriptors, clock.now_ms)
         self.producer_budgets = ProducerBudgets(self._logs, config.settings.producer_state_bytes_per_instance)
         self.checkpoints = CheckpointSchedule(files, background, self._directories, self._logs, self._directory_failed)
         self.wholeness = UncleanLoss(files, config.data_dirs)
@@ -105,7 +106,7 @@ class LogManager:
     def _directory_failed(self, home: str, error: OSError) -> None:
         if not self._directories.has_failed(home):
             for key in self._keys_in(home):
-                self._logs[key].abandon()
+                closing.abandon(self._logs[key])
             self.wholeness.broken()
             self._directories.fail(home, error)
 
@@ -151,9 +152,8 @@ class LogManager:
         cleaned_to: int = 0,
     ) -> Log:
         topic, partition = key
-        log = Log(
-            self._files,
-            self._background,
+        log = open_log(
+            self._shared,
             _directory(home, key),
             topic=topic,
             partition=partition,
@@ -163,8 +163,6 @@ class LogManager:
             recovery_point=recovery_point,
             start_offset=start_offset,
             cleaned_to=cleaned_to,
-            descriptors=self._descriptors,
-            now_ms=self._clock.now_ms,
             newcomers=self.producer_budgets.newcomers_of(topic),
         )
         log.on_failure = lambda error: self._directory_failed(home, error)
@@ -242,7 +240,7 @@ class LogManager:
         log = self._logs.pop(key, None)
         if log is None:
             return
-        log.abandon()
+        closing.abandon(log)
         self.checkpoints.deleted(log)
         home = self._home.pop(key)
         try:
@@ -259,28 +257,25 @@ class LogManager:
         """An empty log in `home` that the caller fills until it is like this one. Raises OSError."""
         directory = moving.new_future(self._files, home, log.directory)
         formats.write_topic_id(self._files, f"{directory}/{PARTITION_METADATA}", log.topic_id)
-        return Log(
-            self._files,
-            self._background,
+        return open_log(
+            self._shared,
             directory,
             topic=log.topic,
             partition=log.partition,
             topic_id=log.topic_id,
             config=log.config,
             clean=True,
-            descriptors=self._descriptors,
-            now_ms=self._clock.now_ms,
         )
 
     def finish_move(self, log: Log, future: Log) -> Log:
         """`future`, equal to the log, takes its place: the log to use from now on. Raises OSError, LogFailedError."""
         key, home = (log.topic, log.partition), moving.home_of(future.directory)
-        future.close()
+        closing.close(future)
         # Epochs whose batches are compacted away are in its checkpoint only.
         formats.write_rows(self._files, f"{future.directory}/{EPOCHS}", log.epochs.entries())
         # What checkpoints in `home` say is of another log.
         marks = (truncation_marks.write(self._files, future.directory, (), 0, above=self.checkpoints.marks_gone),)
-        log.abandon()  # and what is still to be done for it, in the background, leaves its directory alone
+        closing.abandon(log)  # and what is still to be done for it, in the background, leaves its directory alone
         _, doomed = moving.take_place(self._files, future.directory, log.directory)
         self.checkpoints.moved_away(log)
         self._remove_in_background(doomed, moving.home_of(doomed))
@@ -293,7 +288,7 @@ class LogManager:
 
     def cancel_move(self, future: Log) -> None:
         """The copy is not wanted any more."""
-        future.abandon()
+        closing.abandon(future)
         self._remove_in_background(future.directory, moving.home_of(future.directory))
 
     def _remove_in_background(self, path: str, home: str) -> None:
@@ -314,9 +309,9 @@ class LogManager:
         if log.failed:
             return 0
         now_ms = self._clock.now_ms()
-        log.expire_producers(now_ms, self._config.settings.producer_id_expiration_ms)
+        producing.expire_producers(log, now_ms, self._config.settings.producer_id_expiration_ms)
         try:
-            return log.apply_retention(now_ms, high_watermark)
+            return removing.apply_retention(log, now_ms, high_watermark)
         except OSError:
             return 0  # it is marked; the partition's owner sees it at the next append
 

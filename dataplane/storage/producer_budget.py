@@ -60,7 +60,7 @@ class ProducerBudgets:
         """Bytes that are held now."""
         prefix = f"{owner}."
         logs = (log for (topic, _), log in self._logs.items() if topic.startswith(prefix))
-        known = [producers for log in logs if (producers := log.known_producers) is not None]
+        known = [producers for log in logs if (producers := log.producer_state.known) is not None]
         largest = [(-producers.size_bytes, place) for place, producers in enumerate(known)]
         left, forgotten = -sum(size for size, _ in largest), 0
         heapify(largest)

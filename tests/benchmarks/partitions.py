@@ -33,7 +33,7 @@ from dataplane.replication.partition import Partition, ReplicaRules
 from dataplane.replication.upkeep.housekeeping import Housekeeping
 from dataplane.storage.directories import CLEAN_SHUTDOWN
 from dataplane.storage.files import SystemFiles
-from dataplane.storage.log import Log
+from dataplane.storage.log import Log, appending
 from dataplane.storage.manager import LogManager
 from dataplane.storage.segments.descriptors import DESCRIPTORS_EACH
 from dataplane.tasks import Future
@@ -142,8 +142,8 @@ def _append(log: Log, sequence: int) -> None:
     batch = build_batch(
         records, now_ms=SystemClock().now_ms(), producer_id=7, producer_epoch=0, base_sequence=sequence * BATCH_RECORDS
     )
-    log.stage(memoryview(batch), read_header(batch), 0)
-    log.commit()
+    appending.stage(log, memoryview(batch), read_header(batch), 0)
+    appending.commit(log)
 
 
 def _make(home: str, partitions: int) -> int:

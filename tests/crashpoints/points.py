@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.records.batch import Record as Written
 from dataplane.records.batch import build_batch, read_header
+from dataplane.storage.log import appending, flushing
 from tests.crashpoints.promises import BrokenPromiseError, Claim, contents
 from tests.crashpoints.workload import HOME, Jobs, Key, Workload, open_manager
 from tests.support.faulty_files import NAMES_ONLY, STRICT, FaultyFiles
@@ -140,7 +141,7 @@ def _goes_on(disk: FaultyFiles, manager: LogManager, jobs: Jobs, held: dict[Key,
         for number in range(3):
             offset = log.end_offset
             records[offset] = (_append(log, number, epoch), epoch)
-        log.flush()
+        flushing.flush(log)
     again = open_manager(disk.after_power_cut(STRICT), Jobs(Random(2)))
     _same(again, held, "after a flush and a power cut")
     manager.close()
@@ -152,8 +153,8 @@ def _append(log: Log, number: int, epoch: int) -> bytes:
     time = 90_000_000 + log.end_offset * 10 + number
     value = b"%s@%d" % (b"y" * 60, time)
     batch = build_batch([Written(None, value, (), time)], now_ms=0)
-    log.stage(memoryview(batch), read_header(batch), epoch)
-    log.commit()
+    appending.stage(log, memoryview(batch), read_header(batch), epoch)
+    appending.commit(log)
     return value
 
 

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 
 from dataplane.records.batch import read_records
 from dataplane.records.header import check_stored
+from dataplane.records.steps import run_through
 from dataplane.storage.checkpoints.producers import Duplicate
+from dataplane.storage.log import lookup, producing, reading
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -101,7 +103,7 @@ def contents(log: Log) -> dict[int, Record]:
     found: dict[int, Record] = {}
     expected = None
     last_of: dict[int, tuple] = {}
-    for header, batch in log.batches(log.start_offset, log.end_offset):
+    for header, batch in lookup.batches(log, log.start_offset, log.end_offset):
         check_stored(batch, header)
         if expected is not None and header.base_offset != expected:
             raise BrokenPromiseError(f"a gap: {header.base_offset} follows {expected}")
@@ -120,7 +122,7 @@ def contents(log: Log) -> dict[int, Record]:
     if set(found) != set(range(log.start_offset, log.end_offset)):
         raise BrokenPromiseError(f"{log.start_offset} to {log.end_offset} holds only {sorted(found)}")
     for header in last_of.values():
-        if log.producers.check(header) != Duplicate(header.base_offset):
+        if producing.producers_of(log).check(header) != Duplicate(header.base_offset):
             raise BrokenPromiseError(f"producer {header.producer_id} is not remembered as of {header.base_offset}")
     _check_look_ups(log, found)
     return found
@@ -129,13 +131,13 @@ def contents(log: Log) -> dict[int, Record]:
 def _check_look_ups(log: Log, found: dict[int, Record]) -> None:
     """Any offset can be read on its own, and any time finds the first record of it (values end with their time)."""
     for offset in found:
-        piece = log.read(offset, 1, log.end_offset, at_least_one=True)
+        piece = reading.read(log, offset, 1, log.end_offset, at_least_one=True)
         got = [] if piece is None else [r.offset for r in read_records(piece.read())]
         if offset not in got:
             raise BrokenPromiseError(f"a read of {offset} finds {got}")
     times = {offset: int(value.rpartition(b"@")[2]) for offset, (value, _) in found.items()}
     for time in sorted(set(times.values())):
         wanted = min(offset for offset, at in times.items() if at >= time)
-        answer = log.offset_for_timestamp(time, log.end_offset)
+        answer = run_through(lookup.find_timestamp(log, time, log.end_offset))
         if answer is None or answer[0] != wanted:
             raise BrokenPromiseError(f"time {time} is at {wanted}, found {answer}")

@@ -9,6 +9,7 @@ from uuid import UUID
 from dataplane.config import BrokerConfig, Settings
 from dataplane.records.batch import Record, build_batch, read_header
 from dataplane.storage.config import LogConfig
+from dataplane.storage.log import appending, cutting, flushing, lookup, removing, rolling
 from dataplane.storage.manager import LogManager
 from dataplane.tasks import Future
 from tests.crashpoints.promises import Promise
@@ -72,7 +73,7 @@ def open_manager(files: FaultyFiles, jobs: Jobs) -> LogManager:
     manager = LogManager(files, StoppedClock(), jobs, BROKER)
     manager.open_all()
     for log in manager.logs():
-        log.config = CONFIG
+        rolling.configure(log, CONFIG)
     return manager
 
 
@@ -136,7 +137,7 @@ class Workload:
         _, promise, log = self._any()
         for _ in range(self.random.randint(1, 4)):
             self._stage(promise, log)
-        log.commit()
+        appending.commit(log)
         promise.records |= promise.coming
         promise.coming = {}
 
@@ -157,7 +158,7 @@ class Workload:
         batch = build_batch(records, now_ms=0, **producer)
         base, epoch = log.staged_end, max(self._epoch, log.epochs.latest())
         promise.coming |= {base + at: (value, epoch) for at, value in enumerate(values)}
-        log.stage(memoryview(batch), read_header(batch), epoch)
+        appending.stage(log, memoryview(batch), read_header(batch), epoch)
 
     def _new_epoch(self) -> None:
         _, _, log = self._any()
@@ -175,7 +176,7 @@ class Workload:
                 offset,
                 *(
                     h.base_offset
-                    for h, _ in log.batches(log.start_offset, log.end_offset)
+                    for h, _ in lookup.batches(log, log.start_offset, log.end_offset)
                     if h.base_offset <= offset < h.next_offset
                 ),
             ]
@@ -183,7 +184,7 @@ class Workload:
         promise.leaving_from = offset
         promise.settled_start = min(promise.settled_start, offset)
         if self.random.random() < 0.5:
-            log.truncate(offset)
+            cutting.truncate(log, offset)
         else:
             self._truncate_in_steps(log, offset)
         promise.leaving_from = None
@@ -195,20 +196,20 @@ class Workload:
 
     def _truncate_in_steps(self, log: Log, offset: int) -> None:
         """As a follower does, with other work in between."""
-        mark = log.mark_of_cut(offset)
+        mark = cutting.mark_of_cut(log, offset)
         if mark is not None:
             mark.write()
         self.jobs.some()
-        log.cut(offset, mark)
+        cutting.cut(log, offset, mark)
         if self.random.random() < 0.5:
             self.manager.checkpoints.write({})
         self.jobs.some()
         if self.random.random() < 0.3:
-            log.flush()
-        work = log.settle_cut()
+            flushing.flush(log)
+        work = log.cut_work
         if work is not None:
             work()
-            log.cut_settled(work)
+            cutting.cut_settled(log, work)
 
     def _reset(self) -> None:
         if self.random.random() < 0.6:
@@ -217,7 +218,7 @@ class Workload:
         start = max(0, log.end_offset + self.random.randint(-30, 30))
         promise.leaving_from = 0
         promise.settled_start = 0
-        log.reset(start)
+        cutting.reset(log, start)
         promise.leaving_from = None
         promise.records, promise.ghosts, promise.start = {}, {}, start
         self._fence_producers()
@@ -237,7 +238,7 @@ class Workload:
     def _delete_records(self) -> None:
         _, promise, log = self._any()
         offset = self.random.randint(log.start_offset, log.end_offset)
-        log.set_start_offset(offset)
+        removing.set_start_offset(log, offset)
         promise.drop_front(log.start_offset)
         settled = self.manager.checkpoints.settle_start_offsets()
 
@@ -249,7 +250,7 @@ class Workload:
 
     def _flush(self) -> None:
         _, _, log = self._any()
-        log.flush()
+        flushing.flush(log)
 
     def _checkpoint(self) -> None:
         logs = self.manager.logs()

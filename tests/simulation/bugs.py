@@ -30,8 +30,8 @@ from dataplane.replication.serving import follower_fetches
 from dataplane.replication.waiting import Waiting
 from dataplane.storage.checkpoints.epochs import Epochs
 from dataplane.storage.checkpoints.producers import Producers
-from dataplane.storage.log import Log
-from dataplane.storage.log.flushing import Flushing
+from dataplane.storage.log import Log, cutting, flushing
+from dataplane.storage.log import appending as log_appending
 from tests.simulation.campaign import Outcome, run
 from tests.support.memory_files import MemoryFiles
 
@@ -78,7 +78,7 @@ _make_follower = Partition.make_follower
 def _follow_from_the_high_watermark(self: Partition, state: Any) -> None:
     _make_follower(self, state)
     if self.log.end_offset > self.high_watermark:
-        self.log.truncate(self.high_watermark)
+        cutting.truncate(self.log, self.high_watermark)
         self.truncated()
 
 
@@ -189,8 +189,8 @@ def _remove_whatever_the_epoch(self: Channels, broker_id: int, partition: Any) -
     return self._remove(broker_id, partition, EPOCH_DURING_DELETE)
 
 
-def _synced_whatever_was_cut(self: Log, end: int, _truncations: int) -> None:
-    self.recovery_point = max(self.recovery_point, min(end, self.end_offset))
+def _synced_whatever_was_cut(log: Log, end: int, _truncations: int) -> None:
+    log.recovery_point = max(log.recovery_point, min(end, log.end_offset))
 
 
 BUGS: dict[str, tuple[Plant, ...]] = {
@@ -230,8 +230,8 @@ BUGS: dict[str, tuple[Plant, ...]] = {
         _patch(leadership, "_is_late", _no),
         _patch(Channels, "remove", _remove_whatever_the_epoch),
     ),
-    "what comes again is corrupt": (_patch(Log, "_has_already", _no),),
-    "a sync counts whatever was cut": (_patch(Flushing, "synced", _synced_whatever_was_cut),),
+    "what comes again is corrupt": (_patch(log_appending, "_has_already", _no),),
+    "a sync counts whatever was cut": (_patch(flushing, "synced", _synced_whatever_was_cut),),
     "answer before the disk": (_patch(Partition, "is_synced", _yes), _patch(Partition, "advance", _advance_in_memory)),
     "a commit is on its leader alone": (_patch(groups_log, "ACKS_ALL", 1),),
 }

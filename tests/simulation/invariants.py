@@ -22,6 +22,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from dataplane.storage.log import lookup
 from tests.simulation.disks import Disks
 
 if TYPE_CHECKING:
@@ -193,4 +194,4 @@ def _content(partition: Partition, start: int, end: int) -> list[bytes]:
     """Batches from `start` on that end below `end`; their leader epochs belong to it."""
     if end <= start:
         return []
-    return [bytes(batch) for header, batch in partition.log.batches(start, end) if header.last_offset < end]
+    return [bytes(batch) for header, batch in lookup.batches(partition.log, start, end) if header.last_offset < end]

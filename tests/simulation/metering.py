@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from dataplane.records.batch import Record, build_batch, read_records, split_batches
+from dataplane.storage.log import lookup
 from quota.contracts.usage import USAGE_TOPIC, UsageRecord
 
 
@@ -15,7 +16,7 @@ def usage_records(cluster) -> list[UsageRecord]:
             partition = broker.replicas.get(USAGE_TOPIC, index)
             if partition is not None and partition.is_leader:
                 log = partition.log
-                for _, batch in log.batches(log.start_offset, partition.high_watermark):
+                for _, batch in lookup.batches(log, log.start_offset, partition.high_watermark):
                     for record in read_records(bytes(batch)):
                         usage = UsageRecord.from_value(record.value)
                         assert record.key == usage.key()
@@ -31,7 +32,10 @@ def usage_stamps(cluster) -> list[tuple[int, int]]:
             partition = broker.replicas.get(USAGE_TOPIC, index)
             if partition is not None and partition.is_leader:
                 log = partition.log
-                found += [(number, h.max_timestamp) for h, _ in log.batches(log.start_offset, partition.high_watermark)]
+                found += [
+                    (number, h.max_timestamp)
+                    for h, _ in lookup.batches(log, log.start_offset, partition.high_watermark)
+                ]
     return found
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dataplane.storage.log import lookup
 from tests.simulation.cluster import SimulatedCluster
 
 TOPIC = "orders"
@@ -76,7 +77,9 @@ def test_every_replica_holds_the_same_log_when_all_is_quiet():
     acknowledged, _, cluster = run(77)
     for partition in range(PARTITIONS):
         logs = [broker.logs.get(f"simulate.{TOPIC}", partition) for broker in cluster.brokers.values()]
-        contents = [[bytes(batch) for _, batch in log.batches(log.start_offset, log.end_offset)] for log in logs]
+        contents = [
+            [bytes(batch) for _, batch in lookup.batches(log, log.start_offset, log.end_offset)] for log in logs
+        ]
         assert contents[0] == contents[1] == contents[2]
         assert contents[0]
     assert acknowledged

@@ -24,6 +24,7 @@ from dataplane.protocol.messages.fetch import (
     OffsetForLeaderTopicResult,
 )
 from dataplane.records.steps import Pace, each, run_through
+from dataplane.storage.log import lookup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -156,7 +157,8 @@ def _find(partition: Partition, timestamp: int, end: int) -> Steps[_Found]:
         return end, -1, log.epochs.latest()
     if timestamp == EARLIEST:
         return log.start_offset, -1, log.epochs.epoch_of(log.start_offset)
-    search = log.find_latest_timestamp(end) if timestamp == MAX_TIMESTAMP else log.find_timestamp(timestamp, end)
+    latest = timestamp == MAX_TIMESTAMP
+    search = lookup.find_latest_timestamp(log, end) if latest else lookup.find_timestamp(log, timestamp, end)
     found = yield from search
     return (NOT_FOUND, -1, -1) if found is None else found
 

@@ -19,6 +19,7 @@ from dataplane.protocol.messages.produce import (
 )
 from dataplane.records.steps import Pace, each
 from dataplane.storage.checkpoints import producers
+from dataplane.storage.log import producing
 
 if TYPE_CHECKING:
     from dataplane.records.steps import Steps
@@ -61,7 +62,7 @@ def _partition(ctx: RequestContext, topic: str, index: int, pace: Pace) -> Steps
     if isinstance(partition, ErrorCode):
         return PartitionResponse(index, partition)
     now_ms = ctx.broker.doors.clock.now_ms()
-    states = partition.log.producers.states(now_ms)
+    states = producing.producers_of(partition.log).states(now_ms)
     rows = yield from each(states, _state, _STATE_US, pace)
     return PartitionResponse(index, active_producers=tuple(rows))
 

@@ -32,6 +32,7 @@ from dataplane.replication.following.fetch_requests import (
     FetchRequests,
 )
 from dataplane.replication.truncation import truncation_point
+from dataplane.storage.log import appending, cutting, removing
 from dataplane.tasks import Task
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Fetcher(FetchRequests):
         except OSError:
             self._replicas.failed(partition)
         except Exception as error:  # noqa: BLE001 - a bug
-            if partition.log.is_staging():  # perhaps half of what came: nothing may be written of it
+            if partition.log.is_staging:  # perhaps half of what came: nothing may be written of it
                 self._replicas.broken(partition, error)
                 return
             _log.exception("%s-%d cannot be copied", partition.topic, partition.index)
@@ -84,7 +85,7 @@ class Fetcher(FetchRequests):
         records, size, is_news = data.records, 0, False
         if isinstance(records, memoryview) and records:
             try:
-                is_news, size = partition.log.stage_replica(records), len(records)
+                is_news, size = appending.stage_replica(partition.log, records), len(records)
             except (CorruptBatchError, OSError) as error:
                 if isinstance(error, OSError):
                     self._replicas.failed(partition)
@@ -107,7 +108,7 @@ class Fetcher(FetchRequests):
             if partition.follow_high_watermark():
                 self._replicas.followed(partition, before)
         if partition.log.start_offset < data.log_start_offset <= partition.high_watermark:
-            partition.log.set_start_offset(data.log_start_offset)
+            removing.set_start_offset(partition.log, data.log_start_offset)
             self._replicas.accounting.measure(partition)
             self._replicas.start_moved(partition)
 
@@ -123,18 +124,18 @@ class Fetcher(FetchRequests):
     async def _cut_off(self, partition: Partition, copying: Copying, offset: int) -> None:
         log, background = partition.log, self._replicas.background
         try:
-            mark = log.mark_of_cut(offset)
+            mark = cutting.mark_of_cut(log, offset)
             if mark is not None:
                 await background.run(mark.write)
                 if self._copying.get(partition) is not copying or partition.log is not log:
                     return
-            log.cut(min(offset, log.end_offset), mark)
+            cutting.cut(log, min(offset, log.end_offset), mark)
             partition.truncated()
             self._replicas.accounting.measure(partition)
-            work = log.settle_cut()
+            work = log.cut_work
             if work is not None:
                 await background.run(work)
-                log.cut_settled(work)
+                cutting.cut_settled(log, work)
         except OSError as error:
             log.fail(error)
             self._replicas.failed(partition)
@@ -169,7 +170,7 @@ class Fetcher(FetchRequests):
 
     def _begin_at(self, partition: Partition, offset: int) -> None:
         try:
-            partition.log.reset(offset)
+            cutting.reset(partition.log, offset)
         except OSError:
             self._replicas.failed(partition)
             return

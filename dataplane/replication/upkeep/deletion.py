@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.protocol.errors import ErrorCode
+from dataplane.storage.log import removing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +39,7 @@ def delete_records(
         return
     if wanted > log.start_offset:
         try:
-            log.set_start_offset(wanted)
+            removing.set_start_offset(log, wanted)
         except OSError:
             replicas.failed(partition)
             done(ErrorCode.KAFKA_STORAGE_ERROR, NO_LOW_WATERMARK)

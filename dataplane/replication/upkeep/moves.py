@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.header import CorruptBatchError, split_batches
 from dataplane.storage.errors import LogFailedError, OffsetOutOfRangeError
+from dataplane.storage.log import appending, cutting, flushing, reading
 from dataplane.storage.moving import home_of
 from dataplane.tasks import Future, Task, sleep
 
@@ -107,16 +108,16 @@ class Moves:
             self._replicas.logs.cancel_move(move.future)
         move.future, move.truncations, move.unsynced = None, log.truncations, 0
         move.future = self._replicas.logs.begin_move(log, move.home)
-        move.future.reset(log.start_offset)
+        cutting.reset(move.future, log.start_offset)
 
     async def _copy_piece(self, move: _Move, log: Log) -> bool:
         """False: the copy has all there is."""
         future = move.future
         assert future is not None
         if future.end_offset < log.start_offset:
-            future.reset(log.start_offset)  # what was to be copied next is deleted already
+            cutting.reset(future, log.start_offset)  # what was to be copied next is deleted already
         try:
-            found = log.read(future.end_offset, PIECE_BYTES, log.end_offset, at_least_one=True)
+            found = reading.read(log, future.end_offset, PIECE_BYTES, log.end_offset, at_least_one=True)
         except OffsetOutOfRangeError:
             return True  # cut at this moment: the next step sees it
         if found is None:
@@ -137,17 +138,17 @@ class Moves:
     def _append(future: Log, batches: memoryview) -> None:
         first = split_batches(batches)[0][0].base_offset
         if not future.size_bytes and first < future.end_offset:
-            future.reset(first)  # the log begins within a batch
-        future.stage_replica(batches)
-        future.commit()
+            cutting.reset(future, first)  # the log begins within a batch
+        appending.stage_replica(future, batches)
+        appending.commit(future)
 
     async def _sync(self, move: _Move) -> None:
         future = move.future
         assert future is not None
-        sync, end, truncations = future.syncer(), future.end_offset, future.truncations
+        sync, end, truncations = flushing.syncer(future), future.end_offset, future.truncations
         move.unsynced = 0
         await self._background.run(sync)
-        future.synced(end, truncations)
+        flushing.synced(future, end, truncations)
 
     def _take_place(self, move: _Move, log: Log) -> bool:
         """In one turn: nothing comes in between. False: something has come since."""

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dataplane.protocol.errors import ErrorCode
 from dataplane.replication.waiting import tell
 from dataplane.storage.config import FOREVER
+from dataplane.storage.log import flushing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,7 +137,7 @@ class Syncs:
             if log.failed or partition.is_offline:
                 continue
             try:
-                found.append(_Due(partition, log, log.syncer(), log.end_offset, log.truncations))
+                found.append(_Due(partition, log, flushing.syncer(log), log.end_offset, log.truncations))
             except Exception as error:  # noqa: BLE001 - the others want it no less
                 self._failed(partition, log, error)
         return found
@@ -173,7 +174,7 @@ class Syncs:
         if error is not None:
             self._failed(partition, log, error)
             return
-        log.synced(end, truncations)
+        flushing.synced(log, end, truncations)
         if partition.is_durable and not partition.is_offline:
             self._tell(partition)
             self.catch_up(partition)

@@ -33,6 +33,7 @@ from dataplane.requests.fastpath.fetch_shape import (
 )
 from dataplane.requests.slots import Slot
 from dataplane.storage.errors import OffsetOutOfRangeError
+from dataplane.storage.log import reading
 from dataplane.throttle.debt_queue import throttle_ms
 from dataplane.throttle.fetching import WINDOW_S
 
@@ -112,7 +113,7 @@ class FetchFastPath:
         if offset >= high_watermark and (min_bytes or offset > high_watermark):
             return NOTHING_YET if offset == high_watermark and min_bytes <= max_bytes else DECLINED
         try:
-            records = log.read(offset, max_bytes, high_watermark, at_least_one=True, wait=False)
+            records = reading.read(log, offset, max_bytes, high_watermark, at_least_one=True, wait=False)
         except (OffsetOutOfRangeError, NotInMemoryError, OSError):
             return DECLINED  # the slow path finds the same and words the answer
         size = 0 if records is None else records.size

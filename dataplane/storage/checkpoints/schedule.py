@@ -21,6 +21,7 @@ from dataplane.storage.checkpoints.rows import (
     CheckpointRows,
     Key,
 )
+from dataplane.storage.log import cutting
 from dataplane.storage.moving import home_of
 from dataplane.tasks import Future, resolved
 
@@ -151,7 +152,7 @@ class CheckpointSchedule:
         marks = {directory: names for by_home in marks_by_home for directory, names in by_home.items()}
         if marks:
             for log in self._logs.values():
-                log.forget_cut_marks(marks.get(log.directory, ()))
+                cutting.forget_cut_marks(log, marks.get(log.directory, ()))
 
     def settle_start_offsets(self) -> Future[None]:
         """Where the logs begin now, on disk when the future is resolved. Calls that come meanwhile share the next one."""

@@ -19,6 +19,7 @@ from dataplane.storage.cleaner import marker
 from dataplane.storage.cleaner.batches import Rules
 from dataplane.storage.cleaner.swap import drop_cleaned
 from dataplane.storage.cleaner.work import KEY_BYTES, Outcome, Plan, clean
+from dataplane.storage.log import compacting, producing
 from dataplane.tasks import Future, Task
 
 if TYPE_CHECKING:
@@ -105,12 +106,12 @@ class Cleaner:
         for number, log in enumerate(self._logs.logs()):
             if number % _LOGS_IN_A_TURN == _LOGS_IN_A_TURN - 1:
                 await self._next_turn()
-            if not log.has_sealed_dirt() or not log.config.is_compacted:
+            if not compacting.has_sealed_dirt(log) or not log.config.is_compacted:
                 continue
             if log.failed or log.directory in self._not_before:
                 continue
             try:
-                dirt = log.dirt(self._committed_of(log), now_ms)
+                dirt = compacting.dirt_in(log, self._committed_of(log), now_ms)
             except OSError:
                 continue
             if dirt.is_worth_it(log.config) and (best is None or dirt.ratio > best[1].ratio):
@@ -138,7 +139,7 @@ class Cleaner:
             await self._doors.background.run(lambda: marker.write(files, directory, topic_id, to))
             known, log.compacted_to = log.compacted_to, to
             if log.truncations != truncations:
-                log.lower_compacted_to(known)
+                compacting.lower_compacted_to(log, known)
         return log.truncations == truncations
 
     async def _swap_all(self, log: Log, outcome: Outcome, truncations: int) -> None:
@@ -157,7 +158,7 @@ class Cleaner:
         for segment in outcome.segments:
             if self._stopped or log.failed or log.truncations != truncations:
                 return False
-            if not log.replace(segment) and log.start_offset <= segment.base_offset:
+            if not compacting.replace_segments(log, segment) and log.start_offset <= segment.base_offset:
                 return False
             await self._next_turn()
         return not (self._stopped or log.failed or log.truncations != truncations)
@@ -179,7 +180,7 @@ class Cleaner:
             segment_bytes=config.segment_bytes,
             index_bytes=config.segment_index_bytes,
             index_interval=config.index_interval_bytes,
-            producers=log.producers.last_batches(),
+            producers=producing.producers_of(log).last_batches(),
         )
 
 

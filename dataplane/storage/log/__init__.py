@@ -1,22 +1,23 @@
 """One replica's log: batches in segments, appended in groups, read as file ranges.
 
-    start_offset <= what is readable < end_offset <= staged_end
+A log is one value (`Log`, in `state`). What is done with it are functions, a file for each purpose, each of which imports
+only files above it in this list:
 
-What can be done with a log is told by a file each; `Log` is all of them:
-
-    state        what a log remembers, and how it fails
-    rolling      when a segment ends, and the next begins
-    appending    stage, commit
-    reading      ranges, and look-ups by time
-    removing     the oldest segments: retention, DeleteRecords
-    cutting      truncation, and beginning again elsewhere
-    compacting   compacted segments in the place of old ones
+    state        what a log is, and how it fails
+    boundaries   when a segment ends (the rule, pure)
     producing    the producers' state, with its snapshots
-    flushing     to disk, up to the orderly close
-    log          opening
+    flushing     to disk
+    closing      the orderly end, and the other one
+    rolling      a segment ends, and the next begins
+    appending    stage, commit
+    reading      ranges of files, by offset
+    lookup       batches, and offsets by time
+    removing     the oldest segments: retention, DeleteRecords
+    compacting   compacted segments in the place of old ones
+    cutting      truncation, and beginning again elsewhere
+    opening      from a directory to a log
 
-`stage`, `commit` and `read` are what every request pays for. So the files are classes that `Log` inherits from, with one
-object's slots between them, and not objects that ask each other: a call more for each batch would show.
+Callers name the file: `appending.commit(log)`. That costs what a method costs (docs/decisions/0014).
 
 Segments (`segment`), recovery at open (`recovery`), the rule of retention (`retention`), leader
 epochs and the format of producers' snapshots have files of their own, beside this package.
@@ -27,6 +28,7 @@ from __future__ import annotations
 from dataplane.records.header import CorruptBatchError
 from dataplane.storage.config import LogConfig
 from dataplane.storage.errors import LogFailedError, OffsetOutOfRangeError
-from dataplane.storage.log.log import Log
+from dataplane.storage.log.opening import open_log
+from dataplane.storage.log.state import Log, Shared
 
-__all__ = ["CorruptBatchError", "Log", "LogConfig", "LogFailedError", "OffsetOutOfRangeError"]
+__all__ = ["CorruptBatchError", "Log", "LogConfig", "LogFailedError", "OffsetOutOfRangeError", "Shared", "open_log"]

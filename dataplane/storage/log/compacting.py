@@ -10,66 +10,62 @@ from typing import TYPE_CHECKING
 from dataplane.storage.cleaner import marker
 from dataplane.storage.cleaner.choice import Dirt, dirt_of
 from dataplane.storage.cleaner.swap import swap_in
-from dataplane.storage.log.state import LogState
 from dataplane.storage.segments.segment import Segment
 from dataplane.storage.startup import recovery
 
 if TYPE_CHECKING:
     from dataplane.storage.cleaner.work import NewSegment
+    from dataplane.storage.log.state import Log
 
 
-class Compacting(LogState):
-    """Takes what compaction has made."""
+def has_sealed_dirt(log: Log) -> bool:
+    """Whether compaction may have something to do; quick, for a log that has not."""
+    return log.active.base_offset > log.cleaned_to and len(log.segments) > 1
 
-    __slots__ = ()
 
-    def has_sealed_dirt(self) -> bool:
-        """Whether compaction may have something to do; quick, for a log that has not."""
-        return self._active.base_offset > self.cleaned_to and len(self._segments) > 1
+def dirt_in(log: Log, high_watermark: int, now_ms: int) -> Dirt:
+    """What compaction would have to do. Raises OSError."""
+    limit = min(high_watermark, log.recovery_point)
+    start = max(log.cleaned_to, log.start_offset)
+    return dirt_of(log.segments, log.config, first_dirty=start, limit=limit, now_ms=now_ms)
 
-    def dirt(self, high_watermark: int, now_ms: int) -> Dirt:
-        """What compaction would have to do. Raises OSError."""
-        limit = min(high_watermark, self.recovery_point)
-        start = max(self.cleaned_to, self.start_offset)
-        return dirt_of(self._segments, self._config, first_dirty=start, limit=limit, now_ms=now_ms)
 
-    def replace(self, new: NewSegment) -> bool:
-        """Put a compacted segment in the place of those it was made from.
+def replace_segments(log: Log, new: NewSegment) -> bool:
+    """Put a compacted segment in the place of those it was made from.
 
-        False, and nothing is done, where they are not all there any more. Raises LogFailedError.
-        """
-        first = self._segment_index(new.base_offset)
-        old = self._segments[first : first + len(new.replaced)]
-        if [(segment.base_offset, segment.size) for segment in old] != [part[:2] for part in new.replaced]:
-            return False
-        if old[-1] is self._active:
-            return False
-        try:
-            for segment in old:
-                segment.remove_indexes()  # and what is about to save them, in the background, does not
-            doomed = swap_in(
-                self._files, self.directory, new.base_offset, [s.base_offset for s in old], recovery.DELETED
-            )
-        except OSError as error:
-            raise self._fail(error) from error
+    False, and nothing is done, where they are not all there any more. Raises LogFailedError.
+    """
+    files = log.shared.files
+    first = log.segment_index(new.base_offset)
+    old = log.segments[first : first + len(new.replaced)]
+    if [(segment.base_offset, segment.size) for segment in old] != [part[:2] for part in new.replaced]:
+        return False
+    if old[-1] is log.active:
+        return False
+    try:
         for segment in old:
-            segment.close()
-        replacement = Segment(self._files, self.directory, new.base_offset, self._descriptors)
-        replacement.trust(new.size)
-        self._segments[first : first + len(old)] = [replacement]
-        self.size_bytes += new.size - sum(segment.size for segment in old)
-        files = self._files
+            segment.remove_indexes()  # and what is about to save them, in the background, does not
+        doomed = swap_in(files, log.directory, new.base_offset, [s.base_offset for s in old], recovery.DELETED)
+    except OSError as error:
+        raise log.fail(error) from error
+    for segment in old:
+        segment.close()
+    replacement = Segment(files, log.directory, new.base_offset, log.shared.descriptors)
+    replacement.trust(new.size)
+    log.segments[first : first + len(old)] = [replacement]
+    log.size_bytes += new.size - sum(segment.size for segment in old)
 
-        def give_back() -> None:
-            files.sync_directory(self.directory)  # else the old names could come back beside the new ones
-            for path in doomed:
-                files.remove(path)
+    def give_back() -> None:
+        files.sync_directory(log.directory)  # else the old names could come back beside the new ones
+        for path in doomed:
+            files.remove(path)
 
-        self._background.run(give_back)
-        return True
+    log.shared.background.run(give_back)
+    return True
 
-    def lower_compacted_to(self, offset: int) -> None:
-        """What lies behind `offset` is not what was compacted: do not trust it to be on disk. Raises OSError."""
-        if self.compacted_to > offset:
-            marker.write(self._files, self.directory, self.topic_id, offset)
-            self.compacted_to = offset
+
+def lower_compacted_to(log: Log, offset: int) -> None:
+    """What lies behind `offset` is not what was compacted: do not trust it to be on disk. Raises OSError."""
+    if log.compacted_to > offset:
+        marker.write(log.shared.files, log.directory, log.topic_id, offset)
+        log.compacted_to = offset

@@ -7,7 +7,8 @@ on with everything else:
 
     mark_of_cut    the mark to be written by a job, or None where none is needed
     cut            at once
-    settle_cut     a job; until it is done nobody stages anything. `settle_cut_now`: for whoever cannot wait for it
+    Log.cut_work   a job, or None; until it is done, and `cut_settled` told, nobody stages anything. `settle_cut_now`: for
+                   whoever cannot wait for it
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.storage.checkpoints import truncation_marks
 from dataplane.storage.checkpoints.producers import Producers
-from dataplane.storage.config import FOREVER
-from dataplane.storage.log.compacting import Compacting
-from dataplane.storage.log.producing import Producing
-from dataplane.storage.log.removing import Removing
-from dataplane.storage.segments.segment import Segment
+from dataplane.storage.log import rolling
+from dataplane.storage.log.compacting import lower_compacted_to
+from dataplane.storage.log.producing import cut_producers, forget_snapshots
+from dataplane.storage.log.removing import remove
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from dataplane.storage.log.state import Log
 
 
 class Mark(NamedTuple):
@@ -34,133 +36,136 @@ class Mark(NamedTuple):
     write: Callable[[], None]
 
 
-class Cutting(Removing, Producing, Compacting):
-    """Takes the newest back."""
+def truncate(log: Log, offset: int) -> None:
+    """Remove every batch with a record at or after `offset`: on disk when this returns. Raises LogFailedError."""
+    mark = mark_of_cut(log, offset)
+    if mark is not None:
+        _now(log, mark.write)
+    cut(log, offset, mark)
+    settle_cut_now(log)
 
-    __slots__ = ()
 
-    def truncate(self, offset: int) -> None:
-        """Remove every batch with a record at or after `offset`: on disk when this returns. Raises LogFailedError."""
-        mark = self.mark_of_cut(offset)
-        self._now(mark.write if mark is not None else None)
-        self.cut(offset, mark)
-        self.settle_cut_now()
+def mark_of_cut(log: Log, offset: int) -> Mark | None:
+    """To be written before `cut` where it is not None: the checkpoints may say more than will be true."""
+    if not _checkpoints_may_say_more(log, offset):
+        return None
+    name = truncation_marks.next_name(log.cut_marks)
+    work = partial(log.shared.files.write_file, f"{log.directory}/{name}", truncation_marks.content(offset))
+    return Mark(name, partial(log.presence.run, work))
 
-    def mark_of_cut(self, offset: int) -> Mark | None:
-        """To be written before `cut` where it is not None: the checkpoints may say more than will be true."""
-        if offset >= max(self.recovery_point, self.start_offset):
-            return None
-        name = truncation_marks.next_name(self.cut_marks)
-        work = partial(self._files.write_file, f"{self.directory}/{name}", truncation_marks.content(offset))
-        return Mark(name, partial(self._presence.run, work))
 
-    def cut(self, offset: int, mark: Mark | None) -> None:
-        """Remove every batch with a record at or after `offset`. Raises LogFailedError.
+def cut(log: Log, offset: int, mark: Mark | None) -> None:
+    """Remove every batch with a record at or after `offset`. Raises LogFailedError.
 
-        `mark` is what `mark_of_cut` has said, and is written. What was synced since may make one necessary.
-        """
-        self._drop_staged()
-        if mark is None and (mark := self.mark_of_cut(offset)) is not None:
-            self._now(mark.write)
-        if mark is not None:
-            self.cut_marks = (*self.cut_marks, mark.name)
-        try:
-            if offset < self.end_offset:
-                self._truncate(max(offset, self._segments[0].base_offset))
-            else:
-                # Nothing to cut, but an epoch that began at the very end may contradict the leader's (KAFKA-10706).
-                self._add_cut_work(self.epochs.cut(offset))
-        except OSError as error:
-            raise self._fail(error) from error
+    `mark` is what `mark_of_cut` has said, and is written. What was synced since may make one necessary.
+    """
+    log.drop_staged()
+    if mark is None and (mark := mark_of_cut(log, offset)) is not None:
+        _now(log, mark.write)
+    if mark is not None:
+        log.cut_marks = (*log.cut_marks, mark.name)
+    try:
+        if offset < log.end_offset:
+            _truncate(log, max(offset, log.segments[0].base_offset))
+        else:
+            # Nothing to cut, but an epoch that began at the very end may contradict the leader's (KAFKA-10706).
+            _add_cut_work(log, log.epochs.cut(offset))
+    except OSError as error:
+        raise log.fail(error) from error
 
-    def settle_cut(self) -> Callable[[], None] | None:
-        """Work for the background that brings what was cut to disk; then tell `cut_settled`. None: it is there."""
-        return self._cut_work
 
-    def cut_settled(self, work: Callable[[], None]) -> None:
-        """It is done."""
-        if self._cut_work is work:
-            self._cut_work = None
-            self.epochs.cut_saved()
+def cut_settled(log: Log, work: Callable[[], None]) -> None:
+    """What `Log.cut_work` was is done."""
+    if log.cut_work is work:
+        log.cut_work = None
+        log.epochs.cut_saved()
 
-    def settle_cut_now(self) -> None:
-        """Before anything is staged by another than who has cut. Blocks where it is not done. Raises LogFailedError."""
-        work = self._cut_work
-        if work is not None:
-            self._now(work)
-            self.cut_settled(work)
 
-    def _now(self, work: Callable[[], None] | None) -> None:
-        try:
-            if work is not None:
-                work()
-        except OSError as error:
-            raise self._fail(error) from error
+def settle_cut_now(log: Log) -> None:
+    """Before anything is staged by another than who has cut. Blocks where it is not done. Raises LogFailedError."""
+    work = log.cut_work
+    if work is not None:
+        _now(log, work)
+        cut_settled(log, work)
 
-    def _add_cut_work(self, *more: Callable[[], None] | None) -> None:
-        """Behind what an earlier cut has left to do."""
-        steps = [step for step in (self._cut_work, *more) if step is not None]
-        if more and steps:
-            self._cut_work = partial(self._presence.run, partial(_do_all, steps))
 
-    def _truncate(self, offset: int) -> None:
-        keep = self._segment_index(offset) + 1
-        self.truncations += 1
-        gone, self._segments = self._segments[keep:], self._segments[:keep]
-        self._forget_snapshots([known for known in self._snapshots if known > offset])
-        self._remove(gone[::-1])  # the newest first: a crash leaves no gap
-        self._active = self._segments[-1]
-        position = self._active.position_of(offset)
-        first_gone = next(self._active.headers(position), None)
-        # A batch that reaches across the offset goes whole.
-        end = offset if first_gone is None else min(offset, first_gone[0].base_offset)
-        self._active.truncate(position, sync=False)
-        self.size_bytes = sum(segment.size for segment in self._segments)
-        self.end_offset = self.staged_end = end
-        self.recovery_point = min(self.recovery_point, end)
-        self.cleaned_to = min(self.cleaned_to, end)
-        self.lower_compacted_to(end)
-        self.start_offset = min(self.start_offset, end)
-        sync_names = partial(self._files.sync_directory, self.directory)
-        self._add_cut_work(self._active.file.sync, sync_names, self.epochs.cut(end))
-        self._look_at_time_again()
-        self._cut_producers(end)
+def _now(log: Log, work: Callable[[], None]) -> None:
+    try:
+        work()
+    except OSError as error:
+        raise log.fail(error) from error
 
-    def reset(self, start_offset: int) -> None:
-        """Throw everything away and begin again at `start_offset`. Raises LogFailedError."""
-        self._drop_staged()
-        self.truncations += 1
-        try:
-            self._mark_cut(start_offset)
-            self._forget_snapshots(self._snapshots[:])
-            self._remove(self._segments)
-            self._active = Segment(self._files, self.directory, start_offset, self._descriptors)
-            self._segments = [self._active]
-            _ = self._active.file
-            self._files.sync_directory(self.directory)
-            self.epochs.clear()
-            self.lower_compacted_to(0)
-        except OSError as error:
-            raise self._fail(error) from error
-        self._cut_work = None
-        self._producers = Producers(self._newcomers)
-        self._created_ms, self._roll_after = self._now_ms(), FOREVER
-        self.cleaned_to = 0
-        self.size_bytes = 0
-        self.start_offset = self.end_offset = self.staged_end = self.recovery_point = start_offset
 
-    def _mark_cut(self, offset: int) -> None:
-        """Before anything is cut: the checkpoints may say more of the log than will be true (see `truncation_marks`)."""
-        if offset < max(self.recovery_point, self.start_offset):
-            self._write_cut_mark(offset)
+def _add_cut_work(log: Log, *more: Callable[[], None] | None) -> None:
+    """Behind what an earlier cut has left to do."""
+    steps = [step for step in (log.cut_work, *more) if step is not None]
+    if more and steps:
+        log.cut_work = partial(log.presence.run, partial(_do_all, steps))
 
-    def _write_cut_mark(self, offset: int) -> None:
-        name = truncation_marks.write(self._files, self.directory, self.cut_marks, offset)
-        self.cut_marks = (*self.cut_marks, name)
 
-    def forget_cut_marks(self, names: tuple[str, ...]) -> None:
-        """They are removed."""
-        self.cut_marks = tuple(name for name in self.cut_marks if name not in names)
+def _truncate(log: Log, offset: int) -> None:
+    keep = log.segment_index(offset) + 1
+    log.truncations += 1
+    gone, log.segments = log.segments[keep:], log.segments[:keep]
+    forget_snapshots(log, [known for known in log.producer_state.snapshots if known > offset])
+    remove(log, gone[::-1])  # the newest first: a crash leaves no gap
+    log.active = log.segments[-1]
+    position = log.active.position_of(offset)
+    first_gone = next(log.active.headers(position), None)
+    # A batch that reaches across the offset goes whole.
+    end = offset if first_gone is None else min(offset, first_gone[0].base_offset)
+    log.active.truncate(position, sync=False)
+    log.size_bytes = sum(segment.size for segment in log.segments)
+    log.end_offset = log.staged_end = end
+    log.recovery_point = min(log.recovery_point, end)
+    log.cleaned_to = min(log.cleaned_to, end)
+    lower_compacted_to(log, end)
+    log.start_offset = min(log.start_offset, end)
+    sync_names = partial(log.shared.files.sync_directory, log.directory)
+    _add_cut_work(log, log.active.file.sync, sync_names, log.epochs.cut(end))
+    rolling.look_at_time_again(log)
+    cut_producers(log, end)
+
+
+def reset(log: Log, start_offset: int) -> None:
+    """Throw everything away and begin again at `start_offset`. Raises LogFailedError."""
+    log.drop_staged()
+    log.truncations += 1
+    try:
+        if _checkpoints_may_say_more(log, start_offset):
+            write_cut_mark(log, start_offset)
+        forget_snapshots(log, log.producer_state.snapshots[:])
+        remove(log, log.segments)
+        rolling.new_active(log, start_offset)
+        log.segments = [log.active]
+        _ = log.active.file
+        log.shared.files.sync_directory(log.directory)
+        log.epochs.clear()
+        lower_compacted_to(log, 0)
+    except OSError as error:
+        raise log.fail(error) from error
+    log.cut_work = None
+    log.producer_state.known = Producers(log.producer_state.newcomers)
+    rolling.begin_time(log)
+    log.cleaned_to = 0
+    log.size_bytes = 0
+    log.start_offset = log.end_offset = log.staged_end = log.recovery_point = start_offset
+
+
+def _checkpoints_may_say_more(log: Log, offset: int) -> bool:
+    """Than will be true of a log that is cut at `offset` (see `truncation_marks`)."""
+    return offset < max(log.recovery_point, log.start_offset)
+
+
+def write_cut_mark(log: Log, offset: int) -> None:
+    """At once, before anything is cut. Raises OSError."""
+    name = truncation_marks.write(log.shared.files, log.directory, log.cut_marks, offset)
+    log.cut_marks = (*log.cut_marks, name)
+
+
+def forget_cut_marks(log: Log, names: tuple[str, ...]) -> None:
+    """They are removed."""
+    log.cut_marks = tuple(name for name in log.cut_marks if name not in names)
 
 
 def _do_all(steps: Sequence[Callable[[], None]]) -> None:

@@ -9,82 +9,78 @@ from typing import TYPE_CHECKING
 
 from dataplane.storage.checkpoints import snapshots
 from dataplane.storage.checkpoints.producers import Producers
-from dataplane.storage.log.state import LogState
 from dataplane.storage.startup import recovery
 
 if TYPE_CHECKING:
+    from dataplane.storage.log.state import Log
     from dataplane.tasks import Future
 
 
-class Producing(LogState):
-    """Knows who has written what."""
+def producers_of(log: Log) -> Producers:
+    """Read from the snapshot, and the headers behind it, when they are first asked for. Raises OSError."""
+    state = log.producer_state
+    if state.known is None:
+        producers = Producers(state.newcomers)
+        _load(log, producers, state.unread_to)
+        state.known = producers
+    return state.known
 
-    __slots__ = ()
 
-    @property
-    def producers(self) -> Producers:
-        """Read from the snapshot, and the headers behind it, when they are first asked for. Raises OSError.
+def _load(log: Log, producers: Producers, end: int) -> None:
+    recovery.load_producers(producers, log.shared.files, log.directory, log.producer_state.snapshots, log.segments, end)
 
-        Rejected: `__getattr__`, which is asked only once, but makes every other attribute of a log slower: appending a
-        batch took half as long again.
-        """
-        if self._producers is None:
-            producers = Producers(self._newcomers)
-            self._load_producers(producers, self._producers_to)
-            self._producers = producers
-        return self._producers
 
-    @property
-    def known_producers(self) -> Producers | None:
-        """What is in memory of them."""
-        return self._producers
+def expire_producers(log: Log, now_ms: int, expiration_ms: int) -> None:
+    """Forget those that have written nothing for so long; of an idle log nothing is known that could be."""
+    known = log.producer_state.known
+    if known is not None:
+        known.expire(now_ms, expiration_ms)
 
-    def _load_producers(self, producers: Producers, end: int) -> None:
-        recovery.load_producers(producers, self._files, self.directory, self._snapshots, self._segments, end)
 
-    def expire_producers(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget those that have written nothing for so long; of an idle log nothing is known that could be."""
-        if self._producers is not None:
-            self._producers.expire(now_ms, expiration_ms)
+def snapshot(log: Log) -> tuple[str, bytes]:
+    """Path and content of a snapshot of the producers' state. Nothing may be staged. Raises OSError."""
+    content = snapshots.pack(producers_of(log).states(log.shared.now_ms()))
+    return f"{log.directory}/{snapshots.file_name(log.end_offset)}", content
 
-    def _snapshot(self) -> tuple[str, bytes]:
-        """Path and content of a snapshot of the producers' state. Nothing may be staged. Raises OSError."""
-        content = snapshots.pack(self.producers.states(self._now_ms()))
-        return f"{self.directory}/{snapshots.file_name(self.end_offset)}", content
 
-    def _snapshot_in_background(self) -> None:
-        """Whether it succeeds does not matter much: it is a short cut for the next start."""
-        offset, truncations, files, presence = self.end_offset, self.truncations, self._files, self._presence
-        path, content = self._snapshot()
+def snapshot_in_background(log: Log) -> None:
+    """Whether it succeeds does not matter much: it is a short cut for the next start."""
+    offset, truncations, (files, background, *_) = log.end_offset, log.truncations, log.shared
+    path, content = snapshot(log)
 
-        def written(future: Future[None]) -> None:
-            if future.error is not None:
-                return
-            if truncations == self.truncations:
-                self._snapshots.append(offset)
-                try:
-                    self._forget_snapshots(self._snapshots[: -snapshots.KEPT])
-                except OSError as error:  # there is nobody to raise it to
-                    self._fail(error)
-            else:
-                self._background.run(lambda: files.remove(path))
-
-        def write() -> None:
-            if truncations == self.truncations:  # else it is of another log, and would be believed by the next start
-                files.write_file(path, content)
-
-        self._background.run(lambda: presence.run(write)).then(written)
-
-    def _forget_snapshots(self, offsets: list[int]) -> None:
-        for offset in offsets:
-            self._snapshots.remove(offset)
-            self._files.remove(f"{self.directory}/{snapshots.file_name(offset)}")
-
-    def _cut_producers(self, end: int) -> None:
-        """The log ends here now. Raises OSError."""
-        if self._producers is None:
-            self._producers_to = min(self._producers_to, end)
-        elif self._producers.holds_any_from(end):
-            self._load_producers(self._producers, end)
+    def written(future: Future[None]) -> None:
+        if future.error is not None:
+            return
+        if truncations == log.truncations:
+            known = log.producer_state.snapshots
+            known.append(offset)
+            try:
+                forget_snapshots(log, known[: -snapshots.KEPT])
+            except OSError as error:  # there is nobody to raise it to
+                log.fail(error)
         else:
-            self._producers.cut(end)
+            background.run(lambda: files.remove(path))
+
+    def write() -> None:
+        if truncations == log.truncations:  # else it is of another log, and would be believed by the next start
+            files.write_file(path, content)
+
+    background.run(lambda: log.presence.run(write)).then(written)
+
+
+def forget_snapshots(log: Log, offsets: list[int]) -> None:
+    """Remove them. Raises OSError."""
+    for offset in offsets:
+        log.producer_state.snapshots.remove(offset)
+        log.shared.files.remove(f"{log.directory}/{snapshots.file_name(offset)}")
+
+
+def cut_producers(log: Log, end: int) -> None:
+    """The log ends here now. Raises OSError."""
+    state = log.producer_state
+    if state.known is None:
+        state.unread_to = min(state.unread_to, end)
+    elif state.known.holds_any_from(end):
+        _load(log, state.known, end)
+    else:
+        state.known.cut(end)

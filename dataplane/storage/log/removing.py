@@ -6,57 +6,61 @@ still sending a range of it keeps it until then.
 
 from __future__ import annotations
 
-from dataplane.storage.log.rolling import Rolling
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dataplane.storage.log import rolling
 from dataplane.storage.segments import retention
 from dataplane.storage.segments.batch_file import LOG
-from dataplane.storage.segments.segment import Segment
 from dataplane.storage.startup import recovery
 
+if TYPE_CHECKING:
+    from dataplane.storage.log.state import Log
+    from dataplane.storage.segments.segment import Segment
 
-class Removing(Rolling):
-    """Gives space back."""
 
-    __slots__ = ()
+def set_start_offset(log: Log, offset: int) -> None:
+    """Records before `offset` are gone. Segments that hold nothing else are removed. Raises LogFailedError."""
+    offset = min(offset, log.end_offset)
+    if offset > log.start_offset:
+        log.start_offset = offset
+        _remove_oldest(log, log.segment_index(offset))
 
-    def set_start_offset(self, offset: int) -> None:
-        """Records before `offset` are gone. Segments that hold nothing else are removed. Raises LogFailedError."""
-        offset = min(offset, self.end_offset)
-        if offset > self.start_offset:
-            self.start_offset = offset
-            keep = self._segment_index(offset)
-            self._remove_oldest(keep)
 
-    def apply_retention(self, now_ms: int, high_watermark: int) -> int:
-        """Remove the oldest segments as the configuration says; returns the bytes freed. Raises LogFailedError."""
-        last_segment_too = high_watermark >= self.end_offset and not self._notes
-        count = retention.segments_to_delete(
-            self._segments, self.config, now_ms, high_watermark, self.size_bytes, last_segment_too=last_segment_too
-        )
-        if count == len(self._segments):
-            self._roll(self.end_offset)
-        if count == 0:
-            return 0
-        before = self.size_bytes
-        self.start_offset = max(self.start_offset, self._segments[count].base_offset)
-        self._remove_oldest(count)
-        return before - self.size_bytes
+def apply_retention(log: Log, now_ms: int, high_watermark: int) -> int:
+    """Remove the oldest segments as the configuration says; returns the bytes freed. Raises LogFailedError."""
+    last_segment_too = high_watermark >= log.end_offset and not log.is_staging
+    count = retention.segments_to_delete(
+        log.segments, log.config, now_ms, high_watermark, log.size_bytes, last_segment_too=last_segment_too
+    )
+    if count == len(log.segments):
+        rolling.roll(log, log.end_offset)
+    if count == 0:
+        return 0
+    before = log.size_bytes
+    log.start_offset = max(log.start_offset, log.segments[count].base_offset)
+    _remove_oldest(log, count)
+    return before - log.size_bytes
 
-    def _remove_oldest(self, count: int) -> None:
-        if count:
-            gone, self._segments = self._segments[:count], self._segments[count:]
-            self.size_bytes -= sum(segment.size for segment in gone)
-            try:
-                self._remove(gone)
-                self.epochs.truncate_from_start(self.start_offset)
-            except OSError as error:
-                raise self._fail(error) from error
 
-    def _remove(self, segments: list[Segment]) -> None:
-        """Rename now, so that a restart does not find them; give the space back in the background."""
-        for segment in segments:
-            segment.close()
-            doomed = segment.path + LOG + recovery.DELETED
-            segment.remove_indexes()
-            if self._files.exists(segment.path + LOG):
-                self._files.rename(segment.path + LOG, doomed)
-                self._background.run(lambda path=doomed: self._files.remove(path))  # type: ignore[misc]
+def _remove_oldest(log: Log, count: int) -> None:
+    if count:
+        gone, log.segments = log.segments[:count], log.segments[count:]
+        log.size_bytes -= sum(segment.size for segment in gone)
+        try:
+            remove(log, gone)
+            log.epochs.truncate_from_start(log.start_offset)
+        except OSError as error:
+            raise log.fail(error) from error
+
+
+def remove(log: Log, segments: list[Segment]) -> None:
+    """Rename their files now, and give the space back in the background. Raises OSError."""
+    files, background = log.shared.files, log.shared.background
+    for segment in segments:
+        segment.close()
+        doomed = segment.path + LOG + recovery.DELETED
+        segment.remove_indexes()
+        if files.exists(segment.path + LOG):
+            files.rename(segment.path + LOG, doomed)
+            background.run(partial(files.remove, doomed))

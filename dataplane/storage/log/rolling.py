@@ -1,116 +1,107 @@
-"""When a segment ends, and the next begins.
-
-A new segment begins when the active one would grow beyond `segment.bytes`, when an index has reached
-`segment.index.bytes`, and when a batch is more than `segment.ms` younger than the segment's first one (where batches have
-no times: when the segment was begun so long ago). Between 0 and `segment.jitter.ms` are taken off that, a different part
-for each segment, so that the segments of a broker do not all end together; drawn from the segment's name.
-
-Timestamps are the producers' word. Where there is a floor (`least_roll_ms`) no segment ends for its age that was begun
-more recently by our own clock: else records that are an hour apart would make a segment each.
-"""
+"""Ending a segment and beginning the next; the rule is in `boundaries`."""
 
 from __future__ import annotations
 
-import zlib
 from typing import TYPE_CHECKING
 
 from dataplane.storage.config import FOREVER, LogConfig
-from dataplane.storage.log.state import LogState
+from dataplane.storage.log import boundaries
+from dataplane.storage.log.flushing import syncer
 from dataplane.storage.segments.batch_file import NO_TIMESTAMP, Note
-from dataplane.storage.segments.index import ENTRY_BYTES, TIME_ENTRY_BYTES
+from dataplane.storage.segments.index import entries_that_fit
 from dataplane.storage.segments.segment import Segment
 
 if TYPE_CHECKING:
+    from dataplane.storage.log.state import Log
     from dataplane.tasks import Future
 
-MAX_RELATIVE = 2**31 - 1  # offsets and positions in an index are 32 bits
 _BY_CLOCK, _UNKNOWN = -2, -3
 """Instead of the timestamp after which a segment ends. Below all timestamps, so that every batch asks."""
 
 
-class Rolling(LogState):
-    """Ends segments."""
+def configure(log: Log, config: LogConfig) -> None:
+    """What is set about this log. May be done at any time."""
+    log.config = config
+    log.rollover.easy_bytes = boundaries.easy_bytes(config, entries_that_fit(config.segment_index_bytes))
+    look_at_time_again(log)
 
-    __slots__ = ()
 
-    @property
-    def config(self) -> LogConfig:
-        """What is set about this log. May be replaced at any time."""
-        return self._config
+def look_at_time_again(log: Log) -> None:
+    """The active segment is another, or another time is set for it."""
+    log.rollover.last_timestamp = _UNKNOWN if log.active.size else FOREVER
 
-    @config.setter
-    def config(self, config: LogConfig) -> None:
-        self._config = config
-        # So many bytes have fewer entries than an index may hold: what is below is not asked for its index.
-        entries = min(config.segment_index_bytes // ENTRY_BYTES, config.segment_index_bytes // TIME_ENTRY_BYTES - 1)
-        self._easy_bytes = min(config.segment_bytes, max(0, entries) * config.index_interval_bytes)
-        self._look_at_time_again()
 
-    def _look_at_time_again(self) -> None:
-        self._roll_after = _UNKNOWN if self._active.size else FOREVER
+def begins(log: Log, first_timestamp: int) -> None:
+    """The active segment's first batch is written: from its timestamp on its time is counted."""
+    log.rollover.last_timestamp = _end_of_time(log, first_timestamp)
 
-    def _must_roll(self, base: int, size: int, note: Note) -> bool:
-        """Whether the active segment, `size` bytes with what is to be written to it, ends before this batch."""
-        config = self._config
-        if size + note[2] > config.segment_bytes or note[1] - base > MAX_RELATIVE:
-            return True
-        active = self._active
-        if not active.size:
-            return False
-        try:
-            if self._roll_after == _UNKNOWN:
-                self._roll_after = self._end_of_time(active.first_timestamp())
-            if self._roll_after == _BY_CLOCK:
-                late = self._now_ms() - self._created_ms > config.rolls_after_ms - self._jitter()
-            else:
-                late = note[3] > self._roll_after and self._is_old_enough()
-            return late or (size > self._easy_bytes and active.is_index_full(config.segment_index_bytes))
-        except OSError as error:
-            raise self._fail(error) from error
 
-    def _is_old_enough(self) -> bool:
-        least = self._config.least_roll_ms
-        return not least or self._now_ms() - self._created_ms >= least
+def must_roll(log: Log, base: int, size: int, note: Note) -> bool:
+    """Whether the active segment, `size` bytes with what is to be written to it, ends before this batch."""
+    config, rollover, active = log.config, log.rollover, log.active
+    if not boundaries.has_room(config, base, size + note[2], note[1]):
+        return True
+    if not active.size:
+        return False
+    try:
+        if rollover.last_timestamp == _UNKNOWN:
+            rollover.last_timestamp = _end_of_time(log, active.first_timestamp())
+        if rollover.last_timestamp == _BY_CLOCK:
+            late = log.shared.now_ms() - rollover.begun_ms > _longest_ms(log)
+        else:
+            late = note[3] > rollover.last_timestamp and _is_old_enough(log)
+        return late or (size > rollover.easy_bytes and active.is_index_full(config.segment_index_bytes))
+    except OSError as error:
+        raise log.fail(error) from error
 
-    def _end_of_time(self, first_timestamp: int) -> int:
-        """After which timestamp a segment whose first batch has this one ends."""
-        if first_timestamp == NO_TIMESTAMP:
-            return _BY_CLOCK
-        return first_timestamp + self._config.rolls_after_ms - self._jitter()
 
-    def _jitter(self) -> int:
-        most = min(self._config.segment_jitter_ms, self._config.rolls_after_ms - self._config.least_roll_ms)
-        name = f"{self.topic}-{self.partition}-{self._active.base_offset}"
-        return zlib.crc32(name.encode()) % most if most else 0
+def _is_old_enough(log: Log) -> bool:
+    least = log.config.least_roll_ms
+    return not least or log.shared.now_ms() - log.rollover.begun_ms >= least
 
-    @staticmethod
-    def _next_base(end: int, note: Note) -> int:
-        """Of a new segment: where the one before ends, so that recovery sees none missing, also where offsets are."""
-        return end if note[1] - end <= MAX_RELATIVE else note[0]
 
-    def _roll(self, base_offset: int) -> None:
-        """Begin a new segment. The old one goes to disk in the background; then recovery need not look at it."""
-        sealed = self._active
-        sync = self.syncer()
-        self._active = Segment(self._files, self.directory, base_offset, self._descriptors)
-        self._segments.append(self._active)
-        self._created_ms, self._roll_after = self._now_ms(), FOREVER
-        try:
-            _ = self._active.file
-        except OSError as error:
-            raise self._fail(error) from error
-        save_indexes, truncations, presence = sealed.index_saver(), self.truncations, self._presence
+def _end_of_time(log: Log, first_timestamp: int) -> int:
+    """After which timestamp a segment whose first batch has this one ends."""
+    return _BY_CLOCK if first_timestamp == NO_TIMESTAMP else first_timestamp + _longest_ms(log)
 
-        def settle() -> None:
-            sync()
-            presence.run(save_indexes)
 
-        def settled(future: Future[None]) -> None:
-            if isinstance(future.error, OSError):
-                self._fail(future.error)
-            elif future.error is None and truncations == self.truncations:
-                self.recovery_point = max(self.recovery_point, base_offset)
-                sealed.release()
-                sealed.close()
+def _longest_ms(log: Log) -> int:
+    return boundaries.longest_ms(log.config, f"{log.topic}-{log.partition}-{log.active.base_offset}")
 
-        self._background.run(settle).then(settled)
+
+def new_active(log: Log, base_offset: int) -> None:
+    """A segment without a batch, which is written to from now on. The caller puts it in its place."""
+    log.active = Segment(log.shared.files, log.directory, base_offset, log.shared.descriptors)
+
+
+def begin_time(log: Log) -> None:
+    """The active segment is new, and empty."""
+    log.rollover.begun_ms, log.rollover.last_timestamp = log.shared.now_ms(), FOREVER
+
+
+def roll(log: Log, base_offset: int) -> None:
+    """Begin a new segment. The old one goes to disk in the background; then recovery need not look at it."""
+    sealed = log.active
+    sync = syncer(log)
+    new_active(log, base_offset)
+    log.segments.append(log.active)
+    begin_time(log)
+    try:
+        _ = log.active.file
+    except OSError as error:
+        raise log.fail(error) from error
+    save_indexes, truncations, presence = sealed.index_saver(), log.truncations, log.presence
+
+    def settle() -> None:
+        sync()
+        presence.run(save_indexes)
+
+    def settled(future: Future[None]) -> None:
+        if isinstance(future.error, OSError):
+            log.fail(future.error)
+        elif future.error is None and truncations == log.truncations:
+            log.recovery_point = max(log.recovery_point, base_offset)
+            sealed.release()
+            sealed.close()
+
+    log.shared.background.run(settle).then(settled)

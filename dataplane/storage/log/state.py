@@ -1,4 +1,8 @@
-"""What a log remembers, and what all that is done with it needs: where an offset is, what is not on disk, how a log fails.
+"""What a log is: one value. What is done with it is told by functions, in the files beside this one.
+
+    start_offset <= what is readable < end_offset <= staged_end
+
+Everybody may read all of it. Only the functions of this package change it, but for what says that its owner sets it.
 
 When the disk refuses, the log has failed: nothing is appended any more and what was staged is dropped. Recovery at the
 next start cuts what was half written.
@@ -7,9 +11,10 @@ next start cuts what was half written.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.storage.errors import LogFailedError
+from dataplane.storage.presence import Presence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,41 +24,71 @@ if TYPE_CHECKING:
     from dataplane.storage.checkpoints.epochs import Epochs
     from dataplane.storage.checkpoints.producers import Producers
     from dataplane.storage.config import LogConfig
-    from dataplane.storage.presence import Presence
     from dataplane.storage.segments.batch_file import Note
     from dataplane.storage.segments.descriptors import Descriptors
     from dataplane.storage.segments.segment import Segment
     from dataplane.storage.startup.founding import Founding
 
 
-class LogState:
-    """Of one log. Every file of this package adds methods to it, and no attributes."""
+class Shared(NamedTuple):
+    """What all logs of a broker share."""
+
+    files: Files
+    background: Background
+    descriptors: Descriptors
+    now_ms: Callable[[], int]  # by the wall's clock
+
+
+class Staged:
+    """Batches that the next commit writes. Their memory is good until the end of the turn."""
+
+    __slots__ = ("buffers", "is_late", "notes", "size_bytes")
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget them: they are written, or never will be."""
+        self.buffers: list[memoryview] = []
+        self.notes: list[Note] = []
+        self.size_bytes = 0
+        self.is_late = False  # one of them is younger than the active segment's time allows
+
+
+class Rollover:
+    """What `rolling` remembers of the active segment, so that the hot path compares two integers."""
+
+    __slots__ = ("begun_ms", "easy_bytes", "last_timestamp")
+
+    def __init__(self, begun_ms: int) -> None:
+        self.begun_ms = begun_ms  # when the segment was begun, or the log opened
+        self.easy_bytes = 0  # as long as it is no larger, neither its size nor its index ends it
+        self.last_timestamp = 0  # a batch that is younger may end it (see `rolling`)
+
+
+class ProducerState:
+    """What `producing` remembers of the log's producers."""
+
+    __slots__ = ("known", "newcomers", "snapshots", "unread_to")
+
+    def __init__(self, unread_to: int, snapshots: list[int], newcomers: Callable[[int], None] | None) -> None:
+        self.known: Producers | None = None  # None: nobody has asked since the log was opened,
+        self.unread_to = unread_to  # when it ended here
+        self.snapshots = snapshots  # offsets, ascending
+        self.newcomers = newcomers  # told of producers that are new to the log (see `producer_budget`)
+
+
+class Log:
+    """The log of one partition on this broker."""
 
     __slots__ = (
-        "_active",
-        "_background",
-        "_buffers",
-        "_bytes_staged",
-        "_config",
-        "_created_ms",
-        "_cut_work",
-        "_descriptors",
-        "_easy_bytes",
-        "_files",
-        "_is_late",
-        "_newcomers",
-        "_notes",
-        "_now_ms",
-        "_presence",
-        "_producers",
-        "_producers_to",
-        "_roll_after",
-        "_segments",
-        "_snapshots",
+        "active",
         "bytes_cut",
         "cleaned_to",
         "compacted_to",
+        "config",
         "cut_marks",
+        "cut_work",
         "directory",
         "end_offset",
         "epochs",
@@ -61,8 +96,14 @@ class LogState:
         "founding",
         "on_failure",
         "partition",
+        "presence",
+        "producer_state",
         "recovery_point",
+        "rollover",
+        "segments",
+        "shared",
         "size_bytes",
+        "staged",
         "staged_end",
         "start_offset",
         "topic",
@@ -70,120 +111,83 @@ class LogState:
         "truncations",
     )
 
-    directory: str
-    topic: str
-    partition: int
-    topic_id: UUID
-    start_offset: int
-    end_offset: int
-    staged_end: int
-    recovery_point: int  # up to here the log is known to be on disk
-    size_bytes: int
-    bytes_cut: int  # by recovery, when it was opened
-    compacted_to: int
-    cleaned_to: int
-    epochs: Epochs
-    failed: bool
-    founding: Founding | None  # while the directory itself is on its way to the disk
-    on_failure: Callable[[OSError], None] | None  # the owner hears of the first error
-    truncations: int  # and resets: whoever works beside us compares
-    cut_marks: tuple[str, ...]  # that the next checkpoint makes superfluous (see `truncation_marks`)
-
-    _files: Files
-    _background: Background
-    _descriptors: Descriptors
-    _now_ms: Callable[[], int]
-    _presence: Presence
-    _config: LogConfig
-    _segments: list[Segment]
-    _active: Segment
-    _buffers: list[memoryview]
-    _notes: list[Note]
-    _bytes_staged: int
-    _is_late: bool
-    _easy_bytes: int
-    _roll_after: int
-    _created_ms: int
-    _cut_work: Callable[[], None] | None  # brings the last cut to disk, before anything that is written behind it
-    _snapshots: list[int]
-    _newcomers: Callable[[int], None] | None  # told of producers that are new to it (see `producer_budget`)
-    _producers: Producers | None  # None: nobody has asked since the log was opened,
-    _producers_to: int  # when it ended here
+    def __init__(
+        self,
+        shared: Shared,
+        directory: str,
+        *,
+        topic: str,
+        partition: int,
+        topic_id: UUID,
+        config: LogConfig,
+        epochs: Epochs,
+        segments: list[Segment],
+        end_offset: int,
+        producer_state: ProducerState,
+    ) -> None:
+        self.shared = shared
+        self.directory, self.presence = directory, Presence()
+        self.topic, self.partition, self.topic_id = topic, partition, topic_id
+        self.config = config  # replaced by `rolling.configure`
+        self.epochs = epochs
+        self.segments = segments  # in order of their offsets, never empty
+        self.active = segments[-1]  # the one that is written to
+        self.size_bytes = sum(segment.size for segment in segments)
+        self.start_offset = segments[0].base_offset
+        self.end_offset = self.staged_end = end_offset
+        self.recovery_point = self.start_offset  # up to here the log is known to be on disk
+        self.compacted_to = self.cleaned_to = 0  # segments below may end before the next begins; the last round's end
+        self.bytes_cut = 0  # by recovery, when it was opened
+        self.staged = Staged()
+        self.rollover = Rollover(shared.now_ms())
+        self.producer_state = producer_state
+        self.truncations = 0  # and resets: whoever works beside us compares
+        self.cut_work: Callable[[], None] | None = None  # brings the last cut to disk, before what is written behind it
+        # Names that the next checkpoint makes superfluous (see `truncation_marks`). The owner adds its own.
+        self.cut_marks: tuple[str, ...] = ()
+        self.failed = False
+        self.on_failure: Callable[[OSError], None] | None = None  # the owner sets it, and hears of the first error
+        self.founding: Founding | None = None  # the owner sets it: the directory itself is on its way to the disk
 
     def __repr__(self) -> str:
         return f"<log {self.topic}-{self.partition}>"
-
-    @property
-    def segments(self) -> list[Segment]:
-        """In order of their offsets. Not to be changed."""
-        return self._segments
 
     @property
     def is_founded(self) -> bool:
         """Whether its directory is on disk."""
         return self.founding is None or self.founding.is_settled
 
-    def syncer(self) -> Callable[[], None]:
-        """Work for the background that brings what is committed now to disk; then tell `synced`. Both raise OSError.
-
-        All that is not known to be on disk, not only what is newest: an earlier sync may be under way or never have run.
-        """
-        work: list[Callable[[], None]] = []
-        index = len(self._segments) - 1
-        while index >= 0 and self._segment_end(index) > self.recovery_point:
-            work.append(self._segments[index].file.sync)
-            index -= 1
-        if not self.epochs.is_saved():
-            work.append(self.epochs.saver())
-        if self._cut_work is not None:
-            work.append(self._cut_work)
-        if not self.is_founded:
-            assert self.founding is not None
-            work.append(self.founding.settle)
-
-        def sync() -> None:
-            for step in reversed(work):
-                step()
-
-        return sync
-
-    def fail(self, error: OSError) -> None:
-        """The disk has refused something that was done for this log."""
-        self._fail(error)
-
-    def give_up(self) -> None:
-        """Something unexpected has happened to this log alone: its owner is not told that the disk has refused."""
-        self.failed = True
-        self._drop_staged()
-
+    @property
     def is_staging(self) -> bool:
         """Whether something is to be written by the next commit."""
-        return bool(self._buffers)
+        return bool(self.staged.buffers)
 
-    def _fail(self, error: OSError) -> LogFailedError:
+    def fail(self, error: OSError) -> LogFailedError:
+        """The disk has refused something that was done for this log: it has failed. Returns what to raise."""
         first, self.failed = not self.failed, True
-        self._drop_staged()
+        self.drop_staged()
         if first and self.on_failure is not None:
             self.on_failure(error)
         return LogFailedError(error.errno, error.strerror)
 
-    def _drop_staged(self) -> None:
-        self._buffers: list[memoryview] = []
-        self._notes: list[Note] = []
-        self._bytes_staged = 0
-        self._is_late = False
+    def give_up(self) -> None:
+        """Something unexpected has happened to this log alone: its owner is not told that the disk has refused."""
+        self.failed = True
+        self.drop_staged()
+
+    def drop_staged(self) -> None:
+        """What was staged is written, or will not be."""
+        self.staged.clear()
         self.staged_end = self.end_offset
 
-    def _segment_index(self, offset: int) -> int:
-        return max(0, bisect_right(self._segments, offset, key=_base_offset) - 1)
+    def segment_index(self, offset: int) -> int:
+        """Of the segment that holds `offset`, or where it would be."""
+        return max(0, bisect_right(self.segments, offset, key=_base_offset) - 1)
 
-    def _segment_end(self, index: int) -> int:
+    def segment_end(self, index: int) -> int:
         """The offset at which the next segment begins, or the log ends."""
         following = index + 1
-        return self._segments[following].base_offset if following < len(self._segments) else self.end_offset
-
-    def _with_ends(self) -> list[tuple[Segment, int]]:
-        return [(segment, self._segment_end(index)) for index, segment in enumerate(self._segments)]
+        return self.segments[following].base_offset if following < len(self.segments) else self.end_offset
 
 
 def _base_offset(segment: Segment) -> int:

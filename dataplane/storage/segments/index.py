@@ -38,6 +38,11 @@ _NOTHING = memoryview(b"")
 _BLOCK = 1024  # entries packed at a time
 
 
+def entries_that_fit(index_bytes: int) -> int:
+    """In both files of `segment.index.bytes`; the last time is written when the segment ends."""
+    return max(0, min(index_bytes // ENTRY_BYTES, index_bytes // TIME_ENTRY_BYTES - 1))
+
+
 class SparseIndex:
     """Both indexes of a segment."""
 

@@ -9,6 +9,7 @@ import pytest
 from dataplane.config import Settings
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.fetch import FetchPartition
+from dataplane.storage.log import removing
 from tests.dataplane.fetching.support import Door, Instance, request, rows, single
 from tests.dataplane.replication.cluster import SETTINGS, TOPIC, TOPIC_ID, Cluster
 
@@ -277,7 +278,7 @@ def test_a_consumer_whose_log_was_another_is_told_where_they_part():
 def test_outside_of_the_log_is_out_of_range():
     cluster = sized(3)
     partition = cluster[1].partition()
-    partition.log.set_start_offset(2)
+    removing.set_start_offset(partition.log, 2)
     door = Door(cluster)
     for offset in (1, 4):
         data = rows(door.fetch({0: offset}))[0]

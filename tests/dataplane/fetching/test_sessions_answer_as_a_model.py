@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
+from dataplane.storage.log import removing
 from tests.dataplane.fetching.support import Door, request, rows, single
 from tests.dataplane.replication.cluster import CONTROLLER, TOPIC, TOPIC_ID
 
@@ -57,7 +58,7 @@ class Sessions(RuleBasedStateMachine):
         replicas = self.cluster[1].replicas
         partition = replicas.get(TOPIC, index)
         if partition is not None and partition.log.start_offset < offset <= partition.high_watermark:
-            partition.log.set_start_offset(offset)
+            removing.set_start_offset(partition.log, offset)
             replicas.start_moved(partition)
 
     @rule(index=indexes)

@@ -8,6 +8,7 @@ import pytest
 
 from dataplane.doors import NotInMemoryError
 from dataplane.replication.serving.cold_lookups import ROUNDS
+from dataplane.storage.log import reading
 from dataplane.storage.segments.indexed_file import IndexedFile
 from tests.dataplane.fetching.support import Door, request, row, rows, single
 from tests.dataplane.fetching.test_fetch_fast_path import frame_of, pair
@@ -154,9 +155,9 @@ def test_an_index_that_has_to_be_built_is_built_whole_or_not_at_all(cluster, dis
     segment.remove_indexes()
     before = log.end_offset, segment.size
     with pytest.raises(NotInMemoryError):
-        log.read(OLD, 100, log.end_offset, at_least_one=True, wait=False)
+        reading.read(log, OLD, 100, log.end_offset, at_least_one=True, wait=False)
     assert (log.end_offset, segment.size) == before
-    assert log.read(500, 100, log.end_offset, at_least_one=True).position > 0
+    assert reading.read(log, 500, 100, log.end_offset, at_least_one=True).position > 0
 
 
 def test_a_follower_is_told_at_once_what_is_in_memory_and_later_what_is_not(monkeypatch):

@@ -8,7 +8,7 @@ from dataplane.records.batch import Record, build_batch
 from dataplane.records.compression import GZIP
 from dataplane.records.header import CorruptBatchError, read_header
 from dataplane.records.steps import run_through
-from dataplane.storage.log import LogConfig
+from dataplane.storage.log import LogConfig, appending, removing
 from dataplane.storage.segments import replay
 from dataplane.storage.segments.segment import Segment
 from tests.dataplane.storage.support import DIRECTORY, new_files, open_log
@@ -18,8 +18,8 @@ SMALL = LogConfig(segment_bytes=600)
 
 def committed(log, *names, codec=0):
     batch = build_batch([Record(name.encode(), b"v" * 20) for name in names], now_ms=1_000, codec=codec)
-    log.stage(memoryview(batch), read_header(batch), 0)
-    log.commit()
+    appending.stage(log, memoryview(batch), read_header(batch), 0)
+    appending.commit(log)
 
 
 def filled(count=20, config=SMALL):
@@ -65,7 +65,7 @@ def test_everything_in_order_over_many_segments_and_packed_batches(monkeypatch):
 
 def test_what_is_deleted_is_not_read():
     _, log = filled()
-    log.set_start_offset(7)
+    removing.set_start_offset(log, 7)
     assert loaded(log)[0] == [str(n) for n in range(7, 20)]
 
 
@@ -101,8 +101,8 @@ def test_records_that_were_written_wrong_do_not_stop_the_others():
     wrong = bytearray(batch)
     wrong[61] = 0x7F  # a record longer than its batch
     wrong[17:21] = crc32c(bytes(wrong[21:])).to_bytes(4, "big")
-    log.stage(memoryview(wrong), read_header(wrong), 0)
-    log.commit()
+    appending.stage(log, memoryview(wrong), read_header(wrong), 0)
+    appending.commit(log)
     committed(log, "last")
     names, sentences = loaded(log)
     assert (names, len(sentences)) == (["0", "1", "last"], 1)

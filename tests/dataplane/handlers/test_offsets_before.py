@@ -5,7 +5,7 @@ import pytest
 from dataplane.handlers.records.log_offsets import offsets_before
 from dataplane.records.batch import Record, build_batch
 from dataplane.records.compression import GZIP
-from dataplane.storage.log import LogConfig
+from dataplane.storage.log import LogConfig, appending, removing
 from tests.dataplane.handlers.asking import Tenant
 from tests.dataplane.storage.support import new_files, open_log, stage
 from tests.simulation.cluster import SimulatedCluster
@@ -19,7 +19,7 @@ def log():
     made = open_log(new_files(), config=LogConfig(segment_bytes=1500))
     for time in (10, 20, 30, 40, 50):
         stage(made, build_batch([Record(None, bytes(600), (), time)], now_ms=0), 0)
-        made.commit()
+        appending.commit(made)
     assert [segment.base_offset for segment in made.segments] == [0, 2, 4]
     return made
 
@@ -48,7 +48,7 @@ def test_what_is_not_committed_is_not_named(log):
 
 
 def test_the_first_segment_begins_where_the_log_does(log):
-    log.set_start_offset(1)
+    removing.set_start_offset(log, 1)
     assert offsets_before(log, -1, 10, 5, NOW) == (5, 4, 2, 1)
     assert offsets_before(log, -2, 10, 5, NOW) == (1,)
 

@@ -31,6 +31,7 @@ from dataplane.records.batch import Record, build_batch, read_records
 from dataplane.replication.isr import ALTER_PARTITION_VERSION
 from dataplane.replication.manager import Appended, Replicas
 from dataplane.replication.serving.follower_fetches import ReplicaFetches
+from dataplane.storage.log import lookup
 from dataplane.storage.manager import LogManager
 from dataplane.tasks import Future
 from tests.support.broker_server import BrokerServer
@@ -203,7 +204,7 @@ class Broker:
     def values(self, index: int = 0) -> list[bytes | None]:
         """All record values of the log, committed or not."""
         log = self.partition(index).log
-        found = [read_records(bytes(batch)) for _, batch in log.batches(log.start_offset, log.end_offset)]
+        found = [read_records(bytes(batch)) for _, batch in lookup.batches(log, log.start_offset, log.end_offset)]
         return [record.value for records in found for record in records]
 
     def committed_values(self, index: int = 0) -> list[bytes | None]:

@@ -13,7 +13,7 @@ from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import Record, build_batch
 from dataplane.replication.following.fetcher import Fetcher
 from dataplane.storage.checkpoints.producers import Producers
-from dataplane.storage.log import Log
+from dataplane.storage.log import appending, cutting, producing
 from tests.dataplane.replication.cluster import TOPIC, Cluster
 
 PARTITIONS = 3
@@ -32,12 +32,12 @@ def bug(*_: object) -> None:
 
 
 def only_of(index: int, method):
-    """The method of a log, which fails unexpectedly for one partition; what was staged before is staged."""
+    """What is done with a log, which fails unexpectedly for one partition; what was staged before is staged."""
 
-    def meets(self, *rest):
-        if self.partition == index:
+    def meets(log, *rest):
+        if log.partition == index:
             bug()
-        return method(self, *rest)
+        return method(log, *rest)
 
     return meets
 
@@ -134,7 +134,7 @@ def test_a_log_that_fails_unexpectedly_fails_alone(method, monkeypatch):
     cluster, lost = started(), []
     cluster[1].replicas.on_broken(lambda: lost.append(1))
     answers: dict[int, list[ErrorCode]] = {index: [] for index in range(PARTITIONS)}
-    monkeypatch.setattr(Log, method, only_of(1, getattr(Log, method)))
+    monkeypatch.setattr(appending, method, only_of(1, getattr(appending, method)))
     for index, codes in answers.items():
         append_and(cluster, index, codes.append)
     cluster.run(0.1)
@@ -164,7 +164,7 @@ def test_nothing_half_staged_is_written_in_a_later_turn(monkeypatch):
 
 def test_nothing_half_staged_is_written_by_a_follower(monkeypatch):
     cluster = started(2)
-    update, failing = Producers.update, {cluster[2].partition().log.producers: None}
+    update, failing = Producers.update, {producing.producers_of(cluster[2].partition().log): None}
 
     def fail_at_the_second(self, header, base_offset):
         if self in failing and base_offset == 1:
@@ -252,7 +252,7 @@ def beyond_its_leader() -> Cluster:
 def test_a_log_that_cannot_be_cut_is_not_copied_to(monkeypatch):
     """Half of it may be cut: what comes next would follow on something that nobody knows."""
     cluster = beyond_its_leader()
-    monkeypatch.setattr(Log, "cut", bug)
+    monkeypatch.setattr(cutting, "cut", bug)
     cluster.tell(told=(1,))
     cluster.run(1)
     monkeypatch.undo()

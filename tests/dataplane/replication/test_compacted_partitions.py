@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import Record, build_batch, read_records
+from dataplane.storage.log import lookup
 from tests.dataplane.replication.cluster import SETTINGS, Cluster
 from tests.support.memory_files import MemoryFiles
 
@@ -40,7 +41,7 @@ def fill(cluster: Cluster, broker: int, rounds: int, keys: int = 5) -> None:
 
 def table(cluster: Cluster, broker: int) -> list[tuple[int, bytes | None, bytes | None]]:
     log = cluster[broker].partition().log
-    found = [read_records(bytes(batch)) for _, batch in log.batches(log.start_offset, log.end_offset)]
+    found = [read_records(bytes(batch)) for _, batch in lookup.batches(log, log.start_offset, log.end_offset)]
     return [(record.offset, record.key, record.value) for records in found for record in records]
 
 

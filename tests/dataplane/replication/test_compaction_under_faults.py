@@ -12,6 +12,7 @@ import pytest
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import read_records
+from dataplane.storage.log import lookup
 from tests.dataplane.replication.cluster import SETTINGS, Cluster
 from tests.dataplane.replication.test_faults_by_seed import Run
 
@@ -39,7 +40,9 @@ class CompactedRun(Run):
         found = {}
         for broker in (1, 2, 3):
             log = self.cluster[broker].partition().log
-            records = [r for _, b in log.batches(log.start_offset, log.end_offset) for r in read_records(bytes(b))]
+            records = [
+                r for _, b in lookup.batches(log, log.start_offset, log.end_offset) for r in read_records(bytes(b))
+            ]
             found[broker] = {record.offset: (record.key, record.value) for record in records}
             assert list(found[broker]) == sorted(found[broker])
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dataplane.storage.log import flushing
 from tests.dataplane.replication.cluster import Cluster
 
 
@@ -45,7 +46,7 @@ def test_it_takes_nothing_before_the_cut_is_on_disk(cluster):
 
 def test_a_mark_is_on_disk_before_what_was_synced_is_cut(cluster):
     log, background = cluster[1].partition().log, cluster[1].background
-    log.flush()
+    flushing.flush(log)
     background.held = True
     heal(cluster)
     cluster.run(2)
@@ -65,10 +66,10 @@ def test_who_leads_before_the_cut_is_on_disk_brings_it_there_first(cluster):
     background.held = True
     heal(cluster)
     cluster.run(2)
-    assert log.settle_cut() is not None
+    assert log.cut_work is not None
     cluster.elect(1, (1, 2, 3))
     cluster.run(0.01)
-    assert log.settle_cut() is None
+    assert log.cut_work is None
     cluster.produce(1, "mine", acks=1)
     cluster.run(0.01)
     assert cluster[1].values() == [b"base", b"mine"]
@@ -80,7 +81,7 @@ def test_who_leads_before_the_cut_is_on_disk_brings_it_there_first(cluster):
 
 def test_a_role_that_changes_before_the_mark_is_written_cuts_nothing(cluster):
     background, log = cluster[1].background, cluster[1].partition().log
-    log.flush()
+    flushing.flush(log)
     background.held = True
     heal(cluster)
     cluster.run(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataplane.protocol.errors import ErrorCode
+from dataplane.storage.log import Log, appending
 from tests.dataplane.replication.cluster import TOPIC, Cluster
 
 
@@ -102,22 +103,19 @@ def test_a_partition_that_cannot_be_copied_does_not_hold_up_the_others(monkeypat
     cluster.run(0.5)
     bad = cluster[2].replicas.get(TOPIC, 0)
 
-    def stage_replica(batches: memoryview) -> None:
-        raise ValueError("a bug")
+    stage_replica = appending.stage_replica
 
-    class Broken:
-        """The log, with a bug."""
+    def with_a_bug(log: Log, batches: memoryview) -> bool:
+        if log is bad.log:
+            raise ValueError("a bug")
+        return stage_replica(log, batches)
 
-        def __getattr__(self, name: str):
-            return stage_replica if name == "stage_replica" else getattr(log, name)
-
-    log = bad.log
-    bad.log = Broken()
+    monkeypatch.setattr(appending, "stage_replica", with_a_bug)
     cluster.produce(1, "x", acks=1)
     cluster.run(0.2)
     other = cluster.produce(1, "y", index=1)
     cluster.run(0.5)
     assert other.code == ErrorCode.NONE
-    bad.log = log
+    monkeypatch.undo()
     cluster.run(3)
     assert cluster[2].values() == [b"x"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataplane.protocol.errors import ErrorCode
+from dataplane.storage.log import removing
 from tests.dataplane.replication.cluster import TOPIC, Cluster
 
 
@@ -241,7 +242,7 @@ def test_a_log_that_fell_behind_the_leaders_start_begins_anew_there():
     for number in range(10):
         cluster.produce(1, str(number), acks=1)
     cluster.run(5)
-    cluster[1].partition().log.set_start_offset(8)
+    removing.set_start_offset(cluster[1].partition().log, 8)
     cluster.start(3)
     cluster.tell(told=(3,))
     cluster.run(3)

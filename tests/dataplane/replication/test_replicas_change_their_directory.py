@@ -8,6 +8,7 @@ import pytest
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.replication.upkeep.moves import PIECE_BYTES
+from dataplane.storage.log import cutting
 from tests.dataplane.replication.cluster import SETTINGS, Cluster
 
 HOMES = ("a", "b")
@@ -81,7 +82,7 @@ def test_a_follower_that_is_cut_in_the_middle_has_its_copy_begun_anew():
     cluster.run(0.1)
     future = follower.replicas.moves.future(follower.partition())
     assert future is not None
-    follower.loop.post(lambda: follower.partition().log.truncate(5))
+    follower.loop.post(lambda: cutting.truncate(follower.partition().log, 5))
     cluster.elect(1, (1, 2, 3))
     cluster.run(30)
     assert follower.replicas.moves.future(follower.partition()) is None

@@ -7,6 +7,7 @@ import errno
 import pytest
 
 from dataplane.protocol.errors import ErrorCode
+from dataplane.storage.log import flushing
 from tests.dataplane.replication.cluster import TOPIC, Cluster
 
 
@@ -109,14 +110,14 @@ def test_one_whose_sync_meets_a_bug_holds_up_no_other(monkeypatch):
     for index in range(3):
         cluster.create((1,), index=index, flush_messages="1")
     cluster.run(0.1)
-    log, synced = cluster[1].partition(1).log, type(cluster[1].partition(1).log).synced
+    broken, synced = cluster[1].partition(1).log, flushing.synced
 
-    def fails(self, *rest) -> None:
-        if self is log:
+    def fails(log, *rest) -> None:
+        if log is broken:
             raise ValueError("a bug")
-        synced(self, *rest)
+        synced(log, *rest)
 
-    monkeypatch.setattr(type(log), "synced", fails)
+    monkeypatch.setattr(flushing, "synced", fails)
     produced = [cluster.produce(1, "x", index=index) for index in range(3)]
     cluster.run(0.1)
     assert [p.code for p in produced] == [ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE]

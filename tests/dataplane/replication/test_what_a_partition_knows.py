@@ -24,6 +24,13 @@ class Epochs:
         self.entries.append((epoch, start))
 
 
+class FakeSegment:
+    """Of as many bytes for each offset."""
+
+    def position_of(self, offset: int) -> int:
+        return BYTES_PER_OFFSET * offset
+
+
 @dataclass
 class FakeLog:
     """Where a log begins and ends, and how many bytes lie between, is all that a partition asks of it."""
@@ -32,8 +39,10 @@ class FakeLog:
     end_offset: int = 0
     epochs: Epochs = field(default_factory=Epochs)
 
-    def bytes_between(self, start: int, end: int) -> int:
-        return BYTES_PER_OFFSET * (end - start)
+    segments: list[FakeSegment] = field(default_factory=lambda: [FakeSegment()])
+
+    def segment_index(self, _offset: int) -> int:
+        return 0
 
 
 def _state(epoch: int = 0, leader: int = ME, isr: tuple[int, ...] = (1, 2, 3), version: int = 0):

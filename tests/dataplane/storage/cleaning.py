@@ -9,7 +9,7 @@ from dataplane.config import Settings
 from dataplane.records.batch import read_records
 from dataplane.storage.cleaner.cleaner import Cleaner
 from dataplane.storage.config import LogConfig
-from dataplane.storage.log import Log
+from dataplane.storage.log import Log, lookup
 from tests.dataplane.storage.support import open_log
 from tests.support.memory_files import ImmediateBackground, MemoryFiles
 
@@ -89,6 +89,6 @@ def cleaning(files: MemoryFiles, clock: Clock, config: LogConfig = COMPACT, sett
 def table(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:
     """What a reader from the beginning gets."""
     found = []
-    for _, batch in log.batches(log.start_offset, log.end_offset):
+    for _, batch in lookup.batches(log, log.start_offset, log.end_offset):
         found += [(record.offset, record.key, record.value) for record in read_records(bytes(batch))]
     return found

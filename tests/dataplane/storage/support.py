@@ -5,7 +5,9 @@ from __future__ import annotations
 from uuid import UUID
 
 from dataplane.records.batch import Record, build_batch, read_header, read_records
-from dataplane.storage.log import Log, LogConfig
+from dataplane.records.steps import run_through
+from dataplane.storage.log import Log, LogConfig, Shared, appending, lookup, opening
+from dataplane.storage.segments.descriptors import Descriptors
 from tests.support.memory_files import ImmediateBackground, MemoryFiles
 
 DIRECTORY = "/data/topic-0"
@@ -18,9 +20,21 @@ def new_files() -> MemoryFiles:
     return files
 
 
-def open_log(files, background=None, *, directory: str = DIRECTORY, config: LogConfig | None = None, **how) -> Log:
+def open_log(
+    files, background=None, *, directory: str = DIRECTORY, config=None, descriptors=None, now_ms=lambda: 0, **how
+) -> Log:
     background = background or ImmediateBackground()
-    return Log(files, background, directory, topic="topic", partition=0, topic_id=TOPIC_ID, config=config, **how)
+    shared = Shared(files, background, descriptors or Descriptors(2, background), now_ms)
+    config = config or LogConfig()
+    return opening.open_log(shared, directory, topic="topic", partition=0, topic_id=TOPIC_ID, config=config, **how)
+
+
+def offset_for_timestamp(log: Log, timestamp: int, max_offset: int) -> tuple[int, int, int] | None:
+    return run_through(lookup.find_timestamp(log, timestamp, max_offset))
+
+
+def latest_timestamp(log: Log, max_offset: int | None = None) -> tuple[int, int, int] | None:
+    return run_through(lookup.find_latest_timestamp(log, log.end_offset if max_offset is None else max_offset))
 
 
 def batch_of(*values: bytes | str, now_ms: int = 1_000, **options) -> bytearray:
@@ -29,12 +43,12 @@ def batch_of(*values: bytes | str, now_ms: int = 1_000, **options) -> bytearray:
 
 
 def stage(log: Log, batch: bytearray, epoch: int = 0) -> int:
-    return log.stage(memoryview(batch), read_header(batch), epoch)
+    return appending.stage(log, memoryview(batch), read_header(batch), epoch)
 
 
 def append(log: Log, *values: bytes | str, epoch: int = 0, **options) -> int:
     base = stage(log, batch_of(*values, **options), epoch)
-    log.commit()
+    appending.commit(log)
     return base
 
 
@@ -42,10 +56,12 @@ def records_in(log: Log, start: int | None = None, end: int | None = None) -> li
     start = log.start_offset if start is None else start
     end = log.end_offset if end is None else end
     return [
-        (record.offset, record.value) for _, batch in log.batches(start, end) for record in read_records(bytes(batch))
+        (record.offset, record.value)
+        for _, batch in lookup.batches(log, start, end)
+        for record in read_records(bytes(batch))
     ]
 
 
 def copy_of(log: Log) -> bytearray:
     """All bytes of the log, as a follower would fetch them."""
-    return bytearray(b"".join(bytes(batch) for _, batch in log.batches(log.start_offset, log.end_offset)))
+    return bytearray(b"".join(bytes(batch) for _, batch in lookup.batches(log, log.start_offset, log.end_offset)))

@@ -13,7 +13,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from dataplane.records.batch import split_batches
 from dataplane.storage.checkpoints import truncation_marks
-from dataplane.storage.log import LogConfig, OffsetOutOfRangeError
+from dataplane.storage.log import (
+    LogConfig,
+    OffsetOutOfRangeError,
+    appending,
+    closing,
+    cutting,
+    flushing,
+    reading,
+    removing,
+)
 from tests.dataplane.storage.support import DIRECTORY, batch_of, new_files, open_log, stage
 from tests.support.memory_files import ImmediateBackground
 
@@ -67,13 +76,13 @@ class LogMachine(RuleBasedStateMachine):
             self.staged.append((base, base + count, bytes(batch)))
             data += batch
             base += count
-        self.log.stage_replica(memoryview(data + data[:cut]))  # a partial batch behind it is left out
+        appending.stage_replica(self.log, memoryview(data + data[:cut]))  # a partial batch behind it is left out
         self._commit()
 
     def _commit(self):
         assert self.log.end_offset == self._end()
         assert self.log.staged_end == self.staged[-1][1]
-        self.log.commit()
+        appending.commit(self.log)
         self.batches += self.staged
         self.staged = []
 
@@ -91,7 +100,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def flush(self):
-        self.log.flush()
+        flushing.flush(self.log)
         assert self.log.recovery_point == self._end()
         self.durable = len(self.batches)
 
@@ -99,7 +108,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def truncate(self, data):
         offset = data.draw(st.integers(self.start, self._end()))
-        self.log.truncate(offset)
+        cutting.truncate(self.log, offset)
         self.batches = [batch for batch in self.batches if batch[1] <= offset]
         self.durable = min(self.durable, len(self.batches))
         # Cutting within a batch takes the batch; cutting in front of all leaves the offset.
@@ -110,14 +119,14 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(offset=st.integers(0, 1000))
     def reset(self, offset):
-        self.log.reset(offset)
+        cutting.reset(self.log, offset)
         self.batches, self.durable, self.start, self.first = [], 0, offset, offset
 
     @precondition(lambda self: self.batches)
     @rule(data=st.data())
     def move_the_start(self, data):
         self.start = data.draw(st.integers(self.start, self._end()))
-        self.log.set_start_offset(self.start)
+        removing.set_start_offset(self.log, self.start)
         gone = [batch for batch in self.batches if batch[1] <= self.start]
         kept = {base for base, _, _ in self._in_log()}
         removed = [batch for batch in gone if batch[0] not in kept]
@@ -129,7 +138,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def close_and_open(self):
-        self.log.close()
+        closing.close(self.log)
         self._open(clean=True)
         self.durable = len(self.batches)
         assert self.log.bytes_cut == 0
@@ -164,7 +173,7 @@ class LogMachine(RuleBasedStateMachine):
     def _in_log(self) -> list[tuple[int, int, bytes]]:
         """Everything in the files, from the first segment on."""
         found = []
-        for segment in self.log._segments:
+        for segment in self.log.segments:
             data = segment.file.read(0, segment.size)
             found += [(header.base_offset, header.next_offset, bytes(batch)) for header, batch in split_batches(data)]
         return found
@@ -191,11 +200,11 @@ class LogMachine(RuleBasedStateMachine):
         at_least_one = data.draw(st.booleans())
         if not self.start <= offset <= end:
             try:
-                self.log.read(offset, max_bytes, bound, at_least_one=at_least_one)
+                reading.read(self.log, offset, max_bytes, bound, at_least_one=at_least_one)
             except OffsetOutOfRangeError:
                 return
             raise AssertionError("read outside of the log")
-        found = self.log.read(offset, max_bytes, bound, at_least_one=at_least_one)
+        found = reading.read(self.log, offset, max_bytes, bound, at_least_one=at_least_one)
         wanted = [batch for batch in self.batches if batch[1] > offset and batch[1] <= bound]
         if found is None:
             assert not wanted or (len(wanted[0][2]) > max_bytes and not at_least_one)
@@ -209,7 +218,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(at=st.integers(0, 10_000), value=st.binary(min_size=1, max_size=20))
     def damage_an_index_of_a_closed_log(self, at, value):
-        self.log.close()
+        closing.close(self.log)
         self.durable = len(self.batches)
         names = [name for name in self.files.list(DIRECTORY) if name.endswith("index")]
         if names:

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from dataplane.records.batch import Record, build_batch
+from dataplane.storage.log import appending, flushing
 from tests.dataplane.storage.cleaning import RETENTION_MS, Clock, cleaning, table
 from tests.dataplane.storage.support import DIRECTORY, stage
 from tests.support.faulty_files import NAMES_ONLY, STRICT, FaultyFiles
@@ -30,8 +31,8 @@ def history(seed: int):
                 for _ in range(random.randint(1, 3))
             ]
             stage(of.log, build_batch(records, now_ms=of.clock.ms))
-            of.log.commit()
-        of.log.flush()
+            appending.commit(of.log)
+        flushing.flush(of.log)
         if not part:
             of.run()
             of.clock.ms += 2 * RETENTION_MS

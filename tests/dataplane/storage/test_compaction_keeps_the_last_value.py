@@ -14,6 +14,7 @@ import pytest
 from dataplane.config import Settings
 from dataplane.records.batch import Record, build_batch, read_header
 from dataplane.storage.checkpoints.producers import Duplicate
+from dataplane.storage.log import appending, closing, flushing, producing, reading
 from tests.dataplane.storage.cleaning import COMPACT, RETENTION_MS, Cleaning, Clock, Stopped, cleaning, table
 from tests.dataplane.storage.support import DIRECTORY, new_files, stage
 
@@ -55,7 +56,7 @@ class History:
         batch = build_batch(records, now_ms=self.clock.ms, **how)
         retry = bytes(batch)
         base = stage(self.log, batch)
-        self.log.commit()
+        appending.commit(self.log)
         if producer is not None:
             self.last_batches[producer] = (retry, base)
         for number, record in enumerate(records):
@@ -66,13 +67,13 @@ class History:
         self.clock.ms += self.random.choice((1, 10, RETENTION_MS // 2, 2 * RETENTION_MS))
 
     def compact(self) -> None:
-        self.log.flush()
+        flushing.flush(self.log)
         end = self.log.end_offset
         self.of.high_watermark = self.random.choice((None, None, self.random.randint(0, end)))
         self.of.run()
 
     def compact_and_be_killed(self) -> None:
-        self.log.flush()
+        flushing.flush(self.log)
         left = self.random.randrange(1, 90)
 
         def count(operation: str, path: str) -> None:
@@ -95,7 +96,7 @@ class History:
     def restart(self) -> None:
         clean = self.random.random() < 0.5
         if clean:
-            self.log.close()
+            closing.close(self.log)
             self.saved, self.cleaned_to = self.log.recovery_point, self.log.cleaned_to
         self.open(clean=clean)
 
@@ -140,9 +141,9 @@ class History:
             assert value is None, f"the last value of {key!r} at {offset} is gone"
             assert key not in seen, f"{key!r} is back after its tombstone"
             assert self.clock.ms - at >= RETENTION_MS, "a tombstone went before its time"
-        assert self.log.size_bytes == sum(segment.size for segment in self.log._segments)
+        assert self.log.size_bytes == sum(segment.size for segment in self.log.segments)
         for start in self.random.sample(range(self.log.end_offset + 1), min(5, self.log.end_offset + 1)):
-            found = self.log.read(start, 100, self.log.end_offset, at_least_one=True)
+            found = reading.read(self.log, start, 100, self.log.end_offset, at_least_one=True)
             following = next((offset for offset in offsets if offset >= start), None)
             if found is not None and following is not None:
                 assert read_header(found.read()).base_offset <= following
@@ -150,9 +151,9 @@ class History:
     def check_producers(self) -> None:
         for producer, (batch, base) in self.last_batches.items():
             header = read_header(batch)
-            assert self.log.producers.check(header) == Duplicate(base)
+            assert producing.producers_of(self.log).check(header) == Duplicate(base)
             follows = header._replace(base_sequence=self.sequences[producer])
-            assert self.log.producers.check(follows) is None
+            assert producing.producers_of(self.log).check(follows) is None
 
 
 @pytest.mark.parametrize("seed", range(48))
@@ -164,7 +165,7 @@ def test_a_reader_sees_the_last_value_of_every_key(seed):
         history.check_producers()
     for _ in range(8):
         history.append()
-    history.log.flush()
+    flushing.flush(history.log)
     history.of.high_watermark = None
     history.of.run()
     assert history.of.cleaner.rounds or history.log.cleaned_to
@@ -185,7 +186,7 @@ def test_killed_before_each_single_file_operation_of_a_round(power):
         history = History(5)
         for _ in range(60):
             history.append()
-        history.log.flush()
+        flushing.flush(history.log)
         left = operations
 
         def count(operation: str, path: str) -> None:

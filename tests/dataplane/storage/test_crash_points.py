@@ -7,10 +7,11 @@ from uuid import UUID
 import pytest
 
 from dataplane.storage.errors import LogFailedError
+from dataplane.storage.log import cutting, flushing, removing
 from tests.crashpoints.points import DAMAGE, Outcome, Run
 from tests.crashpoints.report import merged, path_of, report_of, write
 from tests.crashpoints.workload import HOME, Jobs, Random, open_manager
-from tests.dataplane.storage.support import append, records_in
+from tests.dataplane.storage.support import append, offset_for_timestamp, records_in
 from tests.support.faulty_files import NAMES_ONLY, STRICT, FaultyFiles
 from tests.support.shard import IncompleteError
 
@@ -71,7 +72,7 @@ def begin_with_deleted_records(start_offset: int):
     log = manager.create("t", 0, TOPIC_ID)
     for n in range(6):
         append(log, str(n))
-    log.set_start_offset(start_offset)
+    removing.set_start_offset(log, start_offset)
     manager.checkpoints.settle_start_offsets()
     jobs.all()
     return files, manager, jobs, log
@@ -89,7 +90,7 @@ def test_a_log_that_was_flushed_is_listed_in_its_data_directory():
     files, manager, _ = begin()
     log = manager.create("t", 0, TOPIC_ID)
     append(log, "a")
-    log.flush()
+    flushing.flush(log)
     assert values(after(files)) == [b"a"]
 
 
@@ -124,7 +125,7 @@ def test_an_orderly_stop_that_the_power_cuts_short_loses_no_epoch():
     files, manager, jobs = begin()
     log = manager.create("t", 0, TOPIC_ID)
     append(log, "a", epoch=3)
-    log.flush()
+    flushing.flush(log)
     append(log, "b", epoch=5)
     manager.checkpoints.write({})
     jobs.all()
@@ -142,7 +143,7 @@ def test_what_is_late_for_a_deleted_log_leaves_the_next_of_its_name_alone():
     files, manager, jobs = begin()
     log = manager.create("t", 0, TOPIC_ID)
     append(log, "a", epoch=7)
-    late = log.syncer()
+    late = flushing.syncer(log)
     manager.delete("t", 0)
     manager.create("t", 0, UUID(int=8))
     late()
@@ -172,7 +173,7 @@ def test_a_checkpoint_that_knows_more_than_there_is_keeps_nothing_from_being_syn
     disk = files.after_kill()
     log = open_manager(disk, Jobs(Random(2))).get("t", 0)
     append(log, "more")
-    log.flush()
+    flushing.flush(log)
     recovered = after(disk)
     assert values(recovered)[-1] == b"more"
     assert len(values(recovered)) == 13
@@ -183,10 +184,10 @@ def test_segments_that_were_cut_off_do_not_come_back():
     log = manager.create("t", 0, TOPIC_ID)
     for n in range(12):
         append(log, "x" * 100 + str(n))
-    log.flush()
+    flushing.flush(log)
     jobs.all()
-    boundary = log._segments[2].base_offset
-    log.truncate(boundary)
+    boundary = log.segments[2].base_offset
+    cutting.truncate(log, boundary)
     for how in (STRICT, NAMES_ONLY):
         assert after(files, how).end_offset == boundary
 
@@ -196,10 +197,10 @@ def test_what_is_written_after_a_cut_is_not_trusted_because_of_a_checkpoint_from
     log = manager.create("t", 0, TOPIC_ID)
     for n in range(12):
         append(log, "x" * 100 + str(n))
-    log.flush()
+    flushing.flush(log)
     manager.checkpoints.write({})
     jobs.all()
-    log.truncate(1)
+    cutting.truncate(log, 1)
     for n in range(8):
         append(log, "y" * 100 + str(n))  # nothing of it is synced
     recovered = after(files, NAMES_ONLY)
@@ -208,9 +209,9 @@ def test_what_is_written_after_a_cut_is_not_trusted_because_of_a_checkpoint_from
 
 def test_a_log_that_begins_again_below_a_deletion_shows_its_records():
     files, _manager, _jobs, log = begin_with_deleted_records(5)
-    log.reset(2)
+    cutting.reset(log, 2)
     append(log, "new")
-    log.flush()
+    flushing.flush(log)
     assert records_in(after(files)) == [(2, b"new")]
 
 
@@ -219,18 +220,18 @@ def test_a_new_log_does_not_begin_where_a_deleted_one_of_its_name_did():
     manager.delete("t", 0)
     log = manager.create("t", 0, UUID(int=2))
     append(log, "new")
-    log.flush()
+    flushing.flush(log)
     assert records_in(after(files)) == [(0, b"new")]
 
 
 def test_a_checkpoint_that_comes_late_does_not_take_the_mark_of_a_new_log_of_the_same_name():
     files, manager, jobs, log = begin_with_deleted_records(5)
-    log.reset(3)
+    cutting.reset(log, 3)
     manager.checkpoints.write({})  # on its way
     manager.delete("t", 0)
     log = manager.create("t", 0, UUID(int=2))
     append(log, "new")
-    log.flush()
+    flushing.flush(log)
     jobs.all()
     assert records_in(after(files)) == [(0, b"new")]
 
@@ -260,8 +261,8 @@ def test_epochs_of_segments_that_come_back_are_known_again():
     log = manager.create("t", 0, TOPIC_ID)
     for epoch in range(6):
         append(log, "x" * 100, epoch=epoch)
-    assert [segment.base_offset for segment in log._segments] == [0, 2, 4]
-    log.set_start_offset(3)
+    assert [segment.base_offset for segment in log.segments] == [0, 2, 4]
+    removing.set_start_offset(log, 3)
     assert log.epochs.entries() == [(3, 3), (4, 4), (5, 5)]
     recovered = open_manager(files.after_kill(), Jobs(Random(2))).get("t", 0)
     assert recovered.start_offset == 2, "nothing was acknowledged"
@@ -273,15 +274,15 @@ def test_an_index_that_comes_late_is_not_put_beside_a_log_that_was_cut_meanwhile
     log = manager.create("t", 0, TOPIC_ID)
     for n in range(6):
         append(log, "x" * 80, now_ms=5_000 + n)
-    log.truncate(1)  # the first segment is sealed, and its indexes are about to be written
+    cutting.truncate(log, 1)  # the first segment is sealed, and its indexes are about to be written
     for n in range(6):
         append(log, "y" * 80, now_ms=6_000 + n)
     jobs.all()
-    log.flush()
+    flushing.flush(log)
     manager.checkpoints.write({})
     jobs.all()
     log = open_manager(files.after_kill(), Jobs(Random(2))).get("t", 0)
-    assert [log.offset_for_timestamp(6_000 + n, log.end_offset)[0] for n in range(6)] == [1, 2, 3, 4, 5, 6]
+    assert [offset_for_timestamp(log, 6_000 + n, log.end_offset)[0] for n in range(6)] == [1, 2, 3, 4, 5, 6]
 
 
 def test_an_index_of_content_that_was_lost_is_not_used():
@@ -290,7 +291,7 @@ def test_an_index_of_content_that_was_lost_is_not_used():
     jobs.all()
     for n in range(4):
         append(log, "x" * 80, now_ms=5_000 + n)
-    for path, content in log._active.packed_indexes():
+    for path, content in log.active.packed_indexes():
         files.write_file(path, content)
     disk = files.after_power_cut(NAMES_ONLY)
     manager = open_manager(disk, jobs := Jobs(Random(3)))
@@ -301,8 +302,8 @@ def test_an_index_of_content_that_was_lost_is_not_used():
     manager.close()
     jobs.all()
     log = open_manager(disk, Jobs(Random(4))).get("t", 0)
-    assert log.offset_for_timestamp(1_002, log.end_offset)[0] == 2
-    assert log.offset_for_timestamp(4_999, log.end_offset) is None
+    assert offset_for_timestamp(log, 1_002, log.end_offset)[0] == 2
+    assert offset_for_timestamp(log, 4_999, log.end_offset) is None
 
 
 def test_a_snapshot_of_producers_that_comes_late_is_not_put_beside_a_log_that_was_cut_meanwhile():
@@ -310,8 +311,8 @@ def test_a_snapshot_of_producers_that_comes_late_is_not_put_beside_a_log_that_wa
     log = manager.create("t", 0, TOPIC_ID)
     for n in range(6):
         append(log, "x" * 80, producer_id=7, producer_epoch=0, base_sequence=n)
-    log.truncate(0)
-    log.reset(0)
+    cutting.truncate(log, 0)
+    cutting.reset(log, 0)
     jobs.all()
     assert [path for path in files.paths() if path.endswith(".snapshot")] == []
 
@@ -333,21 +334,21 @@ def test_a_cut_in_steps_waits_for_the_disk_in_its_jobs_only():
     log = manager.create("t", 0, TOPIC_ID)
     for n in range(12):
         append(log, "x" * 100 + str(n), epoch=n // 4)
-    log.flush()
+    flushing.flush(log)
     jobs.all()
     calls: list[str] = []
     files.observer = calls.append
-    mark = log.mark_of_cut(3)
+    mark = cutting.mark_of_cut(log, 3)
     assert calls == []
     mark.write()
     calls.clear()
-    log.cut(3, mark)
+    cutting.cut(log, 3, mark)
     assert calls
     assert not [call for call in calls if call.startswith("sync")]
     assert values(log) == [b"x" * 100 + str(n).encode() for n in range(3)]
-    work = log.settle_cut()
+    work = log.cut_work
     work()
-    log.cut_settled(work)
+    cutting.cut_settled(log, work)
     files.observer = None
     recovered = after(files)
     assert (recovered.end_offset, recovered.epochs.entries()) == (3, [(0, 0)])

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from dataplane.storage.files import SystemFiles
-from dataplane.storage.log import LogConfig
+from dataplane.storage.log import LogConfig, closing, reading
 from dataplane.storage.segments.descriptors import DESCRIPTORS_EACH, Descriptors
-from tests.dataplane.storage.support import append, open_log, records_in
+from tests.dataplane.storage.support import append, offset_for_timestamp, open_log, records_in
 from tests.support.memory_files import ImmediateBackground
 
 
@@ -24,23 +24,23 @@ def test_writing_and_reading_many_segments(tmp_path):
     assert len(list(tmp_path.glob("*.log"))) == 200
     assert open_files(tmp_path) <= 6
     for offset in range(200):
-        found = log.read(offset, 10**6, 200, at_least_one=True)
+        found = reading.read(log, offset, 10**6, 200, at_least_one=True)
         assert found is not None
         assert found.read()
     assert open_files(tmp_path) <= 6
-    log.close()
+    closing.close(log)
 
 
 def test_a_range_that_is_being_sent_outlives_the_closing(tmp_path):
     log = open_log(SystemFiles(), ImmediateBackground(), directory=str(tmp_path), config=LogConfig(segment_bytes=200))
     for number in range(5):
         append(log, b"v" * 100 + b"%d" % number)
-    ranges = [log.read(offset, 10**6, 5, at_least_one=True) for offset in range(5)]
+    ranges = [reading.read(log, offset, 10**6, 5, at_least_one=True) for offset in range(5)]
     for number, found in enumerate(ranges):
         assert found is not None
         assert b"v%d" % number in found.read()
     append(log, b"more")
-    log.close()
+    closing.close(log)
 
 
 def many_logs(tmp_path, background, *, limit: int, count: int):
@@ -65,20 +65,20 @@ def test_all_logs_together_hold_what_is_allowed(tmp_path):
     for number, log in enumerate(logs):
         assert [value for _, value in records_in(log)] == [b"v" * 100 + b"%d" % number] * 9
         assert open_files(tmp_path) <= 5 * DESCRIPTORS_EACH
-        log.close()
+        closing.close(log)
     assert descriptors.count() == 0
 
 
 def test_the_one_in_use_stays_open(tmp_path):
     logs, _ = many_logs(tmp_path, ImmediateBackground(), limit=5, count=40)
     append(logs[0], b"v")
-    busy = logs[0]._active
+    busy = logs[0].active
     for log in logs[1:]:
         append(log, b"v")
         append(logs[0], b"v")
         assert busy._file is not None
     for log in logs:
-        log.close()
+        closing.close(log)
 
 
 def test_what_was_put_away_is_found_again_without_walking_the_log(tmp_path):
@@ -90,19 +90,19 @@ def test_what_was_put_away_is_found_again_without_walking_the_log(tmp_path):
     append(logs[1], b"v")
     append(logs[2], b"v")
     append(logs[1], b"v")
-    assert logs[0]._active.has_unsaved_index() is False, "it counts as saved while it is on its way"
+    assert logs[0].active.has_unsaved_index() is False, "it counts as saved while it is on its way"
     assert records_in(logs[0], 150, 151) == [(150, b"v" * 100 + b"150")]
     background.release()
     append(logs[2], b"v")
     append(logs[1], b"v")
     append(logs[2], b"v")
-    assert logs[0]._active._index is None
+    assert logs[0].active._index is None
     append(logs[0], b"v", now_ms=1000)
-    assert logs[0]._active.index.entries() >= 100
+    assert logs[0].active.index.entries() >= 100
     assert records_in(logs[0], 150, 151) == [(150, b"v" * 100 + b"150")]
-    assert logs[0].offset_for_timestamp(77, 999)[:2] == (77, 77)
+    assert offset_for_timestamp(logs[0], 77, 999)[:2] == (77, 77)
     for log in logs:
-        log.close()
+        closing.close(log)
 
 
 def test_a_name_is_made_durable_also_when_the_file_was_opened_again(tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ from dataplane.storage.checkpoints.formats import MetadataError
 from dataplane.storage.directories import DirectoryInUseError, NoDirectoryError
 from dataplane.storage.errors import LogFailedError
 from dataplane.storage.files import SystemFiles
+from dataplane.storage.log import flushing
 from dataplane.storage.manager import LogManager
 from tests.crashpoints.workload import StoppedClock
 from tests.dataplane.storage.support import append, records_in
@@ -96,7 +97,7 @@ def test_a_checkpoint_that_cannot_be_written_is_the_end_of_its_directory_only():
     manager, logs = with_logs(files)
     for log in logs:
         append(log, "x")
-        log.flush()
+        flushing.flush(log)
     files.fault = fails_below("/b", "write_file")
     assert manager.checkpoints.write({}).error is None
     assert [error is None for _, error in manager.directories()] == [True, False, True]

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataplane.storage.checkpoints.epochs import Epochs
+from dataplane.storage.log import appending, cutting, lookup
 from tests.dataplane.storage.support import DIRECTORY, append, copy_of, new_files, open_log
 
 PATH = f"{DIRECTORY}/leader-epoch-checkpoint"
@@ -213,12 +214,12 @@ def follow(follower, leader) -> None:
         _, own_end = follower.epochs.end_offset(epoch, follower.end_offset)
         target = min(end, own_end if own_end >= 0 else end)
         agreed = epoch == follower.epochs.latest()
-        follower.truncate(target)
+        cutting.truncate(follower, target)
         if agreed:
             break
-    missing = bytearray(b"".join(bytes(b) for _, b in leader.batches(follower.end_offset, leader.end_offset)))
-    follower.stage_replica(memoryview(missing))
-    follower.commit()
+    missing = bytearray(b"".join(bytes(b) for _, b in lookup.batches(leader, follower.end_offset, leader.end_offset)))
+    appending.stage_replica(follower, memoryview(missing))
+    appending.commit(follower)
 
 
 @settings(max_examples=60, deadline=None)
@@ -241,6 +242,6 @@ def test_cutting_at_the_very_end_forgets_an_epoch_that_wrote_nothing():
     log = open_log(new_files())
     append(log, "a", epoch=1)
     log.epochs.assign(2, 1)
-    log.truncate(1)
+    cutting.truncate(log, 1)
     assert log.epochs.entries() == [(1, 0)]
     assert log.end_offset == 1

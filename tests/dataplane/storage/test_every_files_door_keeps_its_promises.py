@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dataplane.storage.files import SystemFiles
+from dataplane.storage.log import appending, closing, cutting, lookup, reading
 from tests.dataplane.storage.support import append, batch_of, open_log, records_in, stage
 from tests.support.memory_files import MemoryFiles
 
@@ -127,8 +128,8 @@ def test_a_log_lives_on_it(door):
     log = open_log(files, directory=root)
     for n in range(20):
         append(log, str(n))
-    log.truncate(15)
-    log.close()
+    cutting.truncate(log, 15)
+    closing.close(log)
     log = open_log(files, directory=root, clean=True)
     assert [value for _, value in records_in(log)] == [str(n).encode() for n in range(15)]
 
@@ -141,8 +142,8 @@ def test_descriptors_go_with_the_last_reference(tmp_path):
     before = descriptors()
     log = open_log(SystemFiles(), directory=str(tmp_path))
     append(log, "a")
-    found = log.read(0, 1000, 1, at_least_one=True)
-    log.close()
+    found = reading.read(log, 0, 1000, 1, at_least_one=True)
+    closing.close(log)
     log = None
     assert descriptors() == before + 1
     assert os.pread(found.file.fileno(), found.size, found.position) == found.read()
@@ -165,10 +166,10 @@ def test_staged_memory_is_written_as_it_is(door):
     from dataplane.records.batch import read_header
 
     view = memoryview(frame)[4:-4]
-    log.stage(view, read_header(view), 9)
+    appending.stage(log, view, read_header(view), 9)
     stage(log, batch_of("second"), 9)
-    log.commit()
-    assert [(h.base_offset, h.leader_epoch) for h, _ in log.batches(0, 2)] == [(0, 9), (1, 9)]
+    appending.commit(log)
+    assert [(h.base_offset, h.leader_epoch) for h, _ in lookup.batches(log, 0, 2)] == [(0, 9), (1, 9)]
     assert (frame[:4], frame[-4:]) == (b"head", b"tail")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dataplane.storage.config import LogConfig
+from dataplane.storage.log import appending, flushing, producing
 from tests.dataplane.storage.support import append, copy_of, records_in
 from tests.dataplane.storage.test_the_manager_finds_its_logs_again import ID, manager
 from tests.support.memory_files import MemoryFiles
@@ -24,10 +25,10 @@ def log_with_copy(files):
         append(log, *(f"{epoch}-{n}" for n in range(4)), epoch=epoch, producer_id=7, base_sequence=epoch * 4)
         append(log, "x" * 200, epoch=epoch)
     log.epochs.assign(9, log.end_offset)  # a leader that has written nothing yet
-    log.flush()
+    flushing.flush(log)
     future = logs.begin_move(log, "/d2")
-    future.stage_replica(memoryview(copy_of(log)))
-    future.commit()
+    appending.stage_replica(future, memoryview(copy_of(log)))
+    appending.commit(future)
     return logs, log, future
 
 
@@ -48,7 +49,7 @@ def test_the_copy_is_the_log_from_then_on_and_after_a_start():
     logs.close()
     again = manager(files, homes=HOMES).get("t", 0)
     assert records_in(again) == [*content, (15, b"more")]
-    assert again.producers.last_batches().keys() == {7}
+    assert producing.producers_of(again).last_batches().keys() == {7}
 
 
 def test_a_copy_that_was_not_finished_is_gone_after_a_start():
@@ -111,8 +112,8 @@ def test_what_a_checkpoint_said_of_an_earlier_stay_is_not_believed():
     for home in ("/d1", "/d2"):
         logs.checkpoints.write({})
         future = logs.begin_move(moved, home)
-        future.stage_replica(memoryview(copy_of(moved)))
-        future.commit()
+        appending.stage_replica(future, memoryview(copy_of(moved)))
+        appending.commit(future)
         moved = logs.finish_move(moved, future)
     content = records_in(moved)
     append(moved, "in memory only")

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from dataplane.storage.log import flushing, removing
 from dataplane.storage.manager import LogManager
 from tests.crashpoints.workload import HOME, Jobs, open_manager
 from tests.dataplane.storage.support import append, records_in
@@ -59,7 +60,7 @@ def test_a_killed_process_loses_nothing_of_a_replica_that_it_has_just_made(files
     jobs = Jobs(Random(2))
     log = open_manager(disk, jobs).get("t", 0)
     assert (log.topic_id, values(log)) == (ONE, [b"a"])
-    log.flush()
+    flushing.flush(log)
     assert values(opened(disk.after_power_cut(STRICT)).get("t", 0)) == [b"a"]
 
 
@@ -84,7 +85,7 @@ def test_once_the_job_is_done_it_is_there(files, manager, jobs, how):
 def test_records_that_are_on_disk_are_in_a_replica_that_is(files, manager, how):
     log = manager.create("t", 0, ONE)
     append(log, "a")
-    log.flush()
+    flushing.flush(log)
     assert values(opened(files.after_power_cut(Random(how) if isinstance(how, int) else how)).get("t", 0)) == [b"a"]
 
 
@@ -101,7 +102,7 @@ def test_a_job_that_comes_late_leaves_the_next_replica_of_that_name_alone(files,
     log = manager.create("t", 0, TWO)
     jobs.all()
     assert not manager.has_offline_directories()
-    log.flush()
+    flushing.flush(log)
     for disk in (files.after_kill(), files.after_power_cut(STRICT)):
         assert opened(disk).get("t", 0).topic_id == TWO
 
@@ -111,8 +112,8 @@ def test_checkpoints_of_a_former_replica_of_that_name_do_not_count(files, manage
     log = manager.create("t", 0, ONE)
     for _ in range(8):
         append(log, "x" * 100)
-    log.set_start_offset(5)
-    log.flush()
+    removing.set_start_offset(log, 5)
+    flushing.flush(log)
     manager.checkpoints.write({})
     jobs.all()
     manager.delete("t", 0)
@@ -122,7 +123,7 @@ def test_checkpoints_of_a_former_replica_of_that_name_do_not_count(files, manage
         manager.checkpoints.write({})  # knows of the new one: may remove the mark, when it is on disk itself
         jobs.all()
     assert values(opened(files.after_kill()).get("t", 0)) == [b"new"]
-    log.flush()
+    flushing.flush(log)
     assert values(opened(files.after_power_cut(STRICT)).get("t", 0)) == [b"new"]
     jobs.all()
     manager.checkpoints.write({})

@@ -10,7 +10,7 @@ from dataplane.config import BrokerConfig, Settings
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import read_header
 from dataplane.storage.checkpoints.producers import PRODUCER_BYTES, Duplicate
-from dataplane.storage.log import Log
+from dataplane.storage.log import Log, producing
 from dataplane.storage.manager import LogManager
 from tests.dataplane.storage.support import append, batch_of
 from tests.support.memory_files import ImmediateBackground, MemoryFiles
@@ -50,13 +50,13 @@ def write(log: Log, *producers: int, sequence: int = 0) -> None:
 
 
 def verdict(log: Log, producer: int, sequence: int = 0) -> object:
-    return log.producers.check(
+    return producing.producers_of(log).check(
         read_header(batch_of("v", producer_id=producer, producer_epoch=0, base_sequence=sequence))
     )
 
 
 def size_bytes(*logs: Log) -> int:
-    return sum(log.producers.size_bytes for log in logs)
+    return sum(producing.producers_of(log).size_bytes for log in logs)
 
 
 def test_the_log_that_remembers_most_forgets_those_who_have_not_written_for_longest(logs):
@@ -66,17 +66,17 @@ def test_the_log_that_remembers_most_forgets_those_who_have_not_written_for_long
     write(busy, 1_000, sequence=1)  # it is the newest now
     write(busy, *range(2_000, 2_500))
     assert size_bytes(busy, quiet) <= MOST * PRODUCER_BYTES
-    assert len(quiet.producers) == 20
+    assert len(producing.producers_of(quiet)) == 20
     assert isinstance(verdict(busy, 2_499), Duplicate)
-    assert 1_001 not in busy.producers.last_batches()
+    assert 1_001 not in producing.producers_of(busy).last_batches()
     forgotten = logs.producer_budgets.forgotten()
-    assert forgotten == {ONE: 20 + 560 - len(quiet.producers) - len(busy.producers)}
+    assert forgotten == {ONE: 20 + 560 - len(producing.producers_of(quiet)) - len(producing.producers_of(busy))}
 
 
 def test_a_retry_of_one_that_was_forgotten_is_recognised(logs):
     log = log_of(logs, f"{ONE}.t")
     write(log, *range(MOST + 5))
-    assert 0 not in log.producers.last_batches()
+    assert 0 not in producing.producers_of(log).last_batches()
     assert verdict(log, 0) == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
 
 
@@ -86,7 +86,7 @@ def test_many_logs_with_few_producers_each_are_bounded_too(logs):
         for log in many:
             write(log, producer)
     assert size_bytes(*many) <= MOST * PRODUCER_BYTES
-    assert max(len(log.producers) for log in many) <= 3
+    assert max(len(producing.producers_of(log)) for log in many) <= 3
 
 
 def test_one_instance_forgets_nothing_for_another_and_the_cluster_has_no_budget(logs):
@@ -94,7 +94,7 @@ def test_one_instance_forgets_nothing_for_another_and_the_cluster_has_no_budget(
     write(other, *range(50))
     write(own, *range(2 * MOST))
     write(one, *range(5 * MOST))
-    assert (len(other.producers), len(own.producers)) == (50, 2 * MOST)
+    assert (len(producing.producers_of(other)), len(producing.producers_of(own))) == (50, 2 * MOST)
     assert list(logs.producer_budgets.forgotten()) == [ONE]
 
 
@@ -103,11 +103,11 @@ def test_what_expired_or_went_with_its_log_makes_room_for_others(logs):
     write(first, *range(80))
     logs.delete(f"{ONE}.first", 0)
     write(second, *range(60))
-    second.expire_producers(0, 1)
-    second.expire_producers(100, 1)
-    assert len(second.producers) == 0
+    producing.expire_producers(second, 0, 1)
+    producing.expire_producers(second, 100, 1)
+    assert len(producing.producers_of(second)) == 0
     write(second, *range(1_000, 1_080))
-    assert len(second.producers) == 80
+    assert len(producing.producers_of(second)) == 80
     assert logs.producer_budgets.forgotten() == {}
 
 

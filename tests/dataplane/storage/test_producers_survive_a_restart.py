@@ -17,7 +17,7 @@ from dataplane.storage.checkpoints.producers import (
     Written,
 )
 from dataplane.storage.checkpoints.snapshots import SnapshotError
-from dataplane.storage.log import LogConfig
+from dataplane.storage.log import LogConfig, closing, cutting, flushing, producing, removing
 from tests.dataplane.storage.support import DIRECTORY, append, batch_of, new_files, open_log
 from tests.support.memory_files import ImmediateBackground
 
@@ -98,12 +98,12 @@ def test_after_an_orderly_stop_the_last_five_are_duplicates_and_no_header_is_rea
     files = new_files()
     log = open_log(files)
     headers = written(log, 7)
-    log.close()
+    closing.close(log)
     assert snapshots_of(files) == [f"{7:020d}.snapshot"]
     log = open_log(files, clean=True)
     read = []
     files.fault = lambda operation, path: read.append(path) if operation in ("read", "read_file") else None
-    assert [log.producers.check(header) for header in headers[2:]] == [Duplicate(n) for n in range(2, 7)]
+    assert [producing.producers_of(log).check(header) for header in headers[2:]] == [Duplicate(n) for n in range(2, 7)]
     assert read == [f"{DIRECTORY}/{7:020d}.snapshot"]
 
 
@@ -111,13 +111,13 @@ def test_an_idle_log_does_not_read_its_snapshot():
     files = new_files()
     log = open_log(files)
     written(log, 3)
-    log.close()
+    closing.close(log)
     touched = []
     files.fault = lambda operation, path: touched.append(path)
     log = open_log(files, clean=True)
-    log.expire_producers(10**15, 1)
-    log.apply_retention(0, 0)
-    log.close()
+    producing.expire_producers(log, 10**15, 1)
+    removing.apply_retention(log, 0, 0)
+    closing.close(log)
     assert not [path for path in touched if path.endswith(".snapshot")]
 
 
@@ -126,7 +126,7 @@ def test_a_wrong_snapshot_is_made_good_from_the_log(damage):
     files = new_files()
     log = open_log(files)
     headers = written(log, 3)
-    log.close()
+    closing.close(log)
     path = f"{DIRECTORY}/{3:020d}.snapshot"
     if damage == "missing":
         files.remove(path)
@@ -135,14 +135,14 @@ def test_a_wrong_snapshot_is_made_good_from_the_log(damage):
     else:
         files.content(path).clear()
     log = open_log(files, clean=True)
-    assert [log.producers.check(header) for header in headers] == [Duplicate(n) for n in range(3)]
+    assert [producing.producers_of(log).check(header) for header in headers] == [Duplicate(n) for n in range(3)]
 
 
 def test_a_roll_leaves_a_snapshot_and_few_are_kept():
     files = new_files()
     log = open_log(files, config=ROLLS)
     written(log, 40)
-    assert len(log._segments) > 5
+    assert len(log.segments) > 5
     assert len(snapshots_of(files)) == snapshots.KEPT
 
 
@@ -150,14 +150,16 @@ def test_after_a_kill_only_what_follows_the_snapshot_is_replayed():
     files = new_files()
     log = open_log(files, config=ROLLS)
     headers = written(log, 40)
-    log.flush()
+    flushing.flush(log)
     newest = int(snapshots_of(files)[-1].split(".")[0])
-    before = [segment for segment in log._segments if segment.base_offset < newest - 5]
+    before = [segment for segment in log.segments if segment.base_offset < newest - 5]
     assert len(before) > 3
     read = []
     files.fault = lambda operation, path: read.append(path) if operation == "read" and path.endswith(".log") else None
     again = open_log(files, config=ROLLS, recovery_point=log.recovery_point)
-    assert [again.producers.check(header) for header in headers[-5:]] == [Duplicate(n) for n in range(35, 40)]
+    assert [producing.producers_of(again).check(header) for header in headers[-5:]] == [
+        Duplicate(n) for n in range(35, 40)
+    ]
     assert not [segment.base_offset for segment in before if segment.path + ".log" in read]
 
 
@@ -166,15 +168,17 @@ def test_a_truncation_goes_back_to_an_older_snapshot_or_to_none():
     log = open_log(files, config=ROLLS)
     headers = written(log, 40)
     for end in (39, 30, 9, 2):
-        log.truncate(end)
+        cutting.truncate(log, end)
         assert all(int(name.split(".")[0]) <= end for name in snapshots_of(files))
         first = max(0, end - 5)
-        assert [log.producers.check(h) for h in headers[first:end]] == [Duplicate(n) for n in range(first, end)]
-        assert log.producers.check(headers[end]) is None
+        assert [producing.producers_of(log).check(h) for h in headers[first:end]] == [
+            Duplicate(n) for n in range(first, end)
+        ]
+        assert producing.producers_of(log).check(headers[end]) is None
     headers = written(log, 5, first=2)
-    log.close()
+    closing.close(log)
     log = open_log(files, config=ROLLS, clean=True)
-    assert [log.producers.check(header) for header in headers] == [Duplicate(n) for n in range(2, 7)]
+    assert [producing.producers_of(log).check(header) for header in headers] == [Duplicate(n) for n in range(2, 7)]
 
 
 def test_a_snapshot_that_is_written_after_a_cut_is_not_believed():
@@ -182,7 +186,7 @@ def test_a_snapshot_that_is_written_after_a_cut_is_not_believed():
     log = open_log(files, background, config=ROLLS)
     background.held = True
     written(log, 6)
-    log.truncate(1)
+    cutting.truncate(log, 1)
     background.release()
     background.release()
     assert snapshots_of(files) == []
@@ -190,30 +194,33 @@ def test_a_snapshot_that_is_written_after_a_cut_is_not_believed():
     background.release()
     background.release()
     again = open_log(files, config=ROLLS)
-    assert again.producers.check(headers[-1]) == Duplicate(20)
-    assert len(again.producers) == 2
+    assert producing.producers_of(again).check(headers[-1]) == Duplicate(20)
+    assert len(producing.producers_of(again)) == 2
 
 
 def test_state_outlives_the_segments_it_came_from():
     files = new_files()
     log = open_log(files, config=ROLLS)
     headers = written(log, 20)
-    log.set_start_offset(20)
-    log.close()
+    removing.set_start_offset(log, 20)
+    closing.close(log)
     log = open_log(files, config=ROLLS, clean=True, start_offset=20)
-    assert log.producers.check(headers[-1]) == Duplicate(19)
-    assert log.producers.check(read_header(batch_of("v", producer_id=7, producer_epoch=1, base_sequence=0))) is not None
+    assert producing.producers_of(log).check(headers[-1]) == Duplicate(19)
+    assert (
+        producing.producers_of(log).check(read_header(batch_of("v", producer_id=7, producer_epoch=1, base_sequence=0)))
+        is not None
+    )
 
 
 def test_after_a_reset_nothing_is_left():
     files = new_files()
     log = open_log(files, config=ROLLS)
     headers = written(log, 20)
-    log.reset(100)
+    cutting.reset(log, 100)
     assert snapshots_of(files) == []
-    log.close()
+    closing.close(log)
     log = open_log(files, config=ROLLS, clean=True)
-    assert log.producers.check(headers[-1]) is None
+    assert producing.producers_of(log).check(headers[-1]) is None
 
 
 def test_when_it_was_seen_is_remembered():

@@ -12,6 +12,7 @@ from dataplane.storage.checkpoints.producers import (
     Duplicate,
     Producers,
 )
+from dataplane.storage.log import closing, cutting, producing
 from tests.dataplane.storage.support import append, batch_of, new_files, open_log, stage
 
 DUPLICATE = ErrorCode.DUPLICATE_SEQUENCE_NUMBER
@@ -200,17 +201,17 @@ def test_a_cut_of_the_log_forgets_the_fingerprints_behind_it(monkeypatch):
     append(log, "kept")
     for producer in (1, 2, 3):
         append(log, "v", producer_id=producer, producer_epoch=0, base_sequence=0)
-    assert log.producers.check(header(0, producer=1)) == DUPLICATE
-    log.truncate(1)
-    assert log.producers.check(header(0, producer=1)) is None
+    assert producing.producers_of(log).check(header(0, producer=1)) == DUPLICATE
+    cutting.truncate(log, 1)
+    assert producing.producers_of(log).check(header(0, producer=1)) is None
 
 
 def test_a_batch_staged_in_this_turn_is_seen():
     log = open_log(new_files())
     first = batch_of("a", producer_id=1, producer_epoch=0, base_sequence=0)
     stage(log, first)
-    assert log.producers.check(header(0)) == Duplicate(0)
-    assert log.producers.check(header(1)) is None
+    assert producing.producers_of(log).check(header(0)) == Duplicate(0)
+    assert producing.producers_of(log).check(header(1)) is None
     assert log.end_offset == 0
 
 
@@ -232,9 +233,11 @@ def test_a_reopened_or_cut_log_knows_what_one_that_was_never_longer_knows(batche
         headers.append(header(options["base_sequence"], count, producer=producer))
         if n < kept:
             append(short, *["v"] * count, **options)
-    log.truncate(short.end_offset)
+    cutting.truncate(log, short.end_offset)
     if reopen:
-        log.close()
+        closing.close(log)
         log = open_log(files, clean=True)
     later = [header(sequence, producer=producer) for producer, sequence in sequences.items()]
-    assert [log.producers.check(h) for h in headers + later] == [short.producers.check(h) for h in headers + later]
+    assert [producing.producers_of(log).check(h) for h in headers + later] == [
+        producing.producers_of(short).check(h) for h in headers + later
+    ]

@@ -6,7 +6,7 @@ import pytest
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.storage.checkpoints.epochs import Epochs
-from dataplane.storage.log import LogConfig, LogFailedError
+from dataplane.storage.log import LogConfig, LogFailedError, appending, flushing, reading
 from tests.dataplane.storage.support import DIRECTORY, append, batch_of, new_files, open_log, records_in, stage
 from tests.support.memory_files import ImmediateBackground
 
@@ -18,8 +18,8 @@ def test_nothing_is_readable_before_the_commit():
     assert stage(log, batch_of("a", "b")) == 0
     assert stage(log, batch_of("c")) == 2
     assert (log.end_offset, log.staged_end, log.size_bytes) == (0, 3, 0)
-    assert log.read(0, 1000, 3, at_least_one=True) is None
-    log.commit()
+    assert reading.read(log, 0, 1000, 3, at_least_one=True) is None
+    appending.commit(log)
     assert (log.end_offset, log.staged_end) == (3, 3)
     assert records_in(log) == [(0, b"a"), (1, b"b"), (2, b"c")]
 
@@ -31,13 +31,13 @@ def test_while_the_file_is_written_the_end_has_not_moved():
 
     def watch(operation, path):
         if operation == "append":
-            in_file = sum(len(files.content(segment.path + ".log")) for segment in log._segments)
+            in_file = sum(len(files.content(segment.path + ".log")) for segment in log.segments)
             seen.append((log.end_offset, log.size_bytes == in_file))
 
     files.fault = watch
     for _ in range(6):
         stage(log, batch_of("x" * 30))
-    log.commit()
+    appending.commit(log)
     assert [in_step for _, in_step in seen] == [True] * len(seen)
     assert [end for end, _ in seen] == [0, 2, 4]  # two batches fill a segment
     assert log.end_offset == 6
@@ -50,9 +50,9 @@ def test_one_turn_is_one_write():
     files.fault = lambda operation, path: appends.append(path) if operation == "append" else None
     for n in range(50):
         stage(log, batch_of(str(n)))
-    log.commit()
+    appending.commit(log)
     assert appends == [LOG]
-    log.commit()
+    appending.commit(log)
     assert appends == [LOG]
 
 
@@ -63,7 +63,7 @@ def test_a_full_disk_fails_the_log_and_drops_what_was_staged():
     files.capacity = files.used() + 100
     stage(log, batch_of("lost" * 50))
     with pytest.raises(LogFailedError) as caught:
-        log.commit()
+        appending.commit(log)
     assert caught.value.errno == errno.ENOSPC
     assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     assert log.failed
@@ -72,7 +72,7 @@ def test_a_full_disk_fails_the_log_and_drops_what_was_staged():
     files.capacity = None
     stage(log, batch_of("refused"))
     with pytest.raises(LogFailedError):
-        log.commit()
+        appending.commit(log)
     assert log.end_offset == 1
     recovered = open_log(files)
     assert recovered.bytes_cut == 100
@@ -93,7 +93,7 @@ def test_a_failure_in_the_middle_of_a_roll_keeps_what_was_written(failing):
     for _ in range(5):
         stage(log, batch_of("x" * 30))
     with pytest.raises(LogFailedError):
-        log.commit()
+        appending.commit(log)
     files.fault = None
     assert log.end_offset == 2
     assert [offset for offset, _ in records_in(log)] == [0, 1]
@@ -130,7 +130,7 @@ def test_a_failure_between_stage_and_commit_is_not_taken_for_success():
     files.fault = fault
     background.release()
     with pytest.raises(LogFailedError):
-        log.commit()
+        appending.commit(log)
     assert log.end_offset == 3
 
 
@@ -155,18 +155,18 @@ def test_the_recovery_point_passes_an_epoch_that_is_on_disk(how):
     files.fault = fault
     append(log, "x" * 60, epoch=7)
     if how == "flush":
-        log.flush()
+        flushing.flush(log)
     elif how == "roll":
         append(log, "x" * 60, epoch=7)
     else:
-        log.syncer()()
+        flushing.syncer(log)()
         assert log.recovery_point == 0
-        log.synced(1, log.truncations)
+        flushing.synced(log, 1, log.truncations)
     assert points["write_file", "leader-epoch-checkpoint"] == 0
     assert log.recovery_point == 1
     assert Epochs(files, DIRECTORY).entries() == [(7, 0)]
     points.clear()
-    log.flush()
+    flushing.flush(log)
     assert ("write_file", "leader-epoch-checkpoint") not in points
 
 
@@ -181,7 +181,7 @@ def test_epochs_that_cannot_be_written_fail_the_log():
 
     files.fault = fault
     with pytest.raises(LogFailedError):
-        log.flush()
+        flushing.flush(log)
     assert (log.failed, log.recovery_point) == (True, 0)
 
 
@@ -189,5 +189,5 @@ def test_a_batch_larger_than_a_segment_gets_one_of_its_own():
     log = open_log(new_files(), config=LogConfig(segment_bytes=200))
     for value in ("a", "b" * 500, "c"):
         append(log, value)
-    assert [segment.base_offset for segment in log._segments] == [0, 1, 2]
+    assert [segment.base_offset for segment in log.segments] == [0, 1, 2]
     assert [value for _, value in records_in(log)] == [b"a", b"b" * 500, b"c"]

@@ -6,6 +6,7 @@ import pytest
 
 from dataplane.config import BrokerConfig, Settings
 from dataplane.storage.checkpoints.formats import MetadataError
+from dataplane.storage.log import removing
 from dataplane.storage.manager import LogManager
 from tests.dataplane.storage.support import append, records_in
 from tests.support.memory_files import ImmediateBackground, MemoryFiles
@@ -130,7 +131,7 @@ def test_a_start_within_a_segment_is_remembered():
     first = manager(files)
     log = first.create("t", 0, ID)
     append(log, "a", "b", "c")
-    log.set_start_offset(2)
+    removing.set_start_offset(log, 2)
     first.close()
     assert manager(files).get("t", 0).start_offset == 2
 

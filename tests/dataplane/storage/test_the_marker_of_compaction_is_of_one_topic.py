@@ -7,6 +7,7 @@ import pytest
 from dataplane.config import Settings
 from dataplane.records.batch import Record, build_batch
 from dataplane.storage.cleaner import marker
+from dataplane.storage.log import appending
 from tests.dataplane.storage.cleaning import COMPACT, Cleaning, Clock
 from tests.dataplane.storage.support import DIRECTORY, TOPIC_ID, append, new_files, open_log, stage
 from tests.dataplane.storage.test_the_manager_finds_its_logs_again import manager
@@ -48,7 +49,7 @@ def filled(logs, topic_id: UUID):
     log = logs.create("topic", 0, topic_id, COMPACT)
     for number in range(40):
         stage(log, build_batch([Record(f"k{number % 4}".encode(), b"v" * 50)], now_ms=1_000_000))
-        log.commit()
+        appending.commit(log)
     return log
 
 

@@ -8,9 +8,19 @@ from hypothesis import strategies as st
 
 from dataplane.records import compression
 from dataplane.records.batch import Record, build_batch
-from dataplane.storage.log import LogConfig
+from dataplane.storage.log import LogConfig, appending, closing, reading, removing
 from dataplane.storage.segments.index import SparseIndex
-from tests.dataplane.storage.support import DIRECTORY, append, batch_of, new_files, open_log, records_in, stage
+from tests.dataplane.storage.support import (
+    DIRECTORY,
+    append,
+    batch_of,
+    latest_timestamp,
+    new_files,
+    offset_for_timestamp,
+    open_log,
+    records_in,
+    stage,
+)
 
 SMALL = LogConfig(segment_bytes=600, index_interval_bytes=100)
 
@@ -19,7 +29,7 @@ def log_with(times: list[list[int]], codec: int = 0):
     log = open_log(new_files(), config=SMALL)
     for epoch, batch in enumerate(times):
         stage(log, build_batch([Record(None, b"v", (), time) for time in batch], now_ms=0, codec=codec), epoch)
-    log.commit()
+    appending.commit(log)
     return log
 
 
@@ -32,11 +42,11 @@ def log_with(times: list[list[int]], codec: int = 0):
 )
 def test_the_first_record_not_older(batches, wanted, bound, start):
     log = log_with(batches)
-    log.set_start_offset(start)
+    removing.set_start_offset(log, start)
     epochs = [epoch for epoch, batch in enumerate(batches) for _ in batch]
     flat = list(enumerate(time for batch in batches for time in batch))
     found = next(((o, t, epochs[o]) for o, t in flat if t >= wanted and o >= log.start_offset), None)
-    assert log.offset_for_timestamp(wanted, bound) == (found if found and found[0] < bound else None)
+    assert offset_for_timestamp(log, wanted, bound) == (found if found and found[0] < bound else None)
 
 
 @settings(max_examples=50, deadline=None)
@@ -44,22 +54,22 @@ def test_the_first_record_not_older(batches, wanted, bound, start):
 def test_the_youngest_record(batches):
     log = log_with(batches)
     flat = [time for batch in batches for time in batch]
-    offset, time, _ = log.latest_timestamp()
+    offset, time, _ = latest_timestamp(log)
     assert (offset, time) == (flat.index(max(flat)), max(flat))
-    assert log.latest_timestamp(offset) is None
-    assert log.latest_timestamp(offset + 1) is not None
+    assert latest_timestamp(log, offset) is None
+    assert latest_timestamp(log, offset + 1) is not None
 
 
 def test_compressed_batches_are_looked_into():
     log = log_with([[10, 20, 30], [40, 50]], codec=compression.GZIP)
-    assert log.offset_for_timestamp(25, 99) == (2, 30, 0)
-    assert log.offset_for_timestamp(41, 99) == (4, 50, 1)
+    assert offset_for_timestamp(log, 25, 99) == (2, 30, 0)
+    assert offset_for_timestamp(log, 41, 99) == (4, 50, 1)
 
 
 def test_an_empty_log_has_no_times():
     log = open_log(new_files())
-    assert log.offset_for_timestamp(0, 99) is None
-    assert log.latest_timestamp() is None
+    assert offset_for_timestamp(log, 0, 99) is None
+    assert latest_timestamp(log) is None
 
 
 def test_a_batch_that_cannot_be_read_is_answered_by_its_header():
@@ -67,8 +77,8 @@ def test_a_batch_that_cannot_be_read_is_answered_by_its_header():
     batch = batch_of("v" * 50, now_ms=77)
     batch[70:] = bytes(len(batch) - 70)
     stage(log, batch, 3)
-    log.commit()
-    assert log.offset_for_timestamp(5, 99) == (0, 77, 3)
+    appending.commit(log)
+    assert offset_for_timestamp(log, 5, 99) == (0, 77, 3)
 
 
 def test_a_record_beyond_the_end_of_time_is_answered_by_its_batchs_header():
@@ -77,8 +87,8 @@ def test_a_record_beyond_the_end_of_time_is_answered_by_its_batchs_header():
     base = 2**62 + 2**61
     batch[27:43] = base.to_bytes(8) + (base + 1).to_bytes(8)
     stage(log, batch, 3)
-    log.commit()
-    assert log.offset_for_timestamp(base + 1, 99) == (0, base + 1, 3)
+    appending.commit(log)
+    assert offset_for_timestamp(log, base + 1, 99) == (0, base + 1, 3)
 
 
 def test_index_files_are_kafkas():
@@ -87,7 +97,7 @@ def test_index_files_are_kafkas():
     for n in range(8):
         append(log, "x" * 20, now_ms=1_000 + n)
     size = log.size_bytes // 8
-    log.close()
+    closing.close(log)
     offsets = files.read_file(f"{DIRECTORY}/{6:020d}.index")
     first = files.read_file(f"{DIRECTORY}/{0:020d}.index")
     assert list(struct.iter_unpack(">ii", first)) == [(n, n * size) for n in (2, 4)]
@@ -182,7 +192,7 @@ def test_a_wrong_index_is_built_again(damage):
     log = open_log(files, config=LogConfig(segment_bytes=5_000, index_interval_bytes=100))
     for n in range(100):
         append(log, "x" * 20, now_ms=n)
-    log.close()
+    closing.close(log)
     path = f"{DIRECTORY}/{0:020d}.index"
     entries = list(struct.iter_unpack(">ii", files.read_file(path)))
     assert len(entries) > 20
@@ -217,7 +227,7 @@ def test_a_wrong_time_index_is_built_again(damage, number):
     times = [n ^ 3 for n in range(500)]  # not in order
     for time in times:
         append(log, "x" * 20, now_ms=time)
-    log.close()
+    closing.close(log)
     bases = [segment.base_offset for segment in log.segments]
     assert bases == [0, 400]
     path = f"{DIRECTORY}/{number:020d}.timeindex"
@@ -228,10 +238,10 @@ def test_a_wrong_time_index_is_built_again(damage, number):
     log = open_log(files, clean=True, config=config)
     for wanted in range(500):
         first = next(offset for offset, time in enumerate(times) if time >= wanted)
-        assert log.offset_for_timestamp(wanted, 500)[0] == first
-    assert log.latest_timestamp()[:2] == (times.index(499), 499)
-    assert log.apply_retention(599, 500) == 0, "the youngest of the first segment is 399"
-    assert log.apply_retention(600, 500) > 0
+        assert offset_for_timestamp(log, wanted, 500)[0] == first
+    assert latest_timestamp(log)[:2] == (times.index(499), 499)
+    assert removing.apply_retention(log, 599, 500) == 0, "the youngest of the first segment is 399"
+    assert removing.apply_retention(log, 600, 500) > 0
 
 
 def reads_needed(batches: int) -> dict[str, int]:
@@ -239,7 +249,7 @@ def reads_needed(batches: int) -> dict[str, int]:
     log = open_log(files, config=LogConfig(index_interval_bytes=4096))
     for _ in range(batches):
         stage(log, batch_of("x" * 100))
-    log.commit()
+    appending.commit(log)
     count = 0
 
     def counted(operation, path):
@@ -250,7 +260,7 @@ def reads_needed(batches: int) -> dict[str, int]:
     costs = {}
     for name, offset in (("tail", batches - 1), ("middle", batches // 2), ("start", 0)):
         count = 0
-        assert log.read(offset, 2**20, batches, at_least_one=True) is not None
+        assert reading.read(log, offset, 2**20, batches, at_least_one=True) is not None
         costs[name] = count
     count = 0
     append(log, "one more")

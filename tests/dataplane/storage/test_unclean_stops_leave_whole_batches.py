@@ -2,7 +2,7 @@
 
 import pytest
 
-from dataplane.storage.log import LogConfig
+from dataplane.storage.log import LogConfig, cutting, flushing, producing
 from tests.dataplane.storage.support import DIRECTORY, append, new_files, open_log, records_in
 from tests.support.memory_files import ImmediateBackground
 
@@ -29,7 +29,7 @@ def test_the_last_batch_torn_at_any_byte_is_cut():
         assert (recovered.end_offset, recovered.size_bytes) == (2, first)
         assert recovered.bytes_cut == size - first
         assert bytes(files.content(LOG)) == whole[:first]
-        assert len(recovered.producers) == 0
+        assert len(producing.producers_of(recovered)) == 0
 
 
 def test_any_damaged_byte_of_the_last_batch_cuts_it():
@@ -57,8 +57,8 @@ def test_damage_in_an_unsynced_segment_removes_those_behind_it():
     log = open_log(files, config=TINY)
     for n in range(12):
         append(log, "x" * 40 + str(n))
-    assert len(log._segments) > 3
-    second = log._segments[1]
+    assert len(log.segments) > 3
+    second = log.segments[1]
     files.content(second.path + ".log")[70] ^= 1
     recovered = open_log(files, config=TINY)
     assert recovered.end_offset == second.base_offset
@@ -73,12 +73,12 @@ def test_a_segment_that_lost_its_end_leaves_no_gap():
     log = open_log(files, config=TINY)
     for _ in range(12):
         append(log, "x" * 20)
-    assert log._segments[1].base_offset == 2
+    assert log.segments[1].base_offset == 2
     first = files.content(LOG)
     del first[len(first) // 2 :]  # exactly one batch: nothing is torn
     recovered = open_log(files, config=TINY)
     assert recovered.end_offset == 1
-    assert len(recovered._segments) == 1
+    assert len(recovered.segments) == 1
 
 
 def test_what_is_known_to_be_on_disk_is_not_read_again():
@@ -86,8 +86,8 @@ def test_what_is_known_to_be_on_disk_is_not_read_again():
     log = open_log(files, config=TINY)
     for n in range(12):
         append(log, "x" * 40 + str(n))
-    log.flush()
-    damaged = log._segments[0]
+    flushing.flush(log)
+    damaged = log.segments[0]
     files.content(damaged.path + ".log")[100] ^= 1  # among the records
     assert open_log(files, config=TINY, recovery_point=log.recovery_point).end_offset == 12
     assert open_log(files, config=TINY, recovery_point=0).end_offset == 0
@@ -97,7 +97,7 @@ def test_epochs_of_lost_batches_are_forgotten_and_of_found_ones_remembered():
     files = new_files()
     log = open_log(files)
     append(log, "a", epoch=3)
-    log.flush()
+    flushing.flush(log)
     append(log, "b", epoch=4)
     append(log, "c", epoch=5)
     assert log.epochs.entries() == [(3, 0), (4, 1), (5, 2)]
@@ -112,8 +112,8 @@ def test_what_was_cut_does_not_come_back_after_a_power_cut():
     log = open_log(files)
     for n in range(5):
         append(log, str(n), epoch=1)
-    log.flush()
-    log.truncate(2)
+    flushing.flush(log)
+    cutting.truncate(log, 2)
     log.epochs.assign(3, 2)
     files.crash()
     recovered = open_log(files, recovery_point=5)
@@ -136,13 +136,13 @@ def test_after_a_cut_the_part_written_again_counts_as_not_on_disk():
     log = open_log(files, background, config=TINY)
     for n in range(8):
         append(log, "x" * 40 + str(n))
-    log.flush()
+    flushing.flush(log)
     background.held = True
-    log.truncate(2)
+    cutting.truncate(log, 2)
     for n in range(6):
         append(log, "y" * 40 + str(n))
     assert log.recovery_point == 2
-    third = log._segments[3]
+    third = log.segments[3]
     files.content(third.path + ".log").clear()
     recovered = open_log(files, config=TINY, recovery_point=log.recovery_point)
     assert recovered.end_offset == third.base_offset, "no gap where a segment lost its content"
@@ -154,7 +154,7 @@ def test_a_sync_that_ends_after_a_cut_says_nothing_about_what_came_later():
     background.held = True
     for n in range(6):
         append(log, "x" * 40 + str(n))
-    log.truncate(1)
+    cutting.truncate(log, 1)
     for n in range(6):
         append(log, "y" * 40 + str(n))
     waiting, background._waiting = background._waiting, []
@@ -175,5 +175,5 @@ def test_a_first_segment_that_lost_everything_is_appended_to_again():
     for n in range(5):
         append(recovered, str(n))
     assert records_in(recovered) == [(n, str(n).encode()) for n in range(5)]
-    recovered.truncate(0)
+    cutting.truncate(recovered, 0)
     assert (recovered.end_offset, recovered.size_bytes) == (0, 0)

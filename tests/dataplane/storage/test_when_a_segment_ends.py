@@ -6,7 +6,17 @@ import pytest
 
 from dataplane.records.batch import Record, build_batch
 from dataplane.storage.config import FOREVER, LogConfig
-from tests.dataplane.storage.support import append, copy_of, new_files, open_log, records_in, stage
+from dataplane.storage.log import appending, closing, removing, rolling
+from tests.dataplane.storage.support import (
+    append,
+    copy_of,
+    latest_timestamp,
+    new_files,
+    offset_for_timestamp,
+    open_log,
+    records_in,
+    stage,
+)
 
 DAY = 86_400_000
 DAILY = LogConfig(segment_ms=DAY)
@@ -21,7 +31,7 @@ class Clock:
 
 
 def bases(log) -> list[int]:
-    return [segment.base_offset for segment in log._segments]
+    return [segment.base_offset for segment in log.segments]
 
 
 def untimed() -> bytearray:
@@ -57,7 +67,7 @@ def test_without_times_the_age_of_the_segment_counts():
     for ms in (0, DAY, DAY + 1, DAY + 2):
         clock.ms = 10**12 + ms
         stage(log, untimed())
-        log.commit()
+        appending.commit(log)
     assert bases(log) == [0, 2]
 
 
@@ -66,11 +76,11 @@ def test_after_a_restart_the_first_batch_still_counts():
     log = open_log(files, config=DAILY)
     append(log, "v", now_ms=7)
     append(log, "v", now_ms=DAY)
-    log.close()
+    closing.close(log)
     for clean in (True, False):
         log = open_log(files, config=DAILY, clean=clean)
         append(log, "v", now_ms=DAY + 7)
-        log.close()
+        closing.close(log)
     log = open_log(files, config=DAILY, clean=True)
     append(log, "v", now_ms=DAY + 8)
     assert bases(log) == [0, 4]
@@ -80,12 +90,12 @@ def test_a_changed_setting_holds_for_the_segment_there_is():
     log = open_log(new_files(), config=DAILY)
     append(log, "v", now_ms=0)
     append(log, "v", now_ms=1000)
-    log.config = LogConfig(segment_ms=500)
+    rolling.configure(log, LogConfig(segment_ms=500))
     append(log, "v", now_ms=500)
     assert bases(log) == [0]
     append(log, "v", now_ms=501)
     assert bases(log) == [0, 3]
-    log.config = LogConfig(segment_ms=FOREVER)
+    rolling.configure(log, LogConfig(segment_ms=FOREVER))
     append(log, "v", now_ms=10**15)
     assert bases(log) == [0, 3]
 
@@ -96,7 +106,7 @@ def test_jitter_makes_segments_end_earlier_and_not_all_at_the_same_time():
         log = open_log(new_files(), config=replace(DAILY, segment_jitter_ms=DAY // 2))
         log.topic = f"topic-{topic}"
         append(log, "v", now_ms=0)
-        ends.add(log._roll_after)
+        ends.add(log.rollover.last_timestamp)
         append(log, "v", now_ms=DAY // 2)
         append(log, "v", now_ms=DAY + 1)
         assert bases(log) == [0, 2]
@@ -108,8 +118,8 @@ def test_a_full_index_ends_a_segment():
     log = open_log(new_files(), config=LogConfig(segment_index_bytes=12 * 5, index_interval_bytes=100))
     for number in range(40):
         append(log, "x" * 120 + str(number), now_ms=number)
-    assert len(log._segments) > 5
-    for segment in log._segments[:-1]:
+    assert len(log.segments) > 5
+    for segment in log.segments[:-1]:
         assert segment.index.entries() <= 5
     assert [offset for offset, _ in records_in(log)] == list(range(40))
 
@@ -121,9 +131,9 @@ def test_the_same_in_one_turn():
         now_ms = 70 * number
         stage(log, build_batch([Record(None, b"x" * 120, (), now_ms)], now_ms=now_ms))
         if number == 0:
-            log.commit()
+            appending.commit(log)
         append(one, "x" * 120, now_ms=now_ms)
-    log.commit()
+    appending.commit(log)
     assert bases(one) == bases(log) or len(bases(log)) > 3
     assert [offset for offset, _ in records_in(log)] == list(range(60))
 
@@ -136,8 +146,8 @@ def test_followers_end_segments_too():
     copied = copy_of(leader)
     size = len(copied) // 3
     for number in range(3):
-        follower.stage_replica(memoryview(copied)[number * size : (number + 1) * size])
-        follower.commit()
+        appending.stage_replica(follower, memoryview(copied)[number * size : (number + 1) * size])
+        appending.commit(follower)
     assert bases(follower) == bases(leader) == [0, 2]
 
 
@@ -147,8 +157,8 @@ def test_a_wrong_time_index_is_built_again(damage):
     log = open_log(files, config=LogConfig(index_interval_bytes=100))
     for number in range(50):
         append(log, "x" * 50, now_ms=1000 + number)
-    log.close()
-    path = log._active.path + ".timeindex"
+    closing.close(log)
+    path = log.active.path + ".timeindex"
     if damage == "torn":
         del files.content(path)[-5:]
     elif damage == "zeros":
@@ -158,19 +168,19 @@ def test_a_wrong_time_index_is_built_again(damage):
     else:
         files.content(path).clear()
     log = open_log(files, config=log.config, clean=True)
-    assert log.latest_timestamp()[:2] == (49, 1049)
+    assert latest_timestamp(log)[:2] == (49, 1049)
     for number in (0, 17, 49):
-        assert log.offset_for_timestamp(1000 + number, 99)[:2] == (number, 1000 + number)
+        assert offset_for_timestamp(log, 1000 + number, 99)[:2] == (number, 1000 + number)
 
 
 def test_the_active_segment_grows_old_too():
     files = new_files()
     log = open_log(files, config=LogConfig(retention_ms=1000))
     append(log, "v", now_ms=5000)
-    log.close()
+    closing.close(log)
     log = open_log(files, config=log.config, clean=True)
-    assert log.apply_retention(6000, 1) == 0
-    assert log.apply_retention(6001, 1) > 0
+    assert removing.apply_retention(log, 6000, 1) == 0
+    assert removing.apply_retention(log, 6001, 1) > 0
     assert (log.start_offset, log.end_offset, log.size_bytes) == (1, 1, 0)
     append(log, "w")
     assert records_in(log) == [(1, b"w")]

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dataplane.records.batch import read_records
+from dataplane.storage.log import lookup
 from tests.simulation.invariants import Invariants, ViolationError
 from tests.simulation.producer import Batch
 from tests.simulation.workloads.base import Workload
@@ -50,7 +51,7 @@ class Latest(Workload):
         for broker, running in self.cluster.brokers.items():
             log = running.logs.get(f"simulate.{self.TOPIC}", 0)
             assert log is not None
-            found = [read_records(bytes(batch)) for _, batch in log.batches(log.start_offset, log.end_offset)]
+            found = [read_records(bytes(batch)) for _, batch in lookup.batches(log, log.start_offset, log.end_offset)]
             rows = [(record.key or b"", record.value or b"") for records in found for record in records]
             self._compare(self._newest, rows, f"broker {broker}")
 

@@ -12,11 +12,12 @@ from dataplane.records.compression import MAX_DECOMPRESSED
 from dataplane.records.header import HEADER_SIZE, LOG_APPEND_TIME, BatchHeader, CorruptBatchError, split_batches
 from dataplane.records.scan import bad_records, find_time
 from dataplane.records.steps import RECORDS_PER_STEP, Steps, unpacked
+from dataplane.storage.log.reading import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dataplane.storage.log.reading import Reading
+    from dataplane.storage.log.state import Log
 
 _CHUNK_BYTES = 2**20
 _MOST_LIARS = 100
@@ -26,10 +27,10 @@ Found = tuple[int, int, int]
 """Offset, timestamp, leader epoch."""
 
 
-def batches(log: Reading, start: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Batches from the one that holds `start` on, none with a record at or after `end`."""
+def batches(log: Log, start: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """Batches with records in [start, end), read piece by piece. Raises OffsetOutOfRangeError, OSError."""
     while True:
-        found = log.read(start, _CHUNK_BYTES, end, at_least_one=True)
+        found = read(log, start, _CHUNK_BYTES, end, at_least_one=True)
         if found is None:
             return
         for header, batch in split_batches(found.file.read(found.position, found.size)):
@@ -37,12 +38,12 @@ def batches(log: Reading, start: int, end: int) -> Iterator[tuple[BatchHeader, m
             start = header.next_offset
 
 
-def offset_for_timestamp(log: Reading, timestamp: int, max_offset: int) -> Steps[Found | None]:
+def find_timestamp(log: Log, timestamp: int, max_offset: int) -> Steps[Found | None]:
     """The first record at least as young as `timestamp`, below `max_offset`. Raises OSError."""
     return _find(log, timestamp, max_offset, max_offset)
 
 
-def latest_timestamp(log: Reading, max_offset: int) -> Steps[Found | None]:
+def find_latest_timestamp(log: Log, max_offset: int) -> Steps[Found | None]:
     """The first of the youngest records; None when it is not below `max_offset`. Raises OSError."""
     youngest = max(segment.max_timestamp for segment in log.segments)
     if youngest < 0:
@@ -50,7 +51,7 @@ def latest_timestamp(log: Reading, max_offset: int) -> Steps[Found | None]:
     return (yield from _find(log, youngest, max_offset, log.end_offset))
 
 
-def _find(log: Reading, timestamp: int, max_offset: int, end: int) -> Steps[Found | None]:
+def _find(log: Log, timestamp: int, max_offset: int, end: int) -> Steps[Found | None]:
     """Nothing is kept between two steps but an offset: meanwhile segments may go."""
     start, liars = log.start_offset, 0
     while (candidate := _next_batch(log, timestamp, start, end)) is not None:
@@ -68,7 +69,7 @@ def _find(log: Reading, timestamp: int, max_offset: int, end: int) -> Steps[Foun
     return None
 
 
-def _next_batch(log: Reading, timestamp: int, start: int, end: int) -> tuple[BatchHeader, memoryview] | None:
+def _next_batch(log: Log, timestamp: int, start: int, end: int) -> tuple[BatchHeader, memoryview] | None:
     """The first batch from offset `start` on, beginning below `end`, whose header says that it is young enough."""
     for segment in log.segments:
         if segment.max_timestamp < timestamp:

@@ -1,0 +1,91 @@
+"""The end of a log in memory: orderly, so that the next start reads nothing; or as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.storage.log.flushing import flush
+from dataplane.storage.log.producing import snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dataplane.storage.log.state import Log
+
+
+def prepare_close(log: Log) -> bool:
+    """Write what `close` would, and sync nothing of it; False where nothing is to be synced. Raises LogFailedError.
+
+    For who closes thousands of logs: syncs all that is below their directory at once, calls `replace_epochs`, tells
+    `synced`, and closes.
+    """
+    files = log.shared.files
+    try:
+        _settle(log)
+        # What a power cut may damage must be behind the recovery point: there the next start believes no index.
+        for path, content in _unsaved_indexes(log, below=log.recovery_point):
+            files.write_file(path, content)
+        rest = [*_unsaved_indexes(log, below=log.end_offset), *_unsaved_snapshot(log)]
+        for path, content in rest:
+            files.put_file(path, content)
+        if not log.epochs.is_saved():
+            log.epochs.put_beside()
+    except OSError as error:
+        raise log.fail(error) from error
+    return bool(rest) or not _is_on_disk(log)
+
+
+def replace_epochs(log: Log) -> bool:
+    """What `prepare_close` put beside the file is on disk; False where that was nothing. Raises LogFailedError."""
+    try:
+        return log.epochs.take_place()
+    except OSError as error:
+        raise log.fail(error) from error
+
+
+def close(log: Log) -> None:
+    """Flush, write the active segment's indexes, close (also when it raises LogFailedError)."""
+    try:
+        if not log.failed:
+            _settle(log)
+            if not _is_on_disk(log):
+                flush(log)
+            for path, content in [*_unsaved_indexes(log, below=log.end_offset), *_unsaved_snapshot(log)]:
+                log.shared.files.write_file(path, content)
+    except OSError as error:
+        raise log.fail(error) from error
+    finally:
+        abandon(log)
+
+
+def abandon(log: Log) -> None:
+    """Close the files and leave them as they are: the log is about to be deleted or moved, or has failed."""
+    log.failed = True
+    log.presence.end()
+    log.epochs.abandon()
+    if log.founding is not None:
+        log.founding.abandon()
+    for segment in log.segments:
+        segment.close()
+
+
+def _is_on_disk(log: Log) -> bool:
+    return log.recovery_point >= log.end_offset and log.epochs.is_saved() and log.cut_work is None
+
+
+def _settle(log: Log) -> None:
+    if log.founding is not None:
+        log.founding.settle()
+
+
+def _unsaved_indexes(log: Log, *, below: int) -> Iterator[tuple[str, bytes]]:
+    for segment, end in [(segment, log.segment_end(index)) for index, segment in enumerate(log.segments)]:
+        if end <= below and segment.has_unsaved_index():
+            yield from segment.packed_indexes()
+
+
+def _unsaved_snapshot(log: Log) -> Iterator[tuple[str, bytes]]:
+    known = log.producer_state.snapshots
+    if log.end_offset not in known and log.end_offset > log.segments[0].base_offset:
+        yield snapshot(log)
+        known.append(log.end_offset)
