@@ -26,6 +26,7 @@ from dataplane.storage.config import LogConfig
 from dataplane.storage.directories import Directories
 from dataplane.storage.errors import LogFailedError
 from dataplane.storage.log import Log, Shared, closing, open_log, producing, removing
+from dataplane.storage.log.opening import NOTHING, LastKnown
 from dataplane.storage.producer_budget import ProducerBudgets
 from dataplane.storage.segments.descriptors import Descriptors
 from dataplane.storage.startup.founding import (
@@ -125,9 +126,7 @@ class LogManager:
                     topic_id,
                     self._defaults,
                     clean=clean,
-                    recovery_point=known.recovery_points.get(key, 0),
-                    start_offset=known.start_offsets.get(key, 0),
-                    cleaned_to=known.cleaned_to.get(key, 0),
+                    last_known=known.of(key),
                 )
                 if not files.exists(f"{log.directory}/{PARTITION_METADATA}"):
                     self._settle(log, home, Founding(files, log.directory, topic_id, log.cut_marks))
@@ -147,9 +146,7 @@ class LogManager:
         config: LogConfig,
         *,
         clean: bool,
-        recovery_point: int = 0,
-        start_offset: int = 0,
-        cleaned_to: int = 0,
+        last_known: LastKnown = NOTHING,
     ) -> Log:
         topic, partition = key
         log = open_log(
@@ -160,9 +157,7 @@ class LogManager:
             topic_id=topic_id,
             config=config,
             clean=clean,
-            recovery_point=recovery_point,
-            start_offset=start_offset,
-            cleaned_to=cleaned_to,
+            last_known=last_known,
             newcomers=self.producer_budgets.newcomers_of(topic),
         )
         log.on_failure = lambda error: self._directory_failed(home, error)
@@ -279,7 +274,9 @@ class LogManager:
         _, doomed = moving.take_place(self._files, future.directory, log.directory)
         self.checkpoints.moved_away(log)
         self._remove_in_background(doomed, moving.home_of(doomed))
-        moved = self._open(home, key, log.topic_id, log.config, clean=True, start_offset=log.start_offset)
+        moved = self._open(
+            home, key, log.topic_id, log.config, clean=True, last_known=LastKnown(start_offset=log.start_offset)
+        )
         moved.cut_marks = marks
         for epoch, start in log.epochs.entries():
             if epoch > moved.epochs.newest:

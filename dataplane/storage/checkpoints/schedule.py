@@ -22,6 +22,7 @@ from dataplane.storage.checkpoints.rows import (
     Key,
 )
 from dataplane.storage.log import cutting
+from dataplane.storage.log.opening import LastKnown
 from dataplane.storage.moving import home_of
 from dataplane.tasks import Future, resolved
 
@@ -39,6 +40,10 @@ class Checkpointed(NamedTuple):
     recovery_points: dict[Key, int]
     start_offsets: dict[Key, int]
     cleaned_to: dict[Key, int]
+
+    def of(self, key: Key) -> LastKnown:
+        """One of its logs."""
+        return LastKnown(*(offsets.get(key, 0) for offsets in self))
 
 
 class CheckpointSchedule:

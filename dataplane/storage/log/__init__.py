@@ -17,7 +17,7 @@ only files above it in this list:
     cutting      truncation, and beginning again elsewhere
     opening      from a directory to a log
 
-Callers name the file: `appending.commit(log)`. That costs what a method costs (docs/decisions/0014).
+Callers name the file: `appending.commit(log)`. That costs what a method costs (docs/decisions/0016).
 
 Segments (`segment`), recovery at open (`recovery`), the rule of retention (`retention`), leader
 epochs and the format of producers' snapshots have files of their own, beside this package.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.storage.checkpoints import truncation_marks
 from dataplane.storage.checkpoints.epochs import Epochs
 from dataplane.storage.log import rolling
 from dataplane.storage.log.cutting import reset, write_cut_mark
 from dataplane.storage.log.producing import producers_of
-from dataplane.storage.log.state import Log, ProducerState, Shared
+from dataplane.storage.log.state import Log, Shared
 from dataplane.storage.startup import recovery
 
 if TYPE_CHECKING:
@@ -17,6 +17,21 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from dataplane.storage.config import LogConfig
+
+
+class LastKnown(NamedTuple):
+    """What the checkpoints say of one log; of a log that they do not speak of, nothing."""
+
+    recovery_point: int = 0
+    start_offset: int = 0  # where a new log begins
+    cleaned_to: int = 0  # where compaction's last round ended
+
+    def at_most(self, offset: int) -> LastKnown:
+        """The log was cut there since."""
+        return LastKnown(*(min(known, offset) for known in self))
+
+
+NOTHING = LastKnown()
 
 
 def open_log(
@@ -28,35 +43,29 @@ def open_log(
     topic_id: UUID,
     config: LogConfig,
     clean: bool = False,
-    recovery_point: int = 0,
-    start_offset: int = 0,
-    cleaned_to: int = 0,
+    last_known: LastKnown = NOTHING,
     newcomers: Callable[[int], None] | None = None,
 ) -> Log:
     """Open the log in `directory`, which exists. Raises OSError.
 
-    `clean` says that it was closed in order; if not, what lies behind `recovery_point` is checked and a torn or
-    corrupt tail is cut. A new log begins at `start_offset`. Compaction's last round ended at `cleaned_to`.
-    `newcomers` hears of producers that are new to it.
+    `clean` says that it was closed in order; if not, what lies behind the recovery point is checked and a torn or
+    corrupt tail is cut. `newcomers` hears of producers that are new to it.
     """
-    files = shared.files
     marks: tuple[str, ...] = ()
     if not clean:
-        names, lowest = truncation_marks.read(files, directory)
+        names, lowest = truncation_marks.read(shared.files, directory)
         marks = tuple(names)
-        if lowest is not None:
-            recovery_point, start_offset = min(recovery_point, lowest), min(start_offset, lowest)
-            cleaned_to = min(cleaned_to, lowest)
-    epochs = Epochs(files, directory)
-    loaded = recovery.load(
-        files,
+        last_known = last_known if lowest is None else last_known.at_most(lowest)
+    epochs = Epochs(shared.files, directory)
+    found = recovery.load(
+        shared.files,
         directory,
         epochs,
         config,
         topic_id=topic_id,
         clean=clean,
-        recovery_point=recovery_point,
-        start_offset=start_offset,
+        recovery_point=last_known.recovery_point,
+        start_offset=last_known.start_offset,
         descriptors=shared.descriptors,
     )
     log = Log(
@@ -67,26 +76,22 @@ def open_log(
         topic_id=topic_id,
         config=config,
         epochs=epochs,
-        segments=loaded.segments,
-        end_offset=loaded.end_offset,
-        producer_state=ProducerState(loaded.end_offset, loaded.snapshots, newcomers),
+        found=found,
+        newcomers=newcomers,
     )
-    log.bytes_cut, log.compacted_to, log.cut_marks = loaded.bytes_cut, loaded.compacted_to, marks
-    _believe(log, clean=clean, recovery_point=recovery_point, start_offset=start_offset, cleaned_to=cleaned_to)
+    log.cut_marks = marks
+    _believe(log, last_known, clean=clean)
     rolling.configure(log, config)
-    if log.size_bytes and log.end_offset not in loaded.snapshots:
+    if log.size_bytes and log.end_offset not in found.snapshots:
         _ = producers_of(log)  # the headers have just been read, or there are few of them
     if not clean:
-        # What was created, renamed or removed before the stop, and by recovery, is as good as what is synced later.
-        files.sync_directory(directory)
-        _keep_up_with_checkpoints(log, recovery_point, start_offset)
-        _cover_front(log)
-        log.epochs.truncate_from_start(log.start_offset)  # which may not have been written before the stop
+        _after_unclean_stop(log, last_known)
     return log
 
 
-def _believe(log: Log, *, clean: bool, recovery_point: int, start_offset: int, cleaned_to: int) -> None:
-    """What the checkpoints say, as far as the log that was found can be meant."""
+def _believe(log: Log, last_known: LastKnown, *, clean: bool) -> None:
+    """What the checkpoints say, as far as it can be meant of the log that was found."""
+    recovery_point, start_offset, cleaned_to = last_known
     first, end = log.segments[0].base_offset, log.end_offset
     log.start_offset = min(max(start_offset, first), end)
     log.cleaned_to = cleaned_to if cleaned_to <= end else 0
@@ -95,12 +100,16 @@ def _believe(log: Log, *, clean: bool, recovery_point: int, start_offset: int, c
     log.recovery_point = end if clean else min(max(recovery_point, log.compacted_to, first), end)
 
 
-def _keep_up_with_checkpoints(log: Log, recovery_point: int, start_offset: int) -> None:
-    """Recovery has ended the log below what the checkpoints say. Offsets that were deleted are not given again."""
-    if start_offset > log.end_offset:
-        reset(log, start_offset)
-    elif recovery_point > log.end_offset:
+def _after_unclean_stop(log: Log, last_known: LastKnown) -> None:
+    # What was created, renamed or removed before the stop, and by recovery, is as good as what is synced later.
+    log.shared.files.sync_directory(log.directory)
+    # Recovery may have ended the log below what the checkpoints say. Offsets that were deleted are not given again.
+    if last_known.start_offset > log.end_offset:
+        reset(log, last_known.start_offset)
+    elif last_known.recovery_point > log.end_offset:
         write_cut_mark(log, log.end_offset)
+    _cover_front(log)
+    log.epochs.truncate_from_start(log.start_offset)  # which may not have been written before the stop
 
 
 def _cover_front(log: Log) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dataplane.storage.segments.descriptors import Descriptors
     from dataplane.storage.segments.segment import Segment
     from dataplane.storage.startup.founding import Founding
+    from dataplane.storage.startup.recovery import Loaded
 
 
 class Shared(NamedTuple):
@@ -121,26 +122,27 @@ class Log:
         topic_id: UUID,
         config: LogConfig,
         epochs: Epochs,
-        segments: list[Segment],
-        end_offset: int,
-        producer_state: ProducerState,
+        found: Loaded,
+        newcomers: Callable[[int], None] | None,
     ) -> None:
+        """As recovery found it, with nothing believed yet of what the checkpoints say."""
         self.shared = shared
         self.directory, self.presence = directory, Presence()
         self.topic, self.partition, self.topic_id = topic, partition, topic_id
         self.config = config  # replaced by `rolling.configure`
         self.epochs = epochs
-        self.segments = segments  # in order of their offsets, never empty
-        self.active = segments[-1]  # the one that is written to
-        self.size_bytes = sum(segment.size for segment in segments)
-        self.start_offset = segments[0].base_offset
-        self.end_offset = self.staged_end = end_offset
+        self.segments = found.segments  # in order of their offsets, never empty
+        self.active = self.segments[-1]  # the one that is written to
+        self.size_bytes = sum(segment.size for segment in self.segments)
+        self.start_offset = self.segments[0].base_offset
+        self.end_offset = self.staged_end = found.end_offset
         self.recovery_point = self.start_offset  # up to here the log is known to be on disk
-        self.compacted_to = self.cleaned_to = 0  # segments below may end before the next begins; the last round's end
-        self.bytes_cut = 0  # by recovery, when it was opened
+        self.compacted_to = found.compacted_to  # segments below may end before the next begins
+        self.cleaned_to = 0  # where compaction's last round ended
+        self.bytes_cut = found.bytes_cut  # by recovery
         self.staged = Staged()
         self.rollover = Rollover(shared.now_ms())
-        self.producer_state = producer_state
+        self.producer_state = ProducerState(found.end_offset, found.snapshots, newcomers)
         self.truncations = 0  # and resets: whoever works beside us compares
         self.cut_work: Callable[[], None] | None = None  # brings the last cut to disk, before what is written behind it
         # Names that the next checkpoint makes superfluous (see `truncation_marks`). The owner adds its own.

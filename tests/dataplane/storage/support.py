@@ -26,7 +26,10 @@ def open_log(
     background = background or ImmediateBackground()
     shared = Shared(files, background, descriptors or Descriptors(2, background), now_ms)
     config = config or LogConfig()
-    return opening.open_log(shared, directory, topic="topic", partition=0, topic_id=TOPIC_ID, config=config, **how)
+    last_known = opening.LastKnown(**{name: how.pop(name) for name in opening.LastKnown._fields if name in how})
+    return opening.open_log(
+        shared, directory, topic="topic", partition=0, topic_id=TOPIC_ID, config=config, last_known=last_known, **how
+    )
 
 
 def offset_for_timestamp(log: Log, timestamp: int, max_offset: int) -> tuple[int, int, int] | None:
