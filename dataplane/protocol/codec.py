@@ -17,20 +17,21 @@ An element takes a microsecond or a few, so a message of very many holds whoever
 same text with pauses in its loops come `decoder_in_steps`, `limited_decoder_in_steps` and `encoder_in_steps`, which make
 `records.steps` of the same results. Nobody knows beforehand how many elements a frame has: `short_decoder` is the
 straight line up to SHORT_ELEMENTS, and says with ManyElementsError that the steps are needed.
+
+What leaves decoding and encoding out (`templates`) must know where a field stands. `marking_decoder` and
+`marking_encoder` are the same text again, and note the place of each field that they were asked for.
 """
 
 from __future__ import annotations
 
 import struct as _struct
 from collections.abc import Callable, Generator
-from functools import cache, lru_cache
-from itertools import count
+from functools import cache
 from typing import Any, TypeVar
-from uuid import UUID
 
-from dataplane.protocol import primitives
 from dataplane.protocol.primitives import Buffer, DecodeError, Splices
 from dataplane.protocol.schema import Wire, draft_of, message_info, wires
+from dataplane.protocol.source import FORMATS, Field, Source
 from quota.contracts.namespace import ClusterNames, Names
 
 T = TypeVar("T")
@@ -38,6 +39,8 @@ Decoder = Callable[[Buffer, int, Names], tuple[Any, int]]
 Encoder = Callable[[Any, bytearray, Names, Splices], None]
 DecoderInSteps = Callable[[Buffer, int, Names], Generator[None, None, tuple[Any, int]]]
 EncoderInSteps = Callable[[Any, bytearray, Names, Splices], Generator[None, None, None]]
+MarkingDecoder = Callable[[Buffer, int, Names, list[int]], tuple[Any, int]]
+MarkingEncoder = Callable[[Any, bytearray, Names, Splices, list[int]], None]
 
 MAX_ELEMENTS = 20_000
 """Of all arrays of a stranger's request together: topics, partitions, names."""
@@ -46,7 +49,6 @@ SHORT_ELEMENTS = 256
 ELEMENTS_PER_STEP = 32
 _LONGEST_STRING = 2**15 - 1  # as in Kafka, also where the length is a varint
 
-_FORMATS = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "float64": "d", "bool": "?"}
 _PHYSICAL = ClusterNames()
 
 
@@ -70,12 +72,6 @@ def encode(message: Any, version: int, names: Names = _PHYSICAL) -> bytes:
     return bytes(out)
 
 
-@lru_cache(maxsize=4096)
-def _uuid_of(raw: bytes) -> UUID:
-    """The same ids come again and again, and UUID's constructor costs more than the rest of a partition."""
-    return UUID(bytes=raw)
-
-
 def _cached(make: Callable[[type, int], T]) -> Callable[[type, int], T]:
     """`functools.cache` with its arguments' types; mypy does not take every class for hashable."""
     return cache(make)
@@ -84,35 +80,48 @@ def _cached(make: Callable[[type, int], T]) -> Callable[[type, int], T]:
 @_cached
 def decoder(cls: type, version: int) -> Decoder:
     """The decoder of a message at a version. Raises ValueError for a version that the message does not have."""
-    return _make_decoder(cls, version, _Source())  # type: ignore[no-any-return]
+    return _make_decoder(cls, version, Source())  # type: ignore[no-any-return]
 
 
 @_cached
 def limited_decoder(cls: type, version: int) -> Decoder:
     """The same for what a stranger sends: DecodeError for more than MAX_ELEMENTS in all arrays together."""
-    return _make_decoder(cls, version, _Source(MAX_ELEMENTS))  # type: ignore[no-any-return]
+    return _make_decoder(cls, version, Source(MAX_ELEMENTS))  # type: ignore[no-any-return]
 
 
 @_cached
 def short_decoder(cls: type, version: int) -> Decoder:
     """The same for what is mostly short: ManyElementsError for more than SHORT_ELEMENTS, soon."""
-    return _make_decoder(cls, version, _Source(SHORT_ELEMENTS, ManyElementsError))  # type: ignore[no-any-return]
+    return _make_decoder(cls, version, Source(SHORT_ELEMENTS, ManyElementsError))  # type: ignore[no-any-return]
 
 
 @_cached
 def decoder_in_steps(cls: type, version: int) -> DecoderInSteps:
     """As `decoder`, with pauses."""
-    return _make_decoder(cls, version, _Source(in_steps=True))  # type: ignore[no-any-return]
+    return _make_decoder(cls, version, Source(pause_every=ELEMENTS_PER_STEP))  # type: ignore[no-any-return]
 
 
 @_cached
 def limited_decoder_in_steps(cls: type, version: int) -> DecoderInSteps:
     """As `limited_decoder`, with pauses."""
-    return _make_decoder(cls, version, _Source(MAX_ELEMENTS, in_steps=True))  # type: ignore[no-any-return]
+    return _make_decoder(cls, version, Source(MAX_ELEMENTS, pause_every=ELEMENTS_PER_STEP))  # type: ignore[no-any-return]
 
 
-def _make_decoder(cls: type, version: int, source: _Source) -> Any:
-    source.emit("def decode(b, p, names):")
+@cache
+def marking_decoder(cls: type, version: int, fields: tuple[Field, ...]) -> MarkingDecoder:
+    """As `decoder`, and appends to `marks` where each of these fields begins, whenever it meets one.
+
+    A field in an array is met once for each element. Raises ValueError for fields that are not in the order of their
+    bytes, that this version has not, or only within its tags.
+    """
+    source = Source(marked=fields)
+    made: MarkingDecoder = _make_decoder(cls, version, source)
+    source.check_marked(cls, version)
+    return made
+
+
+def _make_decoder(cls: type, version: int, source: Source) -> Any:
+    source.emit(f"def decode(b, p, names{', marks' if source.marked else ''}):")
     source.emit(" end = len(b)")
     if source.max_elements is not None:
         source.emit(f" left = {source.max_elements}")
@@ -130,17 +139,26 @@ def _make_decoder(cls: type, version: int, source: _Source) -> Any:
 @_cached
 def encoder(cls: type, version: int) -> Encoder:
     """The encoder of a message at a version. Raises ValueError for a version that the message does not have."""
-    return _make_encoder(cls, version, _Source())  # type: ignore[no-any-return]
+    return _make_encoder(cls, version, Source())  # type: ignore[no-any-return]
 
 
 @_cached
 def encoder_in_steps(cls: type, version: int) -> EncoderInSteps:
     """As `encoder`, with pauses."""
-    return _make_encoder(cls, version, _Source(in_steps=True))  # type: ignore[no-any-return]
+    return _make_encoder(cls, version, Source(pause_every=ELEMENTS_PER_STEP))  # type: ignore[no-any-return]
 
 
-def _make_encoder(cls: type, version: int, source: _Source) -> Any:
-    source.emit("def encode(m, out, names, splices):")
+@cache
+def marking_encoder(cls: type, version: int, fields: tuple[Field, ...]) -> MarkingEncoder:
+    """As `encoder`, and appends to `marks` where in `out` each of these fields begins: see `marking_decoder`."""
+    source = Source(marked=fields)
+    made: MarkingEncoder = _make_encoder(cls, version, source)
+    source.check_marked(cls, version)
+    return made
+
+
+def _make_encoder(cls: type, version: int, source: Source) -> Any:
+    source.emit(f"def encode(m, out, names, splices{', marks' if source.marked else ''}):")
     source.indent = " "
     source.emit("pass")
     source.begin_steps()
@@ -155,82 +173,10 @@ def _flexible(cls: type, version: int) -> bool:
     return version in info.flexible
 
 
-class _Source:
-    """The text of one function and the objects it refers to."""
-
-    def __init__(
-        self,
-        max_elements: int | None = None,
-        too_many: type[DecodeError] = DecodeError,
-        *,
-        in_steps: bool = False,
-    ) -> None:
-        self.max_elements = max_elements
-        self.in_steps = in_steps
-        self.lines: list[str] = []
-        self.indent = ""
-        self.names: dict[str, Any] = {
-            "struct_error": _struct.error,
-            "DecodeError": DecodeError,
-            "TooMany": too_many,
-            "read_uvarint": primitives.read_uvarint,
-            "write_uvarint": primitives.write_uvarint,
-            "uuid_of": _uuid_of,
-        }
-        self._serial = count()
-
-    def emit(self, line: str) -> None:
-        self.lines.append(self.indent + line)
-
-    def begin_steps(self) -> None:
-        """What makes a generator of the function, also where it has no loop."""
-        if self.in_steps:
-            self.emit(f"pause_in = {ELEMENTS_PER_STEP}")
-            self.emit("if 0: yield")
-
-    def pause(self) -> None:
-        """At each element of an array: perhaps a pause."""
-        if self.in_steps:
-            self.emit("pause_in -= 1")
-            self.emit(f"if not pause_in: pause_in = {ELEMENTS_PER_STEP}; yield")
-
-    def fresh(self, stem: str = "v") -> str:
-        return f"{stem}{next(self._serial)}"
-
-    def bind(self, value: Any, stem: str) -> str:
-        """A global name of the function for an object."""
-        for name, bound in self.names.items():
-            if bound is value:
-                return name
-        name = self.fresh(stem)
-        self.names[name] = value
-        return name
-
-    def constant(self, value: Any) -> str:
-        """An expression for a default."""
-        return (
-            repr(value) if value is None or value == () or type(value) in (bool, int) else self.bind(value, "default")
-        )
-
-    def uvarint(self, target: str) -> None:
-        """Read an unsigned varint; in line where it is one byte, as nearly all are."""
-        self.emit(f"{target} = b[p]; p += 1")
-        self.emit(f"if {target} > 127: {target}, p = read_uvarint(b, p - 1)")
-
-    def packer(self, formats: str, verb: str) -> str:
-        name = f"{verb}_{formats.replace('?', 'B')}"
-        self.names[name] = getattr(_struct.Struct(">" + formats), verb)
-        return name
-
-    def build(self, name: str, label: str) -> Any:
-        exec(compile("\n".join(self.lines), f"<{label}>", "exec"), self.names)  # noqa: S102 - our own text
-        return self.names[name]
-
-
 # --- decoding ---------------------------------------------------------------------------------------------------------
 
 
-def _decode_struct(source: _Source, cls: type, version: int, *, flexible: bool) -> str:
+def _decode_struct(source: Source, cls: type, version: int, *, flexible: bool) -> str:
     """Emit the decoding of all fields of `cls`; returns the variable that holds the structure."""
     values: dict[str, str] = {}
     tagged: list[tuple[str, Wire]] = []
@@ -242,8 +188,9 @@ def _decode_struct(source: _Source, cls: type, version: int, *, flexible: bool) 
             tagged.append((values[name], wire))
         elif version in wire.versions:
             values[name] = source.fresh()
-            if wire.kind in _FORMATS:
-                run.append((values[name], _FORMATS[wire.kind]))
+            source.mark(cls, name, "p", run)
+            if wire.kind in FORMATS:
+                run.append((values[name], FORMATS[wire.kind]))
             else:
                 _flush_decode(source, run)
                 _decode_value(source, values[name], wire, version, flexible=flexible)
@@ -255,7 +202,7 @@ def _decode_struct(source: _Source, cls: type, version: int, *, flexible: bool) 
     return _construct(source, cls, values)
 
 
-def _construct(source: _Source, cls: type, values: dict[str, str]) -> str:
+def _construct(source: Source, cls: type, values: dict[str, str]) -> str:
     """Emit what the constructor does (`schema._frozen`), without calling it."""
     made = source.fresh("m")
     source.emit(f"{made} = {source.bind(draft_of(cls), 'draft')}()")
@@ -265,7 +212,7 @@ def _construct(source: _Source, cls: type, values: dict[str, str]) -> str:
     return made
 
 
-def _flush_decode(source: _Source, run: list[tuple[str, str]]) -> None:
+def _flush_decode(source: Source, run: list[tuple[str, str]]) -> None:
     if run:
         formats = "".join(f for _, f in run)
         source.emit(f"{''.join(v + ', ' for v, _ in run)}= {source.packer(formats, 'unpack_from')}(b, p)")
@@ -273,7 +220,7 @@ def _flush_decode(source: _Source, run: list[tuple[str, str]]) -> None:
         run.clear()
 
 
-def _decode_tagged(source: _Source, tagged: list[tuple[str, Wire]], version: int) -> None:
+def _decode_tagged(source: Source, tagged: list[tuple[str, Wire]], version: int) -> None:
     number, tag, size, after = (source.fresh() for _ in range(4))
     source.uvarint(number)
     source.emit(f"while {number}:")
@@ -284,22 +231,24 @@ def _decode_tagged(source: _Source, tagged: list[tuple[str, Wire]], version: int
     source.uvarint(size)
     source.emit(f"{after} = p + {size}")
     source.emit(f"if {after} > end: raise DecodeError('a tagged field ends after the message')")
+    source.in_tags += 1
     for variable, wire in tagged:
         source.emit(f"if {tag} == {wire.tag}:")
         source.indent += " "
-        if wire.kind in _FORMATS:
-            _flush_decode(source, [(variable, _FORMATS[wire.kind])])
+        if wire.kind in FORMATS:
+            _flush_decode(source, [(variable, FORMATS[wire.kind])])
         else:
             _decode_value(source, variable, wire, version, flexible=True)
         source.emit(f"if p != {after}: raise DecodeError('a tagged field has another size than it says')")
         source.indent = source.indent[:-1]
+    source.in_tags -= 1
     source.emit(f"p = {after}")
     source.indent = outer
 
 
-def _decode_value(source: _Source, target: str, wire: Wire, version: int, *, flexible: bool) -> None:
-    if wire.kind in _FORMATS:  # an element of an array
-        _flush_decode(source, [(target, _FORMATS[wire.kind])])
+def _decode_value(source: Source, target: str, wire: Wire, version: int, *, flexible: bool) -> None:
+    if wire.kind in FORMATS:  # an element of an array
+        _flush_decode(source, [(target, FORMATS[wire.kind])])
     elif wire.kind == "uuid":
         source.emit("if p + 16 > end: raise DecodeError('a uuid ends after the message')")
         source.emit(f"{target} = uuid_of(bytes(b[p:p + 16])); p += 16")
@@ -311,7 +260,7 @@ def _decode_value(source: _Source, target: str, wire: Wire, version: int, *, fle
         _decode_sized(source, target, wire, version, flexible=flexible)
 
 
-def _decode_nested(source: _Source, target: str, wire: Wire, version: int, *, flexible: bool) -> None:
+def _decode_nested(source: Source, target: str, wire: Wire, version: int, *, flexible: bool) -> None:
     assert isinstance(wire.element, type)
     if version in wire.nullable:
         present = source.fresh()
@@ -325,7 +274,7 @@ def _decode_nested(source: _Source, target: str, wire: Wire, version: int, *, fl
         source.emit(f"{target} = {_decode_struct(source, wire.element, version, flexible=flexible)}")
 
 
-def _decode_length(source: _Source, length_format: str, *, flexible: bool) -> str:
+def _decode_length(source: Source, length_format: str, *, flexible: bool) -> str:
     length = source.fresh("n")
     if flexible:
         source.uvarint(length)
@@ -335,7 +284,7 @@ def _decode_length(source: _Source, length_format: str, *, flexible: bool) -> st
     return length
 
 
-def _decode_null(source: _Source, target: str, length: str, wire: Wire, version: int) -> None:
+def _decode_null(source: Source, target: str, length: str, wire: Wire, version: int) -> None:
     """Emit what happens at a negative length, and `else:`; leaves the source indented inside it."""
     source.emit(f"if {length} < 0:")
     if version in wire.nullable:
@@ -347,7 +296,7 @@ def _decode_null(source: _Source, target: str, length: str, wire: Wire, version:
     source.indent += " "
 
 
-def _decode_sized(source: _Source, target: str, wire: Wire, version: int, *, flexible: bool) -> None:
+def _decode_sized(source: Source, target: str, wire: Wire, version: int, *, flexible: bool) -> None:
     length = _decode_length(source, "h" if wire.kind == "string" else "i", flexible=flexible and wire.flexible)
     _decode_null(source, target, length, wire, version)
     after = source.fresh("e")
@@ -370,7 +319,7 @@ def _map_name(value: str, wire: Wire, way: str) -> str:
     return f"names.{wire.entity}_{way}({value})" if wire.entity else value
 
 
-def _decode_array(source: _Source, target: str, wire: Wire, version: int, *, flexible: bool) -> None:
+def _decode_array(source: Source, target: str, wire: Wire, version: int, *, flexible: bool) -> None:
     length = _decode_length(source, "i", flexible=flexible)
     _decode_null(source, target, length, wire, version)
     source.emit(f"if {length} > end - p: raise DecodeError(f'{{{length}}} elements in {{end - p}} bytes')")
@@ -378,8 +327,8 @@ def _decode_array(source: _Source, target: str, wire: Wire, version: int, *, fle
         source.emit(f"left -= {length}")
         source.emit("if left < 0: raise TooMany('too many elements')")
     items = source.fresh("items")
-    if isinstance(wire.element, Wire) and wire.element.kind in _FORMATS:
-        code = _FORMATS[wire.element.kind]
+    if isinstance(wire.element, Wire) and wire.element.kind in FORMATS:
+        code = FORMATS[wire.element.kind]
         size = _struct.calcsize(">" + code)
         struct_name = source.bind(_struct.unpack_from, "unpack_from")
         source.emit(f"{target} = {struct_name}(f'>{{{length}}}{code}', b, p); p += {length} * {size}")
@@ -403,7 +352,7 @@ def _decode_array(source: _Source, target: str, wire: Wire, version: int, *, fle
 # --- encoding ---------------------------------------------------------------------------------------------------------
 
 
-def _encode_struct(source: _Source, value: str, cls: type, version: int, *, flexible: bool) -> None:
+def _encode_struct(source: Source, value: str, cls: type, version: int, *, flexible: bool) -> None:
     run: list[tuple[str, str]] = []
     tagged: list[tuple[str, Wire, Any]] = []
     for name, wire, default in wires(cls):
@@ -411,8 +360,9 @@ def _encode_struct(source: _Source, value: str, cls: type, version: int, *, flex
         if version in wire.tagged:
             tagged.append((expression, wire, default))
         elif version in wire.versions:
-            if wire.kind in _FORMATS:
-                run.append((expression, _FORMATS[wire.kind]))
+            source.mark(cls, name, "len(out)", run)
+            if wire.kind in FORMATS:
+                run.append((expression, FORMATS[wire.kind]))
             else:
                 _flush_encode(source, run)
                 _encode_value(source, expression, wire, version, flexible=flexible)
@@ -421,14 +371,14 @@ def _encode_struct(source: _Source, value: str, cls: type, version: int, *, flex
         _encode_tagged(source, tagged, version)
 
 
-def _flush_encode(source: _Source, run: list[tuple[str, str]]) -> None:
+def _flush_encode(source: Source, run: list[tuple[str, str]]) -> None:
     if run:
         formats = "".join(f for _, f in run)
         source.emit(f"out += {source.packer(formats, 'pack')}({', '.join(e for e, _ in run)})")
         run.clear()
 
 
-def _encode_tagged(source: _Source, tagged: list[tuple[str, Wire, Any]], version: int) -> None:
+def _encode_tagged(source: Source, tagged: list[tuple[str, Wire, Any]], version: int) -> None:
     if not tagged:
         source.emit("out.append(0)")
         return
@@ -438,23 +388,25 @@ def _encode_tagged(source: _Source, tagged: list[tuple[str, Wire, Any]], version
     source.indent += " "
     number, whole = source.fresh(), source.fresh("whole")
     source.emit(f"{number} = 0; {whole} = out; out = bytearray()")
+    source.in_tags += 1
     for (expression, wire, _), condition in zip(tagged, given, strict=True):
         part = source.fresh("part")
         source.emit(f"if {condition}:")
         source.indent += " "
         source.emit(f"{number} += 1; {part} = out; out = bytearray()")
-        if wire.kind in _FORMATS:
-            _flush_encode(source, [(expression, _FORMATS[wire.kind])])
+        if wire.kind in FORMATS:
+            _flush_encode(source, [(expression, FORMATS[wire.kind])])
         else:
             _encode_value(source, expression, wire, version, flexible=True)
         source.emit(f"write_uvarint({part}, {wire.tag}); write_uvarint({part}, len(out)); {part} += out; out = {part}")
         source.indent = source.indent[:-1]
+    source.in_tags -= 1
     source.emit(f"write_uvarint({whole}, {number}); {whole} += out; out = {whole}")
     source.indent = source.indent[:-1]
     source.emit("else: out.append(0)")
 
 
-def _is_given(source: _Source, expression: str, default: Any) -> str:
+def _is_given(source: Source, expression: str, default: Any) -> str:
     """A condition: a tagged field is written where it is not the default. Identity first, structures are slow."""
     constant = source.constant(default)
     if constant == repr(default):  # a literal
@@ -462,9 +414,9 @@ def _is_given(source: _Source, expression: str, default: Any) -> str:
     return f"({expression} is not {constant} and {expression} != {constant})"
 
 
-def _encode_value(source: _Source, expression: str, wire: Wire, version: int, *, flexible: bool) -> None:
-    if wire.kind in _FORMATS:
-        _flush_encode(source, [(expression, _FORMATS[wire.kind])])
+def _encode_value(source: Source, expression: str, wire: Wire, version: int, *, flexible: bool) -> None:
+    if wire.kind in FORMATS:
+        _flush_encode(source, [(expression, FORMATS[wire.kind])])
     elif wire.kind == "uuid":
         source.emit(f"out += {expression}.bytes")
     elif wire.kind == "struct":
@@ -475,7 +427,7 @@ def _encode_value(source: _Source, expression: str, wire: Wire, version: int, *,
         _encode_sized(source, expression, wire, version, flexible=flexible and wire.flexible)
 
 
-def _encode_nested(source: _Source, expression: str, wire: Wire, version: int, *, flexible: bool) -> None:
+def _encode_nested(source: Source, expression: str, wire: Wire, version: int, *, flexible: bool) -> None:
     assert isinstance(wire.element, type)
     local = source.fresh()
     source.emit(f"{local} = {expression}")
@@ -490,7 +442,7 @@ def _encode_nested(source: _Source, expression: str, wire: Wire, version: int, *
         _encode_struct(source, local, wire.element, version, flexible=flexible)
 
 
-def _encode_length(source: _Source, length: str, length_format: str, *, flexible: bool) -> None:
+def _encode_length(source: Source, length: str, length_format: str, *, flexible: bool) -> None:
     if flexible:
         source.emit(f"if {length} < 127: out.append({length} + 1)")
         source.emit(f"else: write_uvarint(out, {length} + 1)")
@@ -498,7 +450,7 @@ def _encode_length(source: _Source, length: str, length_format: str, *, flexible
         source.emit(f"out += {source.packer(length_format, 'pack')}({length})")
 
 
-def _encode_null(source: _Source, local: str, wire: Wire, version: int, null: str) -> bool:
+def _encode_null(source: Source, local: str, wire: Wire, version: int, null: str) -> bool:
     """Emit the null case; returns whether the source is now indented inside its `else:`."""
     if version not in wire.nullable:
         return False
@@ -508,7 +460,7 @@ def _encode_null(source: _Source, local: str, wire: Wire, version: int, null: st
     return True
 
 
-def _encode_sized(source: _Source, expression: str, wire: Wire, version: int, *, flexible: bool) -> None:
+def _encode_sized(source: Source, expression: str, wire: Wire, version: int, *, flexible: bool) -> None:
     local = source.fresh()
     short = wire.kind == "string"
     source.emit(f"{local} = {expression}")
@@ -533,7 +485,7 @@ def _encode_sized(source: _Source, expression: str, wire: Wire, version: int, *,
         source.indent = source.indent[:-1]
 
 
-def _encode_array(source: _Source, expression: str, wire: Wire, version: int, *, flexible: bool) -> None:
+def _encode_array(source: Source, expression: str, wire: Wire, version: int, *, flexible: bool) -> None:
     local, length, item = source.fresh(), source.fresh("n"), source.fresh("item")
     source.emit(f"{local} = {expression}")
     null = "b'\\0'" if flexible else "b'\\xff\\xff\\xff\\xff'"

@@ -24,6 +24,8 @@ from dataplane.protocol.messages.discovery import ApiVersionsResponse
 from dataplane.protocol.primitives import Buffer, DecodeError, Splice, Splices, skip_tagged_fields
 from quota.contracts.namespace import ClusterNames, Names
 
+SIZE_BYTES = 4
+"""Of the size in front of a frame."""
 _FIXED = struct.Struct(">hhi")
 _ANSWER = struct.Struct(">ii")
 _SIZE = struct.Struct(">i")
@@ -33,6 +35,11 @@ _VERSIONS = [(api, version) for api in APIS.values() for version in range(api.ve
 _REQUEST_HEADERS = {(int(api.key), version): api.request_header_version(version) for api, version in _VERSIONS}
 _TAGGED_ANSWERS = {(api.response, version) for api, version in _VERSIONS if api.response_header_version(version)}
 """The two rules of `Api`, asked once for every version instead of once for every frame."""
+
+
+def key_of(frame: memoryview) -> int:
+    """The API key of a request, of which there are less than 128; -1 where the frame is too short for one."""
+    return frame[1] if len(frame) > 1 else -1
 
 
 class RequestHeader(NamedTuple):
@@ -93,6 +100,14 @@ def _client_id(frame: Buffer, position: int) -> tuple[str | None, int]:
         raise DecodeError(f"client id: {error}") from None
 
 
+def begin_answer(api: Api, version: int) -> bytearray:
+    """What stands before the body of an answer: eight bytes for size and correlation id, and the header's tags."""
+    out = bytearray(_ANSWER.size)
+    if (api.response, version) in _TAGGED_ANSWERS:
+        out.append(0)  # no tags
+    return out
+
+
 def encode_frame(
     api: Api, version: int, correlation_id: int, message: Any, names: Names = _PHYSICAL
 ) -> list[bytes | Splice]:
@@ -100,9 +115,7 @@ def encode_frame(
 
     Raises ValueError for a version that the API does not have, ForeignNameError for a name of somebody else.
     """
-    out = bytearray(_ANSWER.size)
-    if (api.response, version) in _TAGGED_ANSWERS:
-        out.append(0)  # no tags
+    out = begin_answer(api, version)
     splices: Splices = []
     encoder(api.response, version)(message, out, names, splices)
     if not splices:
@@ -117,9 +130,7 @@ def encode_frame_in_steps(
     api: Api, version: int, correlation_id: int, message: Any, names: Names = _PHYSICAL
 ) -> Generator[None, None, list[Buffer | Splice]]:
     """The same with pauses: `records.steps`. Of a long answer no second copy is made."""
-    out = bytearray(_ANSWER.size)
-    if (api.response, version) in _TAGGED_ANSWERS:
-        out.append(0)  # no tags
+    out = begin_answer(api, version)
     splices: Splices = []
     yield from encoder_in_steps(api.response, version)(message, out, names, splices)
     spliced = sum(splice.size for _, splice in splices)
