@@ -41,6 +41,7 @@ LENGTH_END = 12
 MAGIC_AT = 16
 CRC_AT = 17
 CHECKED_FROM = 21
+_LOW_ATTRIBUTES_AT = 22
 MAGIC = 2
 
 CODEC_BITS = 0x07
@@ -53,7 +54,9 @@ _HIGHEST_CODEC = 4
 _SMALLEST_RECORD = 7  # length, attributes, timestamp, offset, key, value, headers: a byte each
 _MOST_RECORDS = 1_000_000  # of a compressed batch
 
-_unpack = HEADER.unpack_from
+unpack_header = HEADER.unpack_from
+"""The fields of `BatchHeader`, unchecked. Raises HeaderEndsError; `read_header` is the same with kinder words."""
+HeaderEndsError = struct.error
 _length_of = struct.Struct(">i").unpack_from
 
 
@@ -119,7 +122,7 @@ _new = tuple.__new__
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The header at `position`, unchecked. Raises CorruptBatchError when the bytes end before it does."""
     try:
-        return _new(BatchHeader, _unpack(buffer, position))
+        return _new(BatchHeader, unpack_header(buffer, position))
     except struct.error:
         raise too_short(buffer, position) from None
 
@@ -136,6 +139,21 @@ def too_short(buffer: Buffer, position: int = 0) -> CorruptBatchError:
     is_cut = size < LENGTH_END or _length_of(buffer, position + LENGTH_AT)[0] + LENGTH_END > size
     code = ErrorCode.INVALID_RECORD if is_cut else ErrorCode.CORRUPT_MESSAGE
     return CorruptBatchError(f"{size} bytes are less than a batch header", code)
+
+
+def claimed_size(records: Buffer) -> int:
+    """Bytes that the first batch or message says it has, at least 12 of which must be there."""
+    return LENGTH_END + int(_length_of(records, LENGTH_AT)[0])
+
+
+def magic_of(records: Buffer) -> int | None:
+    """The format of what comes first: its byte has the same place in every format. None where the bytes end before."""
+    return records[MAGIC_AT] if len(records) > MAGIC_AT else None
+
+
+def codec_of(batch: Buffer) -> int | None:
+    """The codec that a batch names, see `records.compression`; None where the bytes end before."""
+    return batch[_LOW_ATTRIBUTES_AT] & CODEC_BITS if len(batch) > _LOW_ATTRIBUTES_AT else None
 
 
 def check_batch(batch: memoryview, header: BatchHeader, max_bytes: int) -> ErrorCode:
@@ -196,6 +214,6 @@ def split_batches(buffer: Buffer) -> list[tuple[BatchHeader, memoryview]]:
         after = position + LENGTH_END + length
         if after > end:
             break
-        batches.append((_new(BatchHeader, _unpack(view, position)), view[position:after]))
+        batches.append((_new(BatchHeader, unpack_header(view, position)), view[position:after]))
         position = after
     return batches

@@ -10,11 +10,10 @@ staged lies in memory that the next turn uses again, so no partition may stay be
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.protocol.errors import ErrorCode
-from dataplane.records.header import HEADER, BatchHeader, check_batch, too_short
+from dataplane.records.header import BatchHeader, HeaderEndsError, check_batch, too_short, unpack_header
 from dataplane.replication.reading import Reading
 from dataplane.replication.role_changes import RoleChanges
 from dataplane.replication.waiting import tell
@@ -43,7 +42,6 @@ class Appended(NamedTuple):
 
 
 _new = tuple.__new__  # half the cost of the NamedTuple's own constructor, and an append is the hot path
-_unpack_header = HEADER.unpack_from
 _NONE = ErrorCode.NONE
 
 
@@ -67,7 +65,7 @@ class Appending(RoleChanges, Reading):
             return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
         log = partition.log
         try:
-            header = _new(BatchHeader, _unpack_header(batch))
+            header = _new(BatchHeader, unpack_header(batch))
             if not is_checked:
                 code = check_batch(batch, header, partition.max_message_bytes)
                 if code is not _NONE:
@@ -88,7 +86,7 @@ class Appending(RoleChanges, Reading):
             except Exception as error:  # noqa: BLE001 - half of the batch may be staged
                 self.broken(partition, error)
                 return Appended(ErrorCode.KAFKA_STORAGE_ERROR)
-        except struct.error:
+        except HeaderEndsError:
             return Appended(too_short(batch).code)
         except LogFailedError:
             self.failed(partition)

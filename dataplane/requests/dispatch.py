@@ -30,7 +30,14 @@ from dataplane.handlers.outcome import CloseConnectionError, Encoded
 from dataplane.handlers.table import HANDLERS, Handler
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import ManyElementsError, decoder_in_steps, limited_decoder_in_steps, short_decoder
-from dataplane.protocol.headers import RequestHeader, encode_frame, encode_frame_in_steps, parse_request_header
+from dataplane.protocol.headers import (
+    SIZE_BYTES,
+    RequestHeader,
+    encode_frame,
+    encode_frame_in_steps,
+    key_of,
+    parse_request_header,
+)
 from dataplane.protocol.primitives import DecodeError
 from dataplane.protocol.release import released
 from dataplane.records.steps import Steps, resumed
@@ -78,7 +85,7 @@ class ClientConnection(Turnstile):
         """One request, that was let begin."""
         self._quiet = 0
         try:
-            shapes = self._fetch if len(frame) > 1 and frame[1] == FETCH else self._produce
+            shapes = self._fetch if key_of(frame) == FETCH else self._produce
             if not shapes.serve(frame):
                 self._serve(frame)
         except (DecodeError, CloseConnectionError):
@@ -162,7 +169,7 @@ class ClientConnection(Turnstile):
             header.api_version,
             header.correlation_id,
             header.client_id,
-            size + 4,
+            size + SIZE_BYTES,
             is_long,
             self.told_s,
             self.reads_nothing,
@@ -305,7 +312,7 @@ class ClientConnection(Turnstile):
         """The wait of a frame is over: it is answered, or served the slow way if `answer` says no. Never raises."""
         if self._closed:
             return
-        self._waited(slot, len(frame) + 4)
+        self._waited(slot, len(frame) + SIZE_BYTES)
         try:
             if not answer():
                 self.reads_nothing = False  # of a request that began since

@@ -30,7 +30,7 @@ from dataplane.doors import Callback, Connection
 from dataplane.handlers.context import BrokerRooms
 from dataplane.handlers.groups.offsets import stored_bytes
 from dataplane.protocol.api import ApiKey
-from dataplane.protocol.headers import RequestHeader
+from dataplane.protocol.headers import SIZE_BYTES, RequestHeader
 from dataplane.requests.answers import Answers
 from dataplane.tenancy.session import Session
 from dataplane.throttle.debt_queue import Waiting, throttle_ms
@@ -109,7 +109,7 @@ class Turnstile(Answers):
         `behind`: bytes that were received with it and come next. Whoever says so calls `settle` when these are handed out.
         """
         if size < self._clear_bytes and key == self._clear_key:
-            self._clear_bytes -= size + 4
+            self._clear_bytes -= size + SIZE_BYTES
             return True
         instance = self.session.instance
         if instance is None:
@@ -136,7 +136,7 @@ class Turnstile(Answers):
             self.reads_nothing = False
         for bucket, kind in tolls:
             if kind == BYTES_IN:
-                units = size + 4
+                units = size + SIZE_BYTES
             elif kind in _COUNTED:
                 units = REQUEST
             else:
@@ -177,7 +177,7 @@ class Turnstile(Answers):
             return True
         sender = self._sender
         if kind == BYTES_IN:
-            asked = size + 4
+            asked = size + SIZE_BYTES
         elif kind == BYTES_OUT:
             asked = max(self._fetched_bytes, LEAST_FETCH_BYTES)
         elif kind == GROUP_BYTES:

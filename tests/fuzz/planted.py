@@ -12,15 +12,15 @@ from types import SimpleNamespace
 
 from dataplane.groups.classic import state
 from dataplane.handlers.discovery import metadata
-from dataplane.protocol import codec
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataResponse, MetadataResponseTopic
+from dataplane.protocol.source import Source
 from dataplane.records import down_conversion
 
 
 def _in_decoders(change: Callable[[str], str]) -> None:
-    emit = codec._Source.emit
-    codec._Source.emit = lambda source, line: emit(source, change(line))
+    emit = Source.emit
+    Source.emit = lambda source, line: emit(source, change(line))
 
 
 def text() -> None:

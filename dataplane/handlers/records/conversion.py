@@ -14,7 +14,6 @@ Down-conversion reads the log when its turn has come, not when the request did.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,8 +22,18 @@ from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.release import released
 from dataplane.records.compression import ZSTD
 from dataplane.records.down_conversion import Converted, down_convert
-from dataplane.records.header import HEADER_SIZE, LENGTH_END, BatchHeader, CorruptBatchError, check_batch, read_header
-from dataplane.records.legacy import LOG_OVERHEAD, OVERHEAD
+from dataplane.records.header import (
+    HEADER_SIZE,
+    MAGIC,
+    BatchHeader,
+    CorruptBatchError,
+    check_batch,
+    claimed_size,
+    codec_of,
+    magic_of,
+    read_header,
+)
+from dataplane.records.legacy import OVERHEAD
 from dataplane.records.preparation import NO_RULES, prepare_batch, prepare_messages
 from dataplane.records.steps import Pace
 from dataplane.replication.partition import Partition
@@ -57,11 +66,9 @@ _MOST_CHUNKS = 16
 _READ_HERE_BYTES = 64 * 2**10
 _OLD_TO_NEW = 4
 """A message of format 0 or 1 is at most so many times as large as its record, key and value apart."""
-_MAGIC_AT, _CODEC_AT = 16, 22
-_SHORTEST = OVERHEAD[0] - LOG_OVERHEAD
-"""What a length must be in any format."""
+_SHORTEST = OVERHEAD[0]
+"""Bytes of what has a length of its own, in any format."""
 _ENTRY_US, _ROW_US = 1, 4
-_length_of = struct.Struct(">i").unpack_from
 
 
 # --- produce ----------------------------------------------------------------------------------------------------------
@@ -80,23 +87,24 @@ def produce_problem(records: object, version: int) -> ErrorCode:
         return ErrorCode.INVALID_RECORD
     if version < FIRST_BATCHES_PRODUCED:
         return ErrorCode.NONE
-    if len(records) <= _MAGIC_AT:
+    magic = magic_of(records)
+    if magic is None:
         return ErrorCode.INVALID_RECORD
-    length = _length_of(records, 8)[0]
-    if length < _SHORTEST:
+    size = claimed_size(records)
+    if size < _SHORTEST:
         return ErrorCode.CORRUPT_MESSAGE
-    if records[_MAGIC_AT] != 2:  # the magic byte has the same place in every format
-        return ErrorCode.INVALID_RECORD if records[_MAGIC_AT] < 2 else ErrorCode.CORRUPT_MESSAGE
+    if magic != MAGIC:
+        return ErrorCode.INVALID_RECORD if magic < MAGIC else ErrorCode.CORRUPT_MESSAGE
     if is_early_zstd(records, version):
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    if length + LENGTH_END > len(records) or (len(records) >= HEADER_SIZE and length + LENGTH_END < len(records)):
+    if size > len(records) or (len(records) >= HEADER_SIZE and size < len(records)):
         return ErrorCode.INVALID_RECORD  # cut on its way, or more than one batch
     return ErrorCode.NONE
 
 
 def is_early_zstd(batch: memoryview, version: int) -> bool:
     """Whether a client sends zstd that could not know it."""
-    return version < FIRST_ZSTD_PRODUCED and len(batch) > _CODEC_AT and batch[_CODEC_AT] & 7 == ZSTD
+    return version < FIRST_ZSTD_PRODUCED and codec_of(batch) == ZSTD
 
 
 def needs_preparation(partition: Partition, version: int) -> bool:
@@ -107,7 +115,8 @@ def needs_preparation(partition: Partition, version: int) -> bool:
 def prepare(ctx: RequestContext, partition: Partition, records: memoryview) -> Future[Prepared]:
     """The batch to append for a producer's records. Fails with CorruptBatchError."""
     limit = partition.max_message_bytes
-    if len(records) > (_OLD_TO_NEW * limit if len(records) > _MAGIC_AT and records[_MAGIC_AT] < 2 else limit):
+    magic = magic_of(records)
+    if len(records) > (_OLD_TO_NEW * limit if magic is not None and magic < MAGIC else limit):
         return failed(CorruptBatchError("more than the topic takes", ErrorCode.MESSAGE_TOO_LARGE))
     now_ms = ctx.broker.doors.clock.now_ms()
     # A copy: the frame's memory ends with this turn, and a batch is changed in place.
@@ -117,10 +126,11 @@ def prepare(ctx: RequestContext, partition: Partition, records: memoryview) -> F
 
 def _prepared(records: memoryview, partition: Partition, now_ms: int) -> Steps[Prepared]:
     rules, limit = partition.rules or NO_RULES, partition.max_message_bytes
-    if len(records) <= _MAGIC_AT:
+    magic = magic_of(records)
+    if magic is None:
         return Prepared(None)  # of an old producer: less than a message, which Kafka takes for none
     batch: memoryview | None
-    if records[_MAGIC_AT] < 2:
+    if magic < MAGIC:
         batch = yield from prepare_messages(records, rules, now_ms, limit)
         if batch is None:
             return Prepared(None)

@@ -36,6 +36,7 @@ from dataplane.protocol.messages.fetch import (
 )
 from dataplane.protocol.primitives import size_of
 from dataplane.protocol.release import released
+from dataplane.protocol.templates import with_field
 from dataplane.records.steps import Pace
 from dataplane.replication.serving.fetch_sessions import (
     INITIAL_EPOCH,
@@ -207,13 +208,8 @@ class _Fetch:
             topics = self._sizes(response)
             delay_s = max(delay_s, self._rules.charge_consume(ctx.session, ctx.client_id, size, topics))
         if delay_s and ctx.version >= _FIRST_WITH_THROTTLE_TIME:
-            # The size of the answer decides the delay that it reports: the field is the first of the body.
-            at = 9 if ctx.version in _API.flexible else 8
-            head, told = parts[0], throttle_ms(delay_s).to_bytes(4)
-            if type(head) is bytearray:  # a long answer is not copied for that
-                head[at : at + 4] = told
-            else:
-                parts[0] = head[:at] + told + head[at + 4 :]
+            # The size of the answer decides the delay that it reports.
+            parts[0] = with_field(_API, ctx.version, parts[0], "throttle_time_ms", throttle_ms(delay_s))
         self.answer.resolve(Encoded(parts))
 
     def _sizes(self, response: FetchResponse) -> Iterator[tuple[str, int]]:

@@ -5,22 +5,22 @@ A client that reads one partition repeats its request; correlation id and fetch 
     key version | correlation id | client id, limits, topic, partition, epoch | fetch offset | rest
                                  `------------- the shape: compared, not decoded -------------------'
 
-As with Produce (`produce`) the slow path has found out what the bytes mean, and what may have changed since is
-checked every time. One that has read all waits, as it came, and is looked at again when there are bytes. An error, too few
-bytes, anything but plain records goes the slow way. In a session the number of the request changes, too:
-`fetch_in_session`.
+Where the offset stands is known from the declarations (`protocol.templates`). As with Produce (`produce`) the slow path
+has found out what the bytes mean, and what may have changed since is checked every time. One that has read all waits, as
+it came, and is looked at again when there are bytes. An error, too few bytes, anything but plain records goes the slow
+way. In a session the number of the request changes, too: `fetch_in_session`.
 """
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
 from dataplane.doors import NotInMemoryError
 from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.errors import ErrorCode
-from dataplane.protocol.headers import encode_request
-from dataplane.protocol.primitives import write_uvarint
+from dataplane.protocol.headers import SIZE_BYTES
+from dataplane.protocol.messages.fetch import FetchPartition
+from dataplane.protocol.templates import Requests
 from dataplane.replication.serving.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
 from dataplane.replication.serving.follower_fetches import follower_of
 from dataplane.requests.fastpath.fetch_in_session import SessionFastPath
@@ -44,46 +44,37 @@ if TYPE_CHECKING:
     from dataplane.requests.served import Served
 
 MAX_SHAPES = 64
-MAX_SHAPE_END = 1_024
+MAX_SHAPE_BYTES = 1_024
 FREE_LESSONS, HITS_PER_LESSON = 64, 16
 """Learning costs as much as serving: further shapes have to be worth it."""
 _API = APIS[ApiKey.FETCH]
 _FIRST_VERSION = 10  # older ones may not read every topic, or not as it is
-_KEY_AND_VERSION = struct.Struct(">I").unpack_from
-_OFFSET = struct.Struct(">q").unpack_from
-_pack_state = struct.Struct(">qqq").pack
-_pack_length = struct.Struct(">i").pack
-_STATE_BYTES = 24
-_NO_TAGS = b"\0\0\0"  # of the partition, the topic, the answer
+_HOLES = ((FetchPartition, "fetch_offset"),)
 
 
 class FetchFastPath:
     """The shapes of one connection."""
 
-    __slots__ = ("_client", "_hits", "_lessons", "_places", "_sessions", "_shapes")
+    __slots__ = ("_client", "_hits", "_lessons", "_sessions", "_shapes")
 
     def __init__(self, client: Served) -> None:
         self._client = client
-        self._shapes: dict[bytes, Shape] = {}  # by the bytes before the offset
-        self._places: list[int] = []  # where offsets stand
+        self._shapes = Requests[Shape](_API, _HOLES)
         self._sessions: SessionFastPath | None = None
         self._hits = self._lessons = 0
 
     def serve(self, frame: memoryview) -> bool:
         """Serve the frame if it has a known shape and nothing stands against it. False: nothing has been done."""
-        for place in self._places:
-            shape = self._shapes.get(bytes(frame[8:place]))
-            if shape is not None and frame[place + 8 :] == shape.rest:
-                if _KEY_AND_VERSION(frame)[0] != shape.key_and_version:
-                    return False
-                outcome = self.answer(frame, shape, place)
-                if outcome == NOTHING_YET:
-                    self._wait(bytes(frame), shape, place)
-                return outcome != DECLINED
-        return self._sessions is not None and self._sessions.serve(frame, self)
+        found = self._shapes.find(frame)
+        if found is None:
+            return self._sessions is not None and self._sessions.serve(frame, self)
+        outcome = self.answer(*found)
+        if outcome == NOTHING_YET:
+            self._wait(bytes(frame), *found)
+        return outcome != DECLINED
 
-    def answer(self, frame: memoryview | bytes, shape: Shape, place: int, slot: Slot | None = None) -> int:
-        """Answer a request of this shape, with its offset at `place`; unless it is ANSWERED, nothing has been done.
+    def answer(self, shape: Shape, correlation_id: bytes, offset: int, slot: Slot | None = None) -> int:
+        """Answer a request of this shape; unless it is ANSWERED, nothing has been done.
 
         With a `slot` it has waited, and is answered with what there is.
         """
@@ -108,8 +99,8 @@ class FetchFastPath:
             allowed = broker.gate.fetch_bytes(instance, WINDOW_S)
             if allowed is not None and allowed < max_bytes:
                 max_bytes = max(allowed, 1)
-        offset, high_watermark = _OFFSET(frame, place)[0], partition.high_watermark
-        log, min_bytes = partition.log, shape.min_bytes if slot is None else 0
+        high_watermark, log = partition.high_watermark, partition.log
+        min_bytes = shape.min_bytes if slot is None else 0
         if offset >= high_watermark and (min_bytes or offset > high_watermark):
             return NOTHING_YET if offset == high_watermark and min_bytes <= max_bytes else DECLINED
         try:
@@ -122,43 +113,35 @@ class FetchFastPath:
         if slot is None:
             slot = Slot()
             client.append_slot(slot)
-        self._send(bytes(frame[4:8]), shape, partition, records, size, slot)
+        self._send(correlation_id, shape, partition, records, size, slot)
         self._hits += 1
         return ANSWERED
 
-    def _wait(self, frame: bytes, shape: Shape, place: int) -> None:
+    def _wait(self, frame: bytes, shape: Shape, correlation_id: bytes, offset: int) -> None:
         """Until there are bytes, or its time is up: then it is answered as it would be now, or the slow way."""
         client, partition, slot = self._client, shape.partition, Slot()
         assert partition is not None
         client.append_slot(slot)
 
         def woken() -> None:
-            client.go_on(slot, frame, lambda: self.answer(frame, shape, place, slot) == ANSWERED)
+            client.go_on(slot, frame, lambda: self.answer(shape, correlation_id, offset, slot) == ANSWERED)
 
         waiting = client.broker.replicas.waiting
         give_up = waiting.for_bytes([partition.read_waiters], shape.min_bytes, shape.wait_s, woken, client.account)
-        client.wait_at(slot, len(frame) + 4, give_up)
+        client.wait_at(slot, len(frame) + SIZE_BYTES, give_up)
 
     def _send(
         self, correlation_id: bytes, shape: Shape, partition: Partition, records: object, size: int, slot: Slot
     ) -> None:
         client = self._client
         instance = client.session.instance
-        high_watermark = partition.high_watermark
-        body = shape.prefix + _pack_state(high_watermark, high_watermark, partition.log.start_offset) + shape.middle
-        if shape.flexible:
-            length = bytearray(body)
-            write_uvarint(length, size + 1)
-            body, tail = bytes(length), _NO_TAGS
-        else:
-            body, tail = body + _pack_length(size), b""
-        whole = 4 + len(body) + size + len(tail)
+        high_watermark, start_offset, tail = partition.high_watermark, partition.log.start_offset, shape.tail
+        head = shape.head(correlation_id, 0, high_watermark, high_watermark, start_offset, size)
         if instance is not None:
-            told_s = client.consumed(instance, whole + 4)
-            if told_s:
-                at = 1 if shape.flexible else 0
-                body = body[:at] + throttle_ms(told_s).to_bytes(4) + body[at + 4 :]
-        head = _pack_length(whole) + correlation_id + body
+            told_s = client.consumed(instance, len(head) + size + len(tail))
+            if told_s:  # the size of the answer decides the delay that it reports
+                told_ms = throttle_ms(told_s)
+                head = shape.head(correlation_id, told_ms, high_watermark, high_watermark, start_offset, size)
         if not size:
             client.fill_soon(slot, (head + tail,))
             return
@@ -168,7 +151,7 @@ class FetchFastPath:
 
     def remember(self, ctx: RequestContext, request: FetchRequest, frame: memoryview) -> None:
         """Learn the shape of a request that the slow path has decoded, if it is of the kind that is served here."""
-        if ctx.version < _FIRST_VERSION or len(frame) > MAX_SHAPE_END:
+        if ctx.version < _FIRST_VERSION or len(frame) > MAX_SHAPE_BYTES:
             return
         if len(request.topics) != 1 or len(request.topics[0].partitions) != 1 or request.forgotten_topics_data:
             return
@@ -185,31 +168,19 @@ class FetchFastPath:
         if self._lessons > FREE_LESSONS + self._hits // HITS_PER_LESSON or self._knows(frame):
             return
         self._lessons += 1
-        names, again = ctx.session.names, (ctx.version, ctx.correlation_id, ctx.client_id, request)
-        if encode_request(_API, *again, names=names)[4:] != frame:
+        shape = shape_of(ctx, request)
+        if shape is None:
             return
-        found = shape_of(ctx, request, frame)
-        if found is None:
-            return
-        place, shape = found
         if in_session:
             self._sessions = self._sessions or SessionFastPath()
-            self._sessions.remember(ctx, request, frame, place, shape)
-        else:
-            self._learn(bytes(frame[8:place]), place, shape)
+            self._sessions.remember(ctx, request, frame, shape)
+            return
+        if len(self._shapes) >= MAX_SHAPES:  # most are of leader epochs that are over
+            self._shapes.forget()
+        self._shapes.learn(frame, ctx.session.names, shape)
 
     def _knows(self, frame: memoryview) -> bool:
         """Whether there is nothing to learn from a request, though it had to go the slow way."""
-        for place in self._places:
-            shape = self._shapes.get(bytes(frame[8:place]))
-            if shape is not None and frame[place + 8 :] == shape.rest:
-                return bool(_KEY_AND_VERSION(frame)[0] == shape.key_and_version)
+        if self._shapes.find(frame) is not None:
+            return True
         return self._sessions is not None and self._sessions.knows(frame)
-
-    def _learn(self, key: bytes, place: int, shape: Shape) -> None:
-        if len(self._shapes) >= MAX_SHAPES:  # most are of leader epochs that are over
-            self._shapes.clear()
-            self._places.clear()
-        self._shapes[key] = shape
-        if place not in self._places:
-            self._places.append(place)

@@ -5,54 +5,61 @@ A client repeats the same bytes for a topic-partition in every request; only the
     key version | correlation id | client id, transactional id, acks, timeout, topic, partition | length | records | tags
                                  `-------------- the shape: compared, not decoded -------------'
 
-What the bytes mean was found by the slow path once; what may have changed since (leadership, whitelists, storage full) is
-checked every time. Everything that is not plain success goes the slow way, which knows how to say it.
+Where the records stand is known from the declarations (`protocol.templates`). What the bytes mean was found by the slow
+path once; what may have changed since (leadership, whitelists, storage full) is checked every time. Everything that is not
+plain success goes the slow way, which knows how to say it.
 """
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.handlers.records.conversion import FIRST_ZSTD_PRODUCED, is_early_zstd
+from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.errors import ErrorCode
-from dataplane.protocol.primitives import DecodeError, read_uvarint
+from dataplane.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from dataplane.protocol.templates import AnswerTemplate, RecordRequests, answer_template
 from dataplane.requests.slots import Slot
 from dataplane.throttle.debt_queue import throttle_ms
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dataplane.handlers.context import RequestContext
     from dataplane.protocol.messages.produce import ProduceRequest
     from dataplane.replication.partition import Partition
     from dataplane.requests.served import Served
 
 MAX_SHAPES = 64
-MAX_SHAPE_END = 1_024
-"""Names that are longer are no reason to compare them with every request."""
-_LENGTH = struct.Struct(">i").unpack_from
-_KEY_AND_VERSION = struct.Struct(">I").unpack_from
-_WORD = struct.Struct("<I").unpack_from
+MAX_SHAPE_BYTES = 1_024
+"""Apart from the records. Names that are longer are no reason to compare them with every request."""
 _FIRST_VERSION = 5  # whose answer has a start offset; clients of older ones go the slow way
-_FIRST_WITH_RECORD_ERRORS = 8
-_FIRST_FLEXIBLE = 9
-_HEADER_BYTES = 61
-_NO_TAGS = b"\0\0\0"
+_API = APIS[ApiKey.PRODUCE]
+_RECORDS = (PartitionProduceData, "records")
+_ANSWER_HOLES = (
+    (PartitionProduceResponse, "error_code"),
+    (PartitionProduceResponse, "base_offset"),
+    (PartitionProduceResponse, "log_start_offset"),
+    (ProduceResponse, "throttle_time_ms"),
+)
 
 
 @dataclass(slots=True)
 class Shape:
     """What a run of header bytes means; `partition` is where it went last."""
 
-    flexible: bool
     physical: str
     index: int
     acks: int
     timeout_s: float
-    size: bytes  # of the answer, as it comes first
-    prefix: bytes  # of the answer, between the correlation id and the error code
-    tail: bytes  # of the answer when it is not throttled, behind the result
+    answer: Callable[..., bytes]  # of correlation id, error, base offset, start offset, throttle time
     version: int
     partition: Partition | None = None
 
@@ -71,33 +78,27 @@ class _Answer(Slot):
         self.throttle_time_ms = 0
 
     def __call__(self, error: ErrorCode) -> None:
-        shape = self._shape
         offset = -1 if error else self._base_offset
-        result = _pack_result(error, offset, -1, self._partition.log.start_offset)
-        tail = _tail(shape.version, self.throttle_time_ms) if self.throttle_time_ms else shape.tail
-        self._client.fill_soon(self, (shape.size + self._correlation_id + shape.prefix + result + tail,))
+        start_offset = self._partition.log.start_offset
+        answer = self._shape.answer(self._correlation_id, error, offset, start_offset, self.throttle_time_ms)
+        self._client.fill_soon(self, (answer,))
 
 
 class ProduceFastPath:
     """The shapes of one connection."""
 
-    __slots__ = ("_client", "_lengths", "_shapes")
+    __slots__ = ("_client", "_shapes")
 
     def __init__(self, client: Served) -> None:
         self._client = client
-        self._shapes: dict[bytes, Shape] = {}
-        self._lengths: list[int] = []
+        self._shapes = RecordRequests[Shape](_API, _RECORDS)
 
     def serve(self, frame: memoryview) -> bool:
         """Serve the frame if it has a known shape and nothing stands against it. False: nothing has been done."""
-        for end in self._lengths:
-            shape = self._shapes.get(bytes(frame[8:end]))
-            if shape is not None and _KEY_AND_VERSION(frame)[0] == shape.version:  # the key of Produce is 0
-                batch = _batch_of(frame, end, flexible=shape.flexible)
-                return batch is not None and self._append(frame, shape, batch)
-        return False
+        found = self._shapes.find(frame)
+        return found is not None and self._append(*found)
 
-    def _append(self, frame: memoryview, shape: Shape, batch: memoryview) -> bool:
+    def _append(self, shape: Shape, correlation_id: bytes, batch: memoryview) -> bool:
         client = self._client
         broker, instance = client.broker, client.session.instance
         partition = shape.partition
@@ -120,7 +121,7 @@ class ProduceFastPath:
         if appended.error or appended.duplicate:
             return False  # nothing was staged: the slow path finds the same and words the answer
         if acks:
-            answer = _Answer(client, shape, bytes(frame[4:8]), partition, appended.base_offset)
+            answer = _Answer(client, shape, correlation_id, partition, appended.base_offset)
             told_s = client.told_s
             if told_s:
                 answer.throttle_time_ms = throttle_ms(told_s)
@@ -140,86 +141,17 @@ class ProduceFastPath:
             return
         if topic.name == OFFSETS_TOPIC:  # always refused
             return
-        flexible = ctx.version >= _FIRST_FLEXIBLE
-        end = _end_of_shape(frame, len(data.records), flexible=flexible)
-        if end is None or end > MAX_SHAPE_END or len(self._shapes) >= MAX_SHAPES:
+        if len(self._shapes) >= MAX_SHAPES or len(frame) - len(data.records) > MAX_SHAPE_BYTES:
             return
-        prefix = _prefix(ctx.session.names.topic_out(topic.name).encode(), data.index, flexible=flexible)
-        tail = _tail(ctx.version, 0)
-        shape = Shape(
-            flexible,
-            topic.name,
-            data.index,
-            request.acks,
-            request.timeout_ms / 1000,
-            (4 + len(prefix) + _RESULT_BYTES + len(tail)).to_bytes(4),
-            prefix,
-            tail,
-            ctx.version,
-        )
-        self._shapes[bytes(frame[8:end])] = shape
-        if end not in self._lengths:
-            self._lengths.append(end)
+        if self._shapes.find(frame) is not None:  # something else stood against it
+            return
+        answer = _answer(ctx, topic.name, data.index).head
+        shape = Shape(topic.name, data.index, request.acks, request.timeout_ms / 1000, answer, ctx.version)
+        self._shapes.learn(frame, ctx.session.names, shape)
 
 
-def _end_of_shape(frame: memoryview, size: int, *, flexible: bool) -> int | None:
-    """Where the length of the records begins; None where the frame does not end as it does nearly always."""
-    if not flexible:
-        end = len(frame) - size - 4
-        return end if _LENGTH(frame, end)[0] == size else None
-    if bytes(frame[-3:]) != _NO_TAGS:
-        return None
-    varint_bytes = 1
-    while (size + 1) >> (7 * varint_bytes):
-        varint_bytes += 1
-    return len(frame) - 3 - size - varint_bytes
-
-
-def _prefix(topic: bytes, index: int, *, flexible: bool) -> bytes:
-    """The answer up to the error code: header tags, one topic, its name, one partition, its index."""
-    if flexible:
-        name = bytearray()
-        length = len(topic) + 1
-        while length > 0x7F:
-            name.append(length & 0x7F | 0x80)
-            length >>= 7
-        name.append(length)
-        return b"\0\x02" + bytes(name) + topic + b"\x02" + index.to_bytes(4)
-    return (1).to_bytes(4) + len(topic).to_bytes(2) + topic + (1).to_bytes(4) + index.to_bytes(4)
-
-
-def _batch_of(frame: memoryview, position: int, *, flexible: bool) -> memoryview | None:
-    """The records, whose length stands at `position`; None where they do not fill the rest of the frame."""
-    end = len(frame)
-    if end - position <= _HEADER_BYTES:
-        return None
-    if not flexible:
-        size = _LENGTH(frame, position)[0]
-        return frame[position + 4 :] if position + 4 + size == end else None
-    end -= 3
-    word = _WORD(frame, position)[0]
-    if word & 0x808080 == 0x008080:  # a varint of three bytes: 16 KiB to 2 MiB
-        size = (word & 0x7F | word >> 1 & 0x3F80 | word >> 2 & 0x1FC000) - 1
-        position += 3
-    else:
-        try:
-            size, position = read_uvarint(frame, position)
-        except DecodeError:
-            return None
-        size -= 1
-    if position + size != end or frame[end] or frame[end + 1] or frame[end + 2]:  # three empty sections of tags
-        return None
-    return frame[position:end]
-
-
-# The answer after the prefix: error code, base offset, log append time, start offset, then what depends on the version.
-_RESULT = struct.Struct(">hqqq")
-_pack_result, _RESULT_BYTES = _RESULT.pack, _RESULT.size
-
-
-def _tail(version: int, throttle_time_ms: int) -> bytes:
-    """No errors of single records, no message, the throttle time; with the sections of tags from version 9 on."""
-    throttled = throttle_time_ms.to_bytes(4)
-    if version >= _FIRST_FLEXIBLE:
-        return b"\1\0\0\0" + throttled + b"\0"
-    return b"\0\0\0\0\xff\xff" + throttled if version == _FIRST_WITH_RECORD_ERRORS else throttled
+def _answer(ctx: RequestContext, topic: str, index: int) -> AnswerTemplate:
+    """No errors of single records, no message."""
+    row = PartitionProduceResponse(index=index)
+    response = ProduceResponse(responses=(TopicProduceResponse(name=topic, partition_responses=(row,)),))
+    return answer_template(_API, ctx.version, response, _ANSWER_HOLES, ctx.session.names)
