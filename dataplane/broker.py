@@ -21,12 +21,12 @@ from dataplane.cluster.topic_settings import min_insync_replicas
 from dataplane.cluster.watching import RETRY_S
 from dataplane.config import BrokerConfig
 from dataplane.controller.controller import Controller, Rules
+from dataplane.coordination.log import ReplicatedLog
 from dataplane.departure import leave
 from dataplane.doors import Doors, Listener, ZooKeeperError
 from dataplane.flow.facts import FlowFacts
 from dataplane.flow.master import MasterFollower
 from dataplane.groups.coordinator import GroupCoordinator
-from dataplane.groups.log import ReplicatedOffsetsLog
 from dataplane.groups.settings import group_settings
 from dataplane.internal_topics import InternalTopics
 from dataplane.metering.meter import Meter
@@ -115,7 +115,7 @@ class Broker:
         """Groups, and what numbers producers."""
         self.groups = GroupCoordinator(
             self.doors.loop,
-            ReplicatedOffsetsLog(self.replicas),
+            ReplicatedLog(self.replicas, OFFSETS_TOPIC),
             self.doors.random,
             group_settings(self.config.settings),
             self._offsets_partitions,

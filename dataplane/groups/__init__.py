@@ -2,6 +2,6 @@
 
 Pure: `classic` (the state machine: `model`, what a group is; `events`, what happens to it and what follows; `rebalance`,
 `joining`, `state`), `records` (bytes in ``__consumer_offsets``), `offsets`, `commits`.
-Shell: `coordinator` (owns the `shard`s that this broker leads), `removal`, `log` (appends and reads), `timers`,
-`legacy` (offsets in ZooKeeper).
+Shell: `coordinator` (what is asked of groups), `machine` (groups as the runtime in `dataplane.coordination` sees them),
+`shard` (the groups of one partition), `removal` and `sweeping`, `legacy` (offsets in ZooKeeper).
 """

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dataplane.coordination import errors
 from dataplane.groups.classic.model import Group, GroupState, Member
 from dataplane.groups.offsets import TopicPartition, commit_problem
-from dataplane.groups.records import KeyValue, write_offset
+from dataplane.groups.records import write_offset
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.group_records import OffsetCommitValue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dataplane.coordination.effects import KeyValue
     from dataplane.groups.settings import GroupSettings
 
 
@@ -77,20 +79,13 @@ def _value(offset: Offset, retention_ms: int, now_ms: int) -> OffsetCommitValue:
     )
 
 
-_TOLD = {
-    ErrorCode.NONE: ErrorCode.NONE,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+LOG_ERRORS_OF_COMMITS = {
+    **errors.LOG_ERRORS,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
 }
 
 
 def told(error: ErrorCode) -> ErrorCode:
-    """What a client is told of an error of the log."""
-    return _TOLD.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)
+    """What a client is told when the log does not take a commit, or a removal."""
+    return errors.told(error, LOG_ERRORS_OF_COMMITS)

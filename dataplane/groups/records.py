@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Any, TypeVar
 
+from dataplane.coordination.effects import KeyValue
 from dataplane.protocol.codec import decode, encode
 from dataplane.protocol.messages.group_records import (
     GroupMetadataKey,
@@ -24,7 +25,6 @@ from dataplane.protocol.messages.group_records import (
 from dataplane.protocol.primitives import DecodeError
 
 T = TypeVar("T")
-KeyValue = tuple[bytes, bytes | None]
 
 _VERSION = Struct(">h")
 _OFFSET_KEY, _GROUP_KEY = 1, 2

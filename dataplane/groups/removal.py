@@ -11,14 +11,15 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import NamedTuple
 
+from dataplane.coordination.effects import KeyValue
 from dataplane.groups.classic.model import GroupState
 from dataplane.groups.commits import told
 from dataplane.groups.offsets import CONSUMER, TopicPartition, subscribed_topics
-from dataplane.groups.records import KeyValue, write_group, write_offset
-from dataplane.groups.shard import Entry, Shard
+from dataplane.groups.records import write_group, write_offset
+from dataplane.groups.shard import Entry, GroupShard
 from dataplane.protocol.errors import ErrorCode
 
-Append = Callable[[Shard, list[KeyValue], Callable[[ErrorCode], None]], None]
+Append = Callable[[GroupShard, list[KeyValue], Callable[[ErrorCode], None]], None]
 
 
 class Paced(NamedTuple):
@@ -32,9 +33,9 @@ TOMBSTONES_PER_BATCH = 100
 """Tombstones need not be committed together. To write so many, and to apply them, takes about a millisecond."""
 
 
-def delete_group(shard: Shard, group_id: str, log: Paced, done: Callable[[ErrorCode], None]) -> None:
+def delete_group(shard: GroupShard, group_id: str, log: Paced, done: Callable[[ErrorCode], None]) -> None:
     """Remove a group that has no members, with its offsets."""
-    entry = shard.entries.get(group_id)
+    entry = shard.contents.entries.get(group_id)
     if entry is None or entry.group.state is GroupState.DEAD:
         done(ErrorCode.GROUP_ID_NOT_FOUND)
     elif entry.group.state is not GroupState.EMPTY:
@@ -44,14 +45,14 @@ def delete_group(shard: Shard, group_id: str, log: Paced, done: Callable[[ErrorC
 
 
 def delete_offsets(
-    shard: Shard,
+    shard: GroupShard,
     group_id: str,
     keys: list[TopicPartition],
     log: Paced,
     done: Callable[[ErrorCode, dict[TopicPartition, ErrorCode]], None],
 ) -> None:
     """Remove some offsets, but not of topics that a living consumer group reads."""
-    entry = shard.entries.get(group_id)
+    entry = shard.contents.entries.get(group_id)
     if entry is None or entry.group.state is GroupState.DEAD:
         done(ErrorCode.GROUP_ID_NOT_FOUND, {})
         return
@@ -67,19 +68,19 @@ def delete_offsets(
 
 
 def remove_offsets(
-    shard: Shard, entry: Entry, keys: Iterable[TopicPartition], log: Paced, done: Callable[[ErrorCode], None]
+    shard: GroupShard, entry: Entry, keys: Iterable[TopicPartition], log: Paced, done: Callable[[ErrorCode], None]
 ) -> None:
     """Remove some offsets of a group. `keys` are asked for one batch after the other."""
     group_id = entry.group.group_id
 
     def removed(error: ErrorCode) -> None:
-        shard.drop_blank(group_id)
+        shard.contents.drop_blank(group_id)
         done(error)
 
     _append_in_batches(shard, (write_offset(group_id, *key, None) for key in keys), log, removed)
 
 
-def bury(shard: Shard, entry: Entry, log: Paced, done: Callable[[ErrorCode], None]) -> None:
+def bury(shard: GroupShard, entry: Entry, log: Paced, done: Callable[[ErrorCode], None]) -> None:
     """Remove a group that is empty, with all its offsets."""
     group = entry.group
     entry.group = replace(group, state=GroupState.DEAD, pending=())
@@ -90,15 +91,15 @@ def bury(shard: Shard, entry: Entry, log: Paced, done: Callable[[ErrorCode], Non
     def buried(error: ErrorCode) -> None:
         if error != ErrorCode.NONE:
             entry.group = replace(entry.group, state=GroupState.EMPTY)
-        elif shard.entries.get(group.group_id) is entry:
-            shard.forget(group.group_id)
+        elif shard.contents.entries.get(group.group_id) is entry:
+            shard.contents.forget(group.group_id)
         done(told(error))
 
     _append_in_batches(shard, tombstones, log, buried)
 
 
 def _append_in_batches(
-    shard: Shard, tombstones: Iterator[KeyValue], log: Paced, done: Callable[[ErrorCode], None]
+    shard: GroupShard, tombstones: Iterator[KeyValue], log: Paced, done: Callable[[ErrorCode], None]
 ) -> None:
     """Each batch counts as soon as it is committed; `done` with the first error, or after the last one."""
     batch = list(islice(tombstones, TOMBSTONES_PER_BATCH))
@@ -110,7 +111,7 @@ def _append_in_batches(
         if error != ErrorCode.NONE:
             done(error)
             return
-        shard.apply_all(batch)
+        shard.contents.apply_all(batch)
         if len(batch) < TOMBSTONES_PER_BATCH:
             done(ErrorCode.NONE)
         else:  # where no follower is waited for, all of them would be committed within this turn

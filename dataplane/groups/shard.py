@@ -1,36 +1,27 @@
-"""All groups of one partition of ``__consumer_offsets``, on the broker that leads it.
-
-The partition of a group is Java's ``String.hashCode`` modulo the number of partitions, as every Kafka client and tool
-expects of the broker it is sent to.
-"""
+"""All groups of one partition of ``__consumer_offsets``: what its records add up to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dataplane.coordination.effects import SetTimer
+from dataplane.coordination.shard import Shard
+from dataplane.groups.classic.events import SessionExpired
 from dataplane.groups.classic.model import Group
+from dataplane.groups.classic.rebalance import session_timer
 from dataplane.groups.classic.state import apply
 from dataplane.groups.offsets import GroupOffsets
-from dataplane.groups.records import GroupRecord, KeyValue, OffsetRecord, read_record
-from dataplane.protocol.errors import ErrorCode
+from dataplane.groups.records import GroupRecord, OffsetRecord, read_record
 from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from dataplane.coordination.deadlines import Deadlines
+    from dataplane.coordination.effects import KeyValue
+    from dataplane.groups.classic.model import Member
     from dataplane.groups.offsets import TopicPartition
-    from dataplane.groups.timers import Deadlines
     from dataplane.tasks import Future
-
-
-def partition_of(name: str, partitions: int) -> int:
-    """Which partition of the internal topic keeps a group (or a transactional id)."""
-    code = 0
-    data = name.encode("utf-16-be", "surrogatepass")
-    for i in range(0, len(data), 2):
-        code = (31 * code + (data[i] << 8 | data[i + 1])) & 0xFFFFFFFF
-    if code >= 1 << 31:
-        code -= 1 << 32
-    return 0 if code == -(1 << 31) else abs(code) % partitions
 
 
 class Entry:
@@ -46,10 +37,6 @@ class Entry:
     def is_blank(self) -> bool:
         """Nothing would be lost if it were forgotten."""
         return self.group.is_blank() and self.offsets.is_empty()
-
-
-Refuse = Callable[[ErrorCode], Any]
-"""Makes the answer that says nothing but an error."""
 
 
 class Forgetting:
@@ -78,26 +65,30 @@ class Forgetting:
         return key in self._spared.get(entry.group.group_id, ())
 
 
-class Shard:
-    """The groups of one partition, and the requests that wait for them."""
+class Groups:
+    """By group id; and what has to be removed from them."""
 
-    def __init__(self, index: int, leader_epoch: int, new_timers: Callable[[], Deadlines]) -> None:
-        self.index = index
-        self.leader_epoch = leader_epoch
-        self.loading = True
-        self.closed = False
-        self.problem = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # what is told while it is loading
+    def __init__(self, new_timers: Callable[[], Deadlines]) -> None:
         self.entries: dict[str, Entry] = {}
         self.forgetting: list[Forgetting] = []
         self.sweep: Future[None] | None = None
         self._owned: dict[str, int] = {}  # groups by instance key
         self._new_timers = new_timers
-        self._parked: dict[int, tuple[Future[Any], Refuse]] = {}
 
-    def load_again(self, problem: ErrorCode) -> None:
-        """It could not be loaded: know nothing, and say so until it is."""
-        self.problem = problem
+    def clear(self) -> None:
+        """Know nothing again."""
         self.entries, self._owned = {}, {}
+
+    def all_entries(self) -> Iterable[Entry]:
+        """In order of their first records."""
+        return self.entries.values()
+
+    def loaded(self) -> Iterator[tuple[Entry, SetTimer[SessionExpired]]]:
+        """Every member is believed to be alive: its session begins. Groups of which nothing is left are forgotten."""
+        for group_id, entry in list(self.entries.items()):
+            for member in entry.group.members.values():
+                yield entry, session_of(member)
+            self.drop_blank(group_id)
 
     def open(self, group_id: str) -> Entry:
         """The entry of a group, made if there is none."""
@@ -161,20 +152,10 @@ class Shard:
             entry.timers.cancel_all()
             self.forget(group_id)
 
-    def park(self, token: int, future: Future[Any], refuse: Refuse) -> None:
-        """A request waits."""
-        self._parked[token] = (future, refuse)
 
-    def answer(self, token: int, result: Any) -> None:
-        """It need not wait any longer."""
-        future, _ = self._parked.pop(token)
-        future.resolve(result)
+GroupShard = Shard[Groups]
 
-    def close(self, error: ErrorCode) -> None:
-        """Not ours any more: everybody who waits is told so, in order."""
-        self.closed = True
-        for entry in self.entries.values():
-            entry.timers.cancel_all()
-        parked, self._parked = self._parked, {}
-        for future, refuse in parked.values():
-            future.resolve(refuse(error))
+
+def session_of(member: Member) -> SetTimer[SessionExpired]:
+    """The timer that ends a member's session; in place of the one that runs."""
+    return SetTimer(session_timer(member.member_id), member.session_timeout_ms, SessionExpired(member.member_id))

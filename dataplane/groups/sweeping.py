@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dataplane.groups.classic.model import Group, GroupState
 from dataplane.groups.offsets import TopicPartition, expired
 from dataplane.groups.removal import Paced, bury, remove_offsets
-from dataplane.groups.shard import Entry, Forgetting, Shard
+from dataplane.groups.shard import Entry, Forgetting, GroupShard
 from dataplane.protocol.errors import ErrorCode
 from dataplane.tasks import Future, Task
 
@@ -34,7 +34,7 @@ class Sweeper:
     """Of all shards that this broker serves."""
 
     def __init__(
-        self, loop: Loop, slices: Slices, settings: GroupSettings, shards: Callable[[], list[Shard]], log: Paced
+        self, loop: Loop, slices: Slices, settings: GroupSettings, shards: Callable[[], list[GroupShard]], log: Paced
     ) -> None:
         self._loop, self._slices, self._settings = loop, slices, settings
         self._shards, self._log = shards, log
@@ -54,30 +54,31 @@ class Sweeper:
     def _sweep(self) -> None:
         self.start()
         for shard in self._shards():
-            if shard.sweep is None or shard.sweep.done:
-                shard.sweep = Task(self._remove_expired(shard), _EXPIRED)
+            groups = shard.contents
+            if groups.sweep is None or groups.sweep.done:
+                groups.sweep = Task(self._remove_expired(shard), _EXPIRED)
 
     # --- deleted topics -----------------------------------------------------------------------------------------------
 
-    def forget(self, shard: Shard, forgetting: Forgetting) -> None:
+    def forget(self, shard: GroupShard, forgetting: Forgetting) -> None:
         """Remove the offsets of partitions that do not exist any more, however often it takes."""
-        shard.forgetting.append(forgetting)
+        shard.contents.forgetting.append(forgetting)
         if not shard.loading:
             Task(self._forget(shard, forgetting), _FORGETTING)
 
-    def loaded(self, shard: Shard) -> None:
+    def loaded(self, shard: GroupShard) -> None:
         """What was to be forgotten while it was loading."""
-        for forgetting in list(shard.forgetting):
+        for forgetting in list(shard.contents.forgetting):
             Task(self._forget(shard, forgetting), _FORGETTING)
 
-    async def _forget(self, shard: Shard, forgetting: Forgetting) -> None:
+    async def _forget(self, shard: GroupShard, forgetting: Forgetting) -> None:
         while not shard.closed and not await self._forget_once(shard, forgetting):
             again: Future[None] = Future()
             self._loop.call_later(RETRY_S, partial(again.resolve, None))
             await again
-        shard.forgetting.remove(forgetting)
+        shard.contents.forgetting.remove(forgetting)
 
-    async def _forget_once(self, shard: Shard, forgetting: Forgetting) -> bool:
+    async def _forget_once(self, shard: GroupShard, forgetting: Forgetting) -> bool:
         """Whether all are gone."""
         for entry in await self._slices.run(_FORGETTING, who_has(shard, forgetting)):
             keys = [key for key in forgetting.of(entry) if not forgetting.spares(entry, key)]
@@ -92,12 +93,16 @@ class Sweeper:
 
     # --- expired offsets ----------------------------------------------------------------------------------------------
 
-    async def _remove_expired(self, shard: Shard) -> None:
+    async def _remove_expired(self, shard: GroupShard) -> None:
         """What the log does not take is tried again by the next sweep, if it is due then."""
         now_ms, retention_ms = self._loop.clock.now_ms(), self._settings.offsets_retention_ms
         for seen in await self._slices.run(_EXPIRED, look(shard, now_ms, retention_ms)):
             entry = seen.entry
-            if shard.closed or shard.entries.get(seen.group.group_id) is not entry or entry.group is not seen.group:
+            if (
+                shard.closed
+                or shard.contents.entries.get(seen.group.group_id) is not entry
+                or entry.group is not seen.group
+            ):
                 continue
             removed: Future[ErrorCode] = Future()
             if _is_left_with_nothing(seen):
@@ -118,10 +123,10 @@ class Look(NamedTuple):
     gone: dict[TopicPartition, object]
 
 
-def who_has(shard: Shard, forgetting: Forgetting) -> Steps[list[Entry]]:
+def who_has(shard: GroupShard, forgetting: Forgetting) -> Steps[list[Entry]]:
     """The groups that have offsets to forget."""
     found = []
-    for number, entry in enumerate(list(shard.entries.values()), 1):
+    for number, entry in enumerate(list(shard.contents.entries.values()), 1):
         if shard.closed:
             break
         if forgetting.of(entry):
@@ -132,10 +137,10 @@ def who_has(shard: Shard, forgetting: Forgetting) -> Steps[list[Entry]]:
     return found
 
 
-def look(shard: Shard, now_ms: int, retention_ms: int) -> Steps[list[Look]]:
+def look(shard: GroupShard, now_ms: int, retention_ms: int) -> Steps[list[Look]]:
     """The groups of which something has expired."""
     found = []
-    for number, entry in enumerate(list(shard.entries.values()), 1):
+    for number, entry in enumerate(list(shard.contents.entries.values()), 1):
         if shard.closed:
             break
         group = entry.group

@@ -16,7 +16,7 @@ from dataplane.controller.channel import EPOCH_DURING_DELETE, Channels
 from dataplane.controller.context import Context
 from dataplane.controller.decisions import alter_partition
 from dataplane.controller.leaders import Leaders
-from dataplane.groups import log as groups_log
+from dataplane.coordination import log as coordination_log
 from dataplane.protocol.errors import ErrorCode
 from dataplane.replication import (
     appending,
@@ -233,7 +233,7 @@ BUGS: dict[str, tuple[Plant, ...]] = {
     "what comes again is corrupt": (_patch(log_appending, "_has_already", _no),),
     "a sync counts whatever was cut": (_patch(flushing, "synced", _synced_whatever_was_cut),),
     "answer before the disk": (_patch(Partition, "is_synced", _yes), _patch(Partition, "advance", _advance_in_memory)),
-    "a commit is on its leader alone": (_patch(groups_log, "ACKS_ALL", 1),),
+    "a commit is on its leader alone": (_patch(coordination_log, "ACKS_ALL", 1),),
 }
 
 

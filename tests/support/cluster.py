@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from dataplane.groups.shard import partition_of
+from dataplane.coordination.placement import partition_of
 from dataplane.protocol.messages.discovery import DescribeClusterRequest, FindCoordinatorRequest
 from tests.support.ports import free_port
 from tests.support.processes import HOST, SECRET, ServerProcess, broker_process, master_process, secrets_file

@@ -1,8 +1,9 @@
-"""What happens to a group (events), what it answers (results), and what the coordinator must then do (effects).
+"""What happens to a group (events), what it answers (results), and what must then be done (effects).
 
     handle(group, event) -> (group afterwards, effects in order)
 
 All are plain values, so a test is a list of events and the list of effects expected. Times are milliseconds.
+The effects are those of every coordinator (`dataplane.coordination.effects`); here is what they carry.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dataplane.coordination.effects import CancelTimer, Reply, SetTimer, Store
 from dataplane.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -175,37 +177,4 @@ Result = JoinResult | SyncResult | HeartbeatResult | LeaveResult
 
 # --- effects ----------------------------------------------------------------------------------------------------------
 
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """Answer the request that the token stands for."""
-
-    token: int
-    result: Result
-
-
-@dataclass(frozen=True, slots=True)
-class Store:
-    """Append the group's record; once committed or failed, `then` happens with its error filled in."""
-
-    value: GroupMetadataValue
-    then: Stored
-
-
-@dataclass(frozen=True, slots=True)
-class SetTimer:
-    """Let an event happen after a delay. A timer of the same name is replaced."""
-
-    name: str
-    delay_ms: int
-    event: Event
-
-
-@dataclass(frozen=True, slots=True)
-class CancelTimer:
-    """Harmless when there is none."""
-
-    name: str
-
-
-Effect = Reply | Store | SetTimer | CancelTimer
+Effect = Reply[Result] | Store["GroupMetadataValue", Stored] | SetTimer[Event] | CancelTimer

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dataplane.coordination.effects import Store
 from dataplane.groups.classic.events import (
     Join,
     JoinResult,
     PendingExpired,
     SessionExpired,
     StaticStored,
-    Store,
     SyncResult,
 )
 from dataplane.groups.classic.model import (

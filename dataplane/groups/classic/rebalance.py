@@ -12,18 +12,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dataplane.coordination.effects import CancelTimer, Reply, SetTimer, Store
 from dataplane.groups.classic.events import (
-    CancelTimer,
     Effect,
     EmptyStored,
     Event,
     JoinExpired,
     JoinResult,
-    Reply,
     Result,
     SessionExpired,
-    SetTimer,
-    Store,
     SyncExpired,
     SyncResult,
 )

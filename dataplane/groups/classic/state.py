@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dataplane.coordination.effects import Store
 from dataplane.groups.classic.events import (
     AssignmentStored,
     Effect,
@@ -24,7 +25,6 @@ from dataplane.groups.classic.events import (
     PendingExpired,
     SessionExpired,
     StaticStored,
-    Store,
     Sync,
     SyncExpired,
     SyncResult,

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dataplane.cluster.metadata import OFFSETS_TOPIC
-from dataplane.groups.shard import partition_of
+from dataplane.coordination.placement import partition_of
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from dataplane.records.steps import each

@@ -2,15 +2,12 @@
 
 from dataclasses import replace
 
+from dataplane.coordination.effects import CancelTimer, Reply, SetTimer, Store
 from dataplane.groups.classic.events import (
     AssignmentStored,
-    CancelTimer,
     Heartbeat,
     Join,
     Leave,
-    Reply,
-    SetTimer,
-    Store,
     Sync,
 )
 from dataplane.groups.classic.model import Group

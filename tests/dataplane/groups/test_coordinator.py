@@ -3,12 +3,12 @@
 import pytest
 
 from dataplane.cluster.metadata import OFFSETS_TOPIC
+from dataplane.coordination.loading import RECORDS_PER_PAUSE
+from dataplane.coordination.placement import partition_of
+from dataplane.coordination.runtime import LOAD_RETRY_S, Runtime
 from dataplane.groups.classic.events import Join, Sync
 from dataplane.groups.classic.model import GroupState, durable_value
-from dataplane.groups.coordinator import LOAD_RETRY_S
-from dataplane.groups.loading import RECORDS_PER_PAUSE
 from dataplane.groups.records import write_offset
-from dataplane.groups.shard import partition_of
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.group_records import OffsetCommitValue
 from dataplane.records.header import CorruptBatchError
@@ -345,11 +345,11 @@ def test_a_bug_in_one_groups_event_does_not_stop_the_others(monkeypatch):
     def handle(self, shard, entry, event):
         handled.append(event)
         if event == "bad":
-            self._dispatch(shard, entry, "other")  # what waits behind it
+            self.dispatch(shard, entry, "other")  # what waits behind it
             raise ValueError("a bug")
 
-    monkeypatch.setattr(type(world.coordinator), "_handle", handle)
+    monkeypatch.setattr(Runtime, "_handle", handle)
     with pytest.raises(ValueError, match="a bug"):
-        world.coordinator._dispatch(None, None, "bad")
+        world.coordinator._runtime.dispatch(None, None, "bad")
     world.run(0.1)
     assert handled == ["bad", "other"]

@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from dataplane.cluster.metadata import OFFSETS_TOPIC
+from dataplane.coordination.log import ReplicatedLog
 from dataplane.groups.classic.events import (
     Heartbeat,
     Join,
@@ -12,7 +13,6 @@ from dataplane.groups.classic.events import (
 )
 from dataplane.groups.commits import Commit, Offset
 from dataplane.groups.coordinator import GroupCoordinator
-from dataplane.groups.log import ReplicatedOffsetsLog
 from dataplane.groups.settings import GroupSettings
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.replication import cluster as replicated
@@ -31,7 +31,7 @@ def cluster(monkeypatch):
 
 def give_coordinator(broker):
     settings = GroupSettings(group_initial_rebalance_delay_ms=0)
-    log = ReplicatedOffsetsLog(broker.replicas)
+    log = ReplicatedLog(broker.replicas, OFFSETS_TOPIC)
     broker.groups = GroupCoordinator(broker.loop, log, Random(broker.id), settings, lambda: 1, broker.background)
     broker.replicas.on_leadership(broker.groups.on_leadership)
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from dataplane.cluster.metadata import OFFSETS_TOPIC, PartitionMetadata
-from dataplane.groups.coordinator import LOAD_RETRY_S
-from dataplane.groups.shard import partition_of
+from dataplane.coordination.placement import partition_of
+from dataplane.coordination.runtime import LOAD_RETRY_S
 from dataplane.handlers.groups.find_coordinator import CREATION_WAIT_S, handle_find_coordinator
 from dataplane.handlers.groups.membership import (
     handle_delete_groups,

@@ -3,12 +3,14 @@
 import pytest
 
 from dataplane.cluster.metadata import OFFSETS_TOPIC
+from dataplane.coordination.placement import partition_of
+from dataplane.coordination.shard import Shard
 from dataplane.groups.classic.events import Join, Sync
 from dataplane.groups.classic.model import GroupState
 from dataplane.groups.commits import Commit, Offset
 from dataplane.groups.offsets import OFFSETS_PER_PAUSE, expired
 from dataplane.groups.records import write_offset
-from dataplane.groups.shard import Forgetting, Shard, partition_of
+from dataplane.groups.shard import Forgetting, Groups
 from dataplane.groups.sweeping import GROUPS_PER_PAUSE, RETRY_S, look, who_has
 from dataplane.protocol.codec import encode
 from dataplane.protocol.errors import ErrorCode
@@ -328,21 +330,21 @@ class Compared(tuple):
 
 @pytest.mark.parametrize(("of_group", "deleted"), [(1_000, 100), (100, 1_000)])
 def test_looking_for_the_offsets_of_a_deleted_topic_costs_one_look_up_each(of_group, deleted):
-    shard = Shard(0, 0, lambda: None)
+    shard = Shard(0, 0, Groups(lambda: None))
     for n in range(of_group):
-        shard.apply(*write_offset("g", "t", n, OffsetCommitValue(offset=1)))
+        shard.contents.apply(*write_offset("g", "t", n, OffsetCommitValue(offset=1)))
     forgetting = Forgetting([Compared(("t", n)) for n in range(deleted)])
     Compared.times = 0
-    assert len(forgetting.of(shard.entries["g"])) == 100
+    assert len(forgetting.of(shard.contents.entries["g"])) == 100
     assert Compared.times <= 2_000
 
 
 def test_groups_are_looked_at_in_slices():
-    shard = Shard(0, 0, lambda: None)
+    shard = Shard(0, 0, Groups(lambda: None))
     for n in range(20 * GROUPS_PER_PAUSE):
-        shard.apply(*write_offset(f"g{n}", "t", 0, OffsetCommitValue(offset=1, commit_timestamp=1)))
+        shard.contents.apply(*write_offset(f"g{n}", "t", 0, OffsetCommitValue(offset=1, commit_timestamp=1)))
     for n in range(10 * OFFSETS_PER_PAUSE):
-        shard.apply(*write_offset("large", "t", n, OffsetCommitValue(offset=1, commit_timestamp=1)))
+        shard.contents.apply(*write_offset("large", "t", n, OffsetCommitValue(offset=1, commit_timestamp=1)))
     forgetting = Forgetting([("t", 5)])
     assert len(list(who_has(shard, forgetting))) >= 20
     assert len(list(look(shard, 10, 1_000))) >= 30

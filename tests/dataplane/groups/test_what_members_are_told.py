@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from dataplane.coordination.effects import Reply
 from dataplane.groups.classic.events import (
     JoinResult,
     LeaveResult,
-    Reply,
     StaticStored,
     SyncResult,
 )

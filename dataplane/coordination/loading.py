@@ -1,13 +1,13 @@
-"""What a partition of ``__consumer_offsets`` says, read back at an election: every record, oldest first, in steps.
+"""What a partition of a coordinator's topic says, read back at an election: every record, oldest first, in steps.
 
-A batch that cannot be read is passed over, and told. It is one commit, or one generation, of one group; the partition
-holds the groups of many tenants, and what was in it is mostly said again behind it: consumers commit every few seconds.
-At worst this group repeats what it has read since the commit before. (Kafka's coordinator stops there and serves whatever
-came before, so that all groups lose what came behind; its newer one serves none of the partition's groups. Rejected, too:
-not to serve this one group. The batch does not say any more whose it was.)
+A batch that cannot be read is passed over, and told. In ``__consumer_offsets`` it is one commit, or one generation, of one
+group; the partition holds the groups of many tenants, and what was in it is mostly said again behind it: consumers commit
+every few seconds. At worst this group repeats what it has read since the commit before. (Kafka's coordinator stops there and
+serves whatever came before, so that all groups lose what came behind; its newer one serves none of the partition's groups.
+Rejected, too: not to serve this one group. The batch does not say any more whose it was.)
 
 Where even the place of the next batch cannot be told, or the disk does not answer, all that is behind would be missing,
-which for many groups means to begin anew. Then none of them is served: the error goes to the coordinator.
+which for many groups means to begin anew. Then nothing of the partition is served: the error goes to the runtime.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 import pytest
 from crc32c import crc32c
 
-from dataplane.groups.loading import RECORDS_PER_PAUSE, load
+from dataplane.coordination.loading import RECORDS_PER_PAUSE, load
 from dataplane.records.batch import Record, build_batch
 from dataplane.records.compression import GZIP
 from dataplane.records.header import CorruptBatchError, read_header

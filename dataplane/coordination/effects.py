@@ -1,0 +1,50 @@
+"""What a state machine asks of the runtime after an event. Plain values: a test compares a list of them.
+
+A *token* stands for a request that waits for its answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+Result_co = TypeVar("Result_co", covariant=True)
+Value_co = TypeVar("Value_co", covariant=True)
+Event_co = TypeVar("Event_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Generic[Result_co]):
+    """Answer the request that the token stands for."""
+
+    token: int
+    result: Result_co
+
+
+@dataclass(frozen=True, slots=True)
+class Store(Generic[Value_co, Event_co]):
+    """Append a record. Once committed or failed, `then` happens: an event (a dataclass) whose `error` is filled in."""
+
+    value: Value_co
+    then: Event_co
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer(Generic[Event_co]):
+    """Let an event happen after a delay. A timer of the same name is replaced."""
+
+    name: str
+    delay_ms: int
+    event: Event_co
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTimer:
+    """Harmless when there is none."""
+
+    name: str
+
+
+KeyValue = tuple[bytes, bytes | None]
+"""Of a record, as it is appended and replayed. Without a value: what the key names is no more."""
+Effect = Reply[Any] | Store[Any, Any] | SetTimer[Any] | CancelTimer

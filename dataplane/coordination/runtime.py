@@ -1,0 +1,221 @@
+"""The runtime of a coordinator: it owns the partitions of one internal topic that this broker leads.
+
+    elected   -> the partition's log is replayed, in slices (`loading`); meanwhile COORDINATOR_LOAD_IN_PROGRESS
+    failed    -> the log cannot be read: tried again and again; meanwhile COORDINATOR_NOT_AVAILABLE
+    leading   -> each request is an event of the state machine, whose effects are carried out here
+    resigned  -> every request that waits is answered NOT_COORDINATOR, and everything is forgotten
+
+Events are handled one after another: one that comes up while another is being handled waits in a queue. Nothing is
+answered before what it depends on is committed by acks=all.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from dataplane.coordination.deadlines import Deadlines
+from dataplane.coordination.effects import CancelTimer, Effect, Reply, SetTimer, Store
+from dataplane.coordination.machine import C, E, Machine
+from dataplane.coordination.shard import Shard
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.primitives import DecodeError
+from dataplane.slices import Slices
+from dataplane.tasks import CancelledError, Future
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dataplane.coordination.effects import KeyValue
+    from dataplane.coordination.log import StateLog
+    from dataplane.doors import Background, Loop
+
+T = TypeVar("T")
+
+LOAD_RETRY_S = 5.0
+"""After a partition could not be loaded. Its log may be read again, or be led by a broker that can."""
+
+_log = logging.getLogger(__name__)
+
+
+class Runtime(Generic[C, E]):
+    """See the file's text."""
+
+    def __init__(self, loop: Loop, background: Background, log: StateLog, machine: Machine[C, E]) -> None:
+        self.slices = Slices(loop, background)  # its own: nobody waits for it behind what tenants have converted
+        self._loop = loop
+        self._records = log
+        self._machine = machine
+        self._shards: dict[int, Shard[C]] = {}
+        self._tokens = count()
+        self._events: deque[tuple[Shard[C], E, Any]] = deque()
+        self._handling = False
+        self._on_loaded: Callable[[Shard[C]], None] = lambda _shard: None
+
+    def on_loaded(self, call: Callable[[Shard[C]], None]) -> None:
+        """Called for each shard when it begins to serve."""
+        self._on_loaded = call
+
+    # --- election -----------------------------------------------------------------------------------------------------
+
+    def on_leadership(self, topic: str, index: int, leader_epoch: int | None) -> None:
+        """This broker leads a partition in an epoch, or (None) does not lead it any more."""
+        if topic != self._machine.topic:
+            return
+        shard = self._shards.get(index)
+        if leader_epoch is None:
+            self._resign(index)
+        elif shard is not None and leader_epoch - shard.leader_epoch in (0, 1):
+            shard.leader_epoch = leader_epoch  # every other leader would have had an epoch of its own
+        else:
+            self._resign(index)
+            self._elect(index, leader_epoch)
+
+    def stop(self) -> None:
+        """Give every partition up: who waits is told to look for another coordinator."""
+        for index in list(self._shards):
+            self._resign(index)
+
+    def _resign(self, index: int) -> None:
+        shard = self._shards.pop(index, None)
+        if shard is not None:
+            shard.close(ErrorCode.NOT_COORDINATOR)
+
+    def _elect(self, index: int, leader_epoch: int) -> None:
+        shard = Shard(index, leader_epoch, self._machine.new_contents(self._new_timers))
+        self._shards[index] = shard
+        self._loop.call_soon(lambda: self._load(shard))
+
+    def _new_timers(self) -> Deadlines:
+        return Deadlines(self._loop, lambda event: self.dispatch(*event))
+
+    # --- loading ------------------------------------------------------------------------------------------------------
+
+    def _load(self, shard: Shard[C]) -> None:
+        if not shard.closed:
+            steps = self._records.read(shard.index, lambda key, value: self._load_record(shard, key, value))
+            self.slices.run(self._machine.topic, steps).then(partial(self._was_read, shard))
+
+    def _was_read(self, shard: Shard[C], future: Future[list[str]]) -> None:
+        if shard.closed:
+            return
+        topic = self._machine.topic
+        if future.error is not None:
+            _log.error(
+                "partition %d of %s cannot be loaded: %s; nothing of it is served, trying again in %d s",
+                *(shard.index, topic, future.error, LOAD_RETRY_S),
+            )
+            shard.load_again(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            self._loop.call_later(LOAD_RETRY_S, lambda: self._load(shard))
+            return
+        for sentence in future.result():
+            _log.error("a batch of partition %d of %s is passed over: %s", shard.index, topic, sentence)
+        shard.loading = False
+        for entry, timer in shard.contents.loaded():
+            self.set_timer(shard, entry, timer)
+        self._on_loaded(shard)
+
+    def _load_record(self, shard: Shard[C], key: bytes, value: bytes | None) -> None:
+        if shard.closed:
+            raise CancelledError
+        try:
+            shard.contents.apply(key, value)
+        except (DecodeError, ValueError) as error:  # one that a newer broker wrote must not take the others with it
+            _log.warning("a record of partition %d of %s is skipped: %s", shard.index, self._machine.topic, error)
+
+    # --- finding shards -----------------------------------------------------------------------------------------------
+
+    def shard(self, index: int) -> Shard[C] | ErrorCode:
+        """A partition that is served here, or why it is not."""
+        shard = self._shards.get(index)
+        if shard is None:
+            return ErrorCode.NOT_COORDINATOR
+        return shard.problem if shard.loading else shard
+
+    def shards(self) -> list[Shard[C]]:
+        """Every partition that is led here, those that are still loading as well, by index."""
+        return [shard for _, shard in sorted(self._shards.items())]
+
+    def serving(self) -> list[Shard[C]]:
+        """Those that are loaded, by index."""
+        return [shard for shard in self.shards() if not shard.loading]
+
+    def has_failed(self, index: int) -> bool:
+        """Whether this broker should serve a partition and cannot: then nobody need be sent here."""
+        shard = self._shards.get(index)
+        return shard is not None and shard.loading and shard.problem == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def ask(
+        self, shard: Shard[C], name: str, event_of: Callable[[int], Any], refuse: Callable[[ErrorCode], T]
+    ) -> Future[T]:
+        """Park a request and let its event happen. `event_of` gets the token that the event has to carry."""
+        token, future = self.park(shard, refuse)
+        event = event_of(token)
+        self.dispatch(shard, shard.contents.open(name), event)
+        return future
+
+    def park(self, shard: Shard[C], refuse: Callable[[ErrorCode], T]) -> tuple[int, Future[T]]:
+        """A request waits until `shard.answer` of the token; it gets `refuse(NOT_COORDINATOR)` when the shard is closed."""
+        token, future = next(self._tokens), Future[T]()
+        shard.park(token, future, refuse)
+        return token, future
+
+    def append(self, shard: Shard[C], records: list[KeyValue], done: Callable[[ErrorCode], None]) -> None:
+        """Append to a shard's partition; `done` is not called any more once the shard is closed."""
+        if not shard.closed:
+            self._records.append(shard.index, records, lambda error: None if shard.closed else done(error))
+
+    # --- events and effects -------------------------------------------------------------------------------------------
+
+    def dispatch(self, shard: Shard[C], entry: E, event: Any) -> None:
+        """Let an event happen, after those that wait already."""
+        self._events.append((shard, entry, event))
+        self._work()
+
+    def _work(self) -> None:
+        if self._handling:
+            return
+        self._handling = True
+        try:
+            while self._events:
+                self._handle(*self._events.popleft())
+        finally:
+            self._handling = False
+            if self._events:  # a bug in one entry's event: the others' are handled all the same
+                self._loop.call_soon(self._work)
+
+    def _handle(self, shard: Shard[C], entry: E, event: Any) -> None:
+        if shard.closed:
+            return  # its requests are answered already
+        for effect in self._machine.handle(entry, event, self._loop.clock.now_ms()):
+            self._perform(shard, entry, effect)
+        shard.contents.drop_blank(self._machine.name_of(entry))
+
+    def _perform(self, shard: Shard[C], entry: E, effect: Effect) -> None:
+        if isinstance(effect, Reply):
+            shard.answer(effect.token, effect.result)
+        elif isinstance(effect, SetTimer):
+            self.set_timer(shard, entry, effect)
+        elif isinstance(effect, CancelTimer):
+            entry.timers.cancel(effect.name)
+        else:
+            self._store(shard, entry, effect)
+
+    def set_timer(self, shard: Shard[C], entry: E, timer: SetTimer[Any]) -> None:
+        """Of an entry; in place of its timer of the same name."""
+        entry.timers.set(timer.name, timer.delay_ms / 1000, (shard, entry, timer.event))
+
+    def _store(self, shard: Shard[C], entry: E, effect: Store[Any, Any]) -> None:
+        def done(error: ErrorCode) -> None:
+            told = self._machine.told(error)
+            if told != ErrorCode.NONE:
+                _log.info("a record of %s was not stored: %s", self._machine.topic, error.name)
+            self.dispatch(shard, entry, replace(effect.then, error=told))
+
+        self.append(shard, self._machine.records(entry, effect.value), done)

@@ -1,0 +1,128 @@
+"""The runtime of coordinators, with locks for a state machine: nothing of it is about groups."""
+
+import pytest
+
+from dataplane.coordination.runtime import LOAD_RETRY_S
+from dataplane.protocol.errors import ErrorCode
+from tests.dataplane.coordination.locks import LEASE_MS, TOPIC, World
+
+LEASE_S = LEASE_MS / 1000
+
+
+@pytest.fixture
+def world():
+    made = World()
+    made.elect()
+    return made
+
+
+def test_a_request_is_answered_when_what_it_depends_on_is_committed(world):
+    world.log.slow = True
+    asked = world.acquire("ana")
+    assert not asked.done
+    assert world.holder() is None
+    world.log.commit()
+    assert asked.result() == ErrorCode.NONE
+    assert world.holder() == "ana"
+    assert world.log.records[0] == [(b"l", b"ana")]
+
+
+def test_who_has_to_wait_is_parked_until_a_timer_makes_room(world):
+    world.acquire("ana")
+    waits = world.acquire("bob")
+    world.run(LEASE_S - 1)
+    assert not waits.done
+    world.run(1)
+    assert waits.result() == ErrorCode.NONE
+    assert world.holder() == "bob"
+
+
+def test_a_successor_knows_what_was_committed_and_timers_begin_when_it_is_loaded(world):
+    world.acquire("ana")
+    world.run(LEASE_S - 1)
+    world.runtime.stop()
+    world.runtime = world.new_runtime()
+    world.elect(2)
+    assert world.holder() == "ana"
+    world.run(LEASE_S - 1)
+    assert world.holder() == "ana"
+    world.run(1.1)
+    assert world.holder() is None
+
+
+def test_an_entry_of_which_nothing_is_left_is_forgotten_with_its_timers(world):
+    world.acquire("ana")
+    [entry] = world.runtime.shard(0).contents.all_entries()
+    world.run(LEASE_S + 0.1)
+    assert world.runtime.shard(0).contents.entries == {}
+    assert not entry.timers._timers
+
+
+def test_who_waits_when_the_broker_resigns_is_told_once_and_no_timer_rings(world):
+    world.acquire("ana")
+    waits = world.acquire("bob")
+    world.log.slow = True
+    unstored = world.acquire("carl", "m")
+    world.resign()
+    assert (waits.result(), unstored.result()) == (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR)
+    world.log.commit()
+    world.run(10 * LEASE_S)
+    assert world.log.records[0] == [(b"l", b"ana"), (b"m", b"carl")]
+    assert world.runtime.shard(0) == ErrorCode.NOT_COORDINATOR
+
+
+@pytest.mark.parametrize(
+    ("log_says", "client_hears"),
+    [
+        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_what_the_log_refuses_is_an_event_that_says_why(world, log_says, client_hears):
+    world.log.error = log_says
+    assert world.acquire("ana").result() == client_hears
+    world.log.error = ErrorCode.NONE
+    assert world.acquire("bob").result() == ErrorCode.NONE
+
+
+def test_the_same_leader_in_the_next_epoch_goes_on_and_any_later_one_loads_again(world):
+    world.acquire("ana")
+    waits = world.acquire("bob")
+    world.elect(2)
+    assert not waits.done
+    world.elect(4)
+    assert waits.result() == ErrorCode.NOT_COORDINATOR
+    assert world.holder() == "ana"
+
+
+def test_partitions_of_other_topics_are_none_of_its_business(world):
+    world.runtime.on_leadership("__other", 0, None)
+    world.runtime.on_leadership("__other", 1, 1)
+    assert [shard.index for shard in world.runtime.shards()] == [0]
+
+
+def test_what_cannot_be_loaded_is_known_to_nobody_and_tried_again(world, caplog):
+    world.acquire("ana")
+    world.resign()
+    loaded = []
+    world.runtime.on_loaded(lambda shard: loaded.append(shard.index))
+    world.log.read_error = OSError("the disk")
+    world.elect(5)
+    assert world.runtime.has_failed(0)
+    assert world.runtime.shard(0) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert f"partition 0 of {TOPIC} cannot be loaded: the disk" in caplog.text
+    assert (world.runtime.serving(), loaded) == ([], [])
+    world.log.read_error = None
+    world.run(LOAD_RETRY_S)
+    assert world.holder() == "ana"
+    assert loaded == [0]
+
+
+def test_a_batch_that_cannot_be_read_is_passed_over_with_a_line_in_the_log(world, caplog):
+    world.acquire("ana")
+    world.log.unreadable = ["CRC (offsets 3 to 4)"]
+    world.elect(3)
+    assert world.holder() == "ana"
+    assert f"a batch of partition 0 of {TOPIC} is passed over: CRC (offsets 3 to 4)" in caplog.text
