@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from quota.contracts.instance import address_text
+from quota.contracts.mastership import Mastership
 from quota.contracts.throttled import ThrottledInterval
 from quota.master.config import Config, ConfigError, load
-from quota.master.election import Election, Mastership
+from quota.master.election import Election
 from quota.master.journal import Journal
 from quota.master.reading import HttpServer
 from quota.master.server import ReportServer

@@ -6,9 +6,9 @@
     /sluice/instances/<id>      quota.contracts.instance                                   written here
     /sluice/whitelists/<id>     quota.contracts.apart                                      written here
     /sluice/rules/<id>          quota.contracts.rules                                      written here, and by brokers
-    /sluice/changes/change-<n>  {"instance": id}, one per write: what brokers watch        written here
+    /sluice/changes/change-<n>  quota.contracts.change, one per write: brokers watch them  written here, and by brokers
     /sluice/applied/<broker>    quota.contracts.applied                                    read
-    /sluice/master              {"id", "report", "http", "epoch"}                          read
+    /sluice/master              quota.contracts.mastership                                 read
 
 A spec, its whitelists and its change node are written in one transaction: no broker can miss a write, whoever dies. A spec is
 only ever replaced by one of a higher generation, guarded by the node's version. The throttle rules are the cluster's truth, as
@@ -31,6 +31,7 @@ from quota.contracts.apart import (
     LARGEST_WRITE,
     joined,
     nodes_of,
+    rules_node,
     rules_path,
     spec_path,
     whitelists_path,
@@ -38,6 +39,7 @@ from quota.contracts.apart import (
     with_rules,
 )
 from quota.contracts.applied import Applied
+from quota.contracts.change import NEW_CHANGE_PATH, Change
 from quota.contracts.instance import (
     APPLIED_PATH,
     CHANGES_PATH,
@@ -49,6 +51,7 @@ from quota.contracts.instance import (
     InstanceSpec,
     parse_address,
 )
+from quota.contracts.mastership import Mastership
 from quota.contracts.rules import RuleSet
 
 if TYPE_CHECKING:
@@ -190,10 +193,11 @@ def rules_write(
 
 
 def _rules_written(spec: InstanceSpec, version: int, there: tuple[bytes, int] | None) -> list[Write]:
-    if spec.whitelists_of is None:
-        return [Put(spec_path(spec.id), spec.to_json(), version)]
+    path, data = rules_node(spec)
+    if path == spec_path(spec.id):
+        return [Put(path, data, version)]
     # Of an instance that is taken away meanwhile nothing may be left: hence the check.
-    return [Check(spec_path(spec.id), version), _written(rules_path(spec.id), spec.rules.to_json(), there)]
+    return [Check(spec_path(spec.id), version), _written(path, data, there)]
 
 
 def spec_remove(tree: Tree, instance_id: str) -> None:
@@ -214,7 +218,7 @@ def spec_remove(tree: Tree, instance_id: str) -> None:
 
 
 def _change(instance_id: str) -> Create:
-    return Create(f"{CHANGES_PATH}/change-", json.dumps({"instance": instance_id}).encode(), sequence=True)
+    return Create(NEW_CHANGE_PATH, Change(instance_id).to_json(), sequence=True)
 
 
 def _legible(tree: Tree, data: bytes) -> InstanceSpec | None:
@@ -245,11 +249,11 @@ def master(tree: Tree) -> MasterAddress | None:
     if node is None:
         return None
     try:
-        document = json.loads(node[0])
-        return MasterAddress(document["id"], document["http"].rstrip("/"), document["epoch"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        found = Mastership.from_json(node[0])
+    except ContractError as error:
         LOG.warning("%s: %s", MASTER_PATH, error)
         return None
+    return MasterAddress(found.id, found.http.rstrip("/"), found.epoch)
 
 
 def changes_prune(tree: Tree, *, keep: int = CHANGES_KEPT) -> int:

@@ -9,7 +9,7 @@ from dataplane.groups.shard import Entry
 from quota.agent.agent import InstanceFacts
 from quota.contracts.instance import InstanceSpec
 from quota.contracts.report import LoopLoad
-from quota.contracts.rules import LOOP_TIME, REQUESTS, flow_key
+from quota.contracts.rows import Row, Unit
 
 if TYPE_CHECKING:
     from dataplane.cluster.metadata import Metadata
@@ -64,9 +64,9 @@ class FlowFacts:
             )
             yield instance.spec.id, whole
             if instance.request_bucket is not None:
-                yield flow_key(instance.spec.id, REQUESTS), _of_all_brokers(instance.spec)
+                yield Row(instance.spec.id, unit=Unit.REQUESTS).key, _of_all_brokers(instance.spec)
             if instance.loop_bucket is not None:
-                yield flow_key(instance.spec.id, LOOP_TIME), _of_all_brokers(instance.spec)
+                yield Row(instance.spec.id, unit=Unit.LOOP_TIME).key, _of_all_brokers(instance.spec)
             if instance.rules is not None:
                 yield from list(self._of_rules(instance.rules, whole))  # they may be others in the next turn
 

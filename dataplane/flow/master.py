@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 
 from dataplane.doors import Connection, Doors, NoNodeError, Timer, ZooKeeperError
 from dataplane.tasks import Task
 from quota.agent.agent import Agent, InstanceFacts
 from quota.agent.transport import MasterLink
-from quota.contracts.instance import MASTER_PATH, parse_address
+from quota.contracts.instance import MASTER_PATH
+from quota.contracts.mastership import Mastership
 from quota.contracts.report import Absent, LoopLoad
 from quota.wire import frame
 
@@ -65,9 +65,8 @@ class MasterFollower:
             # The last master known stays: an outage of ZooKeeper is not one of the master.
             self._loop.call_later(_RETRY_S, self.follow)
             return
-        document = json.loads(data)
-        host, port = parse_address(document["report"])
-        self._link.set_master(host, port, document["epoch"])
+        mastership = Mastership.from_json(data)
+        self._link.set_master(*mastership.report_address, mastership.epoch)
 
 
 class _LinkDoor:

@@ -44,7 +44,7 @@ from dataplane.throttle.tolls import (
     REQUEST_COUNT,
     Tolls,
 )
-from quota.contracts.rules import REQUEST
+from quota.contracts.rows import REQUEST
 from quota.core.bucket import TokenBucket
 from quota.core.shares import EVERYBODY, Sender
 

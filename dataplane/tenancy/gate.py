@@ -18,8 +18,8 @@ from dataplane.throttle.debt_queue import DebtQueues
 from dataplane.throttle.rules import InstanceRules
 from dataplane.throttle.tolls import tolls_by_key
 from quota.agent.agent import Agent
-from quota.contracts.instance import GIB, MIB
-from quota.contracts.rules import LOOP_MS, LOOP_TIME, REQUEST, REQUESTS, flow_key
+from quota.contracts.rows import Row, Unit
+from quota.contracts.sizes import size_text
 from quota.core.bucket import TokenBucket
 from quota.core.shares import Sender
 
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 
 CONNECTIONS_AT_ONCE_S = 1.0
 """So many seconds' worth of connections may begin at once: clients connect to all brokers when they start."""
-
-
-def _amount(size: int) -> str:
-    """In the unit in which it is not nothing: instances may be smaller than a GiB."""
-    return f"{size / GIB:.2f} GiB" if size >= GIB else f"{size / MIB:.2f} MiB"
 
 
 class Gate:
@@ -57,8 +52,8 @@ class Gate:
             instance.connection_bucket = TokenBucket(limits.connections_per_s, now)
         instance.connection_bucket.set_rate(limits.connections_per_s, now)
         before = instance.request_bucket, instance.loop_bucket
-        instance.request_bucket = self._bucket_of_all_brokers(instance, REQUESTS, limits.requests_per_s, REQUEST)
-        instance.loop_bucket = self._bucket_of_all_brokers(instance, LOOP_TIME, limits.loop_ms_per_s, LOOP_MS)
+        instance.request_bucket = self._bucket_of_all_brokers(instance, Unit.REQUESTS)
+        instance.loop_bucket = self._bucket_of_all_brokers(instance, Unit.LOOP_TIME)
         for bucket in before:
             if bucket is not None and bucket not in (instance.request_bucket, instance.loop_bucket):
                 bucket.set_rate(None, now)  # those who wait for a limit that is gone are let go
@@ -72,14 +67,15 @@ class Gate:
         )
         self._configure_rules(instance)
 
-    def _bucket_of_all_brokers(self, instance: Instance, flow: str, limit: int | None, unit: int) -> TokenBucket | None:
+    def _bucket_of_all_brokers(self, instance: Instance, unit: Unit) -> TokenBucket | None:
         """Of what comes to every broker alike, whoever leads what. None: there is no such limit."""
-        spec, row = instance.spec, flow_key(instance.spec.id, flow)
+        spec, row = instance.spec, Row(instance.spec.id, unit=unit).key
+        limit = spec.limits.rate(unit)
         if limit is None:
             self._agent.remove(row)
             return None
         now = self._clock.monotonic()
-        self._agent.configure(row, limit * unit, None, now)
+        self._agent.configure(row, limit, None, now)
         self._agent.set_leaders(row, 1, len(spec.hosts), now)
         return self._agent.bucket(row, "produce")
 
@@ -97,8 +93,8 @@ class Gate:
     def remove(self, instance: Instance) -> None:
         """An instance is gone."""
         self._agent.remove(instance.spec.id)
-        self._agent.remove(flow_key(instance.spec.id, REQUESTS))
-        self._agent.remove(flow_key(instance.spec.id, LOOP_TIME))
+        for unit in (Unit.REQUESTS, Unit.LOOP_TIME):
+            self._agent.remove(Row(instance.spec.id, unit=unit).key)
         self._loop.forget_account(instance.names.key)
         if instance.rules is not None:
             instance.rules.close()
@@ -137,6 +133,6 @@ class Gate:
         limit = instance.spec.limits.storage_bytes or 0
         used = self._agent.storage_used_bytes(instance.spec.id)
         return (
-            f"storage is full: {_amount(used)} used of {_amount(limit)}; "
+            f"storage is full: {size_text(used)} used of {size_text(limit)}; "
             "delete topics or enlarge the instance. Consuming goes on"
         )

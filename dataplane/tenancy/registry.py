@@ -10,7 +10,6 @@ who is in is thrown out, until they can. What was applied stands in ``/sluice/ap
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -19,6 +18,7 @@ from dataplane.tasks import Future, Task, gather
 from dataplane.tenancy.instance import Instance
 from quota.contracts.apart import joined, rules_path, spec_path, whitelists_path
 from quota.contracts.applied import Applied, AppliedInstance
+from quota.contracts.change import Change
 from quota.contracts.instance import (
     APPLIED_PATH,
     CHANGES_PATH,
@@ -139,8 +139,8 @@ class Registry:
                 self._read_all = self._again = True
                 continue
             try:
-                names[json.loads(data)["instance"]] = None
-            except (ValueError, KeyError, TypeError):  # whatever it was meant to say, reading everything covers it
+                names[Change.from_json(data).instance] = None
+            except ContractError:  # whatever it was meant to say, reading everything covers it
                 self._read_all = self._again = True
         return list(names)
 

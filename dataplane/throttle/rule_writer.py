@@ -6,7 +6,6 @@ the version that was read; when somebody was faster, all over again on top of wh
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -22,8 +21,9 @@ from dataplane.doors import (
     ZooKeeper,
     ZooKeeperError,
 )
-from quota.contracts.apart import rules_path, spec_path, with_rules
-from quota.contracts.instance import CHANGES_PATH, InstanceSpec
+from quota.contracts.apart import rules_node, rules_path, spec_path, with_rules
+from quota.contracts.change import NEW_CHANGE_PATH, Change
+from quota.contracts.instance import InstanceSpec
 from quota.contracts.rules import RuleSet, ThrottleRule
 
 Decide = Callable[[Sequence[ThrottleRule]], Awaitable[Sequence[ThrottleRule]]]
@@ -44,12 +44,11 @@ async def write_rules(zookeeper: ZooKeeper, instance: str, decide: Decide) -> No
         wanted = tuple(await decide(found.rules.items))
         if wanted == found.rules.items:
             return
-        change = json.dumps({"instance": instance}).encode()
         try:
             await zookeeper.multi(
                 [
                     *found.written(found.rules.changed(wanted)),
-                    Create(f"{CHANGES_PATH}/change-", change, sequential=True),
+                    Create(NEW_CHANGE_PATH, Change(instance).to_json(), sequential=True),
                 ]
             )
         except (BadVersionError, NodeExistsError):
@@ -68,15 +67,12 @@ class _Found(NamedTuple):
 
     def written(self, rules: RuleSet) -> list[Operation]:
         """What writes these, if nobody was faster."""
-        instance = self.spec.id
-        if self.spec.whitelists_of is None:
-            return [SetData(spec_path(instance), replace(self.spec, rules=rules).to_json(), self.spec_version)]
-        path, data = rules_path(instance), rules.to_json()
+        spec_at = spec_path(self.spec.id)
+        path, data = rules_node(replace(self.spec, rules=rules))
+        if path == spec_at:
+            return [SetData(path, data, self.spec_version)]
         write = Create(path, data) if self.rules_version is None else SetData(path, data, self.rules_version)
-        return [
-            Check(spec_path(instance), self.spec_version),
-            write,
-        ]  # of an instance that is gone, nothing may be left
+        return [Check(spec_at, self.spec_version), write]  # of an instance that is gone, nothing may be left
 
 
 async def _read(zookeeper: ZooKeeper, instance: str) -> _Found:

@@ -25,7 +25,8 @@ from dataplane.doors import Clock
 from dataplane.throttle.debt_queue import most_owing, owed_s
 from quota.agent.agent import Agent
 from quota.contracts.namespace import InstanceNames
-from quota.contracts.rules import RuleSet, ThrottleRule, flow_key
+from quota.contracts.rows import Row
+from quota.contracts.rules import RuleSet, ThrottleRule
 from quota.core.bucket import TokenBucket
 from quota.core.matching import Match, RuleBook
 
@@ -69,6 +70,7 @@ class InstanceRules:
         self.version = 0
         self._book = RuleBook(())
         self._flows: dict[str, RuleFlow] = {}  # by key
+        self._wholes: dict[str, RuleFlow] = {}  # of rules as a whole, by id
         self._topics: dict[str, RuleFlow] = {}  # by physical name
         self._groups: dict[str, RuleFlow] = {}  # by key
         self._rows: dict[str, RuleRow] = {}  # by key of a rule
@@ -79,11 +81,12 @@ class InstanceRules:
     def configure(self, rules: RuleSet) -> None:
         """Take these; flows that stay keep what they owe."""
         self.version, self._book = rules.version, RuleBook(rules.items)
-        wanted = {flow_key(self._instance, rule.id): rule for rule in rules.items}
+        wanted = {Row(self._instance, rule.id).key: rule for rule in rules.items}
         for key in [key for key in self._flows if key not in wanted]:
             self._remove(key)
         for key, rule in wanted.items():
             self._add(key, rule)
+        self._wholes = {rule.id: self._flows[key] for key, rule in wanted.items()}
         self._rows = {key: self._row(key, rule) for key, rule in wanted.items()}
         self._topics = {topic: self._flows[key] for key, row in self._rows.items() for topic in row.topics}
         self._groups = {key: self._flows[key] for key, row in self._rows.items() if row.groups}
@@ -203,14 +206,14 @@ class InstanceRules:
         match = self._book.of_client(session.principal.removeprefix(_USER_PREFIX), client_id or "")
         if match is None:
             return None
-        return self._own_flow(match, now) if match.names else self._flows[flow_key(self._instance, match.rule.id)]
+        return self._own_flow(match, now) if match.names else self._wholes[match.rule.id]
 
     def _own_flow(self, match: Match, now: float) -> RuleFlow:
-        key = flow_key(self._instance, match.rule.id, match.names)
+        key = Row(self._instance, match.rule.id).of_client(match.names).key
         flow = self._flows.get(key)
         if flow is None:
             if len(self._clients) >= MOST_CLIENTS:
-                return self._flows[flow_key(self._instance, match.rule.id)]
+                return self._wholes[match.rule.id]
             flow = self._add(key, match.rule)
             self._agent.set_leaders(key, *self.leaders, now)
         self._clients[key] = now

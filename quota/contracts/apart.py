@@ -80,6 +80,13 @@ def nodes_of(spec: InstanceSpec) -> dict[str, bytes]:
     return nodes
 
 
+def rules_node(spec: InstanceSpec) -> tuple[str, bytes]:
+    """Where the throttle rules of a specification stand, and what is there with them: of version 1, the specification itself."""
+    if spec.whitelists_of is None:
+        return spec_path(spec.id), spec.to_json()
+    return rules_path(spec.id), spec.rules.to_json()
+
+
 def joined(spec: InstanceSpec, whitelists: bytes | None, rules: bytes | None) -> InstanceSpec:
     """A specification with what its other nodes hold (None: there is no such node); of version 1, as it is.
 

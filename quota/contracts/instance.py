@@ -37,6 +37,7 @@ from enum import StrEnum
 from ipaddress import ip_network
 from typing import Any
 
+from quota.contracts.rows import LOOP_MS, REQUEST, Unit
 from quota.contracts.rules import RuleSet
 
 VERSION = 2
@@ -85,6 +86,11 @@ class Limits:
     topics: int | None = None  # these three are an operator's to set
     requests_per_s: int | None = None
     loop_ms_per_s: int | None = None  # broker time: of all brokers' loops together
+
+    def rate(self, unit: Unit) -> int | None:
+        """Of requests or of broker time, a second, as rows count it; None: there is no such limit."""
+        limit, counts = (self.requests_per_s, REQUEST) if unit is Unit.REQUESTS else (self.loop_ms_per_s, LOOP_MS)
+        return None if limit is None else limit * counts
 
 
 @dataclass(frozen=True, slots=True)

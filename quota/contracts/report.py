@@ -14,7 +14,7 @@ rows that are no more. A master that does not know the report before closes the 
 
 `bytes` are request or response bytes on the wire in the `period_ms` before the report, between client and leader; what
 a throttled sender still has to wait for counts when the wait is over. Periods of reports in a row may overlap.
-A throttle rule within an instance has a row of its own (`quota.contracts.rules.flow_key`), with nothing stored; so have an
+A throttle rule within an instance has a row of its own (`quota.contracts.rows`), with nothing stored; so have an
 instance's requests and its broker time, where they are limited: there `bytes` are thousandths of requests, and
 microseconds. Rules for consumer groups need to know whose fetches they are about: `members`, present where there are
 some, are those of groups that this broker coordinates, ``{row: [[client id, address], …]}``; grants bring them to all

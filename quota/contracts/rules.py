@@ -21,7 +21,8 @@ group     what the members of these consumer groups consume, beside what holds f
 A limit holds for the whole cluster and for all that a rule names *together*. A name of null is "each that no nearer rule
 names", and then each has the limit for itself. A limit of null is none. Names are the tenant's own.
 
-The master divides a rule's limit as it does an instance's: in reports and grants it is one more row, under `flow_key`.
+The master divides a rule's limit as it does an instance's: in reports and grants it is one more row
+(`quota.contracts.rows`).
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
-from urllib.parse import quote
 
 MOST_RULES = 100
 MOST_NAMES = 1_000
@@ -156,26 +156,6 @@ def rules_problem(rules: Sequence[ThrottleRule]) -> str | None:
                 return f"{text} has a throttle rule already"
             taken.add(named)
     return None
-
-
-REQUESTS = "requests"
-"""In place of a rule's id: the row of an instance's request rate, which is divided as bandwidth is. It flows as `produce`."""
-REQUEST = 1_000
-"""What a request counts in that row: in whole requests, a broker's share of a small limit would be nothing."""
-LOOP_TIME = "loop-time"
-"""In place of a rule's id: the row of an instance's broker time, `loop_ms_per_s`, in microseconds. It flows as `produce`."""
-LOOP_MS = 1_000
-"""What a millisecond counts in that row."""
-
-
-def flow_key(instance: str, rule: str, names: Sequence[str] = ()) -> str:
-    """The row of a rule in reports and grants; `names` are those of one client of a rule for each."""
-    return "/".join((instance, rule, *(quote(name, safe="") for name in names)))
-
-
-def rule_key(flow: str) -> str:
-    """The row of the rule as a whole that the row of one client belongs to."""
-    return "/".join(flow.split("/", 2)[:2])
 
 
 def _rule_problem(rule: ThrottleRule) -> str | None:

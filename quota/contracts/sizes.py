@@ -6,5 +6,6 @@ from quota.contracts.instance import GIB, MIB
 
 
 def size_text(size: int) -> str:
-    """In the unit in which it is not nothing: an instance may be smaller than a GiB."""
-    return f"{size / GIB:.4g} GiB" if size >= GIB else f"{size / MIB:.4g} MiB"
+    """In the unit in which it is not nothing, to the hundredth: an instance may be smaller than a GiB."""
+    value, unit = (size / GIB, "GiB") if size >= GIB else (size / MIB, "MiB")
+    return f"{value:.2f}".removesuffix("0").removesuffix(".0") + f" {unit}"

@@ -11,8 +11,8 @@ One line of JSON each, version 1. Rates in bytes/s (null: unlimited), moments in
      "moment": {"at_ms": 1763712070000,                                   the period in which most was waited
                 "brokers": [[1, 4, 3495253, 3670016, 3670016, 3670016, "headroom", 1000, 40960]]}}   `BrokerInputs`
 
-`rule` is null where the limit is the instance's own; otherwise it is the row of `contracts.rules.flow_key` behind the
-instance, or "requests", whose rates and amounts are thousandths of requests. An instance that carried more than was
+`rule` is null where the limit is the instance's own; otherwise it is the row's name within the instance
+(`quota.contracts.rows`), which says in what rates and amounts are. An instance that carried more than was
 bought has an interval too, with no waiting in it.
 
 ``"blocked": "storage"``, where it is there, says that producing was refused altogether, because storage was full: then it
@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from quota.contracts.instance import ContractError
+from quota.contracts.rows import Row
 
 VERSION = 1
 WINDOWS_S = (1, 10, 60)
@@ -76,6 +77,11 @@ class ThrottledInterval:
     waits_ms: Mapping[int, int]  # by broker
     moment: Moment
     blocked: str | None = None  # why nothing was let in at all
+
+    @property
+    def row(self) -> Row:
+        """What had to wait."""
+        return Row.within(self.instance, self.rule)
 
     def to_json(self) -> bytes:
         """One line, without its end."""

@@ -7,10 +7,9 @@ how much of the traffic and of the leaders it holds, what it was allowed, and wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import unquote
 
 from quota.contracts.instance import MIB
-from quota.contracts.rules import LOOP_MS, LOOP_TIME, REQUEST, REQUESTS
+from quota.contracts.rows import LOOP_MS, REQUEST, Row, Unit
 from quota.contracts.throttled import BrokerInputs, ThrottledInterval
 from quota.core.model import Allocation, Branch
 
@@ -60,9 +59,9 @@ _VERB = {"produce": "Producing", "consume": "Consuming"}
 
 def explain_interval(interval: ThrottledInterval) -> str:
     """Why somebody waited in an interval, from the inputs of its worst period."""
-    if interval.rule == REQUESTS:
+    if interval.row.unit is Unit.REQUESTS:
         return _explain_requests(interval)
-    if interval.rule == LOOP_TIME:
+    if interval.row.unit is Unit.LOOP_TIME:
         return _explain_loop_time(interval)
     if interval.blocked is not None:
         return _BLOCKED
@@ -74,7 +73,7 @@ def explain_interval(interval: ThrottledInterval) -> str:
     brokers = interval.moment.brokers
     total = sum(each.flow for each in brokers)
     waited = f"{verb} waited {_time(interval.throttled_ms)}"
-    who = "the instance" if interval.rule is None else f"what throttle rule {_rule(interval.rule)} limits"
+    who = "the instance" if interval.rule is None else f"what throttle rule {_rule(interval.row)} limits"
     if not brokers or total * 100 >= interval.limit * NEARLY_ALL_PERCENT:
         return f"{waited}: {who} used {_percent(total, interval.limit)} of the {limit} that it has."
     most = _most(brokers)
@@ -128,10 +127,10 @@ def explain_storage(used_bytes: int, limit_bytes: int) -> str:
     return f"storage is full: {used_bytes} of {limit_bytes} bytes are used; producing is blocked, consuming goes on"
 
 
-def _rule(row: str) -> str:
+def _rule(row: Row) -> str:
     """A rule's id, and of a rule for each client, which one."""
-    rule, *names = row.split("/")
-    return f"{rule} for {' and '.join(map(unquote, names))}" if names else rule
+    rule = row.rule.resource
+    return f"{rule} for {' and '.join(row.client)}" if row.client else rule
 
 
 def _part(broker: BrokerInputs, brokers: Sequence[BrokerInputs]) -> str:

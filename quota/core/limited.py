@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from quota.contracts.instance import InstanceSpec
-from quota.contracts.rules import LOOP_MS, LOOP_TIME, REQUEST, REQUESTS, flow_key, rule_key
+from quota.contracts.rows import Row, Unit
 
 
 class Limited(NamedTuple):
@@ -29,14 +29,13 @@ def limited_rows(specs: Iterable[InstanceSpec], reported: Collection[str]) -> di
     rows: dict[str, Limited] = {}
     for spec in specs:
         rows[spec.id] = Limited(spec.limits.produce_bytes_per_s, spec.limits.consume_bytes_per_s, spec.strategy)
-        if spec.limits.requests_per_s is not None:
-            requests = Limited(spec.limits.requests_per_s * REQUEST, None, spec.strategy)
-            rows[flow_key(spec.id, REQUESTS)] = requests
-        if spec.limits.loop_ms_per_s is not None:
-            rows[flow_key(spec.id, LOOP_TIME)] = Limited(spec.limits.loop_ms_per_s * LOOP_MS, None, spec.strategy)
+        for unit in (Unit.REQUESTS, Unit.LOOP_TIME):
+            rate = spec.limits.rate(unit)
+            if rate is not None:
+                rows[Row(spec.id, unit=unit).key] = Limited(rate, None, spec.strategy)
         for rule in spec.rules.items:
             limited = Limited(rule.produce_bytes_per_s, rule.consume_bytes_per_s, spec.strategy)
-            rows[flow_key(spec.id, rule.id)] = limited
+            rows[Row(spec.id, rule.id).key] = limited
     for name in reported:
         if name not in rows:
             learn_row(rows, name)
@@ -45,6 +44,6 @@ def limited_rows(specs: Iterable[InstanceSpec], reported: Collection[str]) -> di
 
 def learn_row(rows: dict[str, Limited], name: str) -> None:
     """The row of one client, of a rule for each, has no place in a spec: it has the limit of its rule."""
-    rule = rows.get(rule_key(name))
+    rule = rows.get(Row.parse(name).rule.key)
     if rule is not None:
         rows[name] = rule

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from quota.contracts.grant import BLOCKED_STORAGE
 from quota.contracts.report import DIRECTIONS, Flow, FlowReport
-from quota.contracts.rules import LOOP_TIME, REQUESTS
+from quota.contracts.rows import Row, Unit
 from quota.contracts.throttled import WINDOWS_S, BrokerInputs, Moment, ThrottledInterval
 from quota.core.ledger import Ledger
 from quota.core.over import OverAdmission
@@ -36,7 +36,7 @@ WORSE = 1.1
 MOST_OPEN = 100  # of one instance
 
 Key = tuple[str, str]
-"""Instance, or throttle rule as `flow_key` names it, and direction."""
+"""Of a row (`quota.contracts.rows`), and direction."""
 Waits = dict[int, tuple[int, int]]
 """Milliseconds waited and bytes still waiting, by broker, in one period."""
 
@@ -189,13 +189,12 @@ class Recorder:
 
 def _is_refused(ledger: Ledger, key: Key) -> bool:
     """Whether what waited was records that no full storage takes; requests, and the time they cost, wait for themselves."""
-    row, direction = key
-    by_itself = row.endswith((f"/{REQUESTS}", f"/{LOOP_TIME}"))
-    return direction == "produce" and not by_itself and ledger.storage_full(_instance(key))
+    row, direction = Row.parse(key[0]), key[1]
+    return direction == "produce" and row.unit is Unit.BYTES and ledger.storage_full(row.instance)
 
 
 def _instance(key: Key) -> str:
-    return key[0].partition("/")[0]
+    return Row.parse(key[0]).instance
 
 
 def _flows(ledger: Ledger) -> dict[Key, int]:
@@ -232,9 +231,10 @@ def _moment(ledger: Ledger, key: Key, period: _Period, now: float) -> Moment:
 
 
 def _frozen(epoch: int, key: Key, interval: _Open) -> ThrottledInterval:
+    row = Row.parse(key[0])
     return ThrottledInterval(
-        instance=_instance(key),
-        rule=key[0].partition("/")[2] or None,
+        instance=row.instance,
+        rule=row.name,
         direction=key[1],
         epoch=epoch,
         strategy=interval.first.strategy,

@@ -10,21 +10,19 @@ suspended   we held it when the connection to ZooKeeper broke: nothing is grante
 A candidate wins by one transaction: the counter ``/sluice/master_epoch`` (decimal text) goes up by one by compare-and-
 set, and the node is created with that epoch in it. So every mastership has an epoch of its own, higher than all before,
 and brokers refuse grants of a lower one. Where the answer to the transaction got lost, the node tells: if our session
-owns it, we have won.
-
-The node: ``{"id": 1, "report": "127.0.0.1:20021", "http": "http://127.0.0.1:20031", "epoch": 3}``.
+owns it, we have won. What the node says is `quota.contracts.mastership`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from enum import Enum
 from typing import Protocol
 
-from quota.contracts.instance import MASTER_EPOCH_PATH, MASTER_PATH
+from quota.contracts.instance import MASTER_EPOCH_PATH, MASTER_PATH, ContractError
+from quota.contracts.mastership import Mastership
 from quota.master.zookeeper import Node, ZooKeeper, ZooKeeperConflict, ZooKeeperLost
 
 LOOK_AGAIN_S = 1.0
@@ -36,29 +34,6 @@ class Role(Enum):
     STANDBY = "standby"
     ACTIVE = "active"
     SUSPENDED = "suspended"
-
-
-@dataclass(frozen=True, slots=True)
-class Mastership:
-    """The content of the node."""
-
-    id: int
-    report: str
-    http: str
-    epoch: int
-
-    def to_json(self) -> bytes:
-        """The document."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":")).encode()
-
-    @classmethod
-    def from_json(cls, data: bytes) -> Mastership | None:
-        """None where it is not such a document."""
-        try:
-            document = json.loads(data)
-            return cls(document["id"], document["report"], document["http"], int(document["epoch"]))
-        except (ValueError, KeyError, TypeError):
-            return None
 
 
 class Outcome(Protocol):
@@ -121,7 +96,7 @@ class Election:
             self._lose("the node is gone")
             await self._campaign()
             return
-        self.current = Mastership.from_json(node.data)
+        self.current = _legible(node.data)
         if (
             self.current
             and node.ephemeral_owner == self._zookeeper.session_id
@@ -134,7 +109,7 @@ class Election:
     async def _campaign(self) -> None:
         counter = await self._counter()
         epoch = int(counter.data or b"0") + 1
-        mastership = Mastership(self._candidate.id, self._candidate.report, self._candidate.http, epoch)
+        mastership = replace(self._candidate, epoch=epoch)
         await self._zookeeper.set_and_create(
             MASTER_EPOCH_PATH, str(epoch).encode(), counter.version, MASTER_PATH, mastership.to_json()
         )
@@ -177,3 +152,11 @@ class Election:
             loop = asyncio.get_running_loop()
             self._give_up = loop.call_later(self._session_timeout_s, self._lose, "ZooKeeper was away too long")
         self._wake.set()
+
+
+def _legible(data: bytes) -> Mastership | None:
+    """None where it is no such document: whoever wrote it holds the node all the same."""
+    try:
+        return Mastership.from_json(data)
+    except ContractError:
+        return None

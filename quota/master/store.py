@@ -1,18 +1,18 @@
 """What the master knows of instances and brokers from ZooKeeper, kept up to date by watches.
 
 ``/sluice/instances/<id>`` holds a spec each, ``/sluice/rules/<id>`` its throttle rules. ``/sluice/changes/<seq>`` is one node
-per write, ``{"instance": id}``: the only directory that is watched for changes, and only what it names is read. Everything is
-read at the start, after every loss of the connection, where a change does not say what it changed, and once a minute. A spec
+per write (`quota.contracts.change`): the only directory that is watched for changes, and only what it names is read. Everything
+is read at the start, after every loss of the connection, where a change does not say what it changed, and once a minute. A spec
 that cannot be parsed keeps the last good one in force. ``/brokers/ids`` says which brokers are there.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping, Sequence
 
 from quota.contracts.apart import rules_path, with_rules
+from quota.contracts.change import Change
 from quota.contracts.instance import CHANGES_PATH, INSTANCES_PATH, ContractError, InstanceSpec
 from quota.master.zookeeper import ZooKeeper, ZooKeeperLost
 
@@ -86,10 +86,10 @@ class Store:
         for name in changes:
             node = await self._zookeeper.get(f"{CHANGES_PATH}/{name}")
             try:
-                instances[json.loads(node.data)["instance"] if node else ""] = None
-            except (ValueError, KeyError, TypeError):
+                instances[Change.from_json(node.data if node else b"").instance] = None
+            except ContractError:
                 return None
-        return None if "" in instances else list(instances)
+        return list(instances)
 
     async def _read(self, instance: str) -> None:
         node = await self._zookeeper.get(f"{INSTANCES_PATH}/{instance}")

@@ -26,7 +26,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from quota.contracts.report import DIRECTIONS
-from quota.contracts.rules import LOOP_MS, LOOP_TIME, flow_key
+from quota.contracts.rows import LOOP_MS, Row, Unit
 from quota.core.explain import explain
 from quota.core.ledger import Ledger
 from quota.core.model import Allocation, Branch, Share
@@ -51,7 +51,7 @@ def allocation_document(ledger: Ledger, instance: str, now: float) -> dict[str, 
 
 
 def _broker_time(ledger: Ledger, instance: str, now: float) -> dict[str, Any] | None:
-    row = flow_key(instance, LOOP_TIME)
+    row = Row(instance, unit=Unit.LOOP_TIME).key
     if ledger.limited(row) is None:
         return None
     allocation = ledger.allocation(row, "produce", now)

@@ -13,6 +13,7 @@ from controlplane.clusters.zookeeper import Check, Create, Delete, KazooTree, Pu
 from controlplane.core.errors import ClusterUnavailable
 from controlplane.instances.spec import Bought, Listener, spec_of
 from quota.contracts.apart import LARGEST_WHITELISTS, LARGEST_WRITE, whitelists_path
+from quota.contracts.change import Change
 from quota.contracts.instance import CHANGES_PATH, InstanceSpec, InstanceState
 from tests.support.ports import free_port
 from tests.support.waiting import wait_for
@@ -147,7 +148,7 @@ def test_a_sequence_counts_up(tree):
 def test_the_spec_written_is_the_spec_that_comes_back(tree):
     coordination.spec_write(tree, spec())
     assert coordination.spec_read(tree, "ins-k3v9x2qa") == (spec(), 0)
-    assert changes(tree) == [b'{"instance": "ins-k3v9x2qa"}']
+    assert changes(tree) == [Change("ins-k3v9x2qa").to_json()]
 
 
 def test_only_a_higher_generation_replaces_a_spec(tree):

@@ -7,7 +7,8 @@ import pytest
 
 from quota.agent.agent import Agent, InstanceFacts
 from quota.contracts.instance import MIB
-from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule, flow_key
+from quota.contracts.rows import Row
+from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule
 from quota.core.ledger import Ledger
 from quota.master.service import GATHER_S
 from tests.quota.samples import INSTANCE, spec
@@ -106,7 +107,7 @@ def test_a_throttle_rule_holds_over_all_brokers_as_the_instances_own_limit_does(
     users = (None,) if names else ("ann",)
     rule = ThrottleRule("rule-1", RuleKind.CLIENT, LIMIT, LIMIT, users=users)
     wanted = replace(spec(produce=None, consume=None, storage=None), rules=RuleSet(1, (rule,)))
-    cluster = Cluster(weights, 100_000, seed=3, row=flow_key(INSTANCE, rule.id, names), wanted=wanted)
+    cluster = Cluster(weights, 100_000, seed=3, row=Row(INSTANCE, rule.id).of_client(names).key, wanted=wanted)
     cluster.run(3, load=False)
     cluster.run(30, load=True)
     assert cluster.rate(3, 33) == pytest.approx(1, abs=0.05)

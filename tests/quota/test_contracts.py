@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from quota.contracts.applied import Applied, AppliedInstance
+from quota.contracts.change import Change
 from quota.contracts.grant import Grant, Grants, InstanceGrant
 from quota.contracts.instance import (
     ContractError,
@@ -17,6 +18,7 @@ from quota.contracts.instance import (
     address_text,
     parse_address,
 )
+from quota.contracts.mastership import Mastership
 from quota.contracts.report import Flow, FlowReport, InstanceReport, LoopLoad
 from quota.contracts.throttled import BrokerInputs, Moment, ThrottledInterval
 
@@ -91,6 +93,10 @@ THROTTLED = ThrottledInterval(
     ),
 )
 
+NODES = {  # without a version
+    "change": (Change(INSTANCE), Change.from_json),
+    "master": (Mastership(1, "127.0.0.1:20021", "http://127.0.0.1:20031", 3), Mastership.from_json),
+}
 CASES = {
     "instance": (SPEC, InstanceSpec.from_json),
     "report": (REPORT, lambda data: FlowReport.from_document(json.loads(data))),
@@ -100,9 +106,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *NODES])
 def test_a_value_is_written_as_the_golden_bytes_and_read_back_equal(name):
-    value, parse = CASES[name]
+    value, parse = {**CASES, **NODES}[name]
     golden = (GOLDEN / f"{name}.json").read_bytes().rstrip(b"\n")
     assert value.to_json() == golden
     assert parse(golden) == value
@@ -118,6 +124,33 @@ def test_a_newer_version_and_a_missing_member_are_refused_and_a_new_member_is_ig
     for member in ("version", {"instance": "limits", "throttled": "moment"}.get(name, "instances")):
         with pytest.raises(ContractError, match=member):
             parse(json.dumps({key: document[key] for key in document if key != member}))
+
+
+@pytest.mark.parametrize(
+    ("name", "member", "value"),
+    [
+        ("change", "instance", ""),
+        ("change", "instance", 7),
+        ("master", "id", "1"),
+        ("master", "report", None),
+        ("master", "http", 7),
+        ("master", "epoch", True),
+    ],
+)
+def test_a_node_says_what_it_has_to_say_and_a_new_member_is_ignored(name, member, value):
+    said, parse = NODES[name]
+    document = json.loads(said.to_json())
+    assert parse(json.dumps({**document, "tomorrow": 1}).encode()) == said
+    with pytest.raises(ContractError, match=member):
+        parse(json.dumps({**document, member: value}).encode())
+    with pytest.raises(ContractError, match=member):
+        parse(json.dumps({key: document[key] for key in document if key != member}).encode())
+
+
+def test_where_reports_go_is_an_address():
+    assert Mastership(1, "[::1]:20021", "http://x", 3).report_address == ("::1", 20021)
+    with pytest.raises(ContractError, match="host:port"):
+        _ = Mastership(1, "x", "http://x", 3).report_address
 
 
 def test_a_report_of_an_older_broker_does_not_say_how_busy_its_loop_was():
@@ -179,7 +212,7 @@ def test_a_limit_is_null_or_a_whole_number(value):
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"null", b"{}", b"\xff"])
 def test_what_is_no_document_is_a_contract_error(data):
-    for parse in (InstanceSpec.from_json, Applied.from_json):
+    for parse in (InstanceSpec.from_json, Applied.from_json, Change.from_json, Mastership.from_json):
         with pytest.raises(ContractError):
             parse(data)
 

@@ -3,18 +3,18 @@
 import pytest
 
 from quota.contracts.instance import MIB
-from quota.contracts.rules import LOOP_MS, LOOP_TIME, REQUEST, REQUESTS
+from quota.contracts.rows import LOOP_MS, REQUEST, Unit
 from quota.core.explain import explain, explain_interval
 from quota.core.model import Allocation, Branch, Share
 from tests.quota.test_explain_interval import broker, interval
 
 
 def requests(*brokers, limit=10, throttled_ms=12_400):
-    return interval(*brokers, limit=limit * REQUEST, rule=REQUESTS, throttled_ms=throttled_ms)
+    return interval(*brokers, limit=limit * REQUEST, rule=Unit.REQUESTS, throttled_ms=throttled_ms)
 
 
 def loop_time(*brokers, limit=10, throttled_ms=12_400):
-    return interval(*brokers, limit=limit * LOOP_MS, rule=LOOP_TIME, throttled_ms=throttled_ms)
+    return interval(*brokers, limit=limit * LOOP_MS, rule=Unit.LOOP_TIME, throttled_ms=throttled_ms)
 
 
 def test_an_instance_without_traffic_uses_0_percent():

@@ -3,7 +3,7 @@
 import pytest
 
 from quota.contracts.instance import MIB
-from quota.contracts.rules import LOOP_TIME, REQUESTS
+from quota.contracts.rows import Unit
 from quota.contracts.throttled import BrokerInputs, Moment, ThrottledInterval
 from quota.core.explain import explain_interval
 from quota.core.model import Branch
@@ -57,27 +57,27 @@ def test_every_branch_that_can_make_somebody_wait_has_its_words(branch):
 
 def test_requests_are_told_as_such_and_without_leaders():
     both = broker(1, 100_000, allocation=300_000), broker(2, 200_000, allocation=200_500, throttled_ms=900)
-    assert explain_interval(interval(*both, rule=REQUESTS, limit=500_000)) == (
+    assert explain_interval(interval(*both, rule=Unit.REQUESTS, limit=500_000)) == (
         "Requests waited 12.4 s on broker 2 while the instance used only 60 % of its 500 requests/s: 66 % of them went to "
         "that broker, which could take 200.5 requests/s."
     )
-    assert explain_interval(interval(*both, rule=REQUESTS, limit=300_000)) == (
+    assert explain_interval(interval(*both, rule=Unit.REQUESTS, limit=300_000)) == (
         "Requests waited 12.4 s: the instance used 100 % of the 300 requests/s that it has."
     )
-    assert explain_interval(interval(*both, rule=REQUESTS, limit=0)) == "Requests were blocked: the limit is 0."
+    assert explain_interval(interval(*both, rule=Unit.REQUESTS, limit=0)) == "Requests were blocked: the limit is 0."
 
 
 def test_broker_time_is_told_in_milliseconds_a_second_and_what_would_need_less_of_it():
     both = broker(1, 100_000, allocation=300_000), broker(2, 200_000, allocation=200_400, throttled_ms=900)
-    assert explain_interval(interval(*both, rule=LOOP_TIME, limit=300_000)) == (
+    assert explain_interval(interval(*both, rule=Unit.LOOP_TIME, limit=300_000)) == (
         "Requests waited 12.4 s: the instance used its broker time, 300 of 300 ms/s. Fewer and larger requests need less of "
         "it."
     )
-    assert explain_interval(interval(*both, rule=LOOP_TIME, limit=500_000)) == (
+    assert explain_interval(interval(*both, rule=Unit.LOOP_TIME, limit=500_000)) == (
         "Requests waited 12.4 s on broker 2 while the instance used only 300 of 500 ms/s of broker time: 66 % of it was "
         "used on that broker, which could give 200 ms/s."
     )
-    assert explain_interval(interval(*both, rule=LOOP_TIME, limit=0)) == (
+    assert explain_interval(interval(*both, rule=Unit.LOOP_TIME, limit=0)) == (
         "Requests were blocked: the limit of broker time is 0."
     )
 

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from quota.contracts.mastership import Mastership
 from quota.contracts.report import InstanceReport, LoopLoad
-from quota.contracts.rules import LOOP_TIME, flow_key
-from quota.master.election import Mastership, Role
+from quota.contracts.rows import Row, Unit
+from quota.master.election import Role
 from quota.master.http import MAX_HEAD_BYTES
 from quota.master.journal import Journal
 from quota.master.reading import HttpServer
@@ -91,7 +92,7 @@ def test_broker_time_is_shown_in_milliseconds_where_there_is_a_limit_of_it(servi
     service.set_specs({INSTANCE: replace(limited, limits=replace(limited.limits, loop_ms_per_s=300))})
     row = InstanceReport(flow(212_440, leaders=1), flow(leaders=1), 0, 0)
     said = report(1, flow(300), sequence=2)
-    service.report(replace(said, instances={**said.instances, flow_key(INSTANCE, LOOP_TIME): row}))
+    service.report(replace(said, instances={**said.instances, Row(INSTANCE, unit=Unit.LOOP_TIME).key: row}))
     document = shown()
     assert document["limit"] == 300
     assert [(each["broker"], each["flow"]) for each in document["brokers"]] == [(1, 212.4)]

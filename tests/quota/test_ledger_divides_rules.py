@@ -8,16 +8,17 @@ import pytest
 from quota.contracts.grant import Grants
 from quota.contracts.instance import ContractError
 from quota.contracts.report import FlowReport, InstanceReport
-from quota.contracts.rules import LOOP_MS, LOOP_TIME, REQUEST, REQUESTS, RuleKind, RuleSet, ThrottleRule, flow_key
+from quota.contracts.rows import LOOP_MS, REQUEST, Row, Unit
+from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule
 from quota.core.ledger import Ledger
 from tests.quota.samples import INSTANCE, flow, spec
 
 RULE = ThrottleRule("rule-1", RuleKind.TOPIC, 100, 100, topics=("orders",))
 EACH = ThrottleRule("rule-2", RuleKind.CLIENT, 50, None, users=(None,))
 SHARED, ANN, BOB = (
-    flow_key(INSTANCE, "rule-1"),
-    flow_key(INSTANCE, "rule-2", ["ann"]),
-    flow_key(INSTANCE, "rule-2", ["b"]),
+    Row(INSTANCE, "rule-1").key,
+    Row(INSTANCE, "rule-2").of_client(["ann"]).key,
+    Row(INSTANCE, "rule-2").of_client(["b"]).key,
 )
 NOW = 10.0
 
@@ -60,7 +61,7 @@ def test_requests_are_divided_likewise_also_where_there_are_fewer_than_brokers()
     limited = replace(limited, limits=replace(limited.limits, requests_per_s=2))
     ledger = ledger_with()
     ledger.set_specs({INSTANCE: limited}, NOW)
-    row = flow_key(INSTANCE, REQUESTS)
+    row = Row(INSTANCE, unit=Unit.REQUESTS).key
     for broker, flowed in enumerate((2 * REQUEST, 0, 0), 1):
         take(ledger, broker, {INSTANCE: 0, row: flowed}, leaders=1)
     assert granted(ledger, row) == [2000, 200, 200]
@@ -73,7 +74,7 @@ def test_broker_time_is_divided_likewise():
     limited = replace(limited, limits=replace(limited.limits, loop_ms_per_s=300))
     ledger = ledger_with()
     ledger.set_specs({INSTANCE: limited}, NOW)
-    row = flow_key(INSTANCE, LOOP_TIME)
+    row = Row(INSTANCE, unit=Unit.LOOP_TIME).key
     for broker, flowed in enumerate((300 * LOOP_MS, 0, 0), 1):
         take(ledger, broker, {INSTANCE: 0, row: flowed}, leaders=1)
     assert granted(ledger, row) == [300_000, 30_000, 30_000]
@@ -121,7 +122,7 @@ def test_rules_store_nothing_and_are_no_instances():
 # --- whose fetches a rule for groups is about ---------------------------------------------------------------------------
 
 GROUP = ThrottleRule("rule-3", RuleKind.GROUP, None, 70, groups=("readers",))
-ROW = flow_key(INSTANCE, GROUP.id)
+ROW = Row(INSTANCE, GROUP.id).key
 
 
 def tell(ledger, broker, members, *, sequence=1):

@@ -17,9 +17,11 @@ import pytest
 from kazoo.client import KazooClient
 
 from quota.contracts.apart import nodes_of
+from quota.contracts.change import Change
 from quota.contracts.grant import Grants
 from quota.contracts.instance import CHANGES_PATH, INSTANCES_PATH, MASTER_EPOCH_PATH, MASTER_PATH
-from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule, flow_key
+from quota.contracts.rows import Row
+from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule
 from quota.wire import Decoder, Hello, frame
 from tests.quota.samples import INSTANCE, flow, report, spec
 from tests.support.ports import free_port
@@ -164,7 +166,7 @@ def write_spec(client, document, change=""):
     for path, data in nodes_of(document).items():
         client.ensure_path(path)
         client.set(path, data)
-    client.create(f"{CHANGES_PATH}/{change}", json.dumps({"instance": document.id}).encode(), sequence=True)
+    client.create(f"{CHANGES_PATH}/{change}", Change(document.id).to_json(), sequence=True)
 
 
 def test_one_of_two_is_active_and_the_other_takes_over_when_it_is_killed(start, client):
@@ -250,7 +252,7 @@ def test_the_master_divides_what_the_spec_says_and_follows_its_changes(start, cl
     status, document = master.get(f"/v1/instances/{INSTANCE}/allocation")
     assert (status, document["storage_used_bytes"], document["storage_full"]) == (200, 50, True)
     client.delete(f"{INSTANCES_PATH}/{INSTANCE}")
-    client.create(f"{CHANGES_PATH}/", json.dumps({"instance": INSTANCE}).encode(), sequence=True)
+    client.create(f"{CHANGES_PATH}/", Change(INSTANCE).to_json(), sequence=True)
     until(lambda: two.ask()["instances"] == {})
 
 
@@ -259,7 +261,7 @@ def test_throttle_rules_are_read_from_their_own_node_and_with_those_who_have_non
     rule = ThrottleRule("rule-1", RuleKind.TOPIC, 90, None, topics=("orders",))
     write_spec(client, replace(spec(produce=300), rules=RuleSet(1, (rule,))))
     until(lambda: master.active() and not master.get("/health")[1]["learning"])
-    row, connection = flow_key(INSTANCE, rule.id), connect(master, 1)
+    row, connection = Row(INSTANCE, rule.id).key, connect(master, 1)
 
     def limits():
         return {name: grant[0][0] for name, grant in connection.ask(rows=[row])["instances"].items()}

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from quota.contracts.instance import ContractError, InstanceSpec
-from quota.contracts.rules import MOST_RULES, RuleKind, RuleSet, ThrottleRule, flow_key, rule_key, rules_problem
+from quota.contracts.rules import MOST_RULES, RuleKind, RuleSet, ThrottleRule, rules_problem
 from quota.core.matching import RuleBook
-from tests.quota.samples import INSTANCE, spec
+from tests.quota.samples import spec
 
 
 def client(users=(), clients=(), rule_id="r", produce=1000, consume=None):
@@ -117,9 +117,3 @@ def test_rules_that_name_different_things_stand_together():
     assert rules_problem([topic("a"), topic("b", rule_id="u"), group("a"), *NEAREST_FIRST]) is None
     assert rules_problem([pairs(25, 20), pairs(20, 25, "q")]) is None  # a thousand pairs, and not one more
     assert rules_problem([client([f"u{n}" for n in range(1000)])]) is None
-
-
-def test_the_row_of_one_client_belongs_to_the_row_of_its_rule_whatever_its_name():
-    key = flow_key(INSTANCE, "r", ("a/b", "c d"))
-    assert key == f"{INSTANCE}/r/a%2Fb/c%20d"
-    assert rule_key(key) == flow_key(INSTANCE, "r") == f"{INSTANCE}/r"

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quota.contracts.report import FlowReport, InstanceReport
-from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule, flow_key
+from quota.contracts.rows import Row
+from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule
 from quota.contracts.throttled import BrokerInputs
 from quota.core.ledger import Ledger
 from quota.core.over import OverAdmission
@@ -240,7 +241,10 @@ def with_rules():
 
 
 def test_a_throttle_rule_has_intervals_of_its_own(with_rules):
-    ruled(with_rules, {flow_key(INSTANCE, "rule-1"): waits(38), flow_key(INSTANCE, "rule-2", ["a/b"]): waits(10, 90)})
+    ruled(
+        with_rules,
+        {Row(INSTANCE, "rule-1").key: waits(38), Row(INSTANCE, "rule-2").of_client(["a/b"]).key: waits(10, 90)},
+    )
     found = {interval.rule: interval for interval in with_rules.recorder.close(6)}
     assert set(found) == {"rule-1", "rule-2/a%2Fb"}
     assert {interval.instance for interval in found.values()} == {INSTANCE}
@@ -249,12 +253,14 @@ def test_a_throttle_rule_has_intervals_of_its_own(with_rules):
 
 
 def test_what_a_rule_lets_through_above_its_limit_without_waiting_is_no_matter_of_the_guarantee(with_rules):
-    ruled(with_rules, {flow_key(INSTANCE, "rule-1"): flow(80)})
+    ruled(with_rules, {Row(INSTANCE, "rule-1").key: flow(80)})
     assert with_rules.recorder.close(6) == []
 
 
 def test_single_clients_without_number_do_not_grow_the_record_without_bound(with_rules):
-    waiting = {flow_key(INSTANCE, "rule-2", [f"client-{number}"]): waits(10) for number in range(MOST_OPEN + 50)}
+    waiting = {
+        Row(INSTANCE, "rule-2").of_client([f"client-{number}"]).key: waits(10) for number in range(MOST_OPEN + 50)
+    }
     ruled(with_rules, waiting)
     assert len(with_rules.recorder.close(6)) == MOST_OPEN
     assert not with_rules.recorder._opened

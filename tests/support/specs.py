@@ -8,7 +8,6 @@ specs.change(tenant, topic_whitelists={"orders": ()})              # the next ge
 from __future__ import annotations
 
 import itertools
-import json
 import random
 import string
 import time
@@ -19,6 +18,7 @@ from kazoo.exceptions import NoNodeError
 
 from quota.contracts.apart import nodes_of, rules_path, spec_path, whitelists_path
 from quota.contracts.applied import Applied
+from quota.contracts.change import Change
 from quota.contracts.instance import (
     APPLIED_PATH,
     CHANGES_PATH,
@@ -129,8 +129,7 @@ class Specs:
         self._announce(tenant.id)
 
     def _announce(self, instance: str) -> None:
-        data = json.dumps({"instance": instance}).encode()
-        self._client.create(f"{CHANGES_PATH}/{next(self._sequence):020d}", data, makepath=True)
+        self._client.create(f"{CHANGES_PATH}/{next(self._sequence):020d}", Change(instance).to_json(), makepath=True)
 
 
 def _endpoint() -> Endpoint:

@@ -14,7 +14,7 @@ from django.utils.timesince import timesince
 from controlplane.console import advice
 from controlplane.console.icons import ICONS
 from controlplane.health.selectors import health_remembered
-from quota.contracts.rules import LOOP_MS, LOOP_TIME, REQUEST, REQUESTS
+from quota.contracts.rows import LOOP_MS, REQUEST, Row, Unit
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -73,9 +73,10 @@ def flow(value: int | None, rule: str | None) -> str:
     """Of a throttled interval: bytes a second, or requests or broker time where those are what was limited."""
     if value in UNKNOWN:
         return DASH
-    if rule == REQUESTS:
+    unit = Row.within("", rule).unit
+    if unit is Unit.REQUESTS:
         return f"{amount(value / REQUEST)} requests/s"
-    return f"{amount(round(value / LOOP_MS, 1))} ms/s" if rule == LOOP_TIME else rate(value)
+    return f"{amount(round(value / LOOP_MS, 1))} ms/s" if unit is Unit.LOOP_TIME else rate(value)
 
 
 @register.filter

@@ -7,12 +7,12 @@ from dataplane.protocol.headers import decode_response
 from dataplane.protocol.messages.discovery import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
 from dataplane.protocol.messages.groups import HeartbeatRequest, LeaveGroupRequest
 from quota.contracts.grant import Grant, Grants, InstanceGrant
-from quota.contracts.rules import REQUEST, REQUESTS, flow_key
+from quota.contracts.rows import REQUEST, Row, Unit
 from tests.dataplane.handlers.asking import Tenant, Wire
 from tests.dataplane.throttle.test_throttle_rules import KIB, RuledCluster, batch, produces
 from tests.simulation.cluster import INSTANCE
 
-ROW = flow_key(INSTANCE, REQUESTS)
+ROW = Row(INSTANCE, unit=Unit.REQUESTS).key
 METADATA = MetadataRequest(topics=())
 HEARTBEAT = HeartbeatRequest(group_id="readers", generation_id=1, member_id="nobody")
 

@@ -15,7 +15,8 @@ from quota.agent.agent import Agent
 from quota.contracts.grant import Grants
 from quota.contracts.instance import InstanceSpec
 from quota.contracts.namespace import InstanceNames
-from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule, flow_key
+from quota.contracts.rows import Row
+from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule
 from tests.dataplane.handlers.asking import Tenant, Wire, records_of
 from tests.simulation.cluster import INSTANCE, SetData, SimulatedCluster
 
@@ -321,7 +322,11 @@ def test_a_quiet_client_gives_up_its_flow_when_it_owes_nothing(rules, clock):
     charge(rules, "a", 100)
     charge(rules, "owes", int(1000 * (QUIET_S + 10)))
     keys = [row.key for row in rules.rows()]
-    assert keys == [flow_key(INSTANCE, "c"), flow_key(INSTANCE, "c", ["a"]), flow_key(INSTANCE, "c", ["owes"])]
+    assert keys == [
+        Row(INSTANCE, "c").key,
+        Row(INSTANCE, "c").of_client(["a"]).key,
+        Row(INSTANCE, "c").of_client(["owes"]).key,
+    ]
     clock.time = QUIET_S + 1
     assert [row.key for row in rules.rows()] == [keys[0], keys[2]]
 
@@ -335,7 +340,7 @@ def test_a_flow_keeps_its_debt_when_rules_change(rules):
 
 # --- consumer groups --------------------------------------------------------------------------------------------------
 
-GROUP_ROW = flow_key(INSTANCE, "g")
+GROUP_ROW = Row(INSTANCE, "g").key
 
 
 def join(cluster, group):

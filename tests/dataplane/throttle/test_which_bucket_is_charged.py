@@ -14,7 +14,7 @@ from dataplane.tenancy.session import Session
 from dataplane.throttle.debt_queue import DebtQueues
 from quota.agent.agent import Agent
 from quota.contracts.instance import InstanceSpec, InstanceState, Limits
-from quota.contracts.rules import REQUEST
+from quota.contracts.rows import REQUEST
 from quota.core.bucket import TokenBucket
 from tests.dataplane.throttle.test_lines import TurnedLoop
 
