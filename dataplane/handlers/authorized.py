@@ -1,9 +1,27 @@
 """What a client may do, as the sets of bits that answers carry (KIP-430): everything, until there are ACLs.
 
-A bit's number is Kafka's code of the operation: READ 3, WRITE 4, CREATE 5, DELETE 6, ALTER 7, DESCRIBE 8, CLUSTER_ACTION 9,
-DESCRIBE_CONFIGS 10, ALTER_CONFIGS 11, IDEMPOTENT_WRITE 12.
+A bit's number is Kafka's code of the operation (`tenancy.access.Operation`).
 """
 
+from dataplane.tenancy.access import Operation as Op
+
 OPERATIONS_NOT_ASKED = -(2**31)
-TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
-CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
+
+
+def _bits(*operations: Op) -> int:
+    return sum(1 << operation for operation in operations)
+
+
+TOPIC_OPERATIONS = _bits(
+    Op.READ, Op.WRITE, Op.CREATE, Op.DELETE, Op.ALTER, Op.DESCRIBE, Op.DESCRIBE_CONFIGS, Op.ALTER_CONFIGS
+)
+GROUP_OPERATIONS = _bits(Op.READ, Op.DELETE, Op.DESCRIBE)
+CLUSTER_OPERATIONS = _bits(
+    Op.CREATE,
+    Op.ALTER,
+    Op.DESCRIBE,
+    Op.CLUSTER_ACTION,
+    Op.DESCRIBE_CONFIGS,
+    Op.ALTER_CONFIGS,
+    Op.IDEMPOTENT_WRITE,
+)

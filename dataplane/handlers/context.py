@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.protocol.api import ApiKey
+from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.tenancy.access import Operation, Resource, authorize, of_topic, why
 
 if TYPE_CHECKING:
     from dataplane.cluster.broker_settings import Layers
@@ -89,10 +91,20 @@ class RequestContext:
         """Whether a physical name is visible to this session."""
         return self.session.names.owns(physical)
 
-    def topic_denied(self, physical: str) -> bool:
-        """Whether this topic's own whitelist refuses the session's address."""
-        instance = self.session.instance
-        return instance is not None and instance.topic_denied(physical, self.session.peer)
+    def refusal(self, operation: Operation, resource: Resource) -> ErrorCode:
+        """Why the session may not do it (`tenancy.access`); NONE: it may."""
+        found = authorize(self.session, operation, resource)
+        return found if isinstance(found, ErrorCode) else ErrorCode.NONE
+
+    def topic_refusal(self, operation: Operation, physical: str) -> ErrorCode:
+        """The same of a topic."""
+        return self.refusal(operation, of_topic(physical))
+
+    def check_topic(self, operation: Operation, physical: str) -> None:
+        """The same. Raises ApiError, with the reason."""
+        code = self.topic_refusal(operation, physical)
+        if code:
+            raise ApiError(code, why(code))
 
     def broker_address(self, broker_id: int) -> tuple[str, int] | None:
         """Where this session reaches a broker: the internal address, or the route's advertised one. None: not at all."""

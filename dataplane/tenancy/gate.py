@@ -66,6 +66,8 @@ class Gate:
             instance.loop_bucket,
         )
         self._configure_rules(instance)
+        self._agent.watch_fence(name, instance.access_changed)
+        instance.access_changed()
 
     def _bucket_of_all_brokers(self, instance: Instance, unit: Unit) -> TokenBucket | None:
         """Of what comes to every broker alike, whoever leads what. None: there is no such limit."""

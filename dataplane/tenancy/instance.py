@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from dataplane.tenancy.access import Permit
 from dataplane.tenancy.whitelist import Whitelist
 from quota.contracts.instance import InstanceSpec, Route
 from quota.contracts.namespace import InstanceNames, instance_key
@@ -49,21 +50,26 @@ class Instance:
         self.rules: InstanceRules | None = None  # None: there are no throttle rules
         self.connection_bucket: TokenBucket | None = None
         self._by_address: dict[str, int] = {}  # how many of the connections
+        self.permit = Permit(1)  # what `access.authorize` gives; its generation is the instance's
         self._set(spec)
 
     def _set(self, spec: InstanceSpec) -> None:
         self.spec = spec
         self._whitelist = Whitelist(spec.whitelist)
         self._topics = {self.names.topic_in(topic): Whitelist(cidrs) for topic, cidrs in spec.topic_whitelists.items()}
-        self.has_topic_whitelists = bool(self._topics)
         self._routes: dict[str, Route] = {route.id: route for route in spec.routes}
 
     def apply(self, spec: InstanceSpec) -> None:
         """Take a newer spec; connections that its whitelist does not let in any more are closed."""
         self._set(spec)
+        self.access_changed()
         for connection in list(self.connections):
             if not self._whitelist.allows(connection.session.peer):
                 connection.close()
+
+    def access_changed(self) -> None:
+        """What was permitted need not be any more, or not by the short cut: permits that are kept have to be renewed."""
+        self.permit = Permit(self.permit.generation + 1)
 
     def admits(self, peer: str) -> bool:
         """Whether a new connection from this address may be accepted."""
@@ -99,7 +105,7 @@ class Instance:
             connection.close()
 
     def topic_denied(self, physical: str, peer: str) -> bool:
-        """Whether the topic has a whitelist of its own that does not hold this address."""
+        """Whether the topic has a whitelist of its own that does not hold this address. Asked by `access.authorize` only."""
         if not self._topics:
             return False
         whitelist = self._topics.get(physical)

@@ -34,6 +34,11 @@ class Session:
         return self.instance is None
 
     @property
+    def access_generation(self) -> int:
+        """What was permitted in another generation has to be asked again (`access`)."""
+        return 0 if self.instance is None else self.instance.permit.generation
+
+    @property
     def account(self) -> str:
         """Whose time and memory its requests take: an instance's, by its key, or the cluster's own."""
         return "" if self.instance is None else self.instance.names.key

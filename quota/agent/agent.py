@@ -55,6 +55,10 @@ TOLERANCE_S = 0.001
 """Timers are early or late by this much without meaning it."""
 
 
+def _nothing() -> None:
+    """Nobody watches."""
+
+
 class InstanceFacts(NamedTuple):
     """What the broker knows of one instance at the moment of a report."""
 
@@ -146,13 +150,14 @@ class _Direction:
 class _Instance:
     """Both directions of one instance and what they share."""
 
-    __slots__ = ("all_leaders", "directions", "leaders", "storage_used_bytes")
+    __slots__ = ("all_leaders", "directions", "fence_moved", "leaders", "storage_used_bytes")
 
     def __init__(self, directions: dict[str, _Direction]) -> None:
         self.directions = directions
         self.leaders = 0
         self.all_leaders = 0
         self.storage_used_bytes = 0
+        self.fence_moved: Callable[[], None] = _nothing
 
     def refresh(self, now: float) -> None:
         for direction in self.directions.values():
@@ -208,6 +213,12 @@ class Agent:
         if entry and (entry.leaders, entry.all_leaders) != (leaders, all_leaders):
             entry.leaders, entry.all_leaders = leaders, all_leaders
             entry.refresh(now)
+
+    def watch_fence(self, instance: str, moved: Callable[[], None]) -> None:
+        """Call this when a direction of the instance is blocked, or is not any more (`blocked`)."""
+        entry = self._instances.get(instance)
+        if entry:
+            entry.fence_moved = moved
 
     def see_epoch(self, epoch: int) -> None:
         """A master of this election epoch is active: older ones are not obeyed any more."""
@@ -319,11 +330,13 @@ class Agent:
             entry = self._instances.get(instance)
             if entry is None:
                 continue
-            for name, part in (("produce", grant.produce), ("consume", grant.consume)):
-                _take(entry.directions[name], part)
+            moved = _take(entry.directions["produce"], grant.produce)
+            moved = _take(entry.directions["consume"], grant.consume) or moved
             entry.storage_used_bytes = grant.storage_used_bytes
             entry.refresh(now)
             self._held[instance] = entry
+            if moved:
+                entry.fence_moved()
         self._lease_ends = now + grants.lease_ms / 1000
         return True
 
@@ -349,6 +362,8 @@ def _withdraw(entry: _Instance, now: float) -> None:
     entry.refresh(now)
 
 
-def _take(direction: _Direction, grant: Grant) -> None:
+def _take(direction: _Direction, grant: Grant) -> bool:
+    """Whether it is blocked, and was not, or the other way round."""
     direction.granted = grant.allocation
-    direction.bucket.blocked = grant.blocked
+    before, direction.bucket.blocked = direction.bucket.blocked, grant.blocked
+    return before != grant.blocked

@@ -35,6 +35,7 @@ from dataplane.protocol.messages.configs import (
 )
 from dataplane.records.steps import Pace, each
 from dataplane.tasks import Task
+from dataplane.tenancy.access import Operation
 
 if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
@@ -188,7 +189,7 @@ async def _alter(
 def _find(ctx: RequestContext, asked: Asked) -> TopicResource | BrokerResource:
     """As Kafka, a name that no topic can have is one that is not there."""
     try:
-        return find_resource(ctx, *asked)
+        return find_resource(ctx, Operation.ALTER_CONFIGS, *asked)
     except ApiError as refusal:
         if refusal.code is ErrorCode.INVALID_TOPIC_EXCEPTION and asked[1]:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, refusal.message) from None

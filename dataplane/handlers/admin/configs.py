@@ -31,6 +31,7 @@ from dataplane.protocol.messages.configs import (
     DescribeConfigsSynonym,
 )
 from dataplane.records.steps import Pace, each
+from dataplane.tenancy.access import Operation
 
 if TYPE_CHECKING:
     from dataplane.cluster.broker_settings import Layers
@@ -78,7 +79,9 @@ def _describe(
     ctx: RequestContext, rows: _Rows, asked: DescribeConfigsResource, pace: Pace
 ) -> Steps[DescribeConfigsResult]:
     try:
-        found = yield from rows.of(find_resource(ctx, asked.resource_type, asked.resource_name), pace)
+        found = yield from rows.of(
+            find_resource(ctx, Operation.DESCRIBE_CONFIGS, asked.resource_type, asked.resource_name), pace
+        )
     except ApiError as refusal:
         return DescribeConfigsResult(
             error_code=refusal.code,

@@ -31,6 +31,7 @@ from dataplane.records.steps import Pace
 from dataplane.replication.partition import Partition
 from dataplane.storage.log import Log
 from dataplane.storage.moving import home_of
+from dataplane.tenancy.access import Operation
 
 if TYPE_CHECKING:
     from dataplane.records.steps import Steps
@@ -53,7 +54,7 @@ def handle_describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsReques
     for replica in found:
         if pace.over(_REPLICA_US):
             yield None
-        if ctx.owns(replica.topic) and not ctx.topic_denied(replica.topic):
+        if ctx.owns(replica.topic) and not ctx.topic_refusal(Operation.DESCRIBE, replica.topic):
             for path, log in _places(ctx, replica):
                 if pace.over(_LOG_US):
                     yield None

@@ -19,6 +19,7 @@ from dataplane.protocol.messages.topics import (
     CreatePartitionsTopicResult,
 )
 from dataplane.records.steps import Steps
+from dataplane.tenancy.access import Operation
 
 _IS_STRICT_SINCE = 3
 """The version that knows THROTTLING_QUOTA_EXCEEDED."""
@@ -58,8 +59,7 @@ def _results(
 
 
 def _more(ctx: RequestContext, topic: CreatePartitionsTopic) -> MorePartitions:
-    if ctx.topic_denied(topic.name):
-        raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "the topic's whitelist does not hold this address")
+    ctx.check_topic(Operation.ALTER, topic.name)
     if topic.name == OFFSETS_TOPIC:
         raise ApiError(ErrorCode.INVALID_PARTITIONS, "groups would look for their offsets in other partitions")
     spec = owner(ctx, topic.name)

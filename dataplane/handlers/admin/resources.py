@@ -13,6 +13,7 @@ from dataplane.cluster.paths import broker_entity, topic_entity
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.discovery.metadata import name_problem
 from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.tenancy.access import Operation
 from quota.contracts.namespace import topic_name_problem
 
 
@@ -49,10 +50,10 @@ class BrokerResource:
         return broker_entity(self.id)
 
 
-def find_resource(ctx: RequestContext, kind: int, name: str) -> TopicResource | BrokerResource:
-    """What is meant. Raises ApiError."""
+def find_resource(ctx: RequestContext, operation: Operation, kind: int, name: str) -> TopicResource | BrokerResource:
+    """What is meant, if the session may do this with it. Raises ApiError."""
     if kind == ResourceType.TOPIC:
-        return _topic(ctx, name)
+        return _topic(ctx, operation, name)
     if kind == ResourceType.BROKER:
         return _broker(ctx, name)
     if kind == ResourceType.CLIENT_METRICS:
@@ -62,13 +63,12 @@ def find_resource(ctx: RequestContext, kind: int, name: str) -> TopicResource | 
     raise ApiError(ErrorCode.INVALID_REQUEST, f"unknown resource type {kind}")
 
 
-def _topic(ctx: RequestContext, name: str) -> TopicResource:
+def _topic(ctx: RequestContext, operation: Operation, name: str) -> TopicResource:
     problem = name_problem(name) if ctx.session.is_internal else topic_name_problem(name)
     if problem is not None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     physical = ctx.session.names.topic_in(name)
-    if ctx.topic_denied(physical):
-        raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "the topic's whitelist does not hold this address")
+    ctx.check_topic(operation, physical)
     if not ctx.broker.metadata.has_topic(physical):
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic does not exist")
     return TopicResource(physical)

@@ -29,6 +29,7 @@ from dataplane.protocol.messages.topics import (
 )
 from dataplane.protocol.schema import NO_UUID
 from dataplane.records.steps import Steps
+from dataplane.tenancy.access import Operation, why
 from quota.contracts.instance import TopicDefaults
 from quota.contracts.namespace import split_physical, topic_name_problem
 
@@ -99,8 +100,7 @@ def _created_topics(
 
 
 def _new_topic(ctx: RequestContext, topic: CreatableTopic) -> NewTopic:
-    if ctx.topic_denied(topic.name):
-        raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "the topic's whitelist does not hold this address")
+    ctx.check_topic(Operation.CREATE, topic.name)
     _check_name(ctx, topic.name)
     if topic.assignments and (topic.num_partitions, topic.replication_factor) != (-1, -1):
         raise ApiError(
@@ -230,11 +230,9 @@ def _deletable(ctx: RequestContext, state: DeleteTopicState) -> str | DeletableT
             return DeletableTopicResult(None, state.topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
     elif state.topic_id != NO_UUID:
         return DeletableTopicResult(name, state.topic_id, ErrorCode.INVALID_REQUEST, "either a name or an id, not both")
-    if ctx.topic_denied(name):
-        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        return DeletableTopicResult(
-            state.name, state.topic_id, code, "the topic's whitelist does not hold this address"
-        )
+    refusal = ctx.topic_refusal(Operation.DELETE, name)
+    if refusal:
+        return DeletableTopicResult(state.name, state.topic_id, refusal, why(refusal))
     return name
 
 

@@ -24,6 +24,7 @@ from dataplane.protocol.messages.discovery import (
 from dataplane.protocol.schema import NO_UUID
 from dataplane.records.steps import Pace, each
 from dataplane.tasks import either, sleep
+from dataplane.tenancy.access import Operation
 from quota.contracts.namespace import split_physical, topic_name_problem
 from quota.contracts.usage import USAGE_TOPIC
 
@@ -102,7 +103,7 @@ def is_visible(ctx: RequestContext, name: str) -> bool:
     """Whether a topic is still there, this session's, and not refused by its whitelist."""
     if not ctx.broker.metadata.has_topic(name):
         return False
-    return ctx.session.instance is None or (ctx.owns(name) and not ctx.topic_denied(name))
+    return ctx.session.instance is None or (ctx.owns(name) and not ctx.topic_refusal(Operation.DESCRIBE, name))
 
 
 def _asked(
@@ -113,8 +114,9 @@ def _asked(
     if _has_id(topic):
         return (yield from _by_id(ctx, topic.topic_id, operations, pace))
     assert topic.name is not None  # `_has_id`
-    if ctx.topic_denied(topic.name):  # whether it exists or not
-        return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=topic.name)
+    refusal = ctx.topic_refusal(Operation.DESCRIBE, topic.name)
+    if refusal:  # whether it exists or not
+        return MetadataResponseTopic(error_code=refusal, name=topic.name)
     if ctx.broker.metadata.partitions(topic.name):
         return (yield from _described(ctx, topic.name, operations, pace))
     return (yield from _missing(ctx, request, topic.name, pace))
@@ -139,7 +141,7 @@ def _refused(ctx: RequestContext, request: MetadataRequest, pace: Pace) -> Steps
 
 def _by_id(ctx: RequestContext, topic_id: UUID, operations: int, pace: Pace) -> Steps[MetadataResponseTopic]:
     name = ctx.broker.metadata.topic_of_id(topic_id)
-    if name is None or not ctx.owns(name) or ctx.topic_denied(name):
+    if name is None or not ctx.owns(name) or ctx.topic_refusal(Operation.DESCRIBE, name):
         return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
     return (yield from _described(ctx, name, operations, pace))
 

@@ -28,6 +28,7 @@ from dataplane.protocol.messages.discovery import (
 )
 from dataplane.protocol.schema import NO_UUID
 from dataplane.records.steps import Pace, each
+from dataplane.tenancy.access import Operation
 
 if TYPE_CHECKING:
     from dataplane.records.steps import Steps
@@ -88,8 +89,9 @@ def _page(
 
 
 def _refusal(ctx: RequestContext, name: str) -> ErrorCode:
-    if ctx.topic_denied(name):  # whether it exists or not
-        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    refusal = ctx.topic_refusal(Operation.DESCRIBE, name)
+    if refusal:  # whether it exists or not
+        return refusal
     if ctx.broker.metadata.has_topic(name):
         return ErrorCode.NONE
     return ErrorCode.INVALID_TOPIC_EXCEPTION if name_problem(name) is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -19,6 +19,7 @@ from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from dataplane.records.steps import each
 from dataplane.tasks import Future
+from dataplane.tenancy.access import Operation, of_transactional_id, why
 
 if TYPE_CHECKING:
     from dataplane.handlers.context import Reply, RequestContext
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 GROUP, TRANSACTION = 0, 1
 
 _SENTENCES = {
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional ids are not served",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: why(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
     ErrorCode.INVALID_REQUEST: "there is no coordinator for keys of this type",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "the coordinator is not available",
 }
@@ -76,7 +77,9 @@ async def _topic_exists(ctx: RequestContext, topic: str) -> None:
 
 def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
     if key_type == TRANSACTION:
-        return _nobody(key, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        physical = ctx.session.names.transactional_id_in(key)
+        refusal = ctx.refusal(Operation.DESCRIBE, of_transactional_id(physical))
+        return _nobody(key, refusal or ErrorCode.COORDINATOR_NOT_AVAILABLE)
     if key_type != GROUP:
         return _nobody(key, ErrorCode.INVALID_REQUEST)
     physical = ctx.session.names.group_in(key)

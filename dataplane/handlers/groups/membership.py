@@ -26,7 +26,7 @@ from dataplane.groups.classic.model import (
     Member,
 )
 from dataplane.groups.shard import Entry
-from dataplane.handlers.authorized import OPERATIONS_NOT_ASKED
+from dataplane.handlers.authorized import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.groups import (
     DeletableGroupResult,
@@ -64,8 +64,6 @@ _NAME_US, _GROUP_US, _MEMBER_US, _DELETION_US = 2, 12, 6, 40
 A = TypeVar("A")
 B = TypeVar("B")
 
-GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8
-"""READ, DELETE and DESCRIBE as a set of bits: everything that can be done to a group, until there are ACLs."""
 MAX_GROUP_ID = 1_000
 MAX_INSTANCE_ID = 249  # as Kafka's clients have it
 LEAST_REBALANCE_MS = 1_000

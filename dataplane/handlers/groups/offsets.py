@@ -40,6 +40,7 @@ from dataplane.protocol.messages.offsets import (
 )
 from dataplane.records.steps import Pace, each, run_through
 from dataplane.tasks import Task
+from dataplane.tenancy.access import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -65,9 +66,10 @@ _BYTES_IN_ZOOKEEPER = 32 * 2**10
 NEVER_COMMITTED = OffsetCommitValue(offset=-1)
 
 
-def _partition_problem(ctx: RequestContext, topic: str, partition: int) -> ErrorCode:
-    if ctx.topic_denied(topic):
-        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+def _partition_problem(ctx: RequestContext, operation: Operation, topic: str, partition: int) -> ErrorCode:
+    refusal = ctx.topic_refusal(operation, topic)
+    if refusal:
+        return refusal
     known = ctx.broker.metadata.partition(topic, partition) is not None
     return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -146,7 +148,7 @@ async def _commit(
         key: Offset(p.committed_offset, p.committed_leader_epoch, p.committed_metadata or "", p.commit_timestamp)
         for key, p in rows.items()
     }
-    errors = {key: _partition_problem(ctx, *key) for key in offsets}
+    errors = {key: _partition_problem(ctx, Operation.READ, *key) for key in offsets}
     if is_too_long(request.group_id):
         errors = dict.fromkeys(offsets, ErrorCode.INVALID_GROUP_ID)
     valid = {key: offset for key, offset in offsets.items() if errors[key] == ErrorCode.NONE}
@@ -237,8 +239,9 @@ def _fetch(
     unstable = ctx.broker.groups.unstable(group_id) if request.require_stable else frozenset()
 
     def one(topic: str, partition: int) -> tuple[int, OffsetCommitValue, ErrorCode]:
-        if ctx.topic_denied(topic):
-            return partition, NEVER_COMMITTED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        refusal = ctx.topic_refusal(Operation.DESCRIBE, topic)
+        if refusal:
+            return partition, NEVER_COMMITTED, refusal
         if (topic, partition) in unstable:
             return partition, NEVER_COMMITTED, ErrorCode.UNSTABLE_OFFSET_COMMIT
         return partition, committed.get((topic, partition), NEVER_COMMITTED), ErrorCode.NONE
@@ -259,7 +262,7 @@ def _everything(ctx: RequestContext, committed: list[TopicPartition], pace: Pace
     for topic, partition in committed:
         if pace.over(_OFFSET_US):
             yield None
-        if ctx.owns(topic) and not ctx.topic_denied(topic):
+        if ctx.owns(topic) and not ctx.topic_refusal(Operation.DESCRIBE, topic):
             topics.setdefault(topic, []).append(partition)
     return [(topic, tuple(partitions)) for topic, partitions in topics.items()]
 
@@ -269,7 +272,7 @@ async def _fetch_from_zookeeper(ctx: RequestContext, group_id: str, wanted: Want
     problem = legacy.group_problem(group_id)
     found: Found = []
     for topic, partitions in wanted:
-        problems = await run(each(partitions, partial(_partition_problem, ctx, topic), _OFFSET_US))
+        problems = await run(each(partitions, partial(_partition_problem, ctx, Operation.DESCRIBE, topic), _OFFSET_US))
         answers = []
         for partition, own_problem in zip(partitions, problems, strict=True):
             offset, error = legacy.NO_OFFSET, problem or own_problem
@@ -318,7 +321,7 @@ async def handle_offset_delete(ctx: RequestContext, request: OffsetDeleteRequest
 
 async def _delete(ctx: RequestContext, group_id: str, rows: dict[TopicPartition, Any]) -> tuple[ErrorCode, Errors]:
     """One portion."""
-    errors = {key: _partition_problem(ctx, *key) for key in rows}
+    errors = {key: _partition_problem(ctx, Operation.READ, *key) for key in rows}
     valid = [key for key, error in errors.items() if error == ErrorCode.NONE]
     error, results = await ctx.broker.groups.delete_offsets(group_id, valid)
     return error, {**errors, **results}

@@ -20,6 +20,7 @@ from dataplane.protocol.messages.fetch import (
 from dataplane.records.steps import Pace
 from dataplane.replication.upkeep.deletion import NO_LOW_WATERMARK, delete_records
 from dataplane.tasks import Future
+from dataplane.tenancy.access import Operation
 
 if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
@@ -65,8 +66,9 @@ class _Pending:
 
     def _delete(self, topic: str, wanted: DeleteRecordsPartition, timeout_s: float, done: partial[None]) -> None:
         replicas = self._ctx.broker.replicas
-        if self._ctx.topic_denied(topic):
-            done(ErrorCode.TOPIC_AUTHORIZATION_FAILED, NO_LOW_WATERMARK)
+        refusal = self._ctx.topic_refusal(Operation.DELETE, topic)
+        if refusal:
+            done(refusal, NO_LOW_WATERMARK)
         elif topic in _KEPT:
             done(ErrorCode.INVALID_TOPIC_EXCEPTION, NO_LOW_WATERMARK)
         else:

@@ -122,6 +122,7 @@ class _Fetch:
         self._reader = ConsumerReader(ctx, request)
         instance = ctx.session.instance
         self._rules = None if instance is None else instance.rules
+        self._access = ctx.session.access_generation  # no later than that of any look
         self.answer = _Answer(ctx.version)
 
     def start(self) -> None:
@@ -256,6 +257,7 @@ class _FullFetch(_Fetch):
         if session is None:
             return NO_SESSION
         session.begin(found, self._wanted)
+        session.access = self._access
         self._pool.touch(session)
         return session.id
 
@@ -329,6 +331,7 @@ class _SessionFetch(_Fetch):
     def __init__(self, ctx: RequestContext, request: FetchRequest, session: FetchSession) -> None:
         super().__init__(ctx, request)
         self._session = session
+        session.allow(self._access, self._reader.is_refused)
         self._next_epoch = next_epoch(request.session_epoch)
 
     def _look(self, max_bytes: int) -> Found:

@@ -32,6 +32,7 @@ from dataplane.replication.serving.fetch_sessions import (
 from dataplane.replication.serving.replica_selection import THE_LEADER, preferred_replica
 from dataplane.replication.truncation import divergence
 from dataplane.storage.errors import OffsetOutOfRangeError
+from dataplane.tenancy.access import Operation
 from dataplane.throttle.fetching import TopicBudget
 
 if TYPE_CHECKING:
@@ -72,8 +73,9 @@ class ConsumerReader:
         name = self._name(topic) if isinstance(topic, UUID) else topic
         if name is None:
             return _refused(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
-        if self._ctx.topic_denied(name):
-            return _refused(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        refusal = self._ctx.topic_refusal(Operation.READ, name)
+        if refusal:
+            return _refused(wanted, refusal)
         partition = self._replicas.readable(
             name, wanted.partition, wanted.current_leader_epoch, leader_only=self._leader_only
         )
@@ -86,6 +88,11 @@ class ConsumerReader:
             if replica != THE_LEADER:
                 return Reading(self._data(partition, wanted, preferred_read_replica=replica), 0, None)
         return self._records(name, partition, wanted, left, at_least_one=at_least_one)
+
+    def is_refused(self, topic: str | UUID) -> bool:
+        """Whether the session may not read a topic that it named so."""
+        name = self._name(topic) if isinstance(topic, UUID) else topic
+        return name is not None and bool(self._ctx.topic_refusal(Operation.READ, name))
 
     def _name(self, topic_id: UUID) -> str | None:
         """Of a topic that this client can see: the id of another's is as unknown as one that was never given."""

@@ -6,6 +6,7 @@ from dataplane.doors import ZooKeeperError
 from dataplane.handlers.context import RequestContext
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.produce import InitProducerIdRequest, InitProducerIdResponse
+from dataplane.tenancy.access import Operation, of_transactional_id
 
 
 async def handle_init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
@@ -16,7 +17,8 @@ async def handle_init_producer_id(ctx: RequestContext, request: InitProducerIdRe
         return _refusal(ErrorCode.INVALID_REQUEST)
     if named is not None:
         # No coordinator keeps transactional ids yet, and handing out an id would promise fencing that nobody does.
-        return _refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        refusal = ctx.refusal(Operation.WRITE, of_transactional_id(named))
+        return _refusal(refusal or ErrorCode.COORDINATOR_NOT_AVAILABLE)
     try:
         producer_id = await ctx.broker.producer_ids.next()
     except ZooKeeperError:

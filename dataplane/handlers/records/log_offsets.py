@@ -25,6 +25,7 @@ from dataplane.protocol.messages.fetch import (
 )
 from dataplane.records.steps import Pace, each, run_through
 from dataplane.storage.log import lookup
+from dataplane.tenancy.access import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +52,7 @@ def handle_list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> Ste
         request,
         ctx.version,
         is_internal=ctx.session.is_internal,
-        is_denied=ctx.topic_denied,
+        refusal=partial(ctx.topic_refusal, Operation.DESCRIBE),
         now_ms=ctx.broker.doors.clock.now_ms(),
     )
 
@@ -60,11 +61,11 @@ def handle_offset_for_leader_epoch(
     ctx: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> Steps[OffsetForLeaderEpochResponse]:
     """Where leader epochs ended, for who wants to know whether its position still exists (KIP-320)."""
-    return _epochs(ctx.broker.replicas, request, is_denied=ctx.topic_denied)
+    return _epochs(ctx.broker.replicas, request, refusal=partial(ctx.topic_refusal, Operation.DESCRIBE))
 
 
-def _nothing_denied(_topic: str) -> bool:
-    return False
+def _nothing_refused(_topic: str) -> ErrorCode:
+    return ErrorCode.NONE
 
 
 def list_offsets(
@@ -73,11 +74,11 @@ def list_offsets(
     version: int,
     *,
     is_internal: bool,
-    is_denied: Callable[[str], bool] = _nothing_denied,
+    refusal: Callable[[str], ErrorCode] = _nothing_refused,
     now_ms: int = 0,
 ) -> ListOffsetsResponse:
     """The answer, at once."""
-    steps = _list_all(replicas, request, version, is_internal=is_internal, is_denied=is_denied, now_ms=now_ms)
+    steps = _list_all(replicas, request, version, is_internal=is_internal, refusal=refusal, now_ms=now_ms)
     return run_through(steps)
 
 
@@ -87,7 +88,7 @@ def _list_all(
     version: int,
     *,
     is_internal: bool,
-    is_denied: Callable[[str], bool],
+    refusal: Callable[[str], ErrorCode],
     now_ms: int,
 ) -> Steps[ListOffsetsResponse]:
     """The answer, partition by partition."""
@@ -108,8 +109,9 @@ def _list_all(
         for wanted in topic.partitions:
             if pace.over(_PARTITION_US):
                 yield None
-            if is_denied(topic.name):
-                row = _error(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            refused = refusal(topic.name)
+            if refused:
+                row = _error(wanted, refused)
             elif asked[topic.name, wanted.partition_index] > 1:
                 row = _error(wanted, ErrorCode.INVALID_REQUEST)
             else:
@@ -197,20 +199,21 @@ def _error(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitio
 
 
 def offsets_for_leader_epochs(
-    replicas: Replicas, request: OffsetForLeaderEpochRequest, *, is_denied: Callable[[str], bool] = _nothing_denied
+    replicas: Replicas, request: OffsetForLeaderEpochRequest, *, refusal: Callable[[str], ErrorCode] = _nothing_refused
 ) -> OffsetForLeaderEpochResponse:
     """The answer, at once."""
-    return run_through(_epochs(replicas, request, is_denied=is_denied))
+    return run_through(_epochs(replicas, request, refusal=refusal))
 
 
 def _epochs(
-    replicas: Replicas, request: OffsetForLeaderEpochRequest, *, is_denied: Callable[[str], bool]
+    replicas: Replicas, request: OffsetForLeaderEpochRequest, *, refusal: Callable[[str], ErrorCode]
 ) -> Steps[OffsetForLeaderEpochResponse]:
     """The largest epoch not above the one asked about, and where it ended; (-1, -1) where we cannot say."""
 
     def row(topic: str, wanted: OffsetForLeaderPartition) -> OffsetForLeaderEpochResponseEpochEndOffset:
-        if is_denied(topic):
-            return _epoch_error(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        refused = refusal(topic)
+        if refused:
+            return _epoch_error(wanted, refused)
         return _epoch_end(replicas, topic, wanted)
 
     pace = Pace()

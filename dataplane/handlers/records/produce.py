@@ -46,6 +46,7 @@ from dataplane.records.steps import Pace, run_through
 from dataplane.replication.manager import Appended
 from dataplane.replication.partition import Partition
 from dataplane.tasks import Future
+from dataplane.tenancy.access import Operation, of_transactional_id
 from dataplane.throttle.debt_queue import throttle_ms
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def handle_produce(ctx: RequestContext, request: ProduceRequest) -> Reply:
     if request.acks not in (-1, 0, 1):
         refusal = ErrorCode.INVALID_REQUIRED_ACKS
     elif request.transactional_id is not None:
-        refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        refusal = ctx.refusal(Operation.WRITE, of_transactional_id(request.transactional_id))
     pending = _Pending(ctx, request, 0 if refusal else throttle_ms(delay_s))
     steps = pending.refuse(request, refusal) if refusal else pending.start(request)
     if ctx.is_long:
@@ -145,8 +146,9 @@ class _Pending:
         return any(result.error_code for results in self._results for result in results)
 
     def _topic_refusal(self, topic: TopicProduceData) -> tuple[ErrorCode, str | None]:
-        if self._ctx.topic_denied(topic.name):
-            return ErrorCode.TOPIC_AUTHORIZATION_FAILED, None
+        refusal = self._ctx.topic_refusal(Operation.WRITE, topic.name)
+        if refusal:
+            return refusal, None
         if (
             topic.name == OFFSETS_TOPIC
         ):  # coordinators write it themselves: what anybody else writes they could not read

@@ -20,6 +20,7 @@ from dataplane.protocol.messages.produce import (
 from dataplane.records.steps import Pace, each
 from dataplane.storage.checkpoints import producers
 from dataplane.storage.log import producing
+from dataplane.tenancy.access import Operation
 
 if TYPE_CHECKING:
     from dataplane.records.steps import Steps
@@ -51,8 +52,9 @@ def handle_describe_producers(
 def _partition(ctx: RequestContext, topic: str, index: int, pace: Pace) -> Steps[PartitionResponse]:
     if pace.over(_PARTITION_US):
         yield None
-    if ctx.topic_denied(topic):
-        return PartitionResponse(index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    refusal = ctx.topic_refusal(Operation.READ, topic)
+    if refusal:
+        return PartitionResponse(index, refusal)
     problem = name_problem(topic)
     if problem is not None:
         return PartitionResponse(index, ErrorCode.INVALID_TOPIC_EXCEPTION, problem)

@@ -202,6 +202,7 @@ class FetchSession:
 
     __slots__ = (
         "_topics",
+        "access",
         "counted",
         "created_at",
         "due",
@@ -226,6 +227,9 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.epoch = next_epoch(INITIAL_EPOCH)  # of the next request
         self.created_at = self.used_at = now  # seconds
+        self.access = (
+            0  # the generation of the reader's access in which its partitions were looked at (`tenancy.access`)
+        )
         self.size = 0
         self.counted = 0  # of them, in the cache's books
         self.due: dict[SessionPartition, None] = {}  # in the order in which they have their turn
@@ -285,6 +289,14 @@ class FetchSession:
             if not rows:
                 self._topics.pop(name, None)
 
+    def allow(self, access: int, is_refused: Callable[[str | UUID], bool]) -> None:
+        """The reader's access is of this generation. Where it was another, topics that are refused now have that to tell."""
+        if self.access != access:
+            self.access = access
+            for topic, rows in self._topics.items():
+                if is_refused(topic):
+                    self.due.update(dict.fromkeys(rows.values()))
+
     def name_of(self, topic: FetchTopic | ForgottenTopic) -> str | UUID:
         """How this session's requests name a topic."""
         return topic.topic_id if self.uses_topic_ids else topic.topic
@@ -324,13 +336,14 @@ class FetchSession:
                 row.told(reading.data)
                 self._settle(row, reading)
 
-    def expects_only(self, row: SessionPartition, epoch: int) -> bool:
+    def expects_only(self, row: SessionPartition, epoch: int, access: int) -> bool:
         """Whether a request with this epoch is the next, none waits, and no other partition may have something to tell."""
         due = self.due
         return (
             self.epoch == epoch
             and self.waiter is None
             and not self.is_closed
+            and self.access == access
             and (not due or (len(due) == 1 and row in due))
         )
 

@@ -6,9 +6,10 @@ A client that reads one partition repeats its request; correlation id and fetch 
                                  `------------- the shape: compared, not decoded -------------------'
 
 Where the offset stands is known from the declarations (`protocol.templates`). As with Produce (`produce`) the slow path
-has found out what the bytes mean, and what may have changed since is checked every time. One that has read all waits, as
-it came, and is looked at again when there are bytes. An error, too few bytes, anything but plain records goes the slow
-way. In a session the number of the request changes, too: `fetch_in_session`.
+has found out what the bytes mean, and what may have changed since is checked every time: that its permit is of the
+present (`permits`), then leadership. One that has read all waits, as it came, and is looked at again, its permit as well,
+when there are bytes. An error, too few bytes, anything but plain records goes the slow way. In a session the number of the
+request changes, too: `fetch_in_session`.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ from dataplane.requests.fastpath.fetch_shape import (
     Shape,
     shape_of,
 )
+from dataplane.requests.fastpath.permits import standing_permit
 from dataplane.requests.slots import Slot
 from dataplane.storage.errors import OffsetOutOfRangeError
 from dataplane.storage.log import reading
+from dataplane.tenancy.access import Operation
 from dataplane.throttle.debt_queue import throttle_ms
 from dataplane.throttle.fetching import WINDOW_S
 
@@ -67,7 +70,9 @@ class FetchFastPath:
         """Serve the frame if it has a known shape and nothing stands against it. False: nothing has been done."""
         found = self._shapes.find(frame)
         if found is None:
-            return self._sessions is not None and self._sessions.serve(frame, self)
+            return self._sessions is not None and self._sessions.serve(
+                frame, self, self._client.session.access_generation
+            )
         outcome = self.answer(*found)
         if outcome == NOTHING_YET:
             self._wait(bytes(frame), *found)
@@ -80,6 +85,11 @@ class FetchFastPath:
         """
         client = self._client
         broker, instance = client.broker, client.session.instance
+        if instance is not None and shape.permit.generation != instance.permit.generation:
+            permit = standing_permit(client, Operation.READ, shape.physical)
+            if permit is None:
+                return DECLINED
+            shape.permit = permit
         partition = shape.partition
         if partition is None or not partition.is_leader:
             found = broker.replicas.leader(shape.physical, shape.index)
@@ -91,10 +101,6 @@ class FetchFastPath:
         max_bytes = shape.max_bytes
         if instance is not None:
             if slot is None and client.reads_nothing:
-                return DECLINED
-            if instance.has_topic_whitelists and instance.topic_denied(shape.physical, client.session.peer):
-                return DECLINED
-            if instance.rules is not None and instance.rules.concerns(shape.physical):
                 return DECLINED
             allowed = broker.gate.fetch_bytes(instance, WINDOW_S)
             if allowed is not None and allowed < max_bytes:

@@ -59,23 +59,26 @@ class SessionFastPath:
     def __init__(self) -> None:
         self._shapes = Requests[_SessionShape](APIS[ApiKey.FETCH], _HOLES)
 
-    def serve(self, frame: memoryview, fetch: Answering) -> bool:
+    def serve(self, frame: memoryview, fetch: Answering, access: int) -> bool:
         """Serve the frame if it has a known shape and nothing stands against it. False: nothing has been done.
 
-        Who answers comes with the call: were it kept, the two would refer to each other when the connection has gone.
+        `access` is the generation of the reader's. Who answers comes with the call: were it kept, the two would refer to
+        each other when the connection has gone.
         """
         found = self._shapes.find(frame)
-        return found is not None and self._answer(fetch, *found)
+        return found is not None and self._answer(fetch, access, *found)
 
     def knows(self, frame: memoryview) -> bool:
         """Whether there is nothing to learn from it."""
         found = self._shapes.find(frame)
         return found is not None and not found[0].session.is_closed
 
-    def _answer(self, fetch: Answering, known: _SessionShape, correlation_id: bytes, epoch: int, offset: int) -> bool:
+    def _answer(
+        self, fetch: Answering, access: int, known: _SessionShape, correlation_id: bytes, epoch: int, offset: int
+    ) -> bool:
         shape, session, pool, topic, wanted = known
         row = session.partition(topic, shape.index)
-        if row is None or not session.expects_only(row, epoch):
+        if row is None or not session.expects_only(row, epoch, access):
             return False
         if fetch.answer(shape, correlation_id, offset) != ANSWERED:
             return False

@@ -12,6 +12,7 @@ from dataplane.protocol.messages.fetch import (
     FetchResponsePartitionData,
 )
 from dataplane.protocol.templates import AnswerTemplate, answer_template
+from dataplane.tenancy.access import NO_PERMIT, Permit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +49,7 @@ class Shape:
     head: Callable[..., bytes]  # (correlation id, throttle time, high watermark, last stable and start offset, bytes)
     tail: bytes  # of the answer, behind the records
     partition: Partition | None = None
+    permit: Permit = NO_PERMIT
 
 
 def shape_of(ctx: RequestContext, request: FetchRequest) -> Shape | None:

@@ -6,8 +6,9 @@ A client repeats the same bytes for a topic-partition in every request; only the
                                  `-------------- the shape: compared, not decoded -------------'
 
 Where the records stand is known from the declarations (`protocol.templates`). What the bytes mean was found by the slow
-path once; what may have changed since (leadership, whitelists, storage full) is checked every time. Everything that is not
-plain success goes the slow way, which knows how to say it.
+path once; what may have changed since is checked every time: that its permit is of the present (`permits`: whitelists,
+storage full, throttle rules), then leadership. Everything that is not plain success goes the slow way, which knows how to
+say it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from dataplane.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from dataplane.protocol.templates import AnswerTemplate, RecordRequests, answer_template
+from dataplane.requests.fastpath.permits import standing_permit
 from dataplane.requests.slots import Slot
+from dataplane.tenancy.access import NO_PERMIT, Operation, Permit
 from dataplane.throttle.debt_queue import throttle_ms
 
 if TYPE_CHECKING:
@@ -62,6 +65,7 @@ class Shape:
     answer: Callable[..., bytes]  # of correlation id, error, base offset, start offset, throttle time
     version: int
     partition: Partition | None = None
+    permit: Permit = NO_PERMIT
 
 
 class _Answer(Slot):
@@ -101,6 +105,11 @@ class ProduceFastPath:
     def _append(self, shape: Shape, correlation_id: bytes, batch: memoryview) -> bool:
         client = self._client
         broker, instance = client.broker, client.session.instance
+        if instance is not None and shape.permit.generation != instance.permit.generation:
+            permit = standing_permit(client, Operation.WRITE, shape.physical)
+            if permit is None:
+                return False
+            shape.permit = permit
         partition = shape.partition
         if partition is None or not partition.is_leader:
             found = broker.replicas.leader(shape.physical, shape.index)
@@ -109,13 +118,6 @@ class ProduceFastPath:
             partition = shape.partition = found
         if partition.rules is not None or (shape.version < FIRST_ZSTD_PRODUCED and is_early_zstd(batch, shape.version)):
             return False
-        if instance is not None:
-            if instance.has_topic_whitelists and instance.topic_denied(shape.physical, client.session.peer):
-                return False
-            if broker.gate.produce_refusal(instance) is not None:
-                return False
-            if instance.rules is not None and instance.rules.concerns(shape.physical):
-                return False
         acks = shape.acks
         appended = broker.replicas.append(partition, batch, acks)
         if appended.error or appended.duplicate:

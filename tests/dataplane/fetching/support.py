@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from types import SimpleNamespace
 
@@ -14,8 +15,9 @@ from dataplane.protocol.headers import decode_response
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
 from dataplane.replication.serving.session_cache import FetchSessions
 from dataplane.tasks import Future
+from dataplane.tenancy.instance import Instance as ServedInstance
 from dataplane.tenancy.session import Session
-from quota.contracts.namespace import InstanceNames
+from quota.contracts.instance import InstanceSpec, InstanceState, Limits
 from tests.dataplane.replication.cluster import TOPIC, TOPIC_ID, Cluster
 
 FETCH = APIS[ApiKey.FETCH]
@@ -23,20 +25,22 @@ KEY = TOPIC.split(".")[0]
 NAME = TOPIC.split(".")[1]
 
 
-class Instance:
-    """As much of an instance as a fetch looks at."""
+def spec_of(key=KEY):
+    """Everybody may connect, and nothing is limited."""
+    return InstanceSpec(f"ins-{key}", 1, InstanceState.RUNNING, Limits(None, None, None, None), ("0.0.0.0/0",), (), {})
+
+
+class Instance(ServedInstance):
+    """An instance without limits."""
 
     def __init__(self, key=KEY):
-        self.names = InstanceNames(key)
-        self.spec = SimpleNamespace(id=f"ins-{key}")
-        self.denied = set()
+        super().__init__(spec_of(key))
         self.unreachable = set()
-        self.rules = None
-        self.request_bucket = None
         self.consume_bucket = Bucket()
 
-    def topic_denied(self, physical, _peer):
-        return physical in self.denied
+    def deny(self, *topics):
+        """These, by the tenant's names, from here on, and no others."""
+        self.apply(replace(self.spec, topic_whitelists=dict.fromkeys(topics, ())))
 
     def advertised(self, route, broker_id):
         return None if broker_id in self.unreachable else (f"{route}.example", 9000 + broker_id)

@@ -10,7 +10,7 @@ from dataplane.config import Settings
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.fetch import FetchPartition
 from dataplane.storage.log import removing
-from tests.dataplane.fetching.support import Door, Instance, request, rows, single
+from tests.dataplane.fetching.support import NAME, Door, Instance, request, rows, single
 from tests.dataplane.replication.cluster import SETTINGS, TOPIC, TOPIC_ID, Cluster
 
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -232,12 +232,12 @@ def test_a_topics_whitelist_holds_in_a_session_too():
     cluster = single()
     door = Door(cluster)
     session = door.fetch({0: 0}, session_epoch=0).session_id
-    door.instance.denied.add(TOPIC)
+    door.instance.deny(NAME)
     cluster.produce(1, "x")
     cluster.run(0.1)
     data = rows(door.fetch(session_id=session, session_epoch=1))[0]
     assert (data.error_code, len(data.records)) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, 0)
-    door.instance.denied.clear()
+    door.instance.deny()
     assert len(rows(door.fetch(session_id=session, session_epoch=2))[0].records) > 0
 
 

@@ -22,7 +22,6 @@ class Reader:
 
     def __init__(self, cluster, version, offsets, *, short_cut=True):
         self._door = Door(cluster)
-        self._door.instance.has_topic_whitelists = False
         self._client = Client(self._door, short_cut=short_cut)
         self._version = version
         self._id = self._epoch = 0

@@ -98,6 +98,9 @@ class Tenant:
         )
         self.session = SimpleNamespace(names=InstanceNames(KEY), peer="10.1.2.3")
 
+    def refusal(self, _operation, topic):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED if topic in self.denied else ErrorCode.NONE
+
     def ensure(self, name):
         self.created.append(name)
         return Future()
@@ -111,7 +114,7 @@ class Tenant:
             owner=KEY,
             client_id="cli",
             owns=self.session.names.owns,
-            topic_denied=lambda topic: topic in self.denied,
+            topic_refusal=self.refusal,
             broker_address=lambda broker_id: (f"vip-{broker_id}", 20_000 + broker_id) if broker_id > 0 else None,
         )
         reply = answer_of(handle(ctx, request))

@@ -22,6 +22,7 @@ from dataplane.protocol.messages.produce import (
 from dataplane.records.batch import Record, build_batch, check_batch, read_header
 from dataplane.replication.manager import Appended
 from dataplane.requests.fastpath.produce import ProduceFastPath
+from dataplane.tenancy.access import Permit
 from dataplane.tenancy.session import Session
 from quota.contracts.namespace import InstanceNames
 
@@ -59,7 +60,7 @@ class Client:
         self.sent, self.told_s = [], delay_s
         gate = SimpleNamespace(produce_refusal=lambda _: None)
         self.broker = SimpleNamespace(replicas=Replicas(), gate=gate)
-        instance = SimpleNamespace(topic_denied=lambda _t, _p: False, has_topic_whitelists=True, rules=None)
+        instance = SimpleNamespace(topic_denied=lambda _t, _p: False, permit=Permit(1), rules=None)
         self.session = Session(instance, "default", NAMES, "127.0.0.1")
         self.shapes = ProduceFastPath(self)
 
@@ -152,14 +153,18 @@ def test_errors_are_left_to_the_slow_path():
 def test_a_topic_whose_whitelist_changed_is_left_to_the_slow_path():
     client = Client()
     client.learn(frame_of(9, batch_of(b"first")))
+    assert client.shapes.serve(frame_of(9, batch_of(b"first")))
     client.session.instance.topic_denied = lambda _t, _p: True
+    client.session.instance.permit = Permit(2)
     assert not client.shapes.serve(frame_of(9, batch_of(b"first")))
 
 
 def test_full_storage_is_left_to_the_slow_path():
     client = Client()
     client.learn(frame_of(9, batch_of(b"first")))
+    assert client.shapes.serve(frame_of(9, batch_of(b"first")))
     client.broker.gate.produce_refusal = lambda _: "storage is full"
+    client.session.instance.permit = Permit(2)
     assert not client.shapes.serve(frame_of(9, batch_of(b"first")))
 
 

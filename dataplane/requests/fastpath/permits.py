@@ -1,0 +1,32 @@
+"""Whether requests of a learned shape may take the short cut, asked once for each generation of their instance's access.
+
+The slow path asks for every request: may the session do this to the topic, is its storage full, do throttle rules concern
+the topic. A shape keeps the permit with which the answer was "nothing stands against it", and compares its generation
+with the instance's: nothing of what was asked can have changed as long as they are equal (`tenancy.access`).
+
+It is asked first, before anything is looked up or charged, as on the slow path.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.protocol.errors import ErrorCode
+from dataplane.tenancy.access import Operation, Permit, authorize, of_topic
+
+if TYPE_CHECKING:
+    from dataplane.requests.served import Served
+
+
+def standing_permit(client: Served, operation: Operation, physical: str) -> Permit | None:
+    """What a shape of this topic may keep; None: its requests go the slow way, which says why, or keeps the rules."""
+    session = client.session
+    permit = authorize(session, operation, of_topic(physical))
+    if isinstance(permit, ErrorCode):
+        return None
+    if operation is Operation.WRITE and client.broker.gate.produce_refusal(session.instance) is not None:
+        return None
+    instance = session.instance
+    if instance is not None and instance.rules is not None and instance.rules.concerns(physical):
+        return None
+    return permit

@@ -1,0 +1,121 @@
+"""What is permitted to whom, what a permit is good for, and that nobody decides it elsewhere."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import dataplane
+from dataplane.protocol.errors import ErrorCode
+from dataplane.tenancy.access import (
+    CLUSTER,
+    Operation,
+    Permit,
+    Resource,
+    ResourceKind,
+    authorize,
+    of_topic,
+    of_transactional_id,
+    why,
+)
+from dataplane.tenancy.instance import Instance
+from dataplane.tenancy.session import Session
+from quota.contracts.instance import InstanceSpec, InstanceState, Limits
+from quota.contracts.namespace import ClusterNames
+
+NEAR, FAR = "10.0.0.1", "192.0.2.1"
+SPEC = InstanceSpec(
+    "ins-aaaabbbb",
+    1,
+    InstanceState.RUNNING,
+    Limits(None, None, None, None),
+    ("0.0.0.0/0",),
+    (),
+    {"orders": ("10.0.0.0/8",)},
+)
+ORDERS, EVENTS = of_topic("aaaabbbb.orders"), of_topic("aaaabbbb.events")
+GROUP = Resource(ResourceKind.GROUP, "aaaabbbb.readers")
+INTERNAL = Session(None, "internal", ClusterNames(), NEAR)
+EVERY = pytest.mark.parametrize("operation", Operation)
+
+
+def session_of(peer, instance=None):
+    instance = instance or Instance(SPEC)
+    return Session(instance, "default", instance.names, peer)
+
+
+@EVERY
+def test_a_topic_with_a_whitelist_is_permitted_to_whom_it_holds(operation):
+    assert isinstance(authorize(session_of(NEAR), Operation.READ, ORDERS), Permit)
+    assert authorize(session_of(FAR), operation, ORDERS) is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+@pytest.mark.parametrize("resource", [EVENTS, GROUP, CLUSTER])
+@pytest.mark.parametrize("operation", [each for each in Operation if each is not Operation.CLUSTER_ACTION])
+def test_the_rest_of_an_instance_is_permitted_to_all_of_it(operation, resource):
+    assert isinstance(authorize(session_of(FAR), operation, resource), Permit)
+
+
+def test_what_brokers_do_among_themselves_is_permitted_to_no_tenant():
+    assert authorize(session_of(NEAR), Operation.CLUSTER_ACTION, CLUSTER) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert isinstance(authorize(INTERNAL, Operation.CLUSTER_ACTION, CLUSTER), Permit)
+
+
+@EVERY
+def test_transactional_ids_are_permitted_to_nobody(operation):
+    for session in (session_of(NEAR), INTERNAL):
+        code = authorize(session, operation, of_transactional_id("aaaabbbb.t"))
+        assert code is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+@EVERY
+def test_the_internal_listener_may_do_everything_else(operation):
+    for resource in (ORDERS, GROUP, CLUSTER):
+        assert isinstance(authorize(INTERNAL, operation, resource), Permit)
+
+
+def test_every_refusal_has_a_sentence():
+    asked = [(session_of(FAR), Operation.READ, ORDERS), (session_of(FAR), Operation.CLUSTER_ACTION, CLUSTER)]
+    for session, operation, resource in [*asked, (INTERNAL, Operation.WRITE, of_transactional_id("aaaabbbb.t"))]:
+        assert why(authorize(session, operation, resource))
+
+
+def test_a_permit_is_of_the_generation_in_which_it_was_given():
+    instance = Instance(SPEC)
+    session = session_of(NEAR, instance)
+    permit = authorize(session, Operation.READ, ORDERS)
+    assert permit.generation == session.access_generation
+    assert authorize(session, Operation.WRITE, EVENTS).generation == permit.generation
+    instance.apply(replace(SPEC, generation=2))
+    assert permit.generation < session.access_generation
+    assert authorize(session, Operation.READ, ORDERS).generation == session.access_generation
+
+
+def test_nobody_else_asks_a_whitelist_of_a_topic():
+    root = Path(dataplane.__file__).parent
+    asking = [
+        path.relative_to(root).as_posix()
+        for path in sorted(root.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr == "topic_denied"
+    ]
+    assert asking == ["tenancy/access.py"]
+
+
+def test_nobody_else_names_a_refusal_of_access():
+    """Save where it is not about who asks."""
+    root = Path(dataplane.__file__).parent
+    naming = {
+        (path.relative_to(root).as_posix(), node.attr)
+        for path in sorted(root.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr.endswith("_AUTHORIZATION_FAILED")
+    }
+    assert {path for path, _ in naming if path != "tenancy/access.py"} == {
+        "handlers/admin/alter_configs.py",  # brokers' configurations: whose they are, not who asks
+        "handlers/groups/find_coordinator.py",  # the sentence to it
+        "handlers/records/fetch_reading.py",  # how an answer with it looks
+    }
