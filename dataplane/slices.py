@@ -11,9 +11,9 @@ holds. What waits has not begun, and so holds only what it was given. The cluste
 the control plane) has places of its own, several pieces at a time, and every second slice while it has any: a
 controller's word must wait neither for the tenants' work nor for a listing that an operator asked for.
 
-The future of a piece says how to `give_up` (nobody wants it any more: it is dropped, and the generator closed), and that
-the connection it is for is read no further until it is done (`held_until`), as Kafka handles one request of a connection
-at a time: that bounds what waits by the number of connections.
+The future of a piece is a `tasks.Later`: it can be given up (it is dropped, and the generator closed), and the connection
+it is for is read no further until it is done (`held_until`), as Kafka handles one request of a connection at a time: that
+bounds what waits by the number of connections.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dataplane.tasks import CancelledError, Future
+from dataplane.tasks import CancelledError, Future, Later
 
 if TYPE_CHECKING:
     from dataplane.doors import Background, Loop
@@ -40,7 +40,7 @@ INTERNAL = ""
 """The owner of what is not an instance's."""
 
 
-class Job(Future[T]):
+class Job(Later[T]):
     """The result of a piece of work."""
 
     __slots__ = ("_slices", "answer", "error_thrown", "has_begun", "is_running", "owner", "steps")
@@ -54,11 +54,11 @@ class Job(Future[T]):
 
     @property
     def held_until(self) -> Future[T]:
-        """Until when nothing more is read from the connection that this is for."""
+        """Itself: of one connection one long request is worked on at a time."""
         return self
 
     def give_up(self) -> None:
-        """Nobody wants it any more. Harmless when it is done."""
+        """Drop it."""
         if not self.done:
             self._slices.drop(self)
 

@@ -77,6 +77,20 @@ class Future(Generic[T]):
         return self.result()
 
 
+class Later(Future[T]):
+    """A future that is worked on for somebody who may go away meanwhile, as a client does."""
+
+    __slots__ = ()
+
+    @property
+    def held_until(self) -> Future[Any] | None:
+        """What has to be done before anything more is taken from whom this is for; None: nothing."""
+        return None
+
+    def give_up(self) -> None:
+        """Nobody wants it any more. Harmless when it is done."""
+
+
 class Task(Future[T]):
     """A coroutine that is being run. It starts at once."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ApiError, ErrorCode
@@ -128,12 +128,3 @@ class RequestContext:
         """What this session sees as the cluster's id: a tenant its instance id."""
         instance = self.session.instance
         return instance.spec.id if instance is not None else "sluice"
-
-
-Reply = Any
-"""A response message or an `Encoded` one, a Future or coroutine of either, or `records.steps` of any of these.
-
-Steps are for what may be long: they pause after 50 to 100 microseconds of work. Between two pauses other requests are
-served: what a handler in steps reads is true of each element by itself, not of all of them at one moment, and it asks
-for each element anew whether the session may see or change it.
-"""

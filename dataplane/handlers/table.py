@@ -18,7 +18,7 @@ from dataplane.handlers.admin import (
     partitions,
     topics,
 )
-from dataplane.handlers.context import Reply, RequestContext
+from dataplane.handlers.context import RequestContext
 from dataplane.handlers.discovery import (
     api_versions,
     describe_cluster,
@@ -37,6 +37,7 @@ from dataplane.handlers.internal import (
     reassignments,
     replication,
 )
+from dataplane.handlers.outcome import Reply
 from dataplane.handlers.records import (
     delete_records,
     fetch,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 
 from dataplane.protocol import messages
@@ -83,6 +83,7 @@ class Api:
     response: type
     versions: Versions
     flexible: Versions
+    tells_wait: bool  # its response has a `throttle_time_ms`, at least in some version
 
     def request_header_version(self, version: int) -> int:
         """2 where the request is flexible, else 1 (0 for ControlledShutdown 0, which has no client id)."""
@@ -106,7 +107,14 @@ def _collect() -> dict[int, Api]:
     table = {}
     for key, side in sorted(sides.items()):
         info = message_info(side["request"])
-        table[key] = Api(ApiKey(key), side["request"], side["response"], info.versions, info.flexible)
+        table[key] = Api(
+            ApiKey(key),
+            side["request"],
+            side["response"],
+            info.versions,
+            info.flexible,
+            any(member.name == "throttle_time_ms" for member in fields(side["response"])),
+        )
     return table
 
 

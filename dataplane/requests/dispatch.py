@@ -19,14 +19,13 @@ an answer, and the time without any (`look`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
-from types import CoroutineType, GeneratorType
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any
 
 from dataplane.doors import Connection
 from dataplane.handlers.context import BrokerRooms, RequestContext
 from dataplane.handlers.discovery.api_versions import unsupported_version
-from dataplane.handlers.outcome import CloseConnectionError, Encoded
+from dataplane.handlers.outcome import CloseConnectionError, Encoded, Now, Reply
 from dataplane.handlers.table import HANDLERS, Handler
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import ManyElementsError, decoder_in_steps, limited_decoder_in_steps, short_decoder
@@ -50,7 +49,7 @@ from dataplane.requests.turnstile import (
     STORED_BY_GROUPS,
     Turnstile,
 )
-from dataplane.tasks import CancelledError, Future, Task
+from dataplane.tasks import CancelledError, Future, Later, Task
 from dataplane.tenancy.session import Session
 from quota.core.bucket import TokenBucket
 from quota.core.shares import EVERYBODY
@@ -207,7 +206,7 @@ class ClientConnection(Turnstile):
 
     def _long(
         self, row: Handler, ctx: RequestContext, header: RequestHeader, frame: memoryview, *, is_let_in: bool
-    ) -> Steps[Any]:
+    ) -> Steps[Reply]:
         """A request of many elements: decoded, and then as `_serve` does. Its copy counts as held until then."""
         session = self.session
         trusted = session.is_internal and session.authenticated
@@ -222,7 +221,7 @@ class ClientConnection(Turnstile):
             reply = row.handle(ctx, request)
             held = [request]
             del request
-            if type(reply) is CoroutineType:
+            if isinstance(reply, Coroutine):
                 return self._until_released(ctx, reply, held, DECODED_TIMES * len(frame))
             answer = yield from self._answered(row, ctx, reply)
             yield from released(held)
@@ -230,7 +229,7 @@ class ClientConnection(Turnstile):
         finally:
             self._connection.hold(-len(frame))
 
-    async def _until_released(self, ctx: RequestContext, reply: Awaitable[Any], request: list[Any], size: int) -> Any:
+    async def _until_released(self, ctx: RequestContext, reply: Awaitable[Now], request: list[Any], size: int) -> Now:
         """What a handler says that waits for others, the request counting as held for so long.
 
         The handler has let go of the request when it is done: it is freed here, and not whole.
@@ -261,51 +260,55 @@ class ClientConnection(Turnstile):
         finally:
             self._connection.hold(-size)
 
-    def _first_step(self, row: Handler, ctx: RequestContext, steps: Steps[Any]) -> Any:
+    def _first_step(self, row: Handler, ctx: RequestContext, steps: Steps[Reply]) -> Reply:
         """Of a handler in steps: what is over with it is an answer like any other, what is not goes on in slices."""
         try:
             work = next(steps)
         except StopIteration as stop:
-            return stop.value
+            return stop.value  # type: ignore[no-any-return]
         return self.broker.slices.run(ctx.owner, self._answered(row, ctx, resumed(steps, work)))
 
-    def _answered(self, row: Handler, ctx: RequestContext, reply: Any) -> Steps[Any]:
+    def _answered(self, row: Handler, ctx: RequestContext, reply: Reply) -> Steps[Reply]:
         """A handler's reply, encoded if it is there."""
-        if type(reply) is GeneratorType:
+        if isinstance(reply, Generator):
             reply = yield from reply
-        if reply is None or isinstance(reply, (Future, CoroutineType, Encoded)):
+        if isinstance(reply, (Future, Coroutine, Encoded)):
             return reply
-        reply = self._with_wait(ctx.api_key, ctx.told_s, reply)
-        frame = yield from encode_frame_in_steps(row.api, ctx.version, ctx.correlation_id, reply, self.session.names)
-        held = [reply]
+        answer = self._with_wait(row.api, ctx.told_s, reply)
         del reply
+        frame = yield from encode_frame_in_steps(row.api, ctx.version, ctx.correlation_id, answer, self.session.names)
+        held = [answer]
+        del answer
         yield from released(held)
         return Encoded(frame)
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
-    def _take(self, row: Handler, ctx: RequestContext, reply: Any, slot: Slot | None) -> None:
+    def _take(self, row: Handler, ctx: RequestContext, reply: Reply, slot: Slot | None) -> None:
         """Send a handler's reply, now or when it is there."""
-        if type(reply) is GeneratorType:
+        if isinstance(reply, Generator):
             reply = self._first_step(row, ctx, reply)
-        held_until = None
-        if type(reply) is CoroutineType:
-            reply = Task(reply, row.api.key.name)
-            held_until = reply if ctx.is_long else None  # much waits with it: one at a time
-        if isinstance(reply, Future):
-            slot = slot or self.reserve()
-            if not reply.done:
-                self._wait_for(slot, ctx, reply)
-                held_until = held_until or getattr(reply, "held_until", None)
-                if held_until is not None and not held_until.done:
-                    self._hold_until(held_until)
-            reply.then(lambda future: self._settle(row, ctx, slot, future))
-        elif reply is not None:
+        if isinstance(reply, Coroutine):
+            task = Task(reply, row.api.key.name)
+            self._take_later(row, ctx, task, slot, task if ctx.is_long else None)  # much waits with it: one at a time
+        elif isinstance(reply, Future):
+            self._take_later(row, ctx, reply, slot, reply.held_until if isinstance(reply, Later) else None)
+        else:
             self.fill(slot or self.reserve(), self._encode(row, ctx, reply))
+
+    def _take_later(
+        self, row: Handler, ctx: RequestContext, reply: Future[Any], slot: Slot | None, held_until: Future[Any] | None
+    ) -> None:
+        place = slot or self.reserve()
+        if not reply.done:
+            self._wait_for(place, ctx, reply)
+            if held_until is not None and not held_until.done:
+                self._hold_until(held_until)
+        reply.then(lambda future: self._settle(row, ctx, place, future))
 
     def _wait_for(self, slot: Slot, ctx: RequestContext, reply: Future[Any]) -> None:
         size = 0 if ctx.api_key == ApiKey.PRODUCE else ctx.size
-        self.wait_at(slot, size, getattr(reply, "give_up", None))
+        self.wait_at(slot, size, reply.give_up if isinstance(reply, Later) else None)
         reply.then(lambda _: self._waited(slot, size))
 
     def go_on(self, slot: Slot, frame: bytes, answer: Callable[[], bool]) -> None:
@@ -328,8 +331,8 @@ class ClientConnection(Turnstile):
         if self._closed:
             return
         try:
-            reply = future.result()
-            if isinstance(reply, (Future, CoroutineType)):  # of a long request that is decoded
+            reply: Reply = future.result()
+            if isinstance(reply, (Future, Coroutine)):  # of a long request that is decoded
                 self._take(row, ctx, reply, slot)
             elif ctx.is_long and not isinstance(reply, Encoded):
                 self._take(row, ctx, self._answered(row, ctx, reply), slot)
@@ -341,10 +344,10 @@ class ClientConnection(Turnstile):
             self._connection.close()
             _log.exception("%s was not answered", row.api.key.name)
 
-    def _encode(self, row: Handler, ctx: RequestContext, reply: Any) -> Parts:
-        if isinstance(reply, Encoded):
-            return reply.parts  # type: ignore[return-value]
-        reply = self._with_wait(ctx.api_key, ctx.told_s, reply)
+    def _encode(self, row: Handler, ctx: RequestContext, answer: Now) -> Parts:
+        if isinstance(answer, Encoded):
+            return answer.parts  # type: ignore[return-value]
+        answer = self._with_wait(row.api, ctx.told_s, answer)
         return encode_frame(  # type: ignore[return-value]
-            row.api, ctx.version, ctx.correlation_id, reply, self.session.names
+            row.api, ctx.version, ctx.correlation_id, answer, self.session.names
         )

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from dataplane.doors import Callback, Connection
 from dataplane.handlers.context import BrokerRooms
 from dataplane.handlers.groups.offsets import stored_bytes
-from dataplane.protocol.api import ApiKey
+from dataplane.protocol.api import Api, ApiKey
 from dataplane.protocol.headers import SIZE_BYTES, RequestHeader
 from dataplane.requests.answers import Answers
 from dataplane.tenancy.session import Session
@@ -294,11 +294,9 @@ class Turnstile(Answers):
         self.settle()
         return max(self.told_s, self.broker.debt_queues.began(bucket, self._sender, size, wait_s, now))
 
-    def _with_wait(self, key: int, told_s: float, reply: Any) -> Any:
-        """An answer that goes out now, saying what has to be waited for if it is longer than what it says already."""
-        if not told_s or key in INTRODUCTIONS:
-            return reply
+    def _with_wait(self, api: Api, told_s: float, answer: Any) -> Any:
+        """A message that goes out now, saying what has to be waited for if it is longer than what it says already."""
+        if not told_s or not api.tells_wait or api.key in INTRODUCTIONS:
+            return answer
         wait_ms = throttle_ms(told_s)
-        if wait_ms <= getattr(reply, "throttle_time_ms", wait_ms):
-            return reply
-        return replace(reply, throttle_time_ms=wait_ms)
+        return replace(answer, throttle_time_ms=wait_ms) if wait_ms > answer.throttle_time_ms else answer

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from dataplane.handlers.authorized import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
-from dataplane.handlers.context import Reply, RequestContext
+from dataplane.handlers.context import RequestContext
+from dataplane.handlers.outcome import Reply
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import (
     MetadataRequest,

@@ -22,7 +22,8 @@ from dataplane.tasks import Future
 from dataplane.tenancy.access import Operation, of_transactional_id, why
 
 if TYPE_CHECKING:
-    from dataplane.handlers.context import Reply, RequestContext
+    from dataplane.handlers.context import RequestContext
+    from dataplane.handlers.outcome import Reply
     from dataplane.records.steps import Steps
 
 GROUP, TRANSACTION = 0, 1

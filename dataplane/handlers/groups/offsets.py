@@ -45,7 +45,8 @@ from dataplane.tenancy.access import Operation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from dataplane.handlers.context import Reply, RequestContext
+    from dataplane.handlers.context import RequestContext
+    from dataplane.handlers.outcome import Reply
     from dataplane.records.steps import Steps
 
 TopicPartition = tuple[str, int]

@@ -19,8 +19,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from dataplane.handlers.context import Reply, RequestContext
-from dataplane.handlers.outcome import CloseConnectionError, Encoded
+from dataplane.handlers.context import RequestContext
+from dataplane.handlers.outcome import CloseConnectionError, Encoded, Reply
 from dataplane.handlers.records.conversion import FIRST_NATIVE_FETCH, convert_answer, converted
 from dataplane.handlers.records.fetch_reading import ConsumerReader
 from dataplane.handlers.records.leader_hints import endpoints
@@ -47,7 +47,7 @@ from dataplane.replication.serving.fetch_sessions import (
 )
 from dataplane.replication.serving.follower_fetches import follower_of
 from dataplane.replication.serving.session_cache import FIRST_VERSION_WITH_IDS
-from dataplane.tasks import Future
+from dataplane.tasks import Future, Later
 from dataplane.throttle.debt_queue import throttle_ms
 from dataplane.throttle.fetching import WINDOW_S, TopicBudget
 
@@ -95,23 +95,28 @@ def principal_of(ctx: RequestContext) -> str:
     return f"{ctx.session.principal}@{ctx.session.peer}"
 
 
-class _Answer(Future[Encoded]):
-    """Of a fetch that may wait long; `give_up` ends that when the connection is gone.
+class _Answer(Later[Encoded]):
+    """Of a fetch that may wait long: `stop` ends that, whatever it waits for at the time.
 
     With an answer that is converted the connection waits as well (`conversion`).
     """
 
-    __slots__ = ("_version", "give_up")
+    __slots__ = ("_version", "stop")
 
     def __init__(self, version: int) -> None:
         super().__init__()
         self._version = version
-        self.give_up: Callback | None = None
+        self.stop: Callback | None = None
 
     @property
     def held_until(self) -> Future[Encoded] | None:
-        """Until when nothing more is read from the connection."""
+        """Until it is converted."""
         return self if self._version < FIRST_NATIVE_FETCH else None
+
+    def give_up(self) -> None:
+        """Wait no longer."""
+        if self.stop is not None and not self.done:
+            self.stop()
 
 
 class _Fetch:
@@ -155,7 +160,7 @@ class _Fetch:
         found, cold = self._look(max_bytes), self._reader.cold
         if cold.missing is None:
             return found
-        self.answer.give_up = cold.give_up
+        self.answer.stop = cold.give_up
         cold.bring(again)
         return None
 
@@ -246,7 +251,7 @@ class _FullFetch(_Fetch):
 
     def _wait(self, found: Found, missing: int, timeout_s: float) -> None:
         waiting = self._ctx.broker.replicas.waiting
-        self.answer.give_up = waiting.for_bytes(found.places(), missing, timeout_s, self._woken, self._ctx.owner)
+        self.answer.stop = waiting.for_bytes(found.places(), missing, timeout_s, self._woken, self._ctx.owner)
 
     def _tell(self, found: Found) -> FetchResponse:
         return self._response(self._session_of(found), found.topics())
@@ -295,7 +300,7 @@ class _LongFetch(_FullFetch):
                 yield None
             found.add(None, topic, self._reader.read(topic, wanted, max(0, max_bytes - found.size), found.size == 0))
             if cold.missing is not None:
-                self.answer.give_up = cold.give_up
+                self.answer.stop = cold.give_up
                 cold.bring(partial(self._again, is_last=is_last))
                 return
         missing = min(request.min_bytes, max_bytes) - found.size
@@ -353,7 +358,7 @@ class _SessionFetch(_Fetch):
             if session.waiter is waiter:
                 session.waiter = None
 
-        self.answer.give_up = give_up
+        self.answer.stop = give_up
 
     def _woken(self) -> None:
         if self._is_current():

@@ -15,11 +15,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dataplane.cluster.metadata import OFFSETS_TOPIC
-from dataplane.handlers.context import Reply, RequestContext
-from dataplane.handlers.outcome import CloseConnectionError, Encoded
+from dataplane.handlers.context import RequestContext
+from dataplane.handlers.outcome import CloseConnectionError, Encoded, Now, Reply
 from dataplane.handlers.records.conversion import (
     Prepared,
     needs_preparation,
@@ -45,7 +45,7 @@ from dataplane.records.preparation import RefusedRecordsError
 from dataplane.records.steps import Pace, run_through
 from dataplane.replication.manager import Appended
 from dataplane.replication.partition import Partition
-from dataplane.tasks import Future
+from dataplane.tasks import Future, Later
 from dataplane.tenancy.access import Operation, of_transactional_id
 from dataplane.throttle.debt_queue import throttle_ms
 
@@ -85,14 +85,19 @@ def _in_steps(pending: _Pending, steps: Steps[None], acks: int) -> Steps[Reply]:
     return pending.unanswered() if acks == 0 else pending.answer
 
 
-class _Held(Future[Any]):
-    """An answer, and until when nothing more is read from the connection that it is for."""
+class _Held(Later[Now]):
+    """An answer whose connection is read no further until all of its request's batches are staged."""
 
-    __slots__ = ("held_until",)
+    __slots__ = ("_staged",)
 
-    def __init__(self, held_until: Future[None]) -> None:
+    def __init__(self, staged: Future[None]) -> None:
         super().__init__()
-        self.held_until = held_until
+        self._staged = staged
+
+    @property
+    def held_until(self) -> Future[None]:
+        """When they are staged."""
+        return self._staged
 
 
 class _Pending:

@@ -146,6 +146,17 @@ def test_nobody_looks_again_for_a_client_that_is_gone(cluster, disk):
     assert disk.asked == []
 
 
+def test_one_that_waits_for_more_after_the_disk_waits_no_longer_than_its_connection(cluster, disk):
+    _, slow = pair(cluster)
+    assert slow.ask(frame_of(12, OLD, min_bytes=10**6, max_wait_ms=60_000)) == b""
+    assert disk.turns() > 0
+    waiters = cluster[1].partition().read_waiters
+    assert len(waiters) == 1
+    slow.client.session.instance = None
+    slow.client.closed("gone")
+    assert len(waiters) == 0
+
+
 def test_an_index_that_has_to_be_built_is_built_whole_or_not_at_all(cluster, disk):
     log = cluster[1].partition().log
     segment = log.segments[0]
