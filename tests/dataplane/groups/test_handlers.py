@@ -1,5 +1,6 @@
 """Requests become events and results become messages, with the names and addresses that the session may see."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -50,6 +51,7 @@ from dataplane.protocol.messages.offsets import (
     OffsetFetchRequestTopics,
 )
 from dataplane.tasks import Future, Task, resolved
+from dataplane.tenancy.access import authorize
 from quota.contracts.namespace import InstanceNames
 from tests.dataplane.groups.support import PARTITIONS, World
 from tests.simulation.zookeeper import ZooKeeperServer
@@ -96,9 +98,9 @@ class Tenant:
             ensure_internal_topic=self.ensure,
             slices=SlicesAtOnce(),
         )
-        self.session = SimpleNamespace(names=InstanceNames(KEY), peer="10.1.2.3")
+        self.session = SimpleNamespace(instance=None, names=InstanceNames(KEY), peer="10.1.2.3")
 
-    def refusal(self, _operation, topic):
+    def topic_refusal(self, _operation, topic):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED if topic in self.denied else ErrorCode.NONE
 
     def ensure(self, name):
@@ -114,7 +116,8 @@ class Tenant:
             owner=KEY,
             client_id="cli",
             owns=self.session.names.owns,
-            topic_refusal=self.refusal,
+            refusal=partial(authorize, self.session),
+            topic_refusal=self.topic_refusal,
             broker_address=lambda broker_id: (f"vip-{broker_id}", 20_000 + broker_id) if broker_id > 0 else None,
         )
         reply = answer_of(handle(ctx, request))
