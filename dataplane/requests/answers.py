@@ -12,8 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from dataplane.doors import Buffer, Connection, FileRange
-from dataplane.handlers.context import BrokerRooms
+from dataplane.doors import Buffer, Connection, FileRange, Loop
 from dataplane.requests.slots import Parts, Slot
 from dataplane.tasks import Future
 from dataplane.tenancy.session import Session
@@ -29,28 +28,33 @@ class Answers:
 
     __slots__ = (
         "_bytes_in_flight",
-        "_closed",
         "_connection",
         "_give_ups",
-        "_is_held",
-        "_is_parked",
+        "_loop",
+        "_session",
         "_slots",
         "_will_send",
-        "broker",
-        "session",
+        "is_closed",
+        "is_held",
+        "is_parked",
     )
 
-    def __init__(self, broker: BrokerRooms, connection: Connection, session: Session) -> None:
-        self.broker = broker
-        self.session = session
+    def __init__(self, loop: Loop, connection: Connection, session: Session) -> None:
+        self._loop = loop
+        self._session = session
         self._connection = connection
         self._slots: deque[Slot] = deque()
         self._will_send = False  # at the end of this turn
-        self._is_parked = False  # a request waits for its time, and everything behind it
-        self._is_held = False  # too much waits for an answer
+        self.is_parked = False  # a request waits for its time, and everything behind it
+        self.is_held = False  # too much waits for an answer
         self._bytes_in_flight = 0
         self._give_ups: dict[Slot, Callable[[], None]] = {}  # what to stop when nobody waits for the answer any more
-        self._closed = False
+        self.is_closed = False
+
+    @property
+    def owes(self) -> bool:
+        """Whether an answer is missing."""
+        return bool(self._slots)
 
     # --- in order -----------------------------------------------------------------------------------------------------
 
@@ -77,12 +81,12 @@ class Answers:
 
     def fill_soon(self, slot: Slot, parts: Parts) -> None:
         """As `fill`, and what else is filled in this turn leaves with it: many small answers cost one call."""
-        if self._closed:
+        if self.is_closed:
             return
         slot.parts = parts
         if not self._will_send:
             self._will_send = True
-            self.broker.doors.loop.at_turn_end(self._send_ready)
+            self._loop.at_turn_end(self._send_ready)
 
     def _send_ready(self) -> None:
         """Send the answers that nothing before them holds up."""
@@ -94,12 +98,12 @@ class Answers:
             slots.popleft()
         if ready:
             self._connection.send(ready)
-        if self._is_held:
-            self._read_on()
+        if self.is_held:
+            self.read_on()
 
-    def _drop_answers(self) -> None:
+    def drop(self) -> None:
         """The connection is gone: nothing is answered any more."""
-        self._closed = True
+        self.is_closed = True
         self._slots.clear()
         give_ups, self._give_ups = self._give_ups, {}
         for give_up in give_ups.values():
@@ -109,35 +113,36 @@ class Answers:
 
     def wait_at(self, slot: Slot, size: int, give_up: Callable[[], None] | None) -> None:
         """A request of `size` bytes has its place and no answer yet."""
-        self._bytes_in_flight += 0 if self.session.is_internal else size
+        self._bytes_in_flight += 0 if self._session.is_internal else size
         self._hold_if_full()
         if give_up is not None:
             self._give_ups[slot] = give_up
 
-    def _waited(self, slot: Slot, size: int) -> None:
-        self._bytes_in_flight -= 0 if self.session.is_internal else size
+    def waited(self, slot: Slot, size: int) -> None:
+        """It has it, or is answered by somebody else."""
+        self._bytes_in_flight -= 0 if self._session.is_internal else size
         self._give_ups.pop(slot, None)
 
     def _hold_if_full(self) -> None:
         if len(self._slots) > MAX_REQUESTS_IN_FLIGHT or self._bytes_in_flight > MAX_BYTES_IN_FLIGHT:
-            self._is_held = True
+            self.is_held = True
             self._connection.pause_reading()
 
-    def _read_on(self) -> None:
+    def read_on(self) -> None:
         """Unless there is a reason left not to."""
-        self._is_held = False
+        self.is_held = False
         self._hold_if_full()
-        if not self._is_held and not self._is_parked:
+        if not self.is_held and not self.is_parked:
             self._connection.resume_reading()
 
-    def _hold_until(self, future: Future[Any]) -> None:
+    def hold_until(self, future: Future[Any]) -> None:
         """No more requests before this is done: what they ask must come after it."""
-        self._is_parked = True
+        self.is_parked = True
         self._connection.pause_reading()
 
         def go_on(_: Future[Any]) -> None:
-            self._is_parked = False
-            if not self._closed:
-                self._read_on()
+            self.is_parked = False
+            if not self.is_closed:
+                self.read_on()
 
         future.then(go_on)

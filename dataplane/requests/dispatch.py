@@ -5,12 +5,10 @@ coroutine), or in slices (a generator: `records.steps`), whose first step is mad
 then, are `dataplane.slices`' affair. A request of many elements is copied, and decoded and handled in slices as well; the
 connection is not read meanwhile.
 
-It is three classes, each on top of the one before, with one object's slots between them: calls from one object to the
-other would show in every request.
+It has two parts, which the short cuts use as well (`served`):
 
-    answers      places in the order of requests, and how many may be owed
+    answers      places in the order of requests, how many may be owed, and whether the connection is read
     turnstile    what may begin, and what waits unread
-    dispatch     from a frame to its handler, and from there to an answer
 
 What a client may hold is bounded: frames of other requests than Produce, elements of a request, requests that wait for
 an answer, and the time without any (`look`).
@@ -40,6 +38,7 @@ from dataplane.protocol.headers import (
 from dataplane.protocol.primitives import DecodeError
 from dataplane.protocol.release import released
 from dataplane.records.steps import Steps, resumed
+from dataplane.requests.answers import Answers
 from dataplane.requests.fastpath.fetch import FetchFastPath
 from dataplane.requests.fastpath.produce import ProduceFastPath
 from dataplane.requests.slots import Parts, Slot
@@ -66,19 +65,42 @@ _log = logging.getLogger(__name__)
 _BEFORE_AUTHENTICATION = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
 
-class ClientConnection(Turnstile):
+class ClientConnection:
     """The broker's side of one connection."""
 
-    __slots__ = ("_fetch", "_paying", "_produce", "_quiet")
+    __slots__ = (
+        "_connection",
+        "_fetch",
+        "_paying",
+        "_produce",
+        "_quiet",
+        "answers",
+        "broker",
+        "session",
+        "turnstile",
+    )
 
     def __init__(self, broker: BrokerRooms, connection: Connection, session: Session) -> None:
-        super().__init__(broker, connection, session)
+        self.broker, self.session = broker, session
+        self._connection = connection
+        self.answers = Answers(broker.doors.loop, connection, session)
+        self.turnstile = Turnstile(broker, connection, session, self.answers)
         self._produce = ProduceFastPath(self)
         self._fetch = FetchFastPath(self)
         self._paying: Future[None] | None = None  # what a long request waits for that met the debt of a rule
         self._quiet = 0  # how often it was looked at since it last sent anything
 
     # --- requests -----------------------------------------------------------------------------------------------------
+
+    @property
+    def begins(self) -> Callable[..., bool]:
+        """The turnstile's, which a connection asks before each frame: got once, and called without a call between."""
+        return self.turnstile.begins
+
+    @property
+    def settle(self) -> Callable[[], None]:
+        """Likewise."""
+        return self.turnstile.settle
 
     def frame(self, frame: memoryview) -> None:
         """One request, that was let begin."""
@@ -95,7 +117,8 @@ class ClientConnection(Turnstile):
 
     def closed(self, _reason: str) -> None:
         """The connection is gone: nothing is answered any more."""
-        self._drop_answers()
+        self.answers.drop()
+        self.turnstile.give_up()
         if self._paying is not None:
             self._paying.fail(CancelledError())
         if self.session.instance is not None:
@@ -111,7 +134,7 @@ class ClientConnection(Turnstile):
 
         So does one that waits for its turn, which may never come, where its client has gone meanwhile.
         """
-        waits = (self._slots or self._is_parked) and not self._connection.peer_has_finished()
+        waits = (self.answers.owes or self.answers.is_parked) and not self._connection.peer_has_finished()
         self._quiet = 0 if waits else self._quiet + 1
         if self._quiet > patience:
             self._connection.close()
@@ -129,9 +152,9 @@ class ClientConnection(Turnstile):
             return
         session = self.session
         if header.api_key == FETCH:  # it may make a debt, of which only `consumed` would tell what was let in with it
-            self.settle()
-        if header.client_id != self._sender[0]:
-            self._sender = (header.client_id or "", session.peer)
+            self.turnstile.settle()
+        if header.client_id != self.turnstile.sender[0]:
+            self.turnstile.sender = (header.client_id or "", session.peer)
         trusted = session.is_internal and session.authenticated
         if not trusted and len(frame) > MAX_OTHER_FRAME_BYTES and header.api_key != PRODUCE:
             self._connection.too_large(len(frame), MAX_OTHER_FRAME_BYTES)
@@ -147,7 +170,7 @@ class ClientConnection(Turnstile):
         debt = None if slot is not None else self._debt(header, request)
         if debt is not None:
             again = memoryview(bytearray(frame))  # a batch is changed in place
-            self._keep_until_paid(debt, len(again), lambda: self.frame(again))
+            self.turnstile.keep_until_paid(debt, len(again), lambda: self.frame(again))
             return
         ctx = self._context(row, header, len(frame), is_long=False)
         if header.api_key == PRODUCE:
@@ -155,7 +178,7 @@ class ClientConnection(Turnstile):
         elif header.api_key == FETCH:
             self._fetch.remember(ctx, request, frame)
         elif header.api_key in STORED_BY_GROUPS:
-            self._charge_groups(header, request, len(frame))
+            self.turnstile.charge_groups(header, request, len(frame))
         self._take(row, ctx, row.handle(ctx, request), slot)
         if row.api.key == ApiKey.SASL_AUTHENTICATE:
             self._authenticated_or_gone()
@@ -170,15 +193,15 @@ class ClientConnection(Turnstile):
             header.client_id,
             size + SIZE_BYTES,
             is_long,
-            self.told_s,
-            self.reads_nothing,
+            self.turnstile.told_s,
+            self.turnstile.reads_nothing,
         )
 
     def _debt(self, header: RequestHeader, request: Any) -> TokenBucket | None:
         instance = self.session.instance
         if instance is None or instance.rules is None:
             return None
-        return self._debt_of_rules(instance.rules, header, request)
+        return self.turnstile.debt_of_rules(instance.rules, header, request)
 
     def _authenticated_or_gone(self) -> None:
         if self.session.authenticated:
@@ -199,7 +222,7 @@ class ClientConnection(Turnstile):
         if row.api.key != ApiKey.API_VERSIONS:
             raise CloseConnectionError("a version that was not offered")
         answer = encode_frame(row.api, 0, header.correlation_id, unsupported_version(row))
-        self.fill(self.reserve(), answer)  # type: ignore[arg-type]
+        self.answers.fill(self.answers.reserve(), answer)  # type: ignore[arg-type]
         return None
 
     # --- long requests and answers ------------------------------------------------------------------------------------
@@ -217,7 +240,7 @@ class ClientConnection(Turnstile):
             if debt is not None:
                 return self._when_paid(row, ctx, request, debt, len(frame))
             if header.api_key in STORED_BY_GROUPS:
-                self._charge_groups(header, request, len(frame))
+                self.turnstile.charge_groups(header, request, len(frame))
             reply = row.handle(ctx, request)
             held = [request]
             del request
@@ -243,12 +266,12 @@ class ClientConnection(Turnstile):
             self._connection.hold(-size)
 
     async def _when_paid(self, row: Handler, ctx: RequestContext, request: Any, debt: TokenBucket, size: int) -> Any:
-        """As `_keep_until_paid`: what is kept is memory of this size, and nobody's when the connection is gone."""
+        """As `turnstile.keep_until_paid`: what is kept is memory of this size, and nobody's when the connection is gone."""
         paid: Future[None] = Future()
         self._connection.hold(size)
         try:
             waiting = self.broker.debt_queues.join(
-                debt, EVERYBODY, ctx.size, self._paid_for(lambda: paid.resolve(None))
+                debt, EVERYBODY, ctx.size, self.turnstile.paid_for(lambda: paid.resolve(None))
             )
             self._paying = paid
             try:
@@ -274,7 +297,7 @@ class ClientConnection(Turnstile):
             reply = yield from reply
         if isinstance(reply, (Future, Coroutine, Encoded)):
             return reply
-        answer = self._with_wait(row.api, ctx.told_s, reply)
+        answer = self.turnstile.with_wait(row.api, ctx.told_s, reply)
         del reply
         frame = yield from encode_frame_in_steps(row.api, ctx.version, ctx.correlation_id, answer, self.session.names)
         held = [answer]
@@ -294,31 +317,31 @@ class ClientConnection(Turnstile):
         elif isinstance(reply, Future):
             self._take_later(row, ctx, reply, slot, reply.held_until if isinstance(reply, Later) else None)
         else:
-            self.fill(slot or self.reserve(), self._encode(row, ctx, reply))
+            self.answers.fill(slot or self.answers.reserve(), self._encode(row, ctx, reply))
 
     def _take_later(
         self, row: Handler, ctx: RequestContext, reply: Future[Any], slot: Slot | None, held_until: Future[Any] | None
     ) -> None:
-        place = slot or self.reserve()
+        place = slot or self.answers.reserve()
         if not reply.done:
             self._wait_for(place, ctx, reply)
             if held_until is not None and not held_until.done:
-                self._hold_until(held_until)
+                self.answers.hold_until(held_until)
         reply.then(lambda future: self._settle(row, ctx, place, future))
 
     def _wait_for(self, slot: Slot, ctx: RequestContext, reply: Future[Any]) -> None:
         size = 0 if ctx.api_key == ApiKey.PRODUCE else ctx.size
-        self.wait_at(slot, size, reply.give_up if isinstance(reply, Later) else None)
-        reply.then(lambda _: self._waited(slot, size))
+        self.answers.wait_at(slot, size, reply.give_up if isinstance(reply, Later) else None)
+        reply.then(lambda _: self.answers.waited(slot, size))
 
     def go_on(self, slot: Slot, frame: bytes, answer: Callable[[], bool]) -> None:
         """The wait of a frame is over: it is answered, or served the slow way if `answer` says no. Never raises."""
-        if self._closed:
+        if self.answers.is_closed:
             return
-        self._waited(slot, len(frame) + SIZE_BYTES)
+        self.answers.waited(slot, len(frame) + SIZE_BYTES)
         try:
             if not answer():
-                self.reads_nothing = False  # of a request that began since
+                self.turnstile.reads_nothing = False  # of a request that began since
                 self._serve(memoryview(bytearray(frame)), slot)
         except CloseConnectionError:
             self._connection.close()
@@ -328,7 +351,7 @@ class ClientConnection(Turnstile):
 
     def _settle(self, row: Handler, ctx: RequestContext, slot: Slot, future: Future[Any]) -> None:
         """Never raises: it runs on the stack of whoever resolved the future, who has others to tell."""
-        if self._closed:
+        if self.answers.is_closed:
             return
         try:
             reply: Reply = future.result()
@@ -337,7 +360,7 @@ class ClientConnection(Turnstile):
             elif ctx.is_long and not isinstance(reply, Encoded):
                 self._take(row, ctx, self._answered(row, ctx, reply), slot)
             else:
-                self.fill(slot, self._encode(row, ctx, reply))
+                self.answers.fill(slot, self._encode(row, ctx, reply))
         except (DecodeError, CloseConnectionError):
             self._connection.close()
         except Exception:  # noqa: BLE001 - any bug ends this connection and nothing else
@@ -347,7 +370,7 @@ class ClientConnection(Turnstile):
     def _encode(self, row: Handler, ctx: RequestContext, answer: Now) -> Parts:
         if isinstance(answer, Encoded):
             return answer.parts  # type: ignore[return-value]
-        answer = self._with_wait(row.api, ctx.told_s, answer)
+        answer = self.turnstile.with_wait(row.api, ctx.told_s, answer)
         return encode_frame(  # type: ignore[return-value]
             row.api, ctx.version, ctx.correlation_id, answer, self.session.names
         )

@@ -62,28 +62,33 @@ LEAST_FETCH_BYTES = 64 * 2**10
 """So much credit a fetch needs to pass while others wait: nobody knows beforehand what it will bring."""
 
 
-class Turnstile(Answers):
-    """Lets requests begin, or has them wait."""
+class Turnstile:
+    """Lets the requests of one connection begin, or has them wait."""
 
     __slots__ = (
+        "_answers",
+        "_broker",
         "_clear_bytes",
         "_clear_key",
         "_clear_owed",
+        "_connection",
         "_fetched_bytes",
         "_is_early",
         "_is_members",
         "_let_in",
         "_monotonic",
         "_ruled_by",
-        "_sender",
+        "_session",
         "_waiting",
         "reads_nothing",
+        "sender",
         "told_s",
     )
 
-    def __init__(self, broker: BrokerRooms, connection: Connection, session: Session) -> None:
-        super().__init__(broker, connection, session)
-        self._sender: Sender = ("", session.peer)
+    def __init__(self, broker: BrokerRooms, connection: Connection, session: Session, answers: Answers) -> None:
+        self._broker, self._connection, self._session = broker, connection, session
+        self._answers = answers
+        self.sender: Sender = ("", session.peer)  # of the request that began last
         self._monotonic = broker.doors.clock.monotonic
         self._is_early = False  # a fetch is let in before its turn, for the sake of what is behind it
         self.reads_nothing = False  # so it was with the request that began last
@@ -96,11 +101,6 @@ class Turnstile(Answers):
         self._is_members = False  # a member of a group speaks on it
         self._ruled_by: dict[int, TokenBucket] = {}  # by key: the rule that its last request had to wait for
 
-    @property
-    def account(self) -> str:
-        """Whose time its requests take: an instance's, by its key, or the cluster's own."""
-        return self.session.account
-
     # --- before a request is read -------------------------------------------------------------------------------------
 
     def begins(self, key: int, size: int, behind: int = 0) -> bool:
@@ -111,7 +111,7 @@ class Turnstile(Answers):
         if size < self._clear_bytes and key == self._clear_key:
             self._clear_bytes -= size + SIZE_BYTES
             return True
-        instance = self.session.instance
+        instance = self._session.instance
         if instance is None:
             return True
         if self._clear_owed is not None:
@@ -145,7 +145,7 @@ class Turnstile(Answers):
                 continue
             wait_s = bucket.charge(units, now)
             if wait_s or bucket.line is not None:  # nearly always neither: a call less on the hot path
-                wait_s = self.broker.debt_queues.began(bucket, self._sender, units, wait_s, now)
+                wait_s = self._broker.debt_queues.began(bucket, self.sender, units, wait_s, now)
                 self.told_s = max(self.told_s, wait_s)
         if behind > 0 and key in _PIPELINED and not self.told_s:
             self._clear(key, tolls, behind, now)
@@ -175,7 +175,7 @@ class Turnstile(Answers):
     def _passes(self, bucket: TokenBucket, kind: int, size: int, now: float) -> bool:
         if kind == HEARTBEATS or bucket in self._let_in:
             return True
-        sender = self._sender
+        sender = self.sender
         if kind == BYTES_IN:
             asked = size + SIZE_BYTES
         elif kind == BYTES_OUT:
@@ -186,7 +186,7 @@ class Turnstile(Answers):
             asked = REQUEST
         else:
             asked, sender = 0, EVERYBODY  # nobody knows what it will cost
-        if self.broker.debt_queues.passes(bucket, sender, asked, now):
+        if self._broker.debt_queues.passes(bucket, sender, asked, now):
             return True
         self._stand_in_line(bucket, sender, asked, lambda: self._go_on(bucket), kind)
         return False
@@ -202,13 +202,13 @@ class Turnstile(Answers):
         self, bucket: TokenBucket, sender: Sender, size: int, go_on: Callback, kind: int = LOOP_TIME
     ) -> None:
         """Read nothing until `go_on`, which comes sooner where a member speaks, but for Produce."""
-        self._is_parked = True
+        self._answers.is_parked = True
         self._connection.pause_for_limit()
-        waiting = self._waiting = self.broker.debt_queues.join(bucket, sender, size, self._paid_for(go_on))
+        waiting = self._waiting = self._broker.debt_queues.join(bucket, sender, size, self.paid_for(go_on))
         if self._is_members and kind != BYTES_IN:
-            patience_s = self.broker.config.settings.group_min_session_timeout_ms / 1000 / 2
+            patience_s = self._broker.config.settings.group_min_session_timeout_ms / 1000 / 2
             is_fetch = kind == BYTES_OUT
-            self.broker.doors.loop.call_later(patience_s, lambda: self._lose_patience(waiting, is_fetch=is_fetch))
+            self._broker.doors.loop.call_later(patience_s, lambda: self._lose_patience(waiting, is_fetch=is_fetch))
 
     def _lose_patience(self, waiting: Waiting, *, is_fetch: bool) -> None:
         """Let it in, unless its turn has come. A fetch is answered, and brings nothing: it is not its turn."""
@@ -216,9 +216,9 @@ class Turnstile(Answers):
             self._is_early = self._is_early or is_fetch
             waiting.serve()
 
-    def _paid_for(self, serve: Callback) -> Callback:
+    def paid_for(self, serve: Callback) -> Callback:
         """As `serve`, which is called by a timer: what it costs the loop is the account's all the same."""
-        loop, account = self.broker.doors.loop, self.account
+        loop, account = self._broker.doors.loop, self._session.account
 
         def served() -> None:
             began = loop.clock.monotonic()
@@ -231,30 +231,31 @@ class Turnstile(Answers):
 
     def _go_on(self, bucket: TokenBucket) -> None:
         self._waiting = None
-        self._is_parked = False
-        if not self._closed:
+        self._answers.is_parked = False
+        if not self._answers.is_closed:
             self._let_in = (*self._let_in, bucket)
-            if not self._is_held:
+            if not self._answers.is_held:
                 self._connection.resume_now()
 
-    def _drop_answers(self) -> None:
-        super()._drop_answers()
+    def give_up(self) -> None:
+        """The connection is gone: nothing begins any more."""
         if self._waiting is not None:
             self._waiting.give_up()
 
     # --- when it is decoded -------------------------------------------------------------------------------------------
 
-    def _charge_groups(self, header: RequestHeader, request: Any, size: int) -> None:
-        instance = self.session.instance
+    def charge_groups(self, header: RequestHeader, request: Any, size: int) -> None:
+        """A request to a group's coordinator, of this size on the wire: what it stores is the instance's."""
+        instance = self._session.instance
         if instance is None or instance.group_bucket is None:
             return
         if header.api_key == _COMMIT:
             size += stored_bytes(request, header.api_version)
-        self.broker.debt_queues.charge(instance.group_bucket, self._sender, size, self.broker.doors.clock.monotonic())
+        self._broker.debt_queues.charge(instance.group_bucket, self.sender, size, self._broker.doors.clock.monotonic())
 
-    def _debt_of_rules(self, rules: InstanceRules, header: RequestHeader, request: Any) -> TokenBucket | None:
+    def debt_of_rules(self, rules: InstanceRules, header: RequestHeader, request: Any) -> TokenBucket | None:
         """What this request has to wait for by the throttle rules that concern it."""
-        session, client_id = self.session, header.client_id
+        session, client_id = self._session, header.client_id
         if header.api_key == PRODUCE:
             debt = rules.produce_debt(session, client_id, (topic.name for topic in request.topic_data))
         elif header.api_key == FETCH:
@@ -265,17 +266,17 @@ class Turnstile(Answers):
             self._ruled_by[header.api_key] = debt
         return debt
 
-    def _keep_until_paid(self, bucket: TokenBucket, size: int, serve: Callback) -> None:
+    def keep_until_paid(self, bucket: TokenBucket, size: int, serve: Callback) -> None:
         """Call `serve` when the bucket owes nothing, and read nothing until then. What is kept is memory of this size."""
         self._connection.hold(size)
 
         def paid() -> None:
             self._connection.hold(-size)
             self._waiting = None
-            self._is_parked = False
-            if not self._closed:
+            self._answers.is_parked = False
+            if not self._answers.is_closed:
                 serve()
-                self._read_on()
+                self._answers.read_on()
 
         self._stand_in_line(bucket, EVERYBODY, size, paid)
 
@@ -292,9 +293,9 @@ class Turnstile(Answers):
         if not wait_s and bucket.line is None:
             return self.told_s
         self.settle()
-        return max(self.told_s, self.broker.debt_queues.began(bucket, self._sender, size, wait_s, now))
+        return max(self.told_s, self._broker.debt_queues.began(bucket, self.sender, size, wait_s, now))
 
-    def _with_wait(self, api: Api, told_s: float, answer: Any) -> Any:
+    def with_wait(self, api: Api, told_s: float, answer: Any) -> Any:
         """A message that goes out now, saying what has to be waited for if it is longer than what it says already."""
         if not told_s or not api.tells_wait or api.key in INTRODUCTIONS:
             return answer

@@ -100,7 +100,7 @@ class FetchFastPath:
             return DECLINED
         max_bytes = shape.max_bytes
         if instance is not None:
-            if slot is None and client.reads_nothing:
+            if slot is None and client.turnstile.reads_nothing:
                 return DECLINED
             allowed = broker.gate.fetch_bytes(instance, WINDOW_S)
             if allowed is not None and allowed < max_bytes:
@@ -118,7 +118,7 @@ class FetchFastPath:
             return DECLINED
         if slot is None:
             slot = Slot()
-            client.append_slot(slot)
+            client.answers.append_slot(slot)
         self._send(correlation_id, shape, partition, records, size, slot)
         self._hits += 1
         return ANSWERED
@@ -127,14 +127,16 @@ class FetchFastPath:
         """Until there are bytes, or its time is up: then it is answered as it would be now, or the slow way."""
         client, partition, slot = self._client, shape.partition, Slot()
         assert partition is not None
-        client.append_slot(slot)
+        client.answers.append_slot(slot)
 
         def woken() -> None:
             client.go_on(slot, frame, lambda: self.answer(shape, correlation_id, offset, slot) == ANSWERED)
 
         waiting = client.broker.replicas.waiting
-        give_up = waiting.for_bytes([partition.read_waiters], shape.min_bytes, shape.wait_s, woken, client.account)
-        client.wait_at(slot, len(frame) + SIZE_BYTES, give_up)
+        give_up = waiting.for_bytes(
+            [partition.read_waiters], shape.min_bytes, shape.wait_s, woken, client.session.account
+        )
+        client.answers.wait_at(slot, len(frame) + SIZE_BYTES, give_up)
 
     def _send(
         self, correlation_id: bytes, shape: Shape, partition: Partition, records: object, size: int, slot: Slot
@@ -144,16 +146,16 @@ class FetchFastPath:
         high_watermark, start_offset, tail = partition.high_watermark, partition.log.start_offset, shape.tail
         head = shape.head(correlation_id, 0, high_watermark, high_watermark, start_offset, size)
         if instance is not None:
-            told_s = client.consumed(instance, len(head) + size + len(tail))
+            told_s = client.turnstile.consumed(instance, len(head) + size + len(tail))
             if told_s:  # the size of the answer decides the delay that it reports
                 told_ms = throttle_ms(told_s)
                 head = shape.head(correlation_id, told_ms, high_watermark, high_watermark, start_offset, size)
         if not size:
-            client.fill_soon(slot, (head + tail,))
+            client.answers.fill_soon(slot, (head + tail,))
             return
         if instance is not None and partition.usage is not None:
             records.sent = partition.usage.consumed  # type: ignore[attr-defined]
-        client.fill_soon(slot, (head, records, tail) if tail else (head, records))  # type: ignore[arg-type]
+        client.answers.fill_soon(slot, (head, records, tail) if tail else (head, records))  # type: ignore[arg-type]
 
     def remember(self, ctx: RequestContext, request: FetchRequest, frame: memoryview) -> None:
         """Learn the shape of a request that the slow path has decoded, if it is of the kind that is served here."""

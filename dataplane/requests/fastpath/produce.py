@@ -85,7 +85,7 @@ class _Answer(Slot):
         offset = -1 if error else self._base_offset
         start_offset = self._partition.log.start_offset
         answer = self._shape.answer(self._correlation_id, error, offset, start_offset, self.throttle_time_ms)
-        self._client.fill_soon(self, (answer,))
+        self._client.answers.fill_soon(self, (answer,))
 
 
 class ProduceFastPath:
@@ -124,10 +124,10 @@ class ProduceFastPath:
             return False  # nothing was staged: the slow path finds the same and words the answer
         if acks:
             answer = _Answer(client, shape, correlation_id, partition, appended.base_offset)
-            told_s = client.told_s
+            told_s = client.turnstile.told_s
             if told_s:
                 answer.throttle_time_ms = throttle_ms(told_s)
-            client.append_slot(answer)
+            client.answers.append_slot(answer)
             broker.replicas.after_commit(partition, appended.last_offset, acks, shape.timeout_s, answer)
         return True
 

@@ -261,8 +261,8 @@ def test_a_fetch_that_is_let_in_before_its_turn_brings_nothing(cluster):
     for client in pair(cluster):
         client.ask(frame)  # its shape is known from here on
         full = client.ask(frame)
-        client.client.reads_nothing = True
+        client.client.turnstile.reads_nothing = True
         empty = client.ask(frame)
         assert 0 < len(empty) < len(full) - 100
-        client.client.reads_nothing = False
+        client.client.turnstile.reads_nothing = False
         assert client.ask(frame) == full

@@ -100,11 +100,11 @@ def test_nothing_is_left_of_a_connection_that_ends(cluster):
 
 def test_what_waits_is_counted_and_given_back(cluster):
     quick, slow = waiting_pair(cluster)
-    assert quick.client._bytes_in_flight == slow.client._bytes_in_flight > 0
+    assert quick.client.answers._bytes_in_flight == slow.client.answers._bytes_in_flight > 0
     cluster.produce(1, "second")
     cluster.run(0.01)
-    assert quick.client._bytes_in_flight == slow.client._bytes_in_flight == 0
-    assert quick.client._give_ups == {}
+    assert quick.client.answers._bytes_in_flight == slow.client.answers._bytes_in_flight == 0
+    assert quick.client.answers._give_ups == {}
 
 
 STEPS = st.one_of(

@@ -176,7 +176,7 @@ class World:
             "records": [broker.committed_values(index) for index in range(2)],
             "charged": [(bucket.charged_bytes, bucket.refused_bytes) for bucket in buckets],
             "owed": [bucket.debt_bytes(self.loop.clock.monotonic()) for bucket in buckets],
-            "in flight": self.client._bytes_in_flight,
+            "in flight": self.client.answers._bytes_in_flight,
             "held": self.socket.held,
             "closed": self.socket.is_closed,
             "sent": b"".join(self.socket.sent),

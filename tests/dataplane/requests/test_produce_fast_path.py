@@ -57,7 +57,8 @@ class Client:
     """A connection that keeps what is sent."""
 
     def __init__(self, delay_s=0.0):
-        self.sent, self.told_s = [], delay_s
+        self.sent = []
+        self.answers, self.turnstile = self, SimpleNamespace(told_s=delay_s)
         gate = SimpleNamespace(produce_refusal=lambda _: None)
         self.broker = SimpleNamespace(replicas=Replicas(), gate=gate)
         instance = SimpleNamespace(topic_denied=lambda _t, _p: False, permit=Permit(1), rules=None)

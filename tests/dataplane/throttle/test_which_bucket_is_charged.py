@@ -7,6 +7,7 @@ import pytest
 
 from dataplane.config import Settings
 from dataplane.protocol.api import ApiKey
+from dataplane.requests.answers import Answers
 from dataplane.requests.turnstile import Turnstile
 from dataplane.tenancy.gate import Gate
 from dataplane.tenancy.instance import Instance
@@ -72,8 +73,9 @@ class World:
 
     def client(self, client_id="a", *, internal=False):
         session = Session(None if internal else self.instance, "default", self.instance.names, "127.0.0.1")
-        made = Turnstile(self.broker, Connection(), session)
-        made._sender = (client_id, "127.0.0.1")
+        connection = Connection()
+        made = Turnstile(self.broker, connection, session, Answers(self.loop, connection, session))
+        made.sender = (client_id, "127.0.0.1")
         return made
 
     def charged(self):
