@@ -40,8 +40,10 @@ class Encoded:
 
 Now: TypeAlias = Message | Encoded
 """What goes out."""
-Reply: TypeAlias = Now | Future[Any] | Coroutine[Any, Any, Now] | Steps[Any]
-"""See the file's text. A future is of `Now`, steps are of any `Reply`."""
+Outcome: TypeAlias = Now | Future[Any] | Coroutine[Any, Any, Now]
+"""What steps end with. A future is of `Now`."""
+Reply: TypeAlias = Outcome | Steps[Outcome]
+"""See the file's text."""
 
 
 class CloseConnectionError(Exception):

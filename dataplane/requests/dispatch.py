@@ -23,7 +23,7 @@ from typing import Any
 from dataplane.doors import Connection
 from dataplane.handlers.context import BrokerRooms, RequestContext
 from dataplane.handlers.discovery.api_versions import unsupported_version
-from dataplane.handlers.outcome import CloseConnectionError, Encoded, Now, Reply
+from dataplane.handlers.outcome import CloseConnectionError, Encoded, Now, Outcome, Reply
 from dataplane.handlers.table import HANDLERS, Handler
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import ManyElementsError, decoder_in_steps, limited_decoder_in_steps, short_decoder
@@ -229,7 +229,7 @@ class ClientConnection:
 
     def _long(
         self, row: Handler, ctx: RequestContext, header: RequestHeader, frame: memoryview, *, is_let_in: bool
-    ) -> Steps[Reply]:
+    ) -> Steps[Outcome]:
         """A request of many elements: decoded, and then as `_serve` does. Its copy counts as held until then."""
         session = self.session
         trusted = session.is_internal and session.authenticated
@@ -283,7 +283,7 @@ class ClientConnection:
         finally:
             self._connection.hold(-size)
 
-    def _first_step(self, row: Handler, ctx: RequestContext, steps: Steps[Reply]) -> Reply:
+    def _first_step(self, row: Handler, ctx: RequestContext, steps: Steps[Outcome]) -> Outcome:
         """Of a handler in steps: what is over with it is an answer like any other, what is not goes on in slices."""
         try:
             work = next(steps)
@@ -291,7 +291,7 @@ class ClientConnection:
             return stop.value  # type: ignore[no-any-return]
         return self.broker.slices.run(ctx.owner, self._answered(row, ctx, resumed(steps, work)))
 
-    def _answered(self, row: Handler, ctx: RequestContext, reply: Reply) -> Steps[Reply]:
+    def _answered(self, row: Handler, ctx: RequestContext, reply: Reply) -> Steps[Outcome]:
         """A handler's reply, encoded if it is there."""
         if isinstance(reply, Generator):
             reply = yield from reply
@@ -354,7 +354,7 @@ class ClientConnection:
         if self.answers.is_closed:
             return
         try:
-            reply: Reply = future.result()
+            reply: Outcome = future.result()
             if isinstance(reply, (Future, Coroutine)):  # of a long request that is decoded
                 self._take(row, ctx, reply, slot)
             elif ctx.is_long and not isinstance(reply, Encoded):

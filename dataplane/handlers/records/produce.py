@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.handlers.context import RequestContext
-from dataplane.handlers.outcome import CloseConnectionError, Encoded, Now, Reply
+from dataplane.handlers.outcome import CloseConnectionError, Encoded, Now, Outcome, Reply
 from dataplane.handlers.records.conversion import (
     Prepared,
     needs_preparation,
@@ -80,7 +80,7 @@ def handle_produce(ctx: RequestContext, request: ProduceRequest) -> Reply:
     return pending.unanswered() if request.acks == 0 else pending.answer
 
 
-def _in_steps(pending: _Pending, steps: Steps[None], acks: int) -> Steps[Reply]:
+def _in_steps(pending: _Pending, steps: Steps[None], acks: int) -> Steps[Outcome]:
     yield from steps
     return pending.unanswered() if acks == 0 else pending.answer
 
@@ -167,7 +167,7 @@ class _Pending:
             gate.refused(instance, self._ctx.size)
         return ErrorCode.POLICY_VIOLATION, blocked
 
-    def unanswered(self) -> Reply:
+    def unanswered(self) -> Outcome:
         """With acks=0 there is no answer; an error ends the connection, and then the client asks for metadata."""
         if self._staged.done and not self.has_errors():
             return Encoded([])

@@ -249,7 +249,7 @@ def test_a_connection_that_ends_while_it_waits_is_passed_over(world):
     gone, other = world.client(), world.client()
     assert not gone.begins(ApiKey.PRODUCE, 100)
     assert not other.begins(ApiKey.PRODUCE, 100)
-    gone._drop_answers()
+    gone.give_up()
     world.loop.run_until(2)
     assert is_read(other)
 
