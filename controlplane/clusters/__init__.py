@@ -1,1 +1,10 @@
-"""Physical clusters: brokers as ZooKeeper shows them, the flow master, and the ports tenants' listeners may use."""
+"""Physical clusters: brokers as ZooKeeper shows them, the flow master, and the ports tenants' listeners may use.
+
+address             where a cluster is reached: the first argument of every door
+zookeeper           the door to ZooKeeper, the only module that imports kazoo
+coordination        what stands in ZooKeeper, in our own words; one observation of a cluster
+master              the door to the flow master's read API
+topic_names         an instance's topics, by ZooKeeper's list of all
+models              clusters, brokers, ports
+services selectors  brokers kept in step with their registrations; ports given out
+"""

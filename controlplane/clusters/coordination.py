@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from controlplane.clusters.zookeeper import Write
+    from quota.contracts.applied import AppliedInstance
     from quota.contracts.rules import ThrottleRule
 
 LOG = logging.getLogger(__name__)
@@ -77,19 +78,39 @@ class LiveBroker:
 
 
 @dataclass(frozen=True, slots=True)
+class ObservedCluster:
+    """What one look at a cluster showed: enough for a round over all its instances."""
+
+    live: tuple[LiveBroker, ...]
+    applied: Mapping[int, Applied]  # by broker id, see `applied`
+
+    def applied_of(self, instance_id: str) -> dict[int, AppliedInstance | None]:
+        """What each live broker has made of an instance; None for one that does not know it."""
+        return {
+            broker.id: self.applied[broker.id].instances.get(instance_id) if broker.id in self.applied else None
+            for broker in self.live
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class MasterAddress:
-    """The active master."""
+    """Where the active flow master answers questions, and the epoch of its election."""
 
     id: int
     http: str  # a URL without a trailing slash
     epoch: int
 
 
+def observe(tree: Tree) -> ObservedCluster:
+    """Brokers that are registered and what they have applied, read once. Raises ClusterUnavailable."""
+    return ObservedCluster(tuple(live_brokers(tree)), applied(tree))
+
+
 def live_brokers(tree: Tree) -> list[LiveBroker]:
     """Registered brokers by id. One whose registration cannot be read is left out, and logged."""
     found = []
-    for name in tree.children(BROKERS_PATH):
-        node = tree.get(f"{BROKERS_PATH}/{name}")
+    names = tree.children(BROKERS_PATH)
+    for name, node in zip(names, tree.get_many([f"{BROKERS_PATH}/{name}" for name in names]), strict=True):
         if node is None:
             continue  # gone since
         try:
@@ -121,6 +142,22 @@ def _with_whitelists(tree: Tree, data: bytes) -> InstanceSpec:
         return spec
     whitelists = tree.get(whitelists_path(spec.id))
     return joined(spec, whitelists[0] if whitelists else None, None)
+
+
+def specs_read(tree: Tree, instance_ids: Sequence[str]) -> dict[str, InstanceSpec]:
+    """`spec_read` of many with two questions. Those that are not there, or not legible, are absent."""
+    found = {}
+    heads = tree.get_many([spec_path(name) for name in instance_ids])
+    beside = tree.get_many([whitelists_path(name) for name in instance_ids])
+    for name, head, whitelists in zip(instance_ids, heads, beside, strict=True):
+        if head is None:
+            continue
+        try:
+            spec = InstanceSpec.from_json(head[0])
+            found[name] = spec if spec.whitelists_of is None else joined(spec, whitelists and whitelists[0], None)
+        except ContractError as error:
+            LOG.warning("the spec of %s in ZooKeeper is not legible: %s", name, error)
+    return found
 
 
 def spec_write(tree: Tree, spec: InstanceSpec) -> None:
@@ -232,8 +269,8 @@ def _legible(tree: Tree, data: bytes) -> InstanceSpec | None:
 def applied(tree: Tree) -> dict[int, Applied]:
     """What each broker serves, by broker id. A broker that says nothing, or nothing legible, is absent."""
     found = {}
-    for name in tree.children(APPLIED_PATH):
-        node = tree.get(f"{APPLIED_PATH}/{name}")
+    names = tree.children(APPLIED_PATH)
+    for name, node in zip(names, tree.get_many([f"{APPLIED_PATH}/{name}" for name in names]), strict=True):
         if node is None:
             continue
         try:

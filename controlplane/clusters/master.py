@@ -1,4 +1,7 @@
-"""The door to the masters' read API: plain HTTP, the active one found through ZooKeeper, bounded to a second or two."""
+"""The door to the flow masters' read API: plain HTTP, bounded to a second or two.
+
+A cluster's active master is found through the cluster's ZooKeeper: hence the address that each question begins with.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ from controlplane.core.errors import MasterUnavailable, Unavailable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from controlplane.clusters.address import ClusterAddress
+
 TIMEOUT_S = 2.0
 MOST_BYTES = 4 * 2**20
 
@@ -21,30 +26,31 @@ MOST_BYTES = 4 * 2**20
 _opener = build_opener(ProxyHandler({}))
 
 
-def allocation(instance_id: str) -> dict[str, Any]:
+def allocation(cluster: ClusterAddress, instance_id: str) -> dict[str, Any]:
     """The document of one instance. Raises MasterUnavailable, also while the master has not heard of the instance."""
-    return _ask(f"/v1/instances/{instance_id}/allocation")
+    return _ask(cluster, f"/v1/instances/{instance_id}/allocation")
 
 
-def short(instance_ids: Sequence[str]) -> list[dict[str, Any]]:
+def short(cluster: ClusterAddress, instance_ids: Sequence[str]) -> list[dict[str, Any]]:
     """Limit, flow and branch per direction of these instances, as far as they are known. Raises MasterUnavailable."""
-    return _items(_ask(f"/v1/instances/{','.join(instance_ids)}"), "instances") if instance_ids else []
+    path = f"/v1/instances/{','.join(instance_ids)}"
+    return _items(_ask(cluster, path), "instances") if instance_ids else []
 
 
-def storage_used_bytes(instance_id: str) -> int | None:
+def storage_used_bytes(cluster: ClusterAddress, instance_id: str) -> int | None:
     """Bytes on disk of one instance, every replica counted; None where it is not known."""
     try:
-        documents = {document["instance"]: document for document in short([instance_id])}
+        documents = {document["instance"]: document for document in short(cluster, [instance_id])}
     except Unavailable:
         return None
     used = documents.get(instance_id, {}).get("storage_used_bytes")
     return used if isinstance(used, int) else None
 
 
-def allocations(instance_ids: Sequence[str]) -> list[dict[str, Any]]:
+def allocations(cluster: ClusterAddress, instance_ids: Sequence[str]) -> list[dict[str, Any]]:
     """The documents of these instances, as far as they are known. Raises MasterUnavailable."""
     path = f"/v1/instances/{','.join(instance_ids)}/allocations"
-    return _items(_ask(path), "instances") if instance_ids else []
+    return _items(_ask(cluster, path), "instances") if instance_ids else []
 
 
 def throttled(http: str, position: int) -> tuple[list[dict[str, Any]], int]:
@@ -56,9 +62,9 @@ def throttled(http: str, position: int) -> tuple[list[dict[str, Any]], int]:
     return _items(document, "intervals"), following
 
 
-def brokers() -> list[dict[str, Any]]:
+def brokers(cluster: ClusterAddress) -> list[dict[str, Any]]:
     """Leaders, flow and allocations of every broker, over all instances. Raises MasterUnavailable."""
-    return _items(_ask("/v1/brokers"), "brokers")
+    return _items(_ask(cluster, "/v1/brokers"), "brokers")
 
 
 def _items(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
@@ -68,8 +74,8 @@ def _items(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return items
 
 
-def _ask(path: str) -> dict[str, Any]:
-    master = coordination.master(zookeeper.tree())
+def _ask(cluster: ClusterAddress, path: str) -> dict[str, Any]:
+    master = coordination.master(zookeeper.tree(cluster))
     if master is None:
         raise MasterUnavailable("no flow master is active")
     return _get(master.http, path)

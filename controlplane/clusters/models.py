@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from django.conf import settings
 from django.db import models
+
+from controlplane.clusters.address import ClusterAddress
 
 DEFAULT_CAPACITY = 500
 
@@ -14,9 +17,16 @@ class PhysicalCluster(models.Model):
 
     name = models.CharField(max_length=64, unique=True)
     capacity = models.PositiveIntegerField(default=DEFAULT_CAPACITY)  # instances
+    # Its ZooKeeper with the chroot; empty, of one cluster at most: the installation's own, ZOOKEEPER_HOSTS.
+    zookeeper_hosts = models.CharField(max_length=255, blank=True, default="", unique=True)
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def address(self) -> ClusterAddress:
+        """What every door to this cluster is opened with."""
+        return ClusterAddress(self.pk, self.zookeeper_hosts or settings.ENVIRONMENT.zookeeper_hosts)
 
 
 class Broker(models.Model):

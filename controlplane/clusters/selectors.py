@@ -1,4 +1,4 @@
-"""Reading clusters and ports."""
+"""Who the brokers of a cluster are, and which ports its instances hold."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from controlplane.clusters.models import Broker, PortAllocation, PortState
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-
-def broker_list() -> list[Broker]:
-    """Every broker that ever registered, by id."""
-    return list(Broker.objects.order_by("broker_id"))
+    from controlplane.clusters.models import PhysicalCluster
 
 
-def broker_count() -> int:
-    """Brokers that ever registered: as many replicas can there be."""
-    return Broker.objects.count()
+def broker_list(cluster: PhysicalCluster) -> list[Broker]:
+    """A cluster's brokers that ever registered, by id."""
+    return list(Broker.objects.filter(cluster=cluster).order_by("broker_id"))
+
+
+def broker_count(cluster: PhysicalCluster) -> int:
+    """A cluster's brokers that ever registered: no partition can have more replicas."""
+    return Broker.objects.filter(cluster=cluster).count()
 
 
 def ports_of(owner: str) -> list[PortAllocation]:

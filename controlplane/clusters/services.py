@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,9 @@ from controlplane.core.errors import CapacityExhausted, ClusterUnavailable, Conc
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controlplane.clusters.coordination import LiveBroker
+    from controlplane.clusters.coordination import LiveBroker, ObservedCluster
 
+LOG = logging.getLogger(__name__)
 DEFAULT_CLUSTER = "default"
 REST_S = 3600
 """How long a released or blocked port is left alone while others are free."""
@@ -28,6 +30,20 @@ def cluster_ensure(*, name: str = DEFAULT_CLUSTER) -> PhysicalCluster:
     """The physical cluster of this name."""
     cluster, _ = PhysicalCluster.objects.get_or_create(name=name)
     return cluster
+
+
+def cluster_list() -> list[PhysicalCluster]:
+    """Every physical cluster, the oldest first; at least the default one."""
+    return list(PhysicalCluster.objects.order_by("pk")) or [cluster_ensure()]
+
+
+def cluster_observe(cluster: PhysicalCluster) -> ObservedCluster | None:
+    """What a cluster's ZooKeeper shows now, for a round over its instances; None where it does not answer."""
+    try:
+        return coordination.observe(zookeeper.tree(cluster.address))
+    except ClusterUnavailable as error:
+        LOG.warning("cluster %s: %s", cluster, error)
+        return None
 
 
 def brokers_sync(*, cluster: PhysicalCluster, live: Sequence[LiveBroker]) -> list[Broker]:
@@ -44,13 +60,9 @@ def brokers_sync(*, cluster: PhysicalCluster, live: Sequence[LiveBroker]) -> lis
     return [known[broker_id] for broker_id in sorted(known)]
 
 
-def brokers_watch(*, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Write down who is registered now, and since when anybody who was is not. Nothing where ZooKeeper does not answer."""
-    try:
-        live = coordination.live_brokers(zookeeper.tree())
-    except ClusterUnavailable:
-        return
-    rows = brokers_sync(cluster=cluster_ensure(), live=live)
+def brokers_watch(*, cluster: PhysicalCluster, live: Sequence[LiveBroker], clock: Clock = SYSTEM_CLOCK) -> None:
+    """Write down which brokers are registered now, and since when the others have been away."""
+    rows = brokers_sync(cluster=cluster, live=live)
     there = {broker.id for broker in live}
     back = [row.pk for row in rows if row.broker_id in there and row.away_since is not None]
     gone = [row.pk for row in rows if row.broker_id not in there and row.away_since is None]

@@ -3,8 +3,8 @@
 Kafka's protocol knows "all topics with everything about them" or "these topics". ZooKeeper lists the bare names of all
 below `/brokers/topics`, and an instance's stand together in that list when it is sorted. It is kept for as long as
 ZooKeeper says that nothing was added or removed; so the usual question costs one small answer, and the cluster is then
-asked about the instance's own topics. Each call looks anew whether the list has changed, so that who has just made a
-topic sees it.
+asked about the instance's own topics. Each call looks again whether the list has changed: a caller that has just
+made a topic sees it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The door to ZooKeeper: the one module of the control plane that imports kazoo.
 
 `Tree` is what the rest asks of it: a tree of small documents with a version each, and writes that happen all or not at
-all. Every call is bounded in time and raises ClusterUnavailable when ZooKeeper does not answer. `tree()` gives this
-process's connection, made at the first call and made anew after a fork: a connection shared by two processes would
-answer one with what the other asked.
+all. Every call is bounded in time and raises ClusterUnavailable when ZooKeeper does not answer. `tree(address)` gives
+this process's connection to a cluster, made at the first call and made anew after a fork: a connection shared by two
+processes would answer one with what the other asked.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from django.conf import settings
 from kazoo import exceptions
 from kazoo.client import KazooClient, KazooState
 from kazoo.handlers.threading import KazooTimeoutError
@@ -24,6 +23,8 @@ from controlplane.core.errors import ClusterUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
+
+    from controlplane.clusters.address import ClusterAddress
 
 LOG = logging.getLogger(__name__)
 TIMEOUT_S = 5.0
@@ -83,6 +84,10 @@ class Tree(Protocol):
         """Data and version of a node; None if there is none."""
         ...
 
+    def get_many(self, paths: Sequence[str]) -> list[tuple[bytes, int] | None]:
+        """`get` of each, in their order: all are asked before the first answer is waited for."""
+        ...
+
     def children(self, path: str) -> list[str]:
         """Names below a node, sorted; empty if there is no such node."""
         ...
@@ -101,7 +106,7 @@ class Tree(Protocol):
 
 
 class KazooTree:
-    """The real one."""
+    """A tree on a real ZooKeeper, over one connection of kazoo's."""
 
     def __init__(self, hosts: str) -> None:
         # No endless retries inside kazoo: a caller of ours has its own, and a request must come to an end.
@@ -137,16 +142,21 @@ class KazooTree:
             raise ClusterUnavailable("the connection to ZooKeeper is closed") from error
 
     def get(self, path: str) -> tuple[bytes, int] | None:
-        """See Tree."""
         self.wait_connected(RECONNECT_TIMEOUT_S)
+        return self._node(self._client.get_async(path))
+
+    def _node(self, result: Any) -> tuple[bytes, int] | None:
         try:
-            data, stat = self._ask(self._client.get_async(path))
+            data, stat = self._ask(result)
         except exceptions.NoNodeError:
             return None
         return data, stat.version
 
+    def get_many(self, paths: Sequence[str]) -> list[tuple[bytes, int] | None]:
+        self.wait_connected(RECONNECT_TIMEOUT_S)
+        return [self._node(result) for result in [self._client.get_async(path) for path in paths]]
+
     def children(self, path: str) -> list[str]:
-        """See Tree."""
         self.wait_connected(RECONNECT_TIMEOUT_S)
         try:
             return sorted(self._ask(self._client.get_children_async(path)))
@@ -164,12 +174,10 @@ class KazooTree:
         return None if stat is None else (stat.czxid, stat.cversion, stat.pzxid)
 
     def ensure(self, path: str) -> None:
-        """See Tree."""
         self.wait_connected(RECONNECT_TIMEOUT_S)
         self._ask(self._client.ensure_path_async(path))
 
     def write(self, writes: Sequence[Write]) -> None:
-        """See Tree."""
         self.wait_connected(RECONNECT_TIMEOUT_S)
         request = self._client.transaction()
         for item in writes:
@@ -191,16 +199,18 @@ class KazooTree:
             raise ClusterUnavailable("ZooKeeper refused a write") from errors[0]
 
 
-_connections: dict[int, KazooTree] = {}  # by process id: a forked child finds none of its own
+_connections: dict[tuple[int, str], KazooTree] = {}
+"""By process id, since a forked child must find none of its parent's, and by ZooKeeper's hosts."""
 _lock = threading.Lock()
 
 
-def tree() -> Tree:
-    """This process's connection. Raises ClusterUnavailable."""
+def tree(address: ClusterAddress) -> Tree:
+    """This process's connection to a cluster. Raises ClusterUnavailable."""
+    key = os.getpid(), address.zookeeper_hosts
     with _lock:
-        connection = _connections.get(os.getpid())
+        connection = _connections.get(key)
         patience_s = RECONNECT_TIMEOUT_S if connection else CONNECT_TIMEOUT_S
         if connection is None:
-            connection = _connections[os.getpid()] = KazooTree(settings.ENVIRONMENT.zookeeper_hosts)
+            connection = _connections[key] = KazooTree(address.zookeeper_hosts)
     connection.wait_connected(patience_s)
     return connection

@@ -1,6 +1,6 @@
-"""Long operations: work in visible, idempotent steps that survives the death of whoever does it.
+"""Long operations: work in visible, idempotent steps that survive the death of the worker.
 
-Vocabulary. A *plan* is a kind of operation: named steps in order, each a function. A step *finishes* (Finished), is
+Vocabulary. A *kind* of operation has named steps in an order, each a function. A step *finishes* (Finished), is
 *not yet* ready (returns NotYet: come back in so many seconds), or raises. A *claim* is the right to work on an
 operation, held by a lease.
 
@@ -11,7 +11,7 @@ its lease finds another version and stops. It may have repeated part of a step b
 
 A step that raises a retriable error, or one we did not foresee, is tried again with growing pauses, and after
 ATTEMPTS ends the operation; so does any other SluiceError at once, and a step that was "not yet" for longer than its
-patience. A failed operation tells its plan, which may mark its target.
+patience. When an operation fails, its kind is told, and may mark the target.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A kind of operation."""
+class OperationKind:
+    """The steps of one kind of operation, and what is done about its target when it fails."""
 
     kind: str
     steps: tuple[Step, ...]
@@ -83,12 +83,12 @@ class Plan:
 Outcome = Finished | NotYet | Exception
 """What an attempt at a step can come to."""
 
-_PLANS: dict[str, Plan] = {}
+_KINDS: dict[str, OperationKind] = {}
 
 
-def register(plan: Plan) -> None:
+def register(kind: OperationKind) -> None:
     """Make a kind of operation known. Called once per kind, when Django starts."""
-    _PLANS[plan.kind] = plan
+    _KINDS[kind.kind] = kind
 
 
 def start(
@@ -109,7 +109,7 @@ def start(
         target=target,
         actor=actor,
         arguments=arguments or {},
-        steps=[{"name": step.name, "state": StepState.PENDING.value, "note": ""} for step in _PLANS[kind].steps],
+        steps=[{"name": step.name, "state": StepState.PENDING.value, "note": ""} for step in _KINDS[kind].steps],
         runnable_at=clock.now(),
         created_at=clock.now(),
     )
@@ -228,10 +228,10 @@ def _fail(operation: Operation, error: Exception, clock: Clock) -> bool:
         "lease_until": None,
         "finished_at": clock.now(),
     }
-    with transaction.atomic():  # the plan's mark on its target stands or falls with the failure
+    with transaction.atomic():  # the mark on the target stands or falls with the failure
         saved = _save(operation, changes)
         if saved:
-            _PLANS[operation.kind].failed(operation)
+            _KINDS[operation.kind].failed(operation)
     return saved
 
 
@@ -281,7 +281,7 @@ def _error_text(error: Exception) -> str:
 def _step(operation: Operation) -> Step:
     """The code of the present step, found by name: an operation begun by an older release keeps its own steps."""
     name = operation.steps[operation.step]["name"]
-    for step in _PLANS[operation.kind].steps:
+    for step in _KINDS[operation.kind].steps:
         if step.name == name:
             return step
 

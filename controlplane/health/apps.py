@@ -1,4 +1,4 @@
-"""Django's entry to health."""
+"""Django's entry for this app."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.apps import AppConfig
 
 
 class HealthConfig(AppConfig):
-    """See the package."""
+    """Found by Django through INSTALLED_APPS."""
 
     name = "controlplane.health"
     label = "health"

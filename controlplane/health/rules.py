@@ -36,7 +36,7 @@ THROTTLED_MS = 1_000
 
 
 class HealthState(StrEnum):
-    """From good to bad."""
+    """How an instance is, from good to bad; the worst of its reasons decides."""
 
     HEALTHY = "healthy"
     DEGRADED = "degraded"  # it serves, and something is the matter
@@ -121,7 +121,7 @@ class Health:
 
 
 def health_of(facts: Facts) -> Health:
-    """See the table."""
+    """Every reason that these facts give, by the table above."""
     return health_with(list(_reasons(facts)))
 
 

@@ -1,7 +1,7 @@
-"""Observing instances: one question to the master, one look at ZooKeeper and three at the database for any number of them.
+"""Observing instances: a question to each cluster's master, a look at its ZooKeeper, and three at the database.
 
-The caller has the rows from a selector within an organisation, or is an operator. Only instances that run have a health:
-of the others, their state says what there is to say.
+That is so however many instances there are. The caller has the rows from a selector within an organisation, or is an
+operator. Only instances that run have a health: of the others, their state says what there is to say.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.selectors import ports_by_owner
+from controlplane.clusters.services import cluster_observe
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import ClusterUnavailable
 from controlplane.health.models import HealthReason
 from controlplane.health.rules import Facts, Flow, Health, HealthState, Listener, Reason, health_of, health_with
 from controlplane.instances.models import InstanceState
+from controlplane.instances.selectors import instances_by_cluster
 from controlplane.metering import selectors as metering
 from controlplane.quotas.figures import NOT_YET, figures_get
 from controlplane.quotas.history import throttled_under_limit
@@ -25,10 +25,11 @@ from quota.contracts.instance import GIB
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from controlplane.clusters.coordination import ObservedCluster
     from controlplane.clusters.models import PortAllocation
-    from controlplane.core.errors import Unavailable
     from controlplane.instances.models import Instance
-    from quota.contracts.applied import Applied
+    from controlplane.quotas.figures import Figures
+    from quota.contracts.applied import AppliedInstance
 
 LATELY = timedelta(minutes=2)
 FAILING = ("failing", "silent")
@@ -37,32 +38,36 @@ FAILING = ("failing", "silent")
 def health_get(
     instances: Sequence[Instance],
     *,
-    flows: Mapping[str, Mapping[str, Any]] | None = None,
-    away: Unavailable | None = None,
+    figures: Figures | None = None,
+    observed: Mapping[int, ObservedCluster | None] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> dict[str, Health]:
-    """The health of those that run, by id, as it is now. `flows`, and why they are not of now, where the caller has asked."""
+    """The health of those that run, by id, as it is now.
+
+    `figures` are what the masters say, and `observed` what ZooKeeper shows of each cluster, by its row's id, where the
+    caller has asked already; a cluster that it shows None of does not answer.
+    """
     running = [instance for instance in instances if instance.state == InstanceState.RUNNING]
     if not running:
         return {}
-    if flows is None and away is None:
-        found = figures_get(running, flows_get, clock=clock)
-        flows, away = found.documents, found.away
+    if figures is None:
+        figures = figures_get(running, flows_get, clock=clock)
     now = clock.now()
     names = [instance.id for instance in running]
     throttled = throttled_under_limit(instances=names, start=now - LATELY, end=now)
-    listeners = _listeners(running)
+    listeners = _listeners(running, {} if observed is None else observed)
     metering_problem = _metering_problem()
     since: dict[str, dict[str, Any]] = {}
     for row in HealthReason.objects.filter(instance__in=names):
         since.setdefault(row.instance, {})[row.code] = row.since
     healths = {}
     for instance in running:
+        away = figures.problems.get(instance.id)
         facts = Facts(
             storage_limit_bytes=round(instance.storage_gib * GIB),
-            flow=_flow((flows or {}).get(instance.id)),
+            flow=_flow(figures.documents.get(instance.id)),
             flow_problem=away.detail if away is not None and away.code != NOT_YET else "",
-            listeners=None if listeners is None else listeners[instance.id],
+            listeners=listeners[instance.id],
             throttled_under_limit_ms=throttled.get(instance.id, 0),
             change_problem=instance.problem.rstrip("."),
             metering_problem=metering_problem,
@@ -96,32 +101,33 @@ def _metering_problem() -> str:
     return status.reason.rstrip(".") if status.state in FAILING else ""
 
 
-def _listeners(instances: Iterable[Instance]) -> dict[str, list[Listener]] | None:
-    """By instance, a listener for each port that it has; None: ZooKeeper does not answer."""
-    names = [instance.id for instance in instances]
-    ports = ports_by_owner(names)
-    try:
-        tree = zookeeper.tree()
-        live = {broker.id for broker in coordination.live_brokers(tree)}
-        applied = coordination.applied(tree)
-    except ClusterUnavailable:
-        return None
-    return {
-        name: [
-            Listener(port.route, port.broker.broker_id, _problem(name, port, live, applied))
-            for port in ports.get(name, [])
-            if port.broker is not None
-        ]
-        for name in names
-    }
+def _listeners(
+    instances: Sequence[Instance], observed: Mapping[int, ObservedCluster | None]
+) -> dict[str, list[Listener] | None]:
+    """By instance, a listener for each port that it has; None: its cluster's ZooKeeper does not answer."""
+    ports = ports_by_owner(instance.id for instance in instances)
+    found: dict[str, list[Listener] | None] = {}
+    for cluster, group in instances_by_cluster(instances):
+        seen = observed[cluster.pk] if cluster.pk in observed else cluster_observe(cluster)
+        for instance in group:
+            found[instance.id] = None if seen is None else _listeners_of(instance.id, ports.get(instance.id, []), seen)
+    return found
 
 
-def _problem(name: str, port: PortAllocation, live: set[int], applied: Mapping[int, Applied]) -> str | None:
-    assert port.broker is not None
-    broker = port.broker.broker_id
-    if broker not in live:
+def _listeners_of(name: str, ports: Iterable[PortAllocation], seen: ObservedCluster) -> list[Listener]:
+    applied = seen.applied_of(name)
+    return [
+        Listener(port.route, port.broker.broker_id, _problem(port.broker.broker_id, applied))
+        for port in ports
+        if port.broker is not None
+    ]
+
+
+def _problem(broker: int, applied: Mapping[int, AppliedInstance | None]) -> str | None:
+    """`applied` has an entry for every broker that lives."""
+    if broker not in applied:
         return "the broker is away"
-    entry = applied[broker].instances.get(name) if broker in applied else None
+    entry = applied[broker]
     if entry is None:
         return "the broker does not know the instance yet"
     return entry.problem

@@ -1,4 +1,4 @@
-"""Health as JSON."""
+"""The state of an instance, with its reasons, as JSON."""
 
 from __future__ import annotations
 

@@ -23,12 +23,16 @@ _SHOWN = ("state", "title", "detail")
 
 def health_observe(*, clock: Clock = SYSTEM_CLOCK) -> None:
     """Look at every broker, and every instance that runs, and keep what is the matter with it, since when it is."""
-    clusters.brokers_watch(clock=clock)
+    observed = {}
+    for cluster in clusters.cluster_list():
+        seen = observed[cluster.pk] = clusters.cluster_observe(cluster)
+        if seen is not None:
+            clusters.brokers_watch(cluster=cluster, live=seen.live, clock=clock)
     rows = Instance.objects.unscoped("everyone's health is looked after").filter(state=InstanceState.RUNNING)
     names = list(rows.order_by("pk").values_list("pk", flat=True))
     for start in range(0, len(names), AT_ONCE):
-        part = list(rows.filter(pk__in=names[start : start + AT_ONCE]))
-        _keep(health_get(part, clock=clock))
+        part = list(rows.filter(pk__in=names[start : start + AT_ONCE]).select_related("cluster"))
+        _keep(health_get(part, observed=observed, clock=clock))
     HealthReason.objects.exclude(instance__in=rows.values("pk")).delete()
 
 

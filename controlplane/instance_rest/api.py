@@ -43,8 +43,8 @@ def shown(instances: Sequence[Instance]) -> list[dict[str, Any]]:
     """Instances with what stands elsewhere: addresses and use."""
     ports = ports_by_owner(instance.id for instance in instances)
     figures = figures_get(instances, flows_get)
-    healths = health_get(instances, flows=figures.documents, away=figures.away)
-    flows = {} if figures.away else figures.documents
+    healths = health_get(instances, figures=figures)
+    flows = figures.fresh
     for instance in instances:
         instance.bootstrap = selectors.bootstrap_of(ports.get(instance.id, []))  # type: ignore[attr-defined]
         instance.storage_used_bytes = flows.get(instance.id, {}).get("storage_used_bytes")  # type: ignore[attr-defined]

@@ -1,1 +1,9 @@
-"""The thing tenants buy: its wanted state, and the machinery that makes brokers serve it."""
+"""The thing tenants buy: its wanted state, and the machinery that makes brokers serve it.
+
+validation whitelist  what may be bought; addresses as tenants write them (pure)
+spec                  from what was bought to what brokers read (pure)
+plan                  wanted, published and applied compared: the next step (pure)
+reconcile             observes, asks `plan`, does the step; a round over all instances
+provisioning          the steps of creating, updating and deleting
+history               sizes over time, for the bill
+"""

@@ -76,7 +76,7 @@ NextStep = Allocate | Advance | Publish | Replace | Await | Settled
 
 
 def next_step(wanted: InstanceSpec, observed: Observed) -> NextStep:
-    """See above."""
+    """The first that applies of the six above."""
     ports = _ports(wanted)
     live = sorted(observed.applied)
     homeless = tuple(broker for broker in live if broker not in ports)

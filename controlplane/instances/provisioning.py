@@ -20,7 +20,7 @@ from controlplane.clusters import services as clusters
 from controlplane.core import operations
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Conflict
-from controlplane.core.operations import Finished, NotYet, Plan, Step
+from controlplane.core.operations import Finished, NotYet, OperationKind, Step
 from controlplane.instances import reconcile
 from controlplane.instances.history import spec_change_record
 from controlplane.instances.models import Instance, InstanceState, SpecChangeKind
@@ -38,9 +38,9 @@ TOPICS_PATIENCE_S = 300.0
 
 
 def register() -> None:
-    """Make the three plans known."""
+    """Make the three kinds of operation known."""
     operations.register(
-        Plan(
+        OperationKind(
             CREATE,
             (
                 Step("allocate addresses", allocate_addresses),
@@ -52,7 +52,7 @@ def register() -> None:
         )
     )
     operations.register(
-        Plan(
+        OperationKind(
             UPDATE,
             (
                 Step("write specification", write_specification),
@@ -61,7 +61,7 @@ def register() -> None:
         )
     )
     operations.register(
-        Plan(
+        OperationKind(
             DELETE,
             (
                 Step("close listeners", close_listeners, BROKERS_PATIENCE_S),
@@ -83,7 +83,7 @@ def allocate_addresses(operation: Operation) -> Finished:
 def write_specification(operation: Operation) -> Finished:
     """The row as it is now, into ZooKeeper."""
     instance = _instance(operation)
-    reconcile.publish(zookeeper.tree(), instance.id)
+    reconcile.publish(zookeeper.tree(instance.cluster.address), instance.id)
     return Finished(note=f"generation {instance.generation}")
 
 
@@ -106,7 +106,8 @@ def close_listeners(operation: Operation) -> Finished | NotYet:
 
 def delete_topics(operation: Operation) -> Finished | NotYet:
     """Through the cluster, until it shows none."""
-    left = topics.delete_all(operation.target)
+    instance = instance_fresh(operation.target)
+    left = topics.delete_all(instance.cluster.address, instance.id)
     return NotYet(f"{left} topics are being deleted", after_s=0.5) if left else Finished()
 
 
@@ -117,7 +118,8 @@ def retire_specification(operation: Operation) -> Finished | NotYet:
 
 def remove_specification(operation: Operation) -> Finished:
     """Nothing is left in ZooKeeper."""
-    coordination.spec_remove(zookeeper.tree(), operation.target)
+    instance = instance_fresh(operation.target)
+    coordination.spec_remove(zookeeper.tree(instance.cluster.address), instance.id)
     return Finished()
 
 

@@ -3,8 +3,13 @@
 Both the steps of operations and the periodic task come here, and any number of workers may: every write is guarded by
 the instance's generation, the node's version in ZooKeeper, or the unique constraint of ports.
 
+A round looks at each cluster once, and passes on what it saw: which brokers are alive and what they have applied. Of the
+instances, rows, ports and specs are read many at a time. Most have nothing to be done for them, which is seen from
+that; those that have are looked at again one by one, since a round is older than they are.
+
 One instance that cannot be looked after is no obstacle to the others: what went wrong stands in its row, for its tenant and
-for operators, until it goes well. Only when ZooKeeper does not answer at all is the rest left for the next time.
+for operators, until it goes well. A cluster whose ZooKeeper does not answer at all is left for the next time, and only
+that one.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from django.db.models import F, QuerySet
 from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters import services as clusters
 from controlplane.clusters.models import Broker
+from controlplane.clusters.selectors import ports_by_owner
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ClusterUnavailable, SluiceError
 from controlplane.instances import plan
@@ -29,47 +35,53 @@ from quota.contracts.instance import ContractError
 from quota.contracts.instance import InstanceState as SpecState
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from controlplane.clusters.coordination import LiveBroker, ObservedCluster
+    from controlplane.clusters.models import PhysicalCluster, PortAllocation
     from controlplane.clusters.zookeeper import Tree
+    from quota.contracts.instance import InstanceSpec
 
 LOG = logging.getLogger(__name__)
 STEPS_AT_ONCE = 10
+INSTANCES_AT_ONCE = 100
+"""Rows and specs in memory: a spec with its whitelists has up to a megabyte."""
 UNFORESEEN = "this instance cannot be looked after for a reason that was not foreseen; it is in the log"
 
 
-def observe(tree: Tree, instance: Instance) -> plan.Observed:
-    """What ZooKeeper shows of an instance now."""
-    live = coordination.live_brokers(tree)
-    applied = coordination.applied(tree)
+def observe(tree: Tree, instance: Instance, cluster: ObservedCluster) -> plan.Observed:
+    """What ZooKeeper shows of an instance now, and of its brokers when its cluster was looked at."""
     try:
         stored = coordination.spec_read(tree, instance.id)
     except ContractError as error:
         LOG.warning("the spec of %s in ZooKeeper is not legible and will be replaced: %s", instance.id, error)
         stored = None
-    return plan.Observed(
-        published=stored[0] if stored else None,
-        applied={
-            broker.id: applied[broker.id].instances.get(instance.id) if broker.id in applied else None
-            for broker in live
-        },
-    )
+    return plan.Observed(stored[0] if stored else None, cluster.applied_of(instance.id))
 
 
-def converge(instance_id: str, *, clock: Clock = SYSTEM_CLOCK) -> plan.Settled | plan.Await:
-    """Do what can be done now; says what is being waited for."""
-    tree = zookeeper.tree()
+def converge(
+    instance_id: str, *, cluster: ObservedCluster | None = None, clock: Clock = SYSTEM_CLOCK
+) -> plan.Settled | plan.Await:
+    """Do what can be done now; says what is being waited for.
+
+    `cluster` is what a round saw: what brokers do about the steps taken here is for the next one. Without it, the
+    cluster is looked at before each step.
+    """
     for _ in range(STEPS_AT_ONCE):
         instance = instance_fresh(instance_id)
-        step = plan.next_step(spec_wanted(instance), observe(tree, instance))
+        tree = zookeeper.tree(instance.cluster.address)
+        wanted, seen = spec_wanted(instance), cluster or coordination.observe(tree)
+        step = plan.next_step(wanted, observe(tree, instance, seen))
         if isinstance(step, plan.Settled | plan.Await):
             return step
         LOG.info("instance %s: %s", instance_id, step)
-        _take(tree, instance, step, clock)
+        _take(tree, instance, step, seen, clock)
     return plan.Await("it keeps changing")
 
 
-def _take(tree: Tree, instance: Instance, step: plan.NextStep, clock: Clock) -> None:
+def _take(tree: Tree, instance: Instance, step: plan.NextStep, seen: ObservedCluster, clock: Clock) -> None:
     if isinstance(step, plan.Allocate):
-        addresses_allocate(instance, clock=clock)
+        addresses_allocate(instance, live=seen.live, clock=clock)
         _raise_generation(instance)
     elif isinstance(step, plan.Advance):
         _generations(instance).filter(generation__lt=step.generation).update(generation=step.generation)
@@ -82,9 +94,15 @@ def _take(tree: Tree, instance: Instance, step: plan.NextStep, clock: Clock) -> 
             _raise_generation(instance)
 
 
-def addresses_allocate(instance: Instance, *, clock: Clock = SYSTEM_CLOCK) -> list[str]:
-    """A port on every broker of the cluster that is known. Raises ClusterUnavailable if none ever registered."""
-    live = coordination.live_brokers(zookeeper.tree())
+def addresses_allocate(
+    instance: Instance, *, live: Sequence[LiveBroker] | None = None, clock: Clock = SYSTEM_CLOCK
+) -> list[str]:
+    """A port on every broker of its cluster that is known. Raises ClusterUnavailable if none ever registered.
+
+    `live` are the brokers that were just seen; without it they are looked for.
+    """
+    if live is None:
+        live = coordination.live_brokers(zookeeper.tree(instance.cluster.address))
     brokers = clusters.brokers_sync(cluster=instance.cluster, live=live)
     if not brokers:
         raise ClusterUnavailable("no broker has registered yet")
@@ -117,27 +135,68 @@ def _adopt_limits(tree: Tree, instance_id: str) -> None:
 
 def reconcile_all(*, clock: Clock = SYSTEM_CLOCK) -> None:
     """Look after every instance that should be served: a new broker, a lost node, a port that was taken over."""
-    rows = Instance.objects.unscoped("the reconciler serves every organisation").filter(
-        state__in=(InstanceState.RUNNING, InstanceState.FAILED), spec_state=SpecState.RUNNING
+    for cluster in clusters.cluster_list():
+        seen = clusters.cluster_observe(cluster)
+        if seen is not None:
+            _reconcile_cluster(cluster, seen, clock)
+
+
+def _reconcile_cluster(cluster: PhysicalCluster, seen: ObservedCluster, clock: Clock) -> None:
+    """One round over a cluster's instances. It ends when the cluster's ZooKeeper no longer answers."""
+    served = Instance.objects.unscoped("the reconciler serves every organisation").filter(
+        cluster=cluster, state__in=(InstanceState.RUNNING, InstanceState.FAILED), spec_state=SpecState.RUNNING
     )
-    for instance_id in rows.values_list("pk", flat=True):
-        try:
-            problem = _reconcile(instance_id, clock)
-        except ClusterUnavailable as error:
-            if not _zookeeper_answers():
-                LOG.warning("reconciling stops: %s", error)
-                return
-            problem = str(error)
-        except Exception:  # whatever is the matter with one must not keep the others from being looked after
-            LOG.exception("instance %s", instance_id)
-            problem = UNFORESEEN
-        _remember(instance_id, problem)
+    names = list(served.values_list("pk", flat=True))
+    for start in range(0, len(names), INSTANCES_AT_ONCE):
+        rows = served.select_related("cluster").in_bulk(names[start : start + INSTANCES_AT_ONCE])
+        part = [rows[name] for name in names[start : start + INSTANCES_AT_ONCE] if name in rows]
+        for instance in _unsettled(cluster, part, seen):
+            try:
+                problem = _reconcile(instance.id, seen, clock)
+            except ClusterUnavailable as error:
+                if clusters.cluster_observe(cluster) is None:  # not about this one instance only
+                    LOG.warning("reconciling of cluster %s stops: %s", cluster, error)
+                    return
+                problem = str(error)
+            except Exception:  # whatever is the matter with one must not keep the others from being looked after
+                LOG.exception("instance %s", instance.id)
+                problem = UNFORESEEN
+            _remember(instance.id, problem)
 
 
-def _reconcile(instance_id: str, clock: Clock) -> str:
+def _unsettled(cluster: PhysicalCluster, instances: Sequence[Instance], seen: ObservedCluster) -> list[Instance]:
+    """Those of which this look does not show that all is well with them, and was before."""
+    names = [instance.id for instance in instances]
+    ports = ports_by_owner(names)
+    try:
+        published = coordination.specs_read(zookeeper.tree(cluster.address), names)
+    except ClusterUnavailable:
+        published = {}  # each is tried by itself, and says what is the matter
+    return [
+        instance for instance in instances if not _is_settled(instance, ports.get(instance.id, []), published, seen)
+    ]
+
+
+def _is_settled(
+    instance: Instance,
+    ports: Sequence[PortAllocation],
+    published: Mapping[str, InstanceSpec],
+    seen: ObservedCluster,
+) -> bool:
+    if instance.problem or instance.state != InstanceState.RUNNING:
+        return False
+    try:
+        wanted = spec_wanted(instance, ports)
+    except Exception:  # noqa: BLE001  # told when the instance is looked at by itself
+        return False
+    observed = plan.Observed(published.get(instance.id), seen.applied_of(instance.id))
+    return isinstance(plan.next_step(wanted, observed), plan.Settled)
+
+
+def _reconcile(instance_id: str, seen: ObservedCluster, clock: Clock) -> str:
     """Look after one; what is the matter with it, nothing if all is well. Raises ClusterUnavailable."""
     try:
-        outcome = converge(instance_id, clock=clock)
+        outcome = converge(instance_id, cluster=seen, clock=clock)
     except ClusterUnavailable:
         raise
     except SluiceError as error:
@@ -146,15 +205,6 @@ def _reconcile(instance_id: str, clock: Clock) -> str:
     if isinstance(outcome, plan.Settled):
         open_for_use(instance_fresh(instance_id), InstanceState.FAILED, clock=clock)
     return ""
-
-
-def _zookeeper_answers() -> bool:
-    """Whether it was about one instance only that there was no answer."""
-    try:
-        coordination.live_brokers(zookeeper.tree())
-    except ClusterUnavailable:
-        return False
-    return True
 
 
 def _remember(instance_id: str, problem: str) -> None:

@@ -17,17 +17,18 @@ SHOWN_AS = {"loop_ms_per_s": "broker_time_ms_per_s"}
 """A tenant need not know that a broker has a loop."""
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from django.db.models import QuerySet
 
-    from controlplane.clusters.models import PortAllocation
+    from controlplane.clusters.models import PhysicalCluster, PortAllocation
     from controlplane.tenants.models import Organisation
 
 
 def instance_list(*, organisation: Organisation) -> QuerySet[Instance]:
-    """Instances of an organisation that are not gone."""
-    return Instance.objects.for_organisation(organisation).exclude(state=InstanceState.DELETED)
+    """Instances of an organisation that are not gone, with their clusters."""
+    rows = Instance.objects.for_organisation(organisation).exclude(state=InstanceState.DELETED)
+    return rows.select_related("cluster")
 
 
 def instance_get(*, organisation: Organisation, instance_id: str) -> Instance:
@@ -56,18 +57,28 @@ def instance_running_get(*, organisation: Organisation, instance_id: str) -> Ins
 
 def instance_fresh(instance_id: str) -> Instance:
     """The row as it is now, for the machinery. Raises NotFound."""
-    instance = Instance.objects.unscoped("workers serve every organisation").filter(pk=instance_id).first()
+    rows = Instance.objects.unscoped("workers serve every organisation").select_related("cluster")
+    instance = rows.filter(pk=instance_id).first()
     if instance is None:
         raise NotFound(f"no instance {instance_id}")
     return instance
 
 
-def spec_wanted(instance: Instance) -> InstanceSpec:
-    """The spec of a row just read.
+def instances_by_cluster(instances: Iterable[Instance]) -> list[tuple[PhysicalCluster, list[Instance]]]:
+    """The same instances, cluster by cluster, since a cluster can be asked about its own only."""
+    found: dict[int, list[Instance]] = {}
+    for instance in instances:
+        found.setdefault(instance.cluster_id, []).append(instance)
+    return [(group[0].cluster, group) for group in found.values()]
+
+
+def spec_wanted(instance: Instance, ports: Sequence[PortAllocation] | None = None) -> InstanceSpec:
+    """The spec of a row just read; `ports` are the instance's where the caller has read them after the row.
 
     The row is read before its ports: whoever changes a port raises the generation afterwards, so that ports are never
     older than the generation they are published under.
     """
+    held = ports_of(instance.id) if ports is None else ports
     return spec_of(
         instance_id=instance.id,
         generation=instance.generation,
@@ -81,9 +92,7 @@ def spec_wanted(instance: Instance) -> InstanceSpec:
             config=instance.config,
         ),
         operators=instance.operators_limits,
-        listeners=[
-            Listener(port.broker.broker_id, port.host, port.port) for port in ports_of(instance.id) if port.broker
-        ],
+        listeners=[Listener(port.broker.broker_id, port.host, port.port) for port in held if port.broker],
         advertised_host=settings.ENVIRONMENT.advertised_host,
     )
 

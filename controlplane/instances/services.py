@@ -61,10 +61,11 @@ def instance_create(
     partitions: int,
     whitelist: Sequence[object],
     config: Mapping[str, Any] = MappingProxyType({}),
+    cluster: PhysicalCluster | None = None,
     clock: Clock = SYSTEM_CLOCK,
     source: ids.RandomSource | None = None,
 ) -> tuple[Instance, Operation]:
-    """A new instance and the operation that brings it up. Raises Invalid, ClusterFull.
+    """A new instance on a cluster (None: the default one) and the operation that brings it up. Raises Invalid, ClusterFull.
 
     Callers that sell go through admission.purchases, which looks at caps, room and price as well.
     """
@@ -74,15 +75,16 @@ def instance_create(
         "storage_gib": storage_gib,
         "partitions": partitions,
     }
+    home = cluster or clusters.cluster_ensure()
     others = whitelist_problems(whitelist, field="whitelist")
-    others += validation.config_problems(config, brokers=broker_count())
+    others += validation.config_problems(config, brokers=broker_count(home))
     validation.check(bought, others=others)
     cidrs = whitelist_parse(whitelist, field="whitelist")
-    cluster = _cluster_with_room()
+    _check_room(home)
     instance = Instance(
         id=_free_id(source or random.SystemRandom()),
         organisation=organisation,
-        cluster=cluster,
+        cluster=home,
         **{**bought, "name": name.strip()},
         whitelist=cidrs,
         config=dict(config),
@@ -112,10 +114,11 @@ def instance_update(
     if not changes or changes == {"config": {}}:
         raise Invalid(f"nothing to change: give one or more of {', '.join([*validation.RULES, 'config'])}")
     config = changes.get("config", {})
-    others = validation.config_problems(config, brokers=broker_count())
+    present = instance_get(organisation=organisation, instance_id=instance_id)
+    others = validation.config_problems(config, brokers=broker_count(present.cluster))
     validation.check({name: value for name, value in changes.items() if name != "config"}, others=others)
     if "storage_gib" in changes and not accept_full_storage:
-        _check_use(instance_get(organisation=organisation, instance_id=instance_id), changes["storage_gib"])
+        _check_use(present, changes["storage_gib"])
     instance = _change(organisation, instance_id, lambda instance: _with_config(instance, changes))
     if any(name in changes for name in SIZES):
         spec_change_record(instance=instance, kind=SpecChangeKind.RESIZED, at=clock.now())
@@ -204,7 +207,7 @@ def instance_topic_whitelist_set(
     cidrs: Sequence[object] | None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Instance:
-    """Who may use one topic; None: whoever may connect. Whether the topic exists is the caller's to know."""
+    """Who may use one topic; None: everyone who may connect. Whether the topic exists is the caller's to know."""
     blocks = None if cidrs is None else whitelist_parse(cidrs, field="cidrs")
 
     def change(instance: Instance) -> dict[str, Any]:
@@ -227,7 +230,7 @@ def instance_topic_whitelist_set(
 
 def _put_in_force(instance: Instance) -> None:
     try:
-        publish(zookeeper.tree(), instance.id)
+        publish(zookeeper.tree(instance.cluster.address), instance.id)
     except ClusterUnavailable as error:
         raise ClusterUnavailable(
             f"the change is stored and comes into force as soon as it can: {error.detail}"
@@ -258,7 +261,7 @@ def _with_config(instance: Instance, changes: Mapping[str, Any]) -> dict[str, An
 
 def _check_use(instance: Instance, storage_gib: float) -> None:
     """Raises Conflict where a smaller storage would be full at once. Where use is not known, its health will tell."""
-    used = master.storage_used_bytes(instance.id)
+    used = master.storage_used_bytes(instance.cluster.address, instance.id)
     if used is None or storage_gib >= instance.storage_gib or used < storage_gib * GIB:
         return
     detail = (
@@ -282,13 +285,13 @@ def _check_whitelists(instance: Instance, changes: Mapping[str, Any]) -> None:
         raise Invalid(problem, code="too_large")
 
 
-def _cluster_with_room() -> PhysicalCluster:
+def _check_room(home: PhysicalCluster) -> None:
+    """Raises ClusterFull."""
     # The lock keeps two requests from sharing the last place on PostgreSQL; on SQLite the transaction itself does.
-    cluster = PhysicalCluster.objects.select_for_update().get(pk=clusters.cluster_ensure().pk)
+    cluster = PhysicalCluster.objects.select_for_update().get(pk=home.pk)
     used = Instance.objects.unscoped("capacity counts everyone's").filter(cluster=cluster)
     if used.exclude(state=InstanceState.DELETED).count() >= cluster.capacity:
         raise ClusterFull(f"the cluster has its {cluster.capacity} instances")
-    return cluster
 
 
 def _free_id(source: ids.RandomSource) -> str:

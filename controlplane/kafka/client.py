@@ -1,9 +1,9 @@
 """The door to the brokers' admin protocol: the one module of the control plane that imports confluent_kafka.
 
-It speaks on the internal listener, where names are physical, and signs in with the cluster secret. `admin()` gives this
-process's client, made at the first call and anew after a fork (librdkafka's threads do not survive one). Every call is
-bounded by TIMEOUT_S, what the controller is asked for by CONTROLLER_TIMEOUT_S, and every failure is one of core.errors:
-`problem_of` is the one mapping. Texts from a broker are shown with the tenant's own topic name in them.
+It speaks on the internal listener, where names are physical, and signs in with the cluster secret. `admin(cluster)` gives
+this process's client of a cluster, made at the first call and anew after a fork (librdkafka's threads do not survive one).
+Every call is bounded by TIMEOUT_S, what the controller is asked for by CONTROLLER_TIMEOUT_S, and every failure is one of
+core.errors: `problem_of` is the one mapping. Texts from a broker are shown with the tenant's own topic name in them.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from controlplane.clusters.address import ClusterAddress
 
 TIMEOUT_S = 10.0
 CONTROLLER_TIMEOUT_S = 4.0
@@ -110,7 +112,7 @@ class Admin(Protocol):
 
 
 class KafkaAdmin:
-    """The real one."""
+    """The brokers' admin protocol, spoken by librdkafka."""
 
     def __init__(self, bootstrap: str, secret: str) -> None:
         self._client = AdminClient(
@@ -128,7 +130,6 @@ class KafkaAdmin:
         )
 
     def layouts(self, names: Sequence[str]) -> list[Layout]:
-        """See Admin."""
         if not names:
             return []
         futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=TIMEOUT_S)
@@ -141,11 +142,9 @@ class KafkaAdmin:
         return found
 
     def layout(self, name: str) -> Layout | None:
-        """See Admin."""
         return next(iter(self.layouts([name])), None)
 
     def create(self, name: str, *, partitions: int, replication_factor: int, config: Mapping[str, str]) -> None:
-        """See Admin."""
         topic = NewTopic(name, num_partitions=partitions, replication_factor=replication_factor, config=dict(config))
         futures = self._client.create_topics(
             [topic], operation_timeout=CONTROLLER_TIMEOUT_S - 1, request_timeout=CONTROLLER_TIMEOUT_S
@@ -153,7 +152,6 @@ class KafkaAdmin:
         _result(futures[name], name)
 
     def delete(self, names: Sequence[str]) -> None:
-        """See Admin."""
         if not names:
             return
         futures = self._client.delete_topics(
@@ -166,7 +164,6 @@ class KafkaAdmin:
                 continue
 
     def grow(self, name: str, partitions: int) -> None:
-        """See Admin."""
         futures = self._client.create_partitions(
             [NewPartitions(name, partitions)],
             operation_timeout=CONTROLLER_TIMEOUT_S - 1,
@@ -175,7 +172,6 @@ class KafkaAdmin:
         _result(futures[name], name)
 
     def config(self, name: str) -> dict[str, str]:
-        """See Admin."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, name)
         futures = self._client.describe_configs([resource], request_timeout=TIMEOUT_S)
         entries = _result(next(iter(futures.values())), name)
@@ -187,7 +183,6 @@ class KafkaAdmin:
         }
 
     def config_set(self, name: str, changes: Mapping[str, str | None]) -> None:
-        """See Admin."""
         entries = [
             ConfigEntry(
                 key,
@@ -268,29 +263,32 @@ def _result(future: Future[Any], name: str) -> Any:
         raise problem_of(error.args[0], name) from error
 
 
-_clients: dict[int, tuple[str, KafkaAdmin]] = {}  # by process id, with the addresses it was made for
+_clients: dict[tuple[int, ClusterAddress], tuple[str, KafkaAdmin]] = {}
+"""By process id and cluster, with the brokers' addresses that a client was made for."""
 _lock = threading.Lock()
 
 
-def admin() -> Admin:
-    """This process's client. Raises ClusterUnavailable where no broker is registered."""
-    brokers = coordination.live_brokers(zookeeper.tree())
+def admin(cluster: ClusterAddress) -> Admin:
+    """This process's client of a cluster. Raises ClusterUnavailable where no broker is registered."""
+    brokers = coordination.live_brokers(zookeeper.tree(cluster))
     if not brokers:
         raise ClusterUnavailable("no broker is running")
     secret = settings.ENVIRONMENT.secret("cluster_secret")
     if secret is None:
         raise ClusterUnavailable("the cluster secret is not known to this process")
     bootstrap = ",".join(address_text((broker.host, broker.port)) for broker in brokers)
+    key = os.getpid(), cluster
     with _lock:
-        made_for, client = _clients.get(os.getpid(), ("", None))
+        made_for, client = _clients.get(key, ("", None))
         if client is None or made_for != bootstrap:
             client = KafkaAdmin(bootstrap, secret)
-            _clients[os.getpid()] = (bootstrap, client)
+            _clients[key] = (bootstrap, client)
     return client
 
 
-def forget(failed: Admin) -> None:
-    """The next `admin()` is a new client: this one may cling to a broker that is dead."""
+def forget(cluster: ClusterAddress, failed: Admin) -> None:
+    """The next `admin(cluster)` is a new client: this one may cling to a broker that is dead."""
+    key = os.getpid(), cluster
     with _lock:
-        if _clients.get(os.getpid(), ("", None))[1] is failed:
-            del _clients[os.getpid()]
+        if _clients.get(key, ("", None))[1] is failed:
+            del _clients[key]

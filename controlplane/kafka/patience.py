@@ -18,6 +18,7 @@ from controlplane.kafka import client
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from controlplane.clusters.address import ClusterAddress
     from controlplane.core.clock import Clock
     from controlplane.kafka.client import Admin
 
@@ -30,15 +31,15 @@ PATIENCE_S = 15.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
 
 
-def patiently(act: Act[Result], clock: Clock) -> Result:
+def patiently(cluster: ClusterAddress, act: Act[Result], clock: Clock) -> Result:
     """The result of the first attempt that has one. Raises what `act` raises; ClusterChanging when patience is at its end."""
     began, pause_s, again = clock.now(), FIRST_PAUSE_S, False
     while True:
-        admin = client.admin()
+        admin = client.admin(cluster)
         try:
             return act(admin, again)
         except client.ClusterChanging:
-            client.forget(admin)
+            client.forget(cluster, admin)
             waited_s = (clock.now() - began).total_seconds()
             if waited_s + pause_s >= PATIENCE_S:
                 raise

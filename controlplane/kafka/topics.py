@@ -1,4 +1,6 @@
-"""An instance's topics by the tenant's own names. The cluster is the truth: nothing about them is kept here.
+"""An instance's topics by the tenant's own names, on the cluster that the instance is on.
+
+The cluster is the truth: nothing about topics is kept here.
 
 After a change, the caller's next read must show it, whichever broker answers it; so `create` and `delete` look until
 they see what they did, for at most VISIBLE_WITHIN_S. A cluster that is changing its controller is waited for (patience.py).
@@ -20,6 +22,7 @@ from quota.contracts.namespace import InstanceNames, instance_key, topic_name_pr
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from controlplane.clusters.address import ClusterAddress
     from controlplane.kafka.client import Admin, Layout, Partition
 
 VISIBLE_WITHIN_S = 5.0
@@ -36,7 +39,6 @@ class Topic:
 
     @property
     def partitions(self) -> int:
-        """How many."""
         return len(self.layout)
 
     @property
@@ -62,24 +64,25 @@ def _physical(instance_id: str, name: str) -> str:
     return names_of(instance_id).topic_in(name)
 
 
-def list_all(instance_id: str, *, clock: Clock = SYSTEM_CLOCK) -> list[Topic]:
+def list_all(cluster: ClusterAddress, instance_id: str, *, clock: Clock = SYSTEM_CLOCK) -> list[Topic]:
     """Every topic of the instance, by name."""
     names = names_of(instance_id)
-    owned = physical_names(zookeeper.tree(), instance_id)
-    found = patiently(lambda admin, _again: admin.layouts(owned), clock)
+    owned = physical_names(zookeeper.tree(cluster), instance_id)
+    found = patiently(cluster, lambda admin, _again: admin.layouts(owned), clock)
     return [Topic(names.topic_out(layout.name), layout.partitions) for layout in found]
 
 
-def get(instance_id: str, name: str, *, clock: Clock = SYSTEM_CLOCK) -> Topic:
+def get(cluster: ClusterAddress, instance_id: str, name: str, *, clock: Clock = SYSTEM_CLOCK) -> Topic:
     """One topic. Raises NotFound."""
     physical = _physical(instance_id, name)
-    layout = patiently(lambda admin, _again: admin.layout(physical), clock)
+    layout = patiently(cluster, lambda admin, _again: admin.layout(physical), clock)
     if layout is None:
         raise NotFound(f"no topic {name}", code="topic_not_found")
     return Topic(name, layout.partitions)
 
 
 def create(
+    cluster: ClusterAddress,
     instance_id: str,
     name: str,
     *,
@@ -98,12 +101,12 @@ def create(
             if not again or not _is_ours(admin.layout(physical), partitions, replication_factor):
                 raise
 
-    patiently(make, clock)
+    patiently(cluster, make, clock)
 
     def ready(layout: Layout | None) -> bool:
         return layout is not None and all(partition.leader is not None for partition in layout.partitions)
 
-    _look_until(lambda admin: ready(admin.layout(physical)), clock)
+    _look_until(cluster, lambda admin: ready(admin.layout(physical)), clock)
 
 
 def _is_ours(layout: Layout | None, partitions: int, replication_factor: int) -> bool:
@@ -113,7 +116,7 @@ def _is_ours(layout: Layout | None, partitions: int, replication_factor: int) ->
     return len(layout.partitions) == partitions and layout.replicas == partitions * replication_factor
 
 
-def delete(instance_id: str, name: str, *, clock: Clock = SYSTEM_CLOCK) -> None:
+def delete(cluster: ClusterAddress, instance_id: str, name: str, *, clock: Clock = SYSTEM_CLOCK) -> None:
     """Delete a topic and wait until it cannot be seen. Raises NotFound."""
     physical = _physical(instance_id, name)
 
@@ -122,18 +125,18 @@ def delete(instance_id: str, name: str, *, clock: Clock = SYSTEM_CLOCK) -> None:
             raise NotFound(f"no topic {name}", code="topic_not_found")
         admin.delete([physical])
 
-    patiently(remove, clock)
-    _look_until(lambda admin: admin.layout(physical) is None, clock)
+    patiently(cluster, remove, clock)
+    _look_until(cluster, lambda admin: admin.layout(physical) is None, clock)
 
 
-def delete_all(instance_id: str) -> int:
+def delete_all(cluster: ClusterAddress, instance_id: str) -> int:
     """Ask for the deletion of the instance's topics, a batch at a time; says how many were still there before."""
-    owned = physical_names(zookeeper.tree(), instance_id)
-    client.admin().delete(owned[:DELETE_AT_ONCE])
+    owned = physical_names(zookeeper.tree(cluster), instance_id)
+    client.admin(cluster).delete(owned[:DELETE_AT_ONCE])
     return len(owned)
 
 
-def grow(instance_id: str, name: str, partitions: int, *, clock: Clock = SYSTEM_CLOCK) -> None:
+def grow(cluster: ClusterAddress, instance_id: str, name: str, partitions: int, *, clock: Clock = SYSTEM_CLOCK) -> None:
     """Raise the number of partitions and wait until they can be seen."""
     physical = _physical(instance_id, name)
 
@@ -145,30 +148,37 @@ def grow(instance_id: str, name: str, partitions: int, *, clock: Clock = SYSTEM_
         if not again or not grown(admin):
             admin.grow(physical, partitions)
 
-    patiently(add, clock)
-    _look_until(grown, clock)
+    patiently(cluster, add, clock)
+    _look_until(cluster, grown, clock)
 
 
-def config(instance_id: str, name: str, *, clock: Clock = SYSTEM_CLOCK) -> dict[str, str]:
+def config(cluster: ClusterAddress, instance_id: str, name: str, *, clock: Clock = SYSTEM_CLOCK) -> dict[str, str]:
     """What was set for a topic. Raises NotFound."""
     physical = _physical(instance_id, name)
-    return patiently(lambda admin, _again: admin.config(physical), clock)
+    return patiently(cluster, lambda admin, _again: admin.config(physical), clock)
 
 
-def config_set(instance_id: str, name: str, changes: Mapping[str, str | None], *, clock: Clock = SYSTEM_CLOCK) -> None:
+def config_set(
+    cluster: ClusterAddress,
+    instance_id: str,
+    name: str,
+    changes: Mapping[str, str | None],
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+) -> None:
     """Set or (None) reset members. Raises NotFound, Invalid, Unsupported."""
     physical = _physical(instance_id, name)
-    patiently(lambda admin, _again: admin.config_set(physical, changes), clock)
+    patiently(cluster, lambda admin, _again: admin.config_set(physical, changes), clock)
 
 
-def _look_until(seen: Callable[[Admin], bool], clock: Clock) -> None:
+def _look_until(cluster: ClusterAddress, seen: Callable[[Admin], bool], clock: Clock) -> None:
     """Look again and again. Not seeing it in time is no failure: the change itself was accepted."""
     began = clock.now()
     while (clock.now() - began).total_seconds() < VISIBLE_WITHIN_S:
-        admin = client.admin()
+        admin = client.admin(cluster)
         try:
             if seen(admin):
                 return
         except client.ClusterChanging:
-            client.forget(admin)
+            client.forget(cluster, admin)
         clock.sleep(LOOK_EVERY_S)

@@ -4,6 +4,8 @@ Kept in the cache every few seconds, for a day: they are worth having, and not w
 there, brokers go on by themselves (ALLOCATION): what they were granted holds until its lease ends, and then each lets through
 its initial share, the limit divided by the partitions that it leads. So that is what is shown as what they may carry. Storage
 that was full stays blocked; what has become full since is not noticed.
+
+Each cluster has masters of its own: where those of one are away, the instances of the others still have figures of now.
 """
 
 from __future__ import annotations
@@ -17,13 +19,18 @@ from django.core.cache import cache
 from redis.exceptions import RedisError
 
 from controlplane.clusters import master
+from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
 from controlplane.instances.models import Instance, InstanceState
+from controlplane.instances.selectors import instances_by_cluster
 from quota.contracts.report import DIRECTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from controlplane.clusters.address import ClusterAddress
+    from controlplane.clusters.models import PhysicalCluster
 
     Documents = Mapping[str, Mapping[str, Any]]
 
@@ -40,12 +47,26 @@ _AWAY = (RedisError, OSError)
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The master's documents by instance id. `away`: why they are not of now, and `at`, of when; None: nothing is known."""
+    """The masters' documents by instance id.
+
+    `problems` has the instances whose documents are not of now, with the reason; `at` is of when the oldest of those
+    are. None: nothing is known of them.
+    """
 
     documents: Documents = field(default_factory=dict)
-    away: Unavailable | None = None
+    problems: Mapping[str, Unavailable] = field(default_factory=dict)
     at: datetime | None = None
     age_s: int = 0
+
+    @property
+    def away(self) -> Unavailable | None:
+        """Why not all of this is of now; None: it is."""
+        return next(iter(self.problems.values()), None)
+
+    @property
+    def fresh(self) -> Documents:
+        """The documents that are of now."""
+        return {name: document for name, document in self.documents.items() if name not in self.problems}
 
     @property
     def meanwhile(self) -> str:
@@ -62,30 +83,55 @@ class Figures:
 
 def figures_get(
     instances: Sequence[Instance],
-    ask: Callable[[Sequence[Instance]], Documents],
+    ask: Callable[[ClusterAddress, Sequence[Instance]], Documents],
     *,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Figures:
-    """What `ask` says of these instances now; where no master answers, what was said last.
+    """What `ask` says of these instances now, cluster by cluster; where no master answers, what was said last.
 
     The caller has the rows from a selector within an organisation, or is an operator.
     """
+    found = Figures()
+    for cluster, group in instances_by_cluster(instances):
+        found = _joined(found, _figures_of(cluster, group, ask, clock))
+    return found
+
+
+def _joined(one: Figures, other: Figures) -> Figures:
+    moments = [each for each in (one.at, other.at) if each is not None]
+    return Figures(
+        {**one.documents, **other.documents},
+        {**one.problems, **other.problems},
+        min(moments, default=None),
+        max(one.age_s, other.age_s),
+    )
+
+
+def _figures_of(
+    cluster: PhysicalCluster,
+    instances: Sequence[Instance],
+    ask: Callable[[ClusterAddress, Sequence[Instance]], Documents],
+    clock: Clock,
+) -> Figures:
     try:
-        return Figures(ask(instances))
+        return Figures(ask(cluster.address, instances))
     except Unavailable as error:
-        return Figures(away=error) if error.code == NOT_YET else _last(instances, error, clock)
+        if error.code == NOT_YET:
+            return Figures(problems={instance.id: error for instance in instances})
+        return _last(instances, error, clock)
 
 
 def _last(instances: Sequence[Instance], away: Unavailable, clock: Clock) -> Figures:
     names = {f"figures:{instance.id}": instance.id for instance in instances}
     now = clock.now()
     found = {names[key]: entry for key, entry in _cached(list(names)).items() if now - entry["at"] <= KEPT}
+    problems = dict.fromkeys(names.values(), away)
     if not found:
-        return Figures(away=away)
+        return Figures(problems=problems)
     at = min(entry["at"] for entry in found.values())
     age_s = max(0, int((now - at).total_seconds()))
     documents = {name: _as_brokers_do(entry["document"], age_s) for name, entry in found.items()}
-    return Figures(documents, away, at, age_s)
+    return Figures(documents, problems, at, age_s)
 
 
 def _as_brokers_do(document: Mapping[str, Any], age_s: int) -> Mapping[str, Any]:
@@ -104,26 +150,31 @@ def _initial(direction: Mapping[str, Any]) -> dict[str, Any]:
     return {**direction, "branch": "initial", "brokers": brokers}
 
 
-def brokers_last() -> tuple[dict[int, dict[str, Any]], datetime | None]:
-    """What the master said last of each broker, and when; None: it was never heard."""
-    entry = _cached([BROKERS]).get(BROKERS)
+def brokers_last(cluster: ClusterAddress) -> tuple[dict[int, dict[str, Any]], datetime | None]:
+    """What a cluster's master said last of each broker, and when; None: it was never heard."""
+    key = f"{BROKERS}:{cluster.id}"
+    entry = _cached([key]).get(key)
     return ({row["broker"]: row for row in entry["document"]}, entry["at"]) if entry else ({}, None)
 
 
 def figures_keep(*, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Keep what the master says of every instance that runs, and of brokers. Beat has it done every 10 s."""
-    rows = Instance.objects.unscoped("everyone's figures are kept").filter(state=InstanceState.RUNNING)
+    """Keep what the masters say of every instance that runs, and of brokers. Beat has it done every 10 s."""
+    for cluster in cluster_list():
+        _keep_of(cluster, clock.now())
+
+
+def _keep_of(cluster: PhysicalCluster, now: datetime) -> None:
+    rows = Instance.objects.unscoped("everyone's figures are kept").filter(state=InstanceState.RUNNING, cluster=cluster)
     names = list(rows.order_by("pk").values_list("pk", flat=True))
-    now = clock.now()
     try:
         kept: dict[str, Any] = {}
         for start in range(0, len(names), AT_ONCE):
-            for document in master.allocations(names[start : start + AT_ONCE]):
+            for document in master.allocations(cluster.address, names[start : start + AT_ONCE]):
                 kept[f"figures:{document['instance']}"] = {"at": now, "document": _with_sums(document)}
     except Unavailable:
         kept = {}
     try:
-        kept[BROKERS] = {"at": now, "document": master.brokers()}
+        kept[f"{BROKERS}:{cluster.id}"] = {"at": now, "document": master.brokers(cluster.address)}
     except Unavailable as error:
         LOG.debug("figures are not kept: %s", error)
     _keep(kept)

@@ -47,11 +47,19 @@ class RecordedInterval(models.Model):
 class MasterJournal(models.Model):
     """A master that was active once. It is asked as long as it is remembered, active or not: a journal stays with it."""
 
-    master = models.IntegerField(primary_key=True)  # its id
+    cluster = models.ForeignKey("clusters.PhysicalCluster", models.PROTECT, related_name="+")
+    master = models.IntegerField()  # its id, within its cluster
     http = models.CharField(max_length=200)
     position = models.BigIntegerField(default=0)  # of its journal, up to which intervals are here
     active_at = models.DateTimeField()
     problem = models.TextField(default="")  # why the last look at it went wrong, or what had to be left out
+
+    class Meta:
+        """Masters are numbered within a cluster."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["cluster", "master"], name="journal_per_cluster_and_master")
+        ]
 
     def __str__(self) -> str:
         return f"master {self.master} up to {self.position}"

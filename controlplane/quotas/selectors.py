@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
+    from controlplane.clusters.address import ClusterAddress
+    from controlplane.clusters.models import PhysicalCluster
     from controlplane.instances.models import Instance
     from controlplane.tenants.models import Organisation
 
@@ -34,52 +36,54 @@ SHOWN = (
 def allocation_get(*, organisation: Organisation, instance_id: str) -> dict[str, Any]:
     """Per direction: limit, branch and each broker's part, in bytes/s. Raises NotFound, MasterUnavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
-    document = master.allocation(instance.id)
+    document = master.allocation(instance.cluster.address, instance.id)
     return {name: document.get(name) for name in SHOWN}
 
 
-def allocation_of(instances: Sequence[Instance]) -> dict[str, dict[str, Any]]:
+def allocation_of(cluster: ClusterAddress, instances: Sequence[Instance]) -> dict[str, dict[str, Any]]:
     """The document of one instance, by its id. Raises MasterUnavailable, also where the master does not know it yet."""
     (instance,) = instances
-    return {instance.id: master.allocation(instance.id)}
+    return {instance.id: master.allocation(cluster, instance.id)}
 
 
 def journals_with_problems() -> QuerySet[MasterJournal]:
     """Masters whose journal could not be read, or not all of it: for operators."""
-    return MasterJournal.objects.exclude(problem="").order_by("master")
+    return MasterJournal.objects.exclude(problem="").order_by("cluster", "master").select_related("cluster")
 
 
-def flows_get(instances: Sequence[Instance]) -> dict[str, dict[str, Any]]:
-    """Limit, flow, branch and storage of many instances with one question, by instance id. Raises Unavailable.
+def flows_get(cluster: ClusterAddress, instances: Sequence[Instance]) -> dict[str, dict[str, Any]]:
+    """Limit, flow, branch and storage of a cluster's instances with one question, by instance id. Raises Unavailable.
 
     The caller has the rows from a selector within an organisation, or is an operator.
     """
-    return {document["instance"]: document for document in master.short([instance.id for instance in instances])}
+    names = [instance.id for instance in instances]
+    return {document["instance"]: document for document in master.short(cluster, names)}
 
 
-def allocations_get(instances: Sequence[Instance]) -> dict[str, dict[str, Any]]:
-    """Each broker's part of these instances' limits, by instance id. For operators. Raises Unavailable."""
-    return {document["instance"]: document for document in master.allocations([instance.id for instance in instances])}
+def allocations_get(cluster: ClusterAddress, instances: Sequence[Instance]) -> dict[str, dict[str, Any]]:
+    """Each broker's part of the limits of a cluster's instances, by instance id. For operators. Raises Unavailable."""
+    names = [instance.id for instance in instances]
+    return {document["instance"]: document for document in master.allocations(cluster, names)}
 
 
-def brokers_get() -> list[dict[str, Any]]:
-    """Every broker that ever registered, is registered, or reports: address, and what it leads, carries and may carry.
+def brokers_get(cluster: PhysicalCluster) -> list[dict[str, Any]]:
+    """Every broker of a cluster that ever registered, or reports: address, and what it leads, carries and may carry.
 
     For operators. `known` is the row of one that was seen before; `is_registered` and `is_reporting` are None where
     ZooKeeper, or a master, does not answer; `figures` are the last known ones then, of `figures_at`.
     """
-    known = {row.broker_id: row for row in broker_list()}
+    known = {row.broker_id: row for row in broker_list(cluster)}
     registered: dict[int, Any] | None
     reported: dict[int, dict[str, Any]] | None
     try:
-        registered = {broker.id: broker for broker in coordination.live_brokers(zookeeper.tree())}
+        registered = {broker.id: broker for broker in coordination.live_brokers(zookeeper.tree(cluster.address))}
     except ClusterUnavailable:
         registered = None
     try:
-        reported = {document["broker"]: document for document in master.brokers()}
+        reported = {document["broker"]: document for document in master.brokers(cluster.address)}
     except Unavailable:
         reported = None
-    last, last_at = ({}, None) if reported is not None else brokers_last()
+    last, last_at = ({}, None) if reported is not None else brokers_last(cluster.address)
     return [
         {
             "id": number,

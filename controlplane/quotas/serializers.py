@@ -60,7 +60,7 @@ class ThrottledIntervalSerializer(serializers.Serializer[Any]):
 
 
 class ThrottledIntervalPageSerializer(serializers.Serializer[Any]):
-    """A page of intervals."""
+    """Intervals in which an instance had to wait, a page at a time."""
 
     items = ThrottledIntervalSerializer(many=True)
     next = serializers.CharField(allow_null=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import DataError, IntegrityError, transaction
 
 from controlplane.clusters import coordination, master, zookeeper
+from controlplane.clusters.services import cluster_list
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
 from controlplane.quotas.models import KEY, LONGEST_RULE, MasterJournal, RecordedInterval
@@ -25,6 +26,8 @@ from quota.contracts.throttled import ThrottledInterval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from controlplane.clusters.models import PhysicalCluster
 
 LOG = logging.getLogger(__name__)
 KEPT = timedelta(days=7)
@@ -37,8 +40,9 @@ _COUNTED = ("throttled_ms", "under_limit_ms", "over_1_s_percent", "over_10_s_per
 
 def throttling_pull(*, clock: Clock = SYSTEM_CLOCK) -> None:
     """Read on in every journal. A master that does not answer is asked again next time."""
-    _remember_active(clock)
-    for journal in MasterJournal.objects.order_by("master"):
+    for cluster in cluster_list():
+        _remember_active(cluster, clock)
+    for journal in MasterJournal.objects.order_by("cluster", "master"):
         try:
             for _ in range(PAGES_AT_ONCE):
                 if not _page_taken(journal):
@@ -57,14 +61,14 @@ def throttling_purge(*, clock: Clock = SYSTEM_CLOCK) -> None:
     MasterJournal.objects.filter(active_at__lt=oldest).delete()
 
 
-def _remember_active(clock: Clock) -> None:
+def _remember_active(cluster: PhysicalCluster, clock: Clock) -> None:
     try:
-        active = coordination.master(zookeeper.tree())
+        active = coordination.master(zookeeper.tree(cluster.address))
     except Unavailable:
         return
     if active is not None:
         seen = {"http": active.http, "active_at": clock.now()}
-        MasterJournal.objects.update_or_create(master=active.id, defaults=seen)
+        MasterJournal.objects.update_or_create(cluster=cluster, master=active.id, defaults=seen)
 
 
 def _page_taken(journal: MasterJournal) -> bool:
@@ -74,7 +78,7 @@ def _page_taken(journal: MasterJournal) -> bool:
         return False
     rows = _rows(documents)
     with transaction.atomic():
-        here = MasterJournal.objects.filter(master=journal.master, position=journal.position)
+        here = MasterJournal.objects.filter(pk=journal.pk, position=journal.position)
         if not here.update(position=following):
             return False  # another worker reads this journal too
         left_out = _keep(rows)
@@ -103,7 +107,7 @@ def _keep(rows: list[RecordedInterval]) -> int:
 
 
 def _note(journal: MasterJournal, problem: str) -> None:
-    MasterJournal.objects.filter(master=journal.master).update(problem=problem)
+    MasterJournal.objects.filter(pk=journal.pk).update(problem=problem)
     journal.problem = problem
 
 

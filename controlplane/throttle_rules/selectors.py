@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 def throttle_rule_list(*, organisation: Organisation, instance_id: str) -> list[ThrottleRule]:
     """All rules, those that clients set by Kafka's protocol among them, by id. Raises NotFound, ClusterUnavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
-    return sorted(coordination.rules_read(zookeeper.tree(), instance.id), key=lambda rule: rule.id)
+    return sorted(
+        coordination.rules_read(zookeeper.tree(instance.cluster.address), instance.id), key=lambda rule: rule.id
+    )
 
 
 def throttle_rule_get(*, organisation: Organisation, instance_id: str, rule_id: str) -> ThrottleRule:

@@ -54,7 +54,7 @@ class ThrottleRuleCreateSerializer(ThrottleRuleChangeSerializer):
 
 
 class ThrottleRuleSerializer(serializers.Serializer[Any]):
-    """A throttle rule."""
+    """A limit within an instance: for topics, for clients, or for consumer groups."""
 
     id = serializers.CharField()
     kind = serializers.ChoiceField(choices=[kind.value for kind in RuleKind])
@@ -67,12 +67,10 @@ class ThrottleRuleSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(RateField)
     def get_produce_mib_per_s(self, rule: Any) -> float | None:
-        """In MiB/s."""
         return _mib(rule.produce_bytes_per_s)
 
     @extend_schema_field(RateField)
     def get_consume_mib_per_s(self, rule: Any) -> float | None:
-        """In MiB/s."""
         return _mib(rule.consume_bytes_per_s)
 
 

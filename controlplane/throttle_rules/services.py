@@ -83,7 +83,7 @@ def _write(organisation: Organisation, instance_id: str, decide: Decide) -> Sequ
         return after
 
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
-    return coordination.rules_write(zookeeper.tree(), instance.id, checked)
+    return coordination.rules_write(zookeeper.tree(instance.cluster.address), instance.id, checked)
 
 
 def _checked(members: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,14 +26,14 @@ class TopicView:
 def topic_list(*, organisation: Organisation, instance_id: str) -> list[TopicView]:
     """All topics, by name. Raises NotFound, ClusterUnavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
-    return [_view(instance, topic) for topic in topics.list_all(instance.id)]
+    return [_view(instance, topic) for topic in topics.list_all(instance.cluster.address, instance.id)]
 
 
 def topic_get(*, organisation: Organisation, instance_id: str, name: str) -> TopicView:
     """One topic with its config. Raises NotFound, ClusterUnavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
-    topic = topics.get(instance.id, name)
-    return _view(instance, topic, topics.config(instance.id, name))
+    topic = topics.get(instance.cluster.address, instance.id, name)
+    return _view(instance, topic, topics.config(instance.cluster.address, instance.id, name))
 
 
 def _view(instance: Instance, topic: Topic, config: dict[str, str] | None = None) -> TopicView:

@@ -26,10 +26,9 @@ def _config_shape(*, nullable: bool) -> dict[str, Any]:
     {"type": "string", "minLength": 1, "maxLength": MAX_TENANT_TOPIC_LENGTH, "pattern": r"^[A-Za-z0-9._-]+$"}
 )
 class TopicNameField(StrictCharField):
-    """A topic's name."""
+    """A topic's name by Kafka's rules: letters, digits, dots, underscores and hyphens."""
 
     def to_internal_value(self, data: Any) -> str:
-        """Checked data."""
         name = super().to_internal_value(data)
         problem = topic_name_problem(name)
         if problem:
@@ -46,13 +45,11 @@ class ConfigField(serializers.Field):  # type: ignore[type-arg]
         self._nullable = nullable  # null in a PATCH takes a member back to its default
 
     def to_internal_value(self, data: Any) -> dict[str, str | None]:
-        """Checked data."""
         if not isinstance(data, dict) or len(data) > MOST_CONFIG:
             raise serializers.ValidationError(f"must be an object of at most {MOST_CONFIG} members")
         return {self._text(name): self._value(name, value) for name, value in data.items()}
 
     def to_representation(self, value: dict[str, str]) -> dict[str, str]:
-        """As it is."""
         return value
 
     def _value(self, name: str, value: Any) -> str | None:
@@ -79,7 +76,7 @@ class ConfigChangeField(ConfigField):
 
 
 class TopicCreateSerializer(StrictSerializer):
-    """POST."""
+    """A new topic; what is left out is as the instance's config says."""
 
     name = TopicNameField(max_length=1000)  # the name's own rule says more clearly what is wrong
     partitions = StrictIntegerField(min_value=1, max_value=MOST_PARTITIONS, required=False, help_text=UNSAID)
@@ -88,7 +85,7 @@ class TopicCreateSerializer(StrictSerializer):
 
 
 class TopicChangeSerializer(StrictSerializer):
-    """PATCH."""
+    """More partitions, or other configurations; null resets one."""
 
     not_empty = True
 
@@ -99,11 +96,11 @@ class TopicChangeSerializer(StrictSerializer):
 class TopicWhitelistSerializer(StrictSerializer):
     """PUT of a topic's whitelist."""
 
-    cidrs = CidrsField(allow_null=True, help_text="[] lets nobody use it; null: whoever may connect")
+    cidrs = CidrsField(allow_null=True, help_text="[] lets nobody use it; null: everyone who may connect")
 
 
 class PartitionSerializer(serializers.Serializer[Any]):
-    """One partition."""
+    """A partition: its leader, its replicas, and which of them are in sync."""
 
     partition = serializers.IntegerField()
     leader = serializers.IntegerField(allow_null=True, help_text="broker id; null while there is none")
@@ -121,14 +118,14 @@ class TopicSummarySerializer(serializers.Serializer[Any]):
 
 
 class TopicSerializer(TopicSummarySerializer):
-    """A topic."""
+    """A topic as the cluster has it, with its whitelist."""
 
     config = ConfigField(help_text="what was set for this topic")
     partition_details = PartitionSerializer(source="topic.layout", many=True)
 
 
 class TopicPageSerializer(serializers.Serializer[Any]):
-    """A page of topics."""
+    """An instance's topics, a page at a time."""
 
     items = TopicSummarySerializer(many=True)
     next = serializers.CharField(allow_null=True)

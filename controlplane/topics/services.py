@@ -46,7 +46,14 @@ def topic_create(
     partitions = defaults["default_partitions"] if partitions is None else partitions
     replication_factor = defaults["default_replication_factor"] if replication_factor is None else replication_factor
     _check_limit(instance, adding=partitions * replication_factor, creating=name)
-    topics.create(instance.id, name, partitions=partitions, replication_factor=replication_factor, config=config or {})
+    topics.create(
+        instance.cluster.address,
+        instance.id,
+        name,
+        partitions=partitions,
+        replication_factor=replication_factor,
+        config=config or {},
+    )
     detail = {"partitions": partitions, "replication_factor": replication_factor, "config": dict(config or {})}
     _audit(organisation, actor, "topic.create", instance, name, detail)
     return topic_get(organisation=organisation, instance_id=instance_id, name=name)
@@ -65,16 +72,16 @@ def topic_update(
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
     if partitions is None and config is None:
         raise Invalid("nothing to change: give partitions, config or both")
-    topic = topics.get(instance.id, name)
+    topic = topics.get(instance.cluster.address, instance.id, name)
     if partitions is not None and partitions < topic.partitions:
         raise Invalid.field("partitions", f"the topic has {topic.partitions}; partitions cannot be taken away")
     more = 0 if partitions is None else partitions - topic.partitions
     if more:
         _check_limit(instance, adding=more * topic.replication_factor)
     if config:
-        topics.config_set(instance.id, name, config)
+        topics.config_set(instance.cluster.address, instance.id, name, config)
     if partitions is not None and more:
-        topics.grow(instance.id, name, partitions)
+        topics.grow(instance.cluster.address, instance.id, name, partitions)
     detail = {"partitions": partitions, "config": dict(config or {})}
     _audit(organisation, actor, "topic.update", instance, name, detail)
     return topic_get(organisation=organisation, instance_id=instance_id, name=name)
@@ -83,7 +90,7 @@ def topic_update(
 def topic_delete(*, organisation: Organisation, actor: str, instance_id: str, name: str) -> None:
     """Delete a topic, its data and its whitelist. Raises NotFound, Conflict, ClusterUnavailable."""
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
-    topics.delete(instance.id, name)
+    topics.delete(instance.cluster.address, instance.id, name)
     _audit(organisation, actor, "topic.delete", instance, name, {})
     if name in instance.topic_whitelists:
         instances.instance_topic_whitelist_set(
@@ -94,9 +101,9 @@ def topic_delete(*, organisation: Organisation, actor: str, instance_id: str, na
 def topic_whitelist_set(
     *, organisation: Organisation, actor: str, instance_id: str, name: str, cidrs: Sequence[object] | None
 ) -> TopicView:
-    """Who may use a topic, from now on; None: whoever may connect. Raises NotFound, Invalid, ClusterUnavailable."""
+    """Who may use a topic, from now on; None: everyone who may connect. Raises NotFound, Invalid, ClusterUnavailable."""
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
-    topics.get(instance.id, name)
+    topics.get(instance.cluster.address, instance.id, name)
     instances.instance_topic_whitelist_set(
         organisation=organisation, actor=actor, instance_id=instance_id, topic=name, cidrs=cidrs
     )
@@ -104,7 +111,7 @@ def topic_whitelist_set(
 
 
 def _check_limit(instance: Instance, *, adding: int, creating: str | None = None) -> None:
-    existing = topics.list_all(instance.id)
+    existing = topics.list_all(instance.cluster.address, instance.id)
     if creating is not None and any(topic.name == creating for topic in existing):
         raise AlreadyExists(f"there is a topic {creating}", code="topic_exists")
     used = sum(topic.replicas for topic in existing)

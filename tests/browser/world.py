@@ -76,7 +76,7 @@ class World:
         self.brokers.paused = {1, 2, 3} if slow else set()
         return thing
 
-    def allocation(self, instance_id: str) -> dict[str, Any]:
+    def allocation(self, _cluster: object, instance_id: str) -> dict[str, Any]:
         from controlplane.core.errors import MasterUnavailable
         from quota.contracts.instance import InstanceSpec
 
@@ -100,22 +100,22 @@ class World:
             document[direction] = {"limit": limit, "branch": "headroom", "flow": total, "brokers": brokers}
         return document
 
-    def short(self, instance_ids: list[str]) -> list[dict[str, Any]]:
+    def short(self, cluster: object, instance_ids: list[str]) -> list[dict[str, Any]]:
         from controlplane.core.errors import MasterUnavailable
 
         found = []
         for instance_id in instance_ids:
             try:
-                found.append({"instance": instance_id, **self.allocation(instance_id)})
+                found.append({"instance": instance_id, **self.allocation(cluster, instance_id)})
             except MasterUnavailable as error:
                 if error.code != "allocation_unknown":
                     raise
         return found
 
-    def allocations(self, instance_ids: list[str]) -> list[dict[str, Any]]:
-        return self.short(instance_ids)
+    def allocations(self, cluster: object, instance_ids: list[str]) -> list[dict[str, Any]]:
+        return self.short(cluster, instance_ids)
 
-    def broker_rows(self) -> list[dict[str, Any]]:
+    def broker_rows(self, _cluster: object) -> list[dict[str, Any]]:
         from controlplane.core.errors import MasterUnavailable
 
         if self.switched("cluster-away"):
@@ -348,8 +348,8 @@ def main() -> None:
     from controlplane.wsgi import application
 
     world = World(directory)
-    zookeeper.tree = lambda: world.enter(world.tree)
-    client.admin = lambda: world.enter(world.admin)
+    zookeeper.tree = lambda _cluster: world.enter(world.tree)
+    client.admin = lambda _cluster: world.enter(world.admin)
     master.allocation, master.short, master.brokers = world.allocation, world.short, world.broker_rows
     master.allocations = world.allocations
     operations.wake = lambda _ids: None

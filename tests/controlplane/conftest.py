@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_django.fixtures import SettingsWrapper
 
     from controlplane.accounts.models import User
+    from controlplane.clusters.address import ClusterAddress
     from controlplane.instances.models import Instance
 
 WANTED = {"name": "events", "bandwidth_mib_per_s": 5, "storage_gib": 10, "partitions": 60, "whitelist": ["127.0.0.0/8"]}
@@ -97,7 +98,7 @@ def clock() -> ManualClock:
 @pytest.fixture(autouse=True)
 def tree(monkeypatch: pytest.MonkeyPatch) -> FakeTree:
     fake = FakeTree()
-    monkeypatch.setattr(zookeeper, "tree", lambda: fake)
+    monkeypatch.setattr(zookeeper, "tree", lambda _cluster: fake)
     return fake
 
 
@@ -109,7 +110,7 @@ def brokers(tree: FakeTree) -> FakeBrokers:
 @pytest.fixture(autouse=True)
 def admin(monkeypatch: pytest.MonkeyPatch, tree: FakeTree) -> FakeAdmin:
     fake = FakeAdmin(tree)
-    monkeypatch.setattr(client, "admin", lambda: fake)
+    monkeypatch.setattr(client, "admin", lambda _cluster: fake)
     return fake
 
 
@@ -122,20 +123,20 @@ class FakeMaster:
         self.journals: dict[str, list[dict[str, Any]]] = {}  # lines, by the master's address
         self.asked = 0
 
-    def allocation(self, instance_id: str) -> dict[str, Any]:
+    def allocation(self, _cluster: ClusterAddress, instance_id: str) -> dict[str, Any]:
         self.asked += 1
         if instance_id not in self.answers:
             raise MasterUnavailable("no flow master is active")
         return self.answers[instance_id]
 
-    def short(self, instance_ids: Sequence[str]) -> list[dict[str, Any]]:
+    def short(self, _cluster: ClusterAddress, instance_ids: Sequence[str]) -> list[dict[str, Any]]:
         self.asked += 1
         if not self.answers:
             raise MasterUnavailable("no flow master is active")
         return [{"instance": key, **self.answers[key]} for key in instance_ids if key in self.answers]
 
-    def allocations(self, instance_ids: Sequence[str]) -> list[dict[str, Any]]:
-        return self.short(instance_ids)
+    def allocations(self, cluster: ClusterAddress, instance_ids: Sequence[str]) -> list[dict[str, Any]]:
+        return self.short(cluster, instance_ids)
 
     def throttled(self, http: str, position: int) -> tuple[list[dict[str, Any]], int]:
         if http not in self.journals:
@@ -143,7 +144,7 @@ class FakeMaster:
         lines = self.journals[http]
         return lines[position:], len(lines)
 
-    def brokers(self) -> list[dict[str, Any]]:
+    def brokers(self, _cluster: ClusterAddress) -> list[dict[str, Any]]:
         if not self.broker_rows:
             raise MasterUnavailable("no flow master is active")
         return self.broker_rows

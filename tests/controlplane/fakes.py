@@ -50,17 +50,23 @@ class FakeTree:
         self.nodes: dict[str, tuple[bytes, int]] = {"": (b"", 0)}
         self._counters: dict[str, int] = {}
         self.away = False
+        self.asked = 0  # questions that had to be waited for, however many nodes each was about
         self.listed: dict[str, CountedDict] = {}  # directories whose names others keep
         self.after_write: Callable[[], None] = lambda: None
         self.before_write: Callable[[], None] = lambda: None
 
     def _check(self) -> None:
+        self.asked += 1
         if self.away:
             raise ClusterUnavailable("the cluster's coordination service (ZooKeeper) does not answer")
 
     def get(self, path: str) -> tuple[bytes, int] | None:
         self._check()
         return self.nodes.get(path)
+
+    def get_many(self, paths: Sequence[str]) -> list[tuple[bytes, int] | None]:
+        self._check()
+        return [self.nodes.get(path) for path in paths]
 
     def children(self, path: str) -> list[str]:
         self._check()

@@ -51,7 +51,7 @@ def changing(tree, instance, monkeypatch):
 
     def put(**options):
         made = Changing(tree, **options)
-        monkeypatch.setattr(client, "admin", lambda: made)
+        monkeypatch.setattr(client, "admin", lambda _cluster: made)
         return made
 
     return put
@@ -59,7 +59,13 @@ def changing(tree, instance, monkeypatch):
 
 def create(instance, clock, *, partitions=3, replication_factor=3):
     topics.create(
-        instance.id, NAME, partitions=partitions, replication_factor=replication_factor, config={}, clock=clock
+        instance.cluster.address,
+        instance.id,
+        NAME,
+        partitions=partitions,
+        replication_factor=replication_factor,
+        config={},
+        clock=clock,
     )
 
 
@@ -68,7 +74,7 @@ def create(instance, clock, *, partitions=3, replication_factor=3):
 def test_a_topic_is_made_once_whether_or_not_an_attempt_was_carried_out(changing, instance, clock, failures, late):
     cluster = changing(failures=failures, late=late)
     create(instance, clock)
-    assert len(topics.get(instance.id, NAME).layout) == 3
+    assert len(topics.get(instance.cluster.address, instance.id, NAME).layout) == 3
     assert cluster.attempts == failures + 1
     assert sum(clock.slept) < patience.PATIENCE_S
 
@@ -95,17 +101,17 @@ def test_a_topic_that_exists_and_cannot_be_seen_yet_is_waited_for(changing, inst
 def test_a_topic_is_deleted_and_grown_and_set_in_the_same_way(changing, instance, clock):
     cluster = changing(failures=2, late=True)
     FakeAdmin.create(cluster, f"{instance.id[4:]}.{NAME}", partitions=1, replication_factor=3, config={})
-    topics.grow(instance.id, NAME, 4, clock=clock)
-    assert topics.get(instance.id, NAME).partitions == 4
+    topics.grow(instance.cluster.address, instance.id, NAME, 4, clock=clock)
+    assert topics.get(instance.cluster.address, instance.id, NAME).partitions == 4
     cluster.attempts = 0
-    topics.config_set(instance.id, NAME, {"retention.ms": "1000"}, clock=clock)
-    assert topics.config(instance.id, NAME) == {"retention.ms": "1000"}
+    topics.config_set(instance.cluster.address, instance.id, NAME, {"retention.ms": "1000"}, clock=clock)
+    assert topics.config(instance.cluster.address, instance.id, NAME) == {"retention.ms": "1000"}
     cluster.attempts = 0
-    topics.delete(instance.id, NAME, clock=clock)
+    topics.delete(instance.cluster.address, instance.id, NAME, clock=clock)
     with pytest.raises(NotFound):
-        topics.get(instance.id, NAME)
+        topics.get(instance.cluster.address, instance.id, NAME)
     with pytest.raises(NotFound):
-        topics.delete(instance.id, NAME, clock=clock)
+        topics.delete(instance.cluster.address, instance.id, NAME, clock=clock)
 
 
 def test_patience_has_an_end(changing, instance, clock):

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from controlplane.clusters import master
+from controlplane.clusters.address import ClusterAddress
 from controlplane.core.errors import (
     AlreadyExists,
     ClusterUnavailable,
@@ -28,6 +29,7 @@ from tests.support.ports import free_port
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+CLUSTER = ClusterAddress(1, "127.0.0.1:1")
 REAL_ADMIN, REAL_ALLOCATION = client.admin, master.allocation
 REAL_SHORT, REAL_BROKERS = master.short, master.brokers
 REAL_ALLOCATIONS, REAL_THROTTLED = master.allocations, master.throttled
@@ -65,11 +67,11 @@ def test_a_brokers_text_is_shown_with_the_tenants_name():
 def test_no_broker_and_no_secret_are_said(brokers, settings, tmp_path):
     settings.ENVIRONMENT = replace(settings.ENVIRONMENT, secrets_file=tmp_path / "missing.json")
     with pytest.raises(ClusterUnavailable, match="secret"):
-        REAL_ADMIN()
+        REAL_ADMIN(CLUSTER)
     for broker in (1, 2, 3):
         brokers.kill(broker)
     with pytest.raises(ClusterUnavailable, match="no broker is running"):
-        REAL_ADMIN()
+        REAL_ADMIN(CLUSTER)
 
 
 def test_a_cluster_that_is_away_ends_the_wait(monkeypatch):
@@ -90,7 +92,7 @@ def test_a_topic_is_waited_for_until_it_is_seen(admin, clock):
         return show(name) if len(looks) > 3 else None
 
     admin.layout = late
-    topics.create("ins-k3v9x2qa", "t", partitions=1, replication_factor=1, config={}, clock=clock)
+    topics.create(CLUSTER, "ins-k3v9x2qa", "t", partitions=1, replication_factor=1, config={}, clock=clock)
     assert len(looks) == 4
     assert InstanceNames("k3v9x2qa").topic_in("t") == looks[0]
 
@@ -124,26 +126,26 @@ def server(tree) -> Iterator[HTTPServer]:
 
 def test_the_masters_document_is_passed_on(server):
     server.body = b'{"storage_used_bytes": 5}'
-    assert REAL_ALLOCATION("ins-k3v9x2qa") == {"storage_used_bytes": 5}
+    assert REAL_ALLOCATION(CLUSTER, "ins-k3v9x2qa") == {"storage_used_bytes": 5}
     assert server.asked == ["/v1/instances/ins-k3v9x2qa/allocation"]
 
 
 def test_several_instances_and_all_brokers_are_one_question_each(server):
     server.body = b'{"instances": [{"instance": "ins-1"}], "brokers": [{"broker": 1}]}'
-    assert REAL_SHORT(["ins-1", "ins-2"]) == [{"instance": "ins-1"}]
-    assert REAL_BROKERS() == [{"broker": 1}]
-    assert REAL_SHORT([]) == []
+    assert REAL_SHORT(CLUSTER, ["ins-1", "ins-2"]) == [{"instance": "ins-1"}]
+    assert REAL_BROKERS(CLUSTER) == [{"broker": 1}]
+    assert REAL_SHORT(CLUSTER, []) == []
     assert server.asked == ["/v1/instances/ins-1,ins-2", "/v1/brokers"]
     server.body = b'{"instances": 5}'
-    for ask in (lambda: REAL_SHORT(["ins-1"]), REAL_BROKERS):
+    for ask in (lambda: REAL_SHORT(CLUSTER, ["ins-1"]), lambda: REAL_BROKERS(CLUSTER)):
         with pytest.raises(MasterUnavailable, match="not legible"):
             ask()
 
 
 def test_allocations_of_several_are_one_question(server):
     server.body = b'{"instances": [{"instance": "ins-1"}]}'
-    assert REAL_ALLOCATIONS(["ins-1", "ins-2"]) == [{"instance": "ins-1"}]
-    assert REAL_ALLOCATIONS([]) == []
+    assert REAL_ALLOCATIONS(CLUSTER, ["ins-1", "ins-2"]) == [{"instance": "ins-1"}]
+    assert REAL_ALLOCATIONS(CLUSTER, []) == []
     assert server.asked == ["/v1/instances/ins-1,ins-2/allocations"]
 
 
@@ -167,14 +169,14 @@ def test_a_journal_is_read_from_a_position_at_the_address_of_its_master(server, 
 def test_a_master_that_does_not_answer_well_is_unavailable(server, status, body, code):
     server.status, server.body = status, body
     with pytest.raises(MasterUnavailable) as error:
-        REAL_ALLOCATION("ins-k3v9x2qa")
+        REAL_ALLOCATION(CLUSTER, "ins-k3v9x2qa")
     assert error.value.code == code
 
 
 def test_no_master_is_unavailable(tree):
     with pytest.raises(MasterUnavailable, match="no flow master is active"):
-        REAL_ALLOCATION("ins-k3v9x2qa")
+        REAL_ALLOCATION(CLUSTER, "ins-k3v9x2qa")
     address = f"http://127.0.0.1:{free_port()}"
     tree.put("/sluice/master", json.dumps({"id": 1, "report": "x", "http": address, "epoch": 1}).encode())
     with pytest.raises(MasterUnavailable, match="does not answer"):
-        REAL_ALLOCATION("ins-k3v9x2qa")
+        REAL_ALLOCATION(CLUSTER, "ins-k3v9x2qa")

@@ -9,7 +9,7 @@ import pytest
 from controlplane.core import operations
 from controlplane.core.errors import ClusterUnavailable, Conflict
 from controlplane.core.models import Operation
-from controlplane.core.operations import Finished, NotYet, Plan, Step
+from controlplane.core.operations import Finished, NotYet, OperationKind, Step
 
 if TYPE_CHECKING:
     from .conftest import Person
@@ -23,7 +23,7 @@ class Killed(BaseException):
 
 
 class World:
-    """What the steps of the test's plan work on."""
+    """What the steps of the test's operation work on."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
@@ -46,9 +46,9 @@ class World:
 def world() -> World:
     world = World()
     steps = tuple(Step(name, world.step(name), patience_s=20) for name in ("one", "two", "three"))
-    operations.register(Plan(KIND, steps, failed=lambda operation: world.failed.append(operation.id)))
+    operations.register(OperationKind(KIND, steps, failed=lambda operation: world.failed.append(operation.id)))
     yield world
-    del operations._PLANS[KIND]
+    del operations._KINDS[KIND]
 
 
 @pytest.fixture
@@ -97,13 +97,13 @@ def test_a_worker_that_lost_its_lease_writes_nothing_more(operation, world, cloc
     def paused_too_long(operation_row: Operation) -> Finished:
         """The worker sleeps through its lease; meanwhile another one does the work."""
         world.log.append("paused")
-        operations.register(plan)
+        operations.register(kind)
         clock.advance(settings.ENVIRONMENT.lease_s + 1)
         assert operations.run(operation_row.id, clock=clock)
         return Finished(result={"one": "by the paused worker"})
 
-    plan = operations._PLANS[KIND]
-    operations.register(Plan(KIND, (Step("one", paused_too_long), *plan.steps[1:])))
+    kind = operations._KINDS[KIND]
+    operations.register(OperationKind(KIND, (Step("one", paused_too_long), *kind.steps[1:])))
     operations.run(operation.id, clock=clock)
     operation.refresh_from_db()
     assert world.log == ["paused", "one", "two", "three"]

@@ -119,7 +119,7 @@ def lists(alice, first):
 
 def throttle_rule(alice, first):
     """Its id. Brokers have to know the instance before."""
-    publish(zookeeper.tree(), first)
+    publish(zookeeper.tree(None), first)
     limit = {"kind": "topic", "topics": ["topic-007"], "produce_mib_per_s": 1.0}
     return throttle_rule_create(organisation=alice.organisation, actor="alice", instance_id=first, **limit).id
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from controlplane.clusters.address import ClusterAddress
 from controlplane.clusters.topic_names import TOPICS_PATH, physical_names
 from controlplane.kafka import topics
 from controlplane.kafka.client import Layout, Partition
 
+CLUSTER = ClusterAddress(1, "127.0.0.1:1")
 MINE, OTHER = "ins-k3v9x2qa", "ins-k3v9x2qb"
 PARTITIONS = (Partition(0, 1, (1, 2, 3), (1, 2, 3)),)
 
@@ -30,7 +32,7 @@ def reads(tree, monkeypatch):
 
 
 def names(instance_id):
-    return [topic.name for topic in topics.list_all(instance_id)]
+    return [topic.name for topic in topics.list_all(CLUSTER, instance_id)]
 
 
 @pytest.mark.parametrize("others", [0, 1, 20_000])
@@ -71,7 +73,7 @@ def test_all_of_an_instances_topics_go_and_no_other(admin, put):
     for number in range(60):
         put(f"k3v9x2qa.t{number:02}")
     put("k3v9x2qb.t00")
-    assert topics.delete_all(MINE) == 60
-    assert topics.delete_all(MINE) == 10
-    assert topics.delete_all(MINE) == 0
+    assert topics.delete_all(CLUSTER, MINE) == 60
+    assert topics.delete_all(CLUSTER, MINE) == 10
+    assert topics.delete_all(CLUSTER, MINE) == 0
     assert list(admin.topics) == ["k3v9x2qb.t00"]

@@ -8,11 +8,13 @@ import pytest
 from django.conf import settings
 
 from controlplane.clusters import coordination
+from controlplane.clusters.address import ClusterAddress
 from controlplane.core.errors import AlreadyExists
 from controlplane.kafka import client, patience, topics
 from tests.support.processes import HOST, SECRET
 from tests.support.waiting import promised
 
+ADDRESS = ClusterAddress(1, "")
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 
@@ -22,7 +24,7 @@ def doors(cluster, monkeypatch):
     monkeypatch.setattr(
         client.coordination, "live_brokers", lambda _tree: [_broker(cluster, n) for n in cluster.registered()]
     )
-    monkeypatch.setattr(client.zookeeper, "tree", lambda: None)
+    monkeypatch.setattr(client.zookeeper, "tree", lambda _cluster: None)
     monkeypatch.setattr(type(settings.ENVIRONMENT), "secret", lambda _environment, _name: SECRET)
     yield
     client._clients.clear()
@@ -35,16 +37,16 @@ def _broker(cluster, number):
 @pytest.mark.parametrize("pause_s", [0.0, 1.0])
 def test_a_topic_is_made_right_after_the_controller_was_killed(cluster, tenant, doors, pause_s):
     before = cluster.controller()
-    topics.create(tenant.id, "before", partitions=1, replication_factor=2, config={})
+    topics.create(ADDRESS, tenant.id, "before", partitions=1, replication_factor=2, config={})
     began = time.monotonic()
     cluster.brokers[before].kill()
     time.sleep(pause_s)
     for name in ("first", "second"):
-        topics.create(tenant.id, name, partitions=2, replication_factor=2, config={"retention.ms": "1000"})
-        layout = topics.get(tenant.id, name).layout
+        topics.create(ADDRESS, tenant.id, name, partitions=2, replication_factor=2, config={"retention.ms": "1000"})
+        layout = topics.get(ADDRESS, tenant.id, name).layout
         assert [len(partition.replicas) for partition in layout] == [2, 2]
-        assert topics.config(tenant.id, name) == {"retention.ms": "1000"}
+        assert topics.config(ADDRESS, tenant.id, name) == {"retention.ms": "1000"}
         with pytest.raises(AlreadyExists):
-            topics.create(tenant.id, name, partitions=2, replication_factor=2, config={})
+            topics.create(ADDRESS, tenant.id, name, partitions=2, replication_factor=2, config={})
     assert time.monotonic() - began < promised(patience.PATIENCE_S + 10)
     assert cluster.controller() != before

@@ -15,6 +15,7 @@ from controlplane.billing.services import metering_waive
 from controlplane.billing.waiting import waiting, waiting_instances
 from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters.selectors import ports_of
+from controlplane.clusters.services import cluster_list
 from controlplane.console.broker_state import costs_of, state_of
 from controlplane.console.flow import DIRECTIONS, bar, directions, flow_of
 from controlplane.console.forms.billing import WaiverForm
@@ -33,6 +34,8 @@ from controlplane.quotas.selectors import allocation_of, allocations_get, broker
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
+    from controlplane.clusters.models import PhysicalCluster
+
 ALLOCATIONS = 10
 """Instances on a page of allocations: each has two directions, and each of these its brokers."""
 
@@ -45,7 +48,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     instances = list(shown.page.object_list)
     figures = figures_get(instances, flows_get)
     flows = figures.documents
-    healths = health_get(instances, flows=flows, away=figures.away)
+    healths = health_get(instances, figures=figures)
     context = {
         "listing": shown,
         "rows": [(instance, flows.get(instance.id), healths.get(instance.id)) for instance in instances],
@@ -130,7 +133,7 @@ def instance(request: HttpRequest, instance_id: str) -> HttpResponse:
     ports = ports_of(found.id)
     context = {
         "instance": found,
-        "health": health_get([found], flows=figures.documents, away=figures.away).get(found.id),
+        "health": health_get([found], figures=figures).get(found.id),
         "flow": flow,
         "directions": directions(flow),
         "figures": figures,
@@ -147,14 +150,21 @@ def _instances(request: HttpRequest, *, size: int = ROWS) -> Listing:
     if search:
         named = Q(name__icontains=search) | Q(id__icontains=search) | Q(organisation__name__icontains=search)
         rows = rows.filter(named)
-    return listing(request, rows.select_related("organisation").order_by("-created_at", "pk"), search=search, size=size)
+    return listing(
+        request, rows.select_related("organisation", "cluster").order_by("-created_at", "pk"), search=search, size=size
+    )
 
 
 def _brokers() -> dict[str, Any]:
-    found = brokers_get()
+    """Of every cluster; one that does not answer takes nothing from what the others show."""
+    return {"clusters": [_brokers_of(cluster) for cluster in cluster_list()]}
+
+
+def _brokers_of(cluster: PhysicalCluster) -> dict[str, Any]:
+    found = brokers_get(cluster)
     cluster_away = None
     if any(broker["is_registered"] is None for broker in found) or not found:
-        cluster_away = _cluster_problem()
+        cluster_away = _cluster_problem(cluster)
     leaders = sum(broker["figures"]["leaders"] for broker in found if broker["figures"])
     for broker in found:
         figures = broker["figures"]
@@ -165,12 +175,12 @@ def _brokers() -> dict[str, Any]:
             broker |= {
                 name: bar(figures[name]["flow"], figures[name]["allocation"], fills=False) for name in DIRECTIONS
             }
-    return {"brokers": found, "brokers_away": cluster_away}
+    return {"name": cluster.name, "brokers": found, "away": cluster_away}
 
 
-def _cluster_problem() -> Unavailable | None:
+def _cluster_problem(cluster: PhysicalCluster) -> Unavailable | None:
     try:
-        coordination.live_brokers(zookeeper.tree())
+        coordination.live_brokers(zookeeper.tree(cluster.address))
     except Unavailable as error:
         return error
     return None

@@ -61,7 +61,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     ports = ports_by_owner(instance.id for instance in instances)
     figures = figures_get(instances, flows_get)
     flows = figures.documents
-    healths = health_get(instances, flows=flows, away=figures.away)
+    healths = health_get(instances, figures=figures)
     context = {
         "listing": shown,
         "rows": [
@@ -127,7 +127,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
     last = _last(caller, instance)
     context = {
         "instance": instance,
-        "health": health_get([instance], flows=figures.documents, away=figures.away).get(instance.id),
+        "health": health_get([instance], figures=figures).get(instance.id),
         "tab": "overview",
         "bootstrap": bootstrap,
         "limits": selectors.limits_shown(instance, ports),
@@ -211,7 +211,7 @@ def settings(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResp
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
 def config(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
-    """Other defaults of topics."""
+    """The defaults that topics of an instance have, and a form for others."""
     instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
     form = InstanceConfigForm(request.POST or None, instance=instance)
     if request.method == "POST" and form.is_valid():

@@ -70,7 +70,7 @@ def _now(instance: Instance) -> dict[str, Any]:
     document = figures.documents.get(instance.id, {})
     return {
         "instance": instance,
-        "health": health_get([instance], flows=figures.documents, away=figures.away).get(instance.id),
+        "health": health_get([instance], figures=figures).get(instance.id),
         "directions": directions(flow_of(instance, document)),
         "broker_time": broker_time_of(document),
         "figures": figures,

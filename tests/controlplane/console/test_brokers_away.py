@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 
 from controlplane.clusters.models import Broker
-from controlplane.clusters.services import brokers_watch
 from controlplane.console.broker_state import state_of
+from controlplane.health.services import health_observe
 
 from .conftest import text_of
 
 
 @pytest.fixture
 def three(brokers, clock, db):
-    brokers_watch(clock=clock)
+    health_observe(clock=clock)
     return brokers
 
 
 def test_a_broker_that_stops_is_listed_in_red_with_since_when_and_why(at_staff, three, flow_master, clock):
     three.kill(2)
     clock.advance(60)
-    brokers_watch(clock=clock)
+    health_observe(clock=clock)
     page = at_staff.get("/fleet")
     text = text_of(page)
     assert "Broker 2" in text
@@ -36,7 +36,7 @@ def test_it_is_listed_before_anybody_has_written_down_since_when(at_staff, three
 
 def test_what_it_costs_is_said(at_staff, three, flow_master, clock):
     three.kill(2)
-    brokers_watch(clock=clock)
+    health_observe(clock=clock)
     idle = {
         "instances": 0,
         "leaders": 0,
@@ -56,19 +56,19 @@ def test_what_it_costs_is_said(at_staff, three, flow_master, clock):
 
 def test_it_was_away_from_when_it_was_first_missed_until_it_is_back(three, clock):
     three.kill(2)
-    brokers_watch(clock=clock)
+    health_observe(clock=clock)
     missed = clock.now()
     clock.advance(30)
-    brokers_watch(clock=clock)
+    health_observe(clock=clock)
     assert Broker.objects.get(broker_id=2).away_since == missed
     three.start(2)
-    brokers_watch(clock=clock)
+    health_observe(clock=clock)
     assert Broker.objects.get(broker_id=2).away_since is None
 
 
 def test_while_zookeeper_is_away_no_broker_is_said_to_have_gone(three, clock, tree, at_staff):
     tree.away = True
-    brokers_watch(clock=clock)
+    health_observe(clock=clock)
     assert not Broker.objects.filter(away_since__isnull=False).exists()
     text = text_of(at_staff.get("/fleet"))
     assert "does not answer" in text

@@ -126,5 +126,5 @@ def test_nothing_changed_is_said(save):
 
 def test_a_viewer_sees_no_form(at_viewer, instance, physical):
     page = at_viewer.get(f"instances/{instance.id}/topics/orders/settings")
-    assert "You may look and change nothing here." in text_of(page)
+    assert "You may look, but not change anything here." in text_of(page)
     assert b"<form" not in page.content.split(b"<main")[1]

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from controlplane.clusters.services import cluster_ensure
 from controlplane.core.errors import MasterUnavailable
 from controlplane.quotas import figures
 from controlplane.quotas.selectors import flows_get
@@ -60,7 +61,7 @@ def test_where_nothing_was_ever_heard_there_is_nothing_to_tell(instance, clock):
 
 
 def test_an_instance_that_the_master_does_not_know_yet_is_not_told_of_from_before(instance, kept, flow_master):
-    def unknown(_instances):
+    def unknown(_cluster, _instances):
         raise MasterUnavailable("no broker has reported on this instance yet", code="allocation_unknown")
 
     found = figures.figures_get([instance], unknown, clock=kept)
@@ -77,10 +78,11 @@ def test_a_cache_that_is_away_costs_the_figures_and_nothing_else(instance, kept,
 
 
 def test_figures_of_brokers_are_kept_too(flow_master, clock, db):
+    cluster = cluster_ensure()
     flow_master.broker_rows = [{"broker": 1, "reporting": True, "leaders": 3}]
     figures.figures_keep(clock=clock)
     flow_master.broker_rows = []
-    rows, at = figures.brokers_last()
+    rows, at = figures.brokers_last(cluster.address)
     assert (rows[1]["leaders"], at) == (3, clock.now())
 
 
