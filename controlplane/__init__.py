@@ -1,5 +1,25 @@
 """The control plane: what tenants and operators say they want, and the machinery that makes the cluster so.
 
+    urls wsgi asgi         every route; the web process
+    stack                  `make up`: the whole service on one machine
+    console                HTML, for tenants and operators
+    instance_rest metrics  REST of instances with health and use; /metrics for Prometheus
+    health admission       how an instance is; whether there is room for what is bought
+    billing quotas         plans and invoices; how a limit is shared out, and who had to wait
+    throttle_rules topics  what a tenant manages within an instance; the cluster holds the truth
+    metering               hourly usage, and the Spark job that adds it up
+    instances              what tenants buy, and the machinery that makes brokers serve it
+    kafka idempotency      the door to the brokers' admin protocol; a repeated call is answered as before
+    clusters accounts      physical clusters with the doors to ZooKeeper and flow master; people and API keys
+    tenants                organisations and roles
+    api                    REST machinery that knows no domain
+    core                   errors, ids, time, the tenant scope, the audit trail, long operations
+    celery settings java   Celery's application; Django's settings; which Java runs ZooKeeper and Spark
+    env                    every environment variable
+
+Each line imports from those below it only (docs/decisions/0013, checked by `make lint`). In an app, `models` are rows, `services`
+write, `selectors` read, `serializers` and `api` are its REST, `tasks` are Celery's edge.
+
 Tenants speak REST; the database is the truth for instances, ZooKeeper carries the wanted state to the brokers, and the
 cluster itself is the truth for topics. See ARCHITECTURE.md.
 """

@@ -1,4 +1,4 @@
-"""/metrics: what Prometheus reads of the control plane, for whoever has the `metrics_token` of the secrets file."""
+"""/metrics: what Prometheus reads of the control plane, given to callers with the `metrics_token` of the secrets file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @require_safe
 def shown(request: HttpRequest) -> HttpResponse:
-    """Prometheus' text format; to whoever has not the token there is no such address."""
+    """Prometheus' text format; without the token the address is not found."""
     token = settings.ENVIRONMENT.secret("metrics_token")
     given = request.headers.get("Authorization", "")
     if not token or not constant_time_compare(given, f"Bearer {token}"):

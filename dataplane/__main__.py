@@ -29,7 +29,7 @@ _STOP_WITHIN_S = 15.0
 
 
 def main(arguments: list[str]) -> int:
-    """The exit status."""
+    """Run one broker until it is told to stop; gives the exit status."""
     if len(arguments) != 1:
         print("usage: python -m dataplane broker.toml", file=sys.stderr)
         return 2

@@ -85,6 +85,5 @@ class Admission:
                     yield None
 
     def stop(self) -> None:
-        """Look no more."""
         if self._timer is not None:
             self._timer.cancel()

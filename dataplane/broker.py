@@ -88,7 +88,7 @@ class Broker:
         self.internal_topics = InternalTopics(self)
 
     def _wire_data(self, boot: str) -> None:
-        """Logs, the replicas that they are, and who reads them."""
+        """Logs, the replicas kept in them, and what reads them."""
         config, doors = self.config, self.doors
         self.logs = LogManager(doors.files, doors.clock, doors.background, config)
         self.logs.on_directory_failure(self._directory_failed)

@@ -113,7 +113,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
-    """One broker."""
+    """Everything that broker.toml says of one broker, checked."""
 
     id: int
     data_dirs: tuple[str, ...]

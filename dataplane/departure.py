@@ -7,7 +7,7 @@
 4. It stays for a moment. A client that asks and hears "not me, but broker 2 at this address" goes there at once; one that
    finds the connection closed pauses, and looks for somebody who knows.
 
-Safety needs none of this: whoever is cut short has been killed, and that must lose nothing either.
+Safety needs none of this: a broker that is cut short has been killed, and that must lose nothing either.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class Connection(Protocol):
         ...
 
     def peer_has_finished(self) -> bool:
-        """Whether the peer will send no more, which nobody notices while nothing is read."""
+        """Whether the peer has finished sending, which goes unnoticed while nothing is read."""
         ...
 
     def queued_bytes(self) -> int:
@@ -138,7 +138,7 @@ class FrameProtocol(Protocol):
 
 
 class Listener(Protocol):
-    """An open listening socket."""
+    """A listening socket; closing it leaves its connections open."""
 
     address: tuple[str, int]
 
@@ -217,9 +217,7 @@ class File(Protocol):
 
     path: str
 
-    def size(self) -> int:
-        """Bytes in the file."""
-        ...
+    def size(self) -> int: ...
 
     def append(self, buffers: Sequence[Buffer]) -> int:
         """Write all buffers at the end in one call; returns the bytes written (all of them)."""
@@ -365,7 +363,7 @@ class NoNodeError(ZooKeeperError):
 
 
 class NodeExistsError(ZooKeeperError):
-    """The node exists already."""
+    """There is a node at this path already."""
 
 
 class BadVersionError(ZooKeeperError):
@@ -373,7 +371,7 @@ class BadVersionError(ZooKeeperError):
 
 
 class NotEmptyError(ZooKeeperError):
-    """The node has children."""
+    """A node that is to go has children."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,7 +387,7 @@ class Stat:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Operation of a multi."""
+    """Make a node, as one part of a multi."""
 
     path: str
     data: bytes = b""
@@ -408,7 +406,7 @@ class SetData:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Operation of a multi."""
+    """Remove a node, as one part of a multi."""
 
     path: str
     version: int = -1
@@ -509,5 +507,4 @@ class Doors:
 
     @property
     def clock(self) -> Clock:
-        """The loop's clock."""
         return self.loop.clock

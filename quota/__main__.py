@@ -115,7 +115,7 @@ async def serve(config: Config, log: Log) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code."""
+    """Run one master until it is told to stop; gives the exit status."""
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m quota master.toml\n")
         return 2

@@ -34,7 +34,7 @@ LOG = logging.getLogger(__name__)
 WINDOW_S = 15 * 60
 MOST: Mapping[str, int] = {"account": 10, "address": 50}
 SITES_PREFIX = 64
-"""Of IPv6: whoever has one address has all of its network."""
+"""Of IPv6: a customer with one address has its whole network."""
 
 
 def attempt_begin(*, email: str, address: str, clock: Clock = SYSTEM_CLOCK) -> None:

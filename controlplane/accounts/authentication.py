@@ -40,6 +40,5 @@ class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
     name = "apiKey"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        """A bearer token."""
         del auto_schema
         return {"type": "http", "scheme": "bearer", "bearerFormat": "slc_…"}

@@ -28,7 +28,7 @@ class NewKey:
 
 
 def generate(source: ids.RandomSource) -> NewKey:
-    """A new key."""
+    """A key that nobody has had: what its owner is shown once, and never again."""
     prefix = ids.letters(source, PREFIX_LETTERS)
     text = f"slc_{prefix}_{ids.letters(source, SECRET_LETTERS)}"
     return NewKey(text, prefix, digest(text))
@@ -41,7 +41,7 @@ def prefix_of(text: str) -> str | None:
 
 
 def digest(text: str) -> str:
-    """What is stored."""
+    """What is stored of a key: it proves the key and does not give it away."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

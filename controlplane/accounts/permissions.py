@@ -33,7 +33,7 @@ class RolePermission(BasePermission):
         del view
         caller = caller_of(request)
         if caller.role == Role.VIEWER and request.method not in SAFE_METHODS and not self.looks_only:
-            raise Forbidden("a viewer may look and change nothing")
+            raise Forbidden("viewers may look, but not change anything")
         return True
 
 

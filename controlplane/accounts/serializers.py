@@ -11,7 +11,7 @@ from controlplane.tenants.models import Role
 
 
 class ApiKeyCreateSerializer(StrictSerializer):
-    """POST."""
+    """What a new key is to be called."""
 
     name = StrictCharField(max_length=128)
 
@@ -35,21 +35,21 @@ class NewApiKeySerializer(ApiKeySerializer):
 
 
 class ApiKeyPageSerializer(serializers.Serializer[Any]):
-    """A page of keys."""
+    """An organisation's API keys, a page at a time; the keys themselves are never shown again."""
 
     items = ApiKeySerializer(many=True)
     next = serializers.CharField(allow_null=True)
 
 
 class OrganisationSerializer(serializers.Serializer[Any]):
-    """Whose data it is."""
+    """The organisation that an API key acts for."""
 
     id = serializers.CharField()
     name = serializers.CharField()
 
 
 class CallerSerializer(serializers.Serializer[Any]):
-    """Who is calling."""
+    """The person and the organisation behind an API key, and the role that they act in."""
 
     email = serializers.EmailField(source="user.email")
     role = serializers.ChoiceField(choices=Role.choices)

@@ -1,4 +1,4 @@
-"""Making people and keys."""
+"""Accounts and API keys are made and ended here."""
 
 from __future__ import annotations
 

@@ -1,1 +1,8 @@
-"""Admission: whether there is room for what is bought, in its cluster and within what its organisation may have."""
+"""Admission: whether there is room for what is bought, in its cluster and within what its organisation may have.
+
+rules      whether what is asked for fits (pure): resources, defaults, one comparison
+installed  what the installation's settings say of room, caps and prices
+selectors  what is taken, and what may be: of clusters, of organisations
+services   the gate; what operators set
+purchases  buying and changing an instance: what REST and the console call
+"""

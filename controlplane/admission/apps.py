@@ -1,4 +1,4 @@
-"""Django's entry to admission."""
+"""Django's entry for this app."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from controlplane.admission import installed
 
 
 class AdmissionConfig(AppConfig):
-    """See the package."""
+    """Found by Django through INSTALLED_APPS; settings that cannot be read stop the start."""
 
     name = "controlplane.admission"
     label = "admission"

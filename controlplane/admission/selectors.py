@@ -152,7 +152,7 @@ def caps_use(organisation: Organisation, *, clock: Clock = SYSTEM_CLOCK) -> list
 
 
 def how_to_raise(organisation: Organisation) -> str:
-    """What a tenant does who needs more."""
+    """What a tenant can do to get more."""
     contact = settings.ENVIRONMENT.operators_contact
     whom = f"write to {contact}" if contact else "ask the operators of this service"
     return f"To have a cap raised, {whom}: name your organisation ({organisation.id}), the cap, how much you need, and what for."

@@ -19,6 +19,5 @@ class AlwaysJSON(DefaultContentNegotiation):
     def select_renderer(
         self, request: Request, renderers: Sequence[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
-        """The first."""
         del request, format_suffix
         return renderers[0], renderers[0].media_type or "application/json"

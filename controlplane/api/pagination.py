@@ -96,7 +96,7 @@ def _can_be_asked(member: str | int) -> bool:
 
 
 def body(items: list[Any], following: str | None) -> dict[str, Any]:
-    """The answer."""
+    """What a list answers. `following` is the cursor of the next page, None on the last."""
     return {"items": items, "next": following}
 
 

@@ -20,7 +20,6 @@ class StrictSerializer(serializers.Serializer[Any]):
     not_empty: ClassVar[bool] = False  # a change of nothing is refused by its service; the published schema says so
 
     def to_internal_value(self, data: Any) -> Any:
-        """Checked data."""
         unknown = {}
         if isinstance(data, Mapping):
             unknown = {name: ["is not a member of this request"] for name in data if name not in self.fields}
@@ -39,7 +38,6 @@ class StrictIntegerField(serializers.IntegerField):
     """A JSON number without a fraction."""
 
     def to_internal_value(self, data: Any) -> int:
-        """Checked data."""
         if isinstance(data, bool) or not isinstance(data, int):
             raise serializers.ValidationError("must be a whole number")
         return int(super().to_internal_value(data))
@@ -49,7 +47,6 @@ class StrictBooleanField(serializers.BooleanField):
     """A JSON boolean."""
 
     def to_internal_value(self, data: Any) -> bool:
-        """Checked data."""
         if not isinstance(data, bool):
             raise serializers.ValidationError("must be true or false")
         return data
@@ -60,7 +57,6 @@ class NumberField(serializers.Field):  # type: ignore[type-arg]
     """A JSON number; shown without a fraction where it has none."""
 
     def to_internal_value(self, data: Any) -> float:
-        """Checked data."""
         if isinstance(data, bool) or not isinstance(data, int | float):
             raise serializers.ValidationError("must be a number")
         try:
@@ -77,7 +73,6 @@ class StrictCharField(serializers.CharField):
     """A JSON string."""
 
     def to_internal_value(self, data: Any) -> str:
-        """Checked data."""
         if not isinstance(data, str):
             raise serializers.ValidationError("must be a string")
         if self.max_length is not None and len(data) > self.max_length:  # as it was sent: DRF counts after trimming

@@ -22,7 +22,7 @@ DIGITS = 8
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """What an invoice says."""
+    """What an invoice's hash is taken of."""
 
     number: int
     organisation: str  # ids

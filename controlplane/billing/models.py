@@ -56,7 +56,7 @@ class Invoice(models.Model):
     objects: ClassVar[TenantManager[Self]] = TenantManager()
 
     class Meta:
-        """A month is closed once, and a number given once: who was slower begins anew."""
+        """A month is closed once, and a number given once: the slower of two writers begins again."""
 
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["instance", "month"], name="one_invoice_per_month"),

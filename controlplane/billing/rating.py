@@ -39,7 +39,7 @@ USED = ("produced", "consumed", "stored")
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What was bought."""
+    """How large an instance is at one moment: what it has bought."""
 
     bandwidth_mb_per_s: Decimal
     disk_gb: Decimal

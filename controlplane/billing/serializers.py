@@ -105,7 +105,7 @@ class InvoiceSerializer(serializers.Serializer[Any]):
 
 
 class InvoicePageSerializer(serializers.Serializer[Any]):
-    """A page of invoices."""
+    """An organisation's invoices, a page at a time."""
 
     items = InvoiceSerializer(many=True)
     next = serializers.CharField(allow_null=True)
@@ -162,7 +162,7 @@ class WaiverSerializer(serializers.Serializer[Any]):
 
 
 class WaiverPageSerializer(serializers.Serializer[Any]):
-    """A page of waivers."""
+    """Months and invoices that do not wait for metering, a page at a time."""
 
     items = WaiverSerializer(many=True)
     next = serializers.CharField(allow_null=True)

@@ -34,7 +34,7 @@ class BrokerState:
 
 
 def state_of(*, is_registered: bool | None, is_reporting: bool | None) -> BrokerState:
-    """None: not known."""
+    """By the table above; None: ZooKeeper, or a master, did not answer."""
     if is_registered is None:
         return BrokerState("Reporting", "running") if is_reporting else BrokerState("Not known", "warning", UNKNOWN)
     if is_registered:

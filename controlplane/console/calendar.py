@@ -21,7 +21,6 @@ class Span:
 
     @property
     def text(self) -> str:
-        """As in an address."""
         return self.start.strftime(self.form)
 
     @property
@@ -31,12 +30,10 @@ class Span:
 
     @property
     def before(self) -> Span:
-        """The one before."""
         return span_at(self.start - timedelta(hours=1), self.form)
 
     @property
     def after(self) -> Span:
-        """The next one."""
         return span_at(self.end, self.form)
 
     def begun(self, now: datetime) -> bool:

@@ -45,7 +45,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """Produce or consume."""
+    """What a page shows of producing, or of consuming: flow, limit, and each broker's part."""
 
     bar: Bar
     branch: str
@@ -55,7 +55,7 @@ class Direction:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One instance now."""
+    """What a page shows of an instance's flow and storage at one moment."""
 
     produce: Direction
     consume: Direction
@@ -63,7 +63,7 @@ class Flow:
     connections: int
 
     def as_json(self) -> dict[str, Any]:
-        """For static/console/live.js."""
+        """What static/console/live.js draws."""
         document = asdict(self)
         for bar, value in (
             (document["storage"], self.storage),

@@ -22,7 +22,7 @@ CONTENT_SECURITY_POLICY = (
 
 
 class ConsoleMiddleware:
-    """See above."""
+    """Adds the headers, and turns our errors into pages; addresses of REST keep their JSON."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response

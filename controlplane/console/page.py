@@ -1,7 +1,7 @@
 """Who may open a page: one decorator for tenants' pages, one for operators'.
 
 A tenant's view is called as ``view(request, caller, **ids)``; the caller is the signed-in person in the organisation that
-the address names. Another organisation's address is not found, whoever asks. Viewers look and change nothing; pages that
+the address names. Another organisation's address is not found, by anyone. Viewers may look, but not change anything; pages that
 decide on people are their owners' to change.
 """
 
@@ -26,8 +26,8 @@ LAST_ORGANISATION = "organisation"  # in the session: where "/" leads
 
 
 def tenant_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Everyone in the organisation looks; whoever is no viewer changes."""
-    return _tenant_page(view, lambda caller: caller.may_change, "a viewer may look and change nothing")
+    """Everyone in the organisation may look; all but viewers may change things."""
+    return _tenant_page(view, lambda caller: caller.may_change, "viewers may look, but not change anything")
 
 
 def owners_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
@@ -51,7 +51,7 @@ def staff_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]
 
 
 def signed_in(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Anyone with an account."""
+    """A page for whoever has signed in, in whichever organisation."""
 
     @never_cache
     @wraps(view)

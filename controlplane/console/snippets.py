@@ -37,7 +37,7 @@ kcat -b {bootstrap} -t {topic} -C -o beginning
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """One tab."""
+    """One tab of the connection guide: its title and what to copy."""
 
     key: str
     title: str

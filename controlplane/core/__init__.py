@@ -1,1 +1,9 @@
-"""What every other part stands on: errors, ids, time, the audit trail, long operations."""
+"""What every other part stands on: errors, ids, time, the audit trail, long operations.
+
+errors          every error that a caller may be told, as one tree
+operations      long work in visible steps, which survives the death of its worker
+scope           keeps tenants' data apart: a query says whose data it wants, or raises
+audit           one row per change that a person asked for
+ids clock text  identifiers; time, handed in; what names may hold
+logs            what is not worth a line
+"""

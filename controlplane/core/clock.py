@@ -14,20 +14,17 @@ class Clock(Protocol):
         """The present moment, in UTC."""
         ...
 
-    def sleep(self, seconds: float) -> None:
-        """Wait."""
-        ...
+    def sleep(self, seconds: float) -> None: ...
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The real time; tests put one in its place that passes only when told to."""
 
     def now(self) -> datetime:
         """The present moment, in UTC."""
         return datetime.now(UTC)
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
         time.sleep(seconds)
 
 

@@ -175,13 +175,13 @@ class Unavailable(SluiceError):
 
 
 class ClusterUnavailable(Unavailable):
-    """ZooKeeper or the brokers."""
+    """ZooKeeper or the brokers of a cluster do not answer, or not in time."""
 
     code = "cluster_unavailable"
 
 
 class MasterUnavailable(Unavailable):
-    """The flow master."""
+    """No flow master is active, or it does not answer in time."""
 
     code = "master_unavailable"
 

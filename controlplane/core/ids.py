@@ -26,9 +26,7 @@ ALPHABET = string.ascii_lowercase + string.digits
 class RandomSource(Protocol):
     """`random.Random`, or `random.SystemRandom` outside tests."""
 
-    def choice(self, seq: str, /) -> str:
-        """One letter of `seq`."""
-        ...
+    def choice(self, seq: str, /) -> str: ...
 
 
 def letters(source: RandomSource, count: int) -> str:

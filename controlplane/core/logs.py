@@ -9,5 +9,4 @@ class NotEachTick(logging.Filter):
     """Of beat, what it says of every task that it sends; its start and its troubles stay."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether it is written."""
         return record.levelno > logging.INFO or not str(record.msg).startswith("Scheduler: Sending due task")

@@ -38,7 +38,6 @@ class TenantManager(models.Manager[Row], Generic[Row]):
         )
 
     def for_organisation(self, organisation: Tenant) -> models.QuerySet[Row]:
-        """Rows of one organisation."""
         return super().get_queryset().filter(organisation_id=organisation.pk)
 
     def unscoped(self, reason: str) -> models.QuerySet[Row]:

@@ -1,4 +1,4 @@
-"""Reading operations."""
+"""Operations of an organisation, for REST and for pages."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from controlplane.core.models import OperationState, StepState
 
 
 class StepSerializer(serializers.Serializer[Any]):
-    """One step."""
+    """A step of an operation: its name, how far it is, and what it says of itself."""
 
     name = serializers.CharField()
     state = serializers.ChoiceField(choices=StepState.choices)
@@ -18,7 +18,7 @@ class StepSerializer(serializers.Serializer[Any]):
 
 
 class OperationSerializer(serializers.Serializer[Any]):
-    """A long operation."""
+    """Long work on an instance, step by step; poll it until its state is final."""
 
     id = serializers.CharField()
     kind = serializers.CharField()
@@ -34,16 +34,14 @@ class OperationSerializer(serializers.Serializer[Any]):
     finished_at = serializers.DateTimeField(allow_null=True)
 
     def get_error(self, operation: Any) -> str | None:
-        """A sentence."""
         return operation.error or None
 
     def get_error_code(self, operation: Any) -> str | None:
-        """A stable word."""
         return operation.error_code or None
 
 
 class OperationPageSerializer(serializers.Serializer[Any]):
-    """A page of operations."""
+    """An organisation's operations, a page at a time."""
 
     items = OperationSerializer(many=True)
     next = serializers.CharField(allow_null=True)

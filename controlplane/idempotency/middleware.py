@@ -35,7 +35,7 @@ PREFIX = "/api/"
 
 
 class IdempotencyMiddleware:
-    """See above."""
+    """Answers a repeated call with the first one's answer, before any view is reached."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response

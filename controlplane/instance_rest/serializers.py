@@ -40,7 +40,6 @@ class _RuledField(serializers.Field):  # type: ignore[type-arg]
     rule = ""
 
     def to_internal_value(self, data: Any) -> Any:
-        """Checked data."""
         value = super().to_internal_value(data)
         problem = self.rules[self.rule](value)
         if problem is not None:
@@ -55,7 +54,7 @@ def _amount(kind: str, most: int) -> dict[str, Any]:
 
 @extend_schema_field({"type": "string", "minLength": 1, "maxLength": LONGEST_NAME})
 class NameField(_RuledField, StrictCharField):
-    """An instance's name."""
+    """1 to 128 printable characters, as names that people give have."""
 
     rule = "name"
 
@@ -85,7 +84,6 @@ class WhitelistField(CidrsField):
     """A whitelist whose entries are judged with the shapes."""
 
     def to_internal_value(self, data: Any) -> list[Any]:
-        """Checked data."""
         cidrs = super().to_internal_value(data)
         problems = whitelist_problems(cidrs, field="")
         if problems and not problems[0].field:
@@ -140,7 +138,6 @@ class ConfigChangeSerializer(StrictSerializer):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Something is asked for."""
         if not attrs:
             raise serializers.ValidationError("must name one or more of its members")
         return attrs
@@ -161,7 +158,7 @@ CONFIRM_PRICE = (
 
 
 class InstanceCreateSerializer(StrictSerializer):
-    """POST."""
+    """What a new instance is bought with: name, sizes, whitelist, config."""
 
     name = NameField()
     bandwidth_mib_per_s = BandwidthField(help_text="for each direction")
@@ -173,7 +170,7 @@ class InstanceCreateSerializer(StrictSerializer):
 
 
 class InstanceChangeSerializer(StrictSerializer):
-    """PATCH: any of them."""
+    """Name, sizes or members of config; what is left out stays."""
 
     not_empty = True
 
@@ -234,12 +231,11 @@ class SentenceField(serializers.CharField):
     """A sentence; null instead of none."""
 
     def to_representation(self, value: str) -> str | None:  # type: ignore[override]
-        """As it is shown."""
         return super().to_representation(value) or None
 
 
 class InstanceSerializer(serializers.Serializer[Any]):
-    """An instance."""
+    """An instance with its addresses, its health and its use."""
 
     id = serializers.CharField()
     name = serializers.CharField()
@@ -258,14 +254,14 @@ class InstanceSerializer(serializers.Serializer[Any]):
 
 
 class InstancePageSerializer(serializers.Serializer[Any]):
-    """A page of instances."""
+    """An organisation's instances, a page at a time."""
 
     items = InstanceSerializer(many=True)
     next = serializers.CharField(allow_null=True)
 
 
 class CreatedSerializer(serializers.Serializer[Any]):
-    """The answer to POST."""
+    """The new instance, and the operation that brings it up."""
 
     id = serializers.CharField()
     operation_id = serializers.CharField()
@@ -288,7 +284,7 @@ class BrokerShareSerializer(serializers.Serializer[Any]):
 
 
 class DirectionSerializer(serializers.Serializer[Any]):
-    """One direction."""
+    """Producing or consuming: the limit, and what each broker has of it."""
 
     limit = serializers.IntegerField(allow_null=True, help_text="bytes/s; null: unlimited")
     branch = serializers.CharField(help_text="which branch of the algorithm decided")

@@ -1,4 +1,4 @@
-"""Usage as JSON."""
+"""Usage, the records behind it, and the meter's state as JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from controlplane.metering.selectors import STATES
 
 
 class UsageHourSerializer(serializers.Serializer[Any]):
-    """One hour."""
+    """What an instance used in one hour, UTC."""
 
     hour = serializers.CharField(help_text="the UTC hour's beginning, 2026-11-21T09:00:00Z")
     produced_bytes = serializers.IntegerField(help_text="record bytes written")
@@ -21,7 +21,7 @@ class UsageHourSerializer(serializers.Serializer[Any]):
 
 
 class UsagePageSerializer(serializers.Serializer[Any]):
-    """A page of hours."""
+    """Hours of usage, a page at a time."""
 
     items = UsageHourSerializer(many=True)
     next = serializers.CharField(allow_null=True)
@@ -45,14 +45,14 @@ class UsageRecordSerializer(serializers.Serializer[Any]):
 
 
 class UsageRecordPageSerializer(serializers.Serializer[Any]):
-    """A page of records."""
+    """Records behind the usage, a page at a time."""
 
     items = UsageRecordSerializer(many=True)
     next = serializers.CharField(allow_null=True)
 
 
 class MeteringStatusSerializer(serializers.Serializer[Any]):
-    """How the meter is."""
+    """Whether the meter works, and up to when usage is complete."""
 
     state = serializers.ChoiceField(
         choices=list(STATES), help_text="; ".join(f"{state}: {meaning}" for state, meaning in STATES.items())

@@ -113,7 +113,7 @@ def digest(name: str) -> str:
 
 
 def say(text: str) -> None:
-    """One line of progress."""
+    """Tell the person at the terminal, one line at a time."""
     print(f"sluice: {text}", flush=True)
 
 

@@ -50,16 +50,13 @@ class Layout:
 
     @property
     def zookeeper_port(self) -> int:
-        """ZooKeeper's client port."""
         return self.base + 1
 
     @property
     def redis_port(self) -> int:
-        """Redis' port."""
         return self.base + 2
 
     def broker_port(self, broker: int) -> int:
-        """A broker's internal listener."""
         return self.base + 10 + broker
 
     def report_port(self, master: int) -> int:
@@ -67,7 +64,6 @@ class Layout:
         return self.base + 20 + master
 
     def master_http_port(self, master: int) -> int:
-        """A master's read API."""
         return self.base + 30 + master
 
     @property
@@ -77,7 +73,6 @@ class Layout:
 
     @property
     def url(self) -> str:
-        """The console's address."""
         return f"http://{HOST}:{self.base}"
 
     @property

@@ -34,7 +34,7 @@ def programs(layout: Layout, stores: Stores) -> tuple[Program, ...]:
 
 
 def own_ports(layout: Layout, stores: Stores) -> dict[int, str]:
-    """The ports that must be free before the start, each with who wants it."""
+    """The ports that must be free before the start, each with the process that wants it."""
     ports = {layout.base: "the console"}
     if "zookeeper" in stores.own:
         ports[layout.zookeeper_port] = "ZooKeeper"

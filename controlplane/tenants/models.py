@@ -1,4 +1,4 @@
-"""Organisations and memberships."""
+"""Organisations own instances; people belong to organisations, in a role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading who belongs where."""
+"""Which organisations a person belongs to, and who belongs to one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making organisations and memberships."""
+"""Organisations are made here, and members get and lose their roles."""
 
 from __future__ import annotations
 

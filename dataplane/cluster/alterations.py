@@ -1,7 +1,7 @@
 """What AlterConfigs and IncrementalAlterConfigs make of the overrides of one resource. Pure.
 
 A change sets, deletes, or adds to and takes from a list; a list that has no override begins as its default. The new
-overrides are judged as a whole by whoever knows the kind of resource; here it is only the form of the request.
+overrides are judged as a whole where the kind of resource is known; here it is only the form of the request.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_VALUE_LENGTH = 8192
 
 
 class Operation(IntEnum):
-    """Of IncrementalAlterConfigs."""
+    """What IncrementalAlterConfigs does to one setting; the numbers are Kafka's."""
 
     SET = 0
     DELETE = 1

@@ -70,7 +70,7 @@ class BrokerSetting:
 
     @property
     def for_tenants(self) -> bool:
-        """Whether it says anything to who knows Kafka."""
+        """Whether people who know Kafka know this setting."""
         return self.field.startswith(_KAFKAS) and not self.field.startswith(_OUR_OWN)
 
 

@@ -1,4 +1,4 @@
-"""Changing the overrides of a topic or broker in ZooKeeper: whoever is asked does it, and nobody's change is lost.
+"""Changing the overrides of a topic or broker in ZooKeeper: any broker that is asked does it, and nobody's change is lost.
 
 Read, decide, write at the version that was read; when somebody was faster, all over again on top of what he wrote. The
 same multi adds the notification that makes every broker read, and looks that the topic is still there, so that no

@@ -56,7 +56,7 @@ class Membership:
         return self._first
 
     def stop(self) -> None:
-        """Register no more. The node goes with the session."""
+        """Stop registering. The node goes with the session."""
         self._stopped = True
         self._forget()
         if self._task is not None:

@@ -6,7 +6,7 @@ An update carries the partitions that changed and always all live brokers. A par
 controller does not remember the topic for ever.
 
 An update costs what it changes, whoever else has topics: lists and counts of the instances are kept up to date. A long one
-is taken over in steps, topic by topic, and whoever reads in between finds each topic as it was or as it is; a full one in
+is taken over in steps, topic by topic, and a reader in between finds each topic as it was or as it is; a full one in
 one go, when all of it has been read. Nothing that a controller says overtakes what was said before it (`words`).
 
 Updates of a controller older than the newest one seen are refused: `controller_epoch` is shared by everything that the
@@ -175,7 +175,7 @@ class Metadata:
         self.controller_epoch = 0
         self.version = 0  # grows with every update that was taken over
         self._set(_Tables())
-        self._deleted: dict[UUID, None] = {}  # topics that are no more, the latest last
+        self._deleted: dict[UUID, None] = {}  # topics that were deleted, the latest last
         self._known: Future[None] = Future()
         self._deletion_listeners: list[Callable[[list[tuple[str, int]]], None]] = []
         self._update_listeners: list[Callable[[], None]] = []
@@ -202,7 +202,6 @@ class Metadata:
         return list(self.brokers)
 
     def topics(self) -> list[str]:
-        """Physical names, sorted."""
         return sorted(self._partitions)
 
     def topics_of(self, key: str) -> list[str]:
@@ -236,7 +235,6 @@ class Metadata:
         return {broker: counts for broker, counts in sorted(rows) if any(counts)}
 
     def has_topic(self, topic: str) -> bool:
-        """Whether the topic exists."""
         return topic in self._partitions
 
     def partitions(self, topic: str) -> dict[int, PartitionMetadata]:
@@ -244,16 +242,13 @@ class Metadata:
         return self._partitions.get(topic, {})
 
     def partition(self, topic: str, index: int) -> PartitionMetadata | None:
-        """One partition."""
         partitions = self._partitions.get(topic)
         return None if partitions is None else partitions.get(index)
 
     def topic_id(self, topic: str) -> UUID | None:
-        """Id of a topic."""
         return self._ids.get(topic)
 
     def topic_of_id(self, topic_id: UUID) -> str | None:
-        """Name of a topic."""
         return self._names.get(topic_id)
 
     def was_deleted(self, topic_id: UUID) -> bool:

@@ -54,12 +54,12 @@ LEADER_DURING_DELETE = -2
 
 
 def broker_path(broker_id: int) -> str:
-    """Registration of a broker."""
+    """Where a broker registers: an ephemeral node, whose czxid is the broker epoch."""
     return f"{BROKER_IDS}/{broker_id}"
 
 
 def topic_path(topic: str) -> str:
-    """Assignment of a topic."""
+    """Where a topic's assignment stands, with its id."""
     return f"{TOPICS}/{topic}"
 
 
@@ -69,7 +69,7 @@ def partitions_path(topic: str) -> str:
 
 
 def partition_path(topic: str, index: int) -> str:
-    """Directory of one partition."""
+    """Above the node with a partition's state; empty itself."""
     return f"{TOPICS}/{topic}/partitions/{index}"
 
 
@@ -84,7 +84,7 @@ def delete_topic_path(topic: str) -> str:
 
 
 def topic_config_path(topic: str) -> str:
-    """Overrides of a topic."""
+    """Where the overrides of a topic stand."""
     return f"{TOPIC_CONFIGS}/{topic}"
 
 
@@ -269,12 +269,12 @@ def parse_state(data: bytes, version: int) -> PartitionState:
 
 
 def controller_json(broker_id: int, timestamp_ms: int) -> bytes:
-    """Who the controller is."""
+    """What the winner of an election writes at /controller."""
     return _dump({"version": 1, "brokerid": broker_id, "timestamp": str(timestamp_ms)})
 
 
 def parse_controller(data: bytes) -> int:
-    """The controller's broker id."""
+    """The broker id that /controller holds. Raises ValueError, KeyError."""
     broker_id: int = json.loads(data)["brokerid"]
     return broker_id
 

@@ -1,4 +1,4 @@
-"""A sentence on each configuration, for who asks DescribeConfigs for documentation. Ours, not Kafka's text."""
+"""A sentence on each configuration, for callers that ask DescribeConfigs for documentation. Ours, not Kafka's text."""
 
 from __future__ import annotations
 

@@ -69,7 +69,6 @@ class TopicConfigs:
         return self._ready
 
     def stop(self) -> None:
-        """Follow no more."""
         self._watch.stop()
         if self._task is not None:
             self._task.cancel()

@@ -54,7 +54,7 @@ class Range:
         return None
 
     def sentence(self) -> str:
-        """For who reads about the setting."""
+        """A sentence for people who read about the setting."""
         parts = [f"{_text(self.least)} at least"] if self.least is not None else []
         parts += [f"{_text(self.most)} at most"] if self.most is not None else []
         return f"In this service {' and '.join(parts)}." if parts else ""

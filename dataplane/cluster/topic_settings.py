@@ -18,7 +18,7 @@ from dataplane.storage.rules import CODECS
 
 
 class ConfigType(IntEnum):
-    """Of DescribeConfigs."""
+    """A setting's type, as DescribeConfigs numbers them."""
 
     BOOLEAN = 1
     STRING = 2
@@ -56,7 +56,7 @@ Problem = Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class TopicSetting:
-    """One configuration of topics."""
+    """One setting: name, type, default, and what values it takes."""
 
     name: str
     type: ConfigType

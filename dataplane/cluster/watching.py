@@ -41,7 +41,6 @@ class OthersChildren:
             self._task = Task(self._follow(), f"others below {self._path}")
 
     def stop(self) -> None:
-        """No further call."""
         if self._task is not None:
             self._task.cancel()
 
@@ -80,7 +79,6 @@ class ChildrenWatch:
             self._task = Task(self._follow(), f"watch {self._path}")
 
     def stop(self) -> None:
-        """No further call."""
         if self._task is not None:
             self._task.cancel()
 

@@ -72,7 +72,6 @@ class KazooZooKeeper:
     def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False, parents: bool = False
     ) -> Future[str]:
-        """See the door."""
         return self._call(
             lambda: self._kazoo.create_async(
                 self._full(path), bytes(data), ephemeral=ephemeral, sequence=sequential, makepath=parents
@@ -81,7 +80,6 @@ class KazooZooKeeper:
         )
 
     def get(self, path: str, watch: Callback | None = None) -> Future[tuple[bytes, Stat]]:
-        """See the door."""
         if watch is None:
             return _converted(self._reads.read(self._full(path)), _found)
         return self._call(
@@ -90,7 +88,6 @@ class KazooZooKeeper:
         )
 
     def exists(self, path: str, watch: Callback | None = None) -> Future[Stat | None]:
-        """See the door."""
         if watch is None:
             return _converted(self._reads.read(self._full(path)), _stat_found)
         return self._call(
@@ -99,19 +96,15 @@ class KazooZooKeeper:
         )
 
     def children(self, path: str, watch: Callback | None = None) -> Future[list[str]]:
-        """See the door."""
         return self._call(lambda: self._kazoo.get_children_async(self._full(path), self._watcher(watch)), sorted)
 
     def set(self, path: str, data: bytes, version: int = -1) -> Future[Stat]:
-        """See the door."""
         return self._call(lambda: self._kazoo.set_async(self._full(path), bytes(data), version), _stat)
 
     def delete(self, path: str, version: int = -1) -> Future[None]:
-        """See the door."""
         return self._call(lambda: self._kazoo.delete_async(self._full(path), version), lambda _: None)
 
     def multi(self, operations: Sequence[Operation]) -> Future[list[Any]]:
-        """See the door."""
         operations = list(operations)
 
         def commit() -> Any:
@@ -129,11 +122,9 @@ class KazooZooKeeper:
     # --- the session ----------------------------------------------------------------------------------------------
 
     def on_session(self, callback: Callable[[str], None]) -> None:
-        """See the door."""
         self._listeners.append(callback)
 
     def session_id(self) -> int:
-        """See the door."""
         return self._session
 
     def close(self) -> None:

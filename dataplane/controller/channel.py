@@ -67,7 +67,7 @@ class _Round:
 
     full: bool = False
     metadata_due: bool = False
-    all_leaderships: bool = False  # whoever is not among them is not here any more
+    all_leaderships: bool = False  # replicas that are not among them are not here any more
     leaderships: dict[Key, tuple[UUID, control.LeaderAndIsrPartitionState]] = field(default_factory=dict)
     metadata: MetadataStates = field(default_factory=dict)
     removals: dict[Key, int] = field(default_factory=dict)  # with the leader epochs in which they were decided
@@ -132,7 +132,7 @@ class Channels:
         self._tell_all(_seen_by_clients(partitions, self.brokers))
 
     def forget(self, partitions: Iterable[Partition]) -> None:
-        """Tell all brokers that partitions are no more."""
+        """Tell all brokers that partitions have been deleted."""
         self._tell_all(_seen_by_clients(partitions, self.brokers, forget=True))
 
     def _tell_all(self, seen: MetadataStates) -> None:
@@ -370,7 +370,7 @@ def _leadership(partition: Partition, *, new: bool) -> control.LeaderAndIsrParti
 def _seen_by_clients(
     partitions: Iterable[Partition], live: Mapping[int, LiveBroker], *, forget: bool = False
 ) -> MetadataStates:
-    """The same for every broker, so worked out once; `forget`: they are no more."""
+    """The same for every broker, so worked out once; `forget`: they have been deleted."""
     states = ((partition, _metadata(partition, live, forget=forget)) for partition in partitions)
     return {(p.topic, p.index): (p.topic_id, state) for p, state in states if state is not None}
 

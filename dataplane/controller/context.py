@@ -30,7 +30,7 @@ class LiveBroker:
 
 @dataclass(slots=True)
 class Partition:
-    """One partition."""
+    """What the controller knows of a partition: assignment, and state with its node's version."""
 
     topic: str
     topic_id: UUID
@@ -79,7 +79,7 @@ class Holdings(NamedTuple):
 
 @dataclass(slots=True)
 class Topic:
-    """One topic."""
+    """What the controller knows of a topic: its id and its partitions."""
 
     name: str
     topic_id: UUID
@@ -107,7 +107,6 @@ class Context:
         self.brokers.update(ordered)
 
     def add_topic(self, topic: Topic) -> None:
-        """A topic appeared."""
         self.topics[topic.name] = topic
         self._by_id[topic.topic_id] = topic
         for partition in topic.partitions.values():
@@ -146,12 +145,10 @@ class Context:
         return self._by_id.get(topic_id)
 
     def partition(self, topic: str, index: int) -> Partition | None:
-        """One partition."""
         found = self.topics.get(topic)
         return None if found is None else found.partitions.get(index)
 
     def partitions(self) -> Iterator[Partition]:
-        """All of them."""
         for topic in self.topics.values():
             yield from topic.partitions.values()
 

@@ -73,7 +73,7 @@ class Controller:
             self._task = Task(self._campaign(), "controller election")
 
     def stop(self) -> None:
-        """Leave office and stand no more. /controller goes with the session."""
+        """End the term and never stand for election again. /controller goes with the session."""
         self._stopped = True
         if self._term is not None:
             self._term.end("the broker stops")
@@ -249,7 +249,9 @@ class Controller:
                 logger.debug("election: %s", error)
                 await sleep(self._doors.loop, RETRY_S)
                 continue
-            except ValueError as error:  # somebody wrote what is no number; who stands no more would never lead again
+            except (
+                ValueError
+            ) as error:  # not a number: this broker must go on standing for election, or it would never lead again
                 logger.warning("election: %s", error)
                 await sleep(self._doors.loop, RETRY_S)
                 continue

@@ -142,7 +142,7 @@ class Leaders:
     async def depose_who_restarted(self, partitions: Iterable[Partition]) -> None:
         """Brokers that died and came back while nobody was the controller are in the ISR, and some lead.
 
-        But they are not what they were when they were in sync, and their leader epoch has not moved: whoever has not
+        But they are not what they were when they were in sync, and their leader epoch has not moved: a replica that has not
         restarted comes first.
         """
         await self.change(await self._decide(partitions, self._without_restarted), tell=False)

@@ -43,7 +43,7 @@ class DoomedReplica(Enum):
 
 
 class DeletionEvent(Enum):
-    """What happened to it."""
+    """What has happened to the deletion of one replica."""
 
     TOLD = auto()
     CONFIRMED = auto()

@@ -3,7 +3,7 @@
 Everything it does is an event of one queue, so no two decisions overlap. What it needs to know comes from watches
 (brokers, topics, deletions), from requests (creation, deletion, AlterPartition, controlled shutdown) and from a clock
 (preferred leaders). The term ends when the session is lost, when a write meets a newer epoch, or when anything
-unexpected happens: whoever is elected next loads everything afresh, and that is the only kind of recovery there is.
+unexpected happens: the next controller loads everything afresh, and that is the only kind of recovery there is.
 
 At the start, in this order: load brokers, topics and states; open a channel to every broker; choose leaders where they
 are missing; send leadership to all live brokers; take up unfinished deletions; then watch.

@@ -63,7 +63,7 @@ class Topics:
         )
 
     async def grow(self, wanted: MorePartitions, toll: Toll, *, validate_only: bool) -> TopicOutcome:
-        """Once the assignment is written it is done, whoever is the controller then: no partition is left without a start."""
+        """Once the assignment is written it is done, by this controller or the next: no partition is left without a start."""
         try:
             topic = self._that_may_grow(wanted.name)
             present = {index: partition.replicas for index, partition in topic.partitions.items()}

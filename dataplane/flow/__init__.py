@@ -1,1 +1,5 @@
-"""What the broker reports to the flow master, and what it is granted."""
+"""What the broker reports to the flow master, and what it is granted.
+
+facts   what only the broker knows of an instance when a report is due
+master  the line to the active master; feeds `quota.agent`
+"""

@@ -43,7 +43,6 @@ class MasterFollower:
         self.follow()
 
     def stop(self) -> None:
-        """End the connection."""
         self._closed = True
         self._link.stop()
 
@@ -83,11 +82,9 @@ class _LinkDoor:
         on_data: Callable[[bytes], None],
         on_closed: Callable[[], None],
     ) -> _LinkConnection:
-        """Connect; see the door."""
         return _LinkConnection(self._loop.connect, host, port, on_open, on_data, on_closed)
 
     def call_later(self, seconds: float, fn: Callable[[], None]) -> Timer:
-        """Call once."""
         return self._loop.call_later(seconds, fn)
 
     def now(self) -> float:
@@ -125,7 +122,6 @@ class _LinkConnection:
         self._on_closed()
 
     def send(self, data: bytes) -> None:
-        """Queue bytes."""
         if self._connection is not None:
             self._connection.send([data])
 

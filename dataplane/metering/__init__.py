@@ -1,11 +1,11 @@
 """Metering: what every topic took in, gave out and stored on this broker, counted exactly and written to ``__usage``.
 
-    counters    one memory-mapped file per boot: survives SIGKILL
-    usage       one topic's counters: the hot path
-    meter       all topics of the broker; what is due to be told, and under which hour
-    former      the last words of earlier boots, read from their files
-    publisher   records to the leaders of `__usage`, acks=all
-    hours       UTC hours as numbers and as text
+    counters        one memory-mapped file per boot: survives SIGKILL
+    usage           one topic's counters: the hot path
+    meter           all topics of the broker; what is due to be told, and under which hour
+    previous_boots  the last words of earlier boots, read from their files
+    publisher       records to the leaders of `__usage`, acks=all
+    hours           UTC hours as numbers and as text
 
 What is counted, once each:
 

@@ -10,7 +10,7 @@ Times in ms are the boot's monotonic clock: differences only. Every counter is o
 so a kill between two instructions finds the old value or the new one. (Rejected: `struct.pack_into`, which clears the
 place before it writes.) A slot is taken by writing its name's length last, and given back by clearing that first.
 
-Slot 0 belongs to nobody: who has no slot writes there, and nobody reads it. When all are taken the file is mapped anew
+Slot 0 belongs to nobody: writers without a slot use it, and nobody reads it. When all are taken the file is mapped anew
 at twice the size; where the disk is too full for that, further topics are counted in memory only.
 """
 

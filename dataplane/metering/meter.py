@@ -89,7 +89,6 @@ class Meter:
         self._counters.alive(self.now_ms(), self.hour)
 
     def start(self) -> None:
-        """Begin to tell."""
         self._emit_at_ms = self.now_ms() + self._config.settings.usage_emit_interval_ms
         self._tick()
 

@@ -46,7 +46,7 @@ class Publisher:
         self._closed = True
 
     async def prepare(self) -> None:
-        """See to it that the topic exists: who reads it may be waiting."""
+        """Make sure that the topic exists: its readers may be waiting."""
         while not self._metadata.partitions(USAGE_TOPIC) and not self._closed:
             await self._ensure(USAGE_TOPIC)
             if not self._metadata.partitions(USAGE_TOPIC):

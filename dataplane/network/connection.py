@@ -137,7 +137,6 @@ class SocketConnection(Sender):
             self._receive(until)
 
     def too_large(self, size: int, limit: int) -> None:
-        """See `doors.Connection`."""
         if self._fd >= 0:
             self._gone(self._loop.refusals.too_large(self._account, self.peer, size, limit))
 
@@ -322,7 +321,7 @@ class SocketConnection(Sender):
         if self._closing or self._fd < 0:
             return
         if self._paused or self._resuming or self._is_starved:
-            if is_backlog:  # as it is: who is paused after every frame would have it copied each time
+            if is_backlog:  # as it is: a connection that is paused after every frame would have it copied each time
                 self._keep(data[position:])
             else:
                 self._keep(memoryview(bytearray(self._backlog) + data[position:]))
@@ -380,7 +379,7 @@ class SocketConnection(Sender):
         self._hold(more)
 
     def peer_has_finished(self) -> bool:
-        """Whether the peer will send no more, which nobody notices while nothing is read."""
+        """Whether the peer has finished sending, which goes unnoticed while nothing is read."""
         if self._fd < 0:
             return True
         return self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _CLOSE_WAIT
@@ -428,7 +427,6 @@ class SocketConnection(Sender):
     # --- closing ------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close now."""
         self._gone("closed here")
 
     def close_after_send(self) -> None:

@@ -5,7 +5,7 @@ accounts are served in rounds of about a millisecond (`accounts`): bytes are rec
 frames; each frame goes to its connection's protocol, which may answer at once or later. Then the turn-end callbacks run
 (group commit), then every connection with output sends. Frames are views into the arena, so they are valid until the end
 of the turn only; when the arena is full in the middle of a round, the turn ends there and a new one begins. What was to be
-called soon, slices of long work above all, comes when all that has left: nobody who is served in a turn waits for its slice.
+called soon, slices of long work above all, comes when all that has left: no connection served in a turn waits for its slice.
 
 How long turns are, and who had them, is kept (`turns`): one that was too long is a line on standard error.
 
@@ -57,8 +57,6 @@ class _Timer:
 
 
 class _Listener:
-    """A listening socket."""
-
     def __init__(
         self, loop: EpollLoop, sock: socket.socket, accept: Callable[[Connection], FrameProtocol | None]
     ) -> None:
@@ -253,11 +251,9 @@ class EpollLoop:
         self._epoll.register(fd, events)
 
     def change(self, fd: int, events: int) -> None:
-        """Wait for other events."""
         self._epoll.modify(fd, events)
 
     def forget(self, fd: int) -> None:
-        """Stop watching."""
         if self._handlers.pop(fd, None) is not None:
             self._epoll.unregister(fd)
 
@@ -324,7 +320,7 @@ class EpollLoop:
             if accounts.is_busy:
                 accounts.serve()
             self.end_turn()
-            if due:  # long work above all: whoever is served in this turn has his answer before it
+            if due:  # long work above all: connections served in this turn have their answers before it
                 for _ in range(due):
                     self._call(self._soon.popleft())
                 self.end_turn()

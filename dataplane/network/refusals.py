@@ -16,7 +16,7 @@ SILENCE_S = 10.0
 
 
 class Refusals:
-    """Of one loop."""
+    """Which accounts have sent requests that are too large, and when each was last reported; one for each loop."""
 
     __slots__ = ("_clock", "_report")
 

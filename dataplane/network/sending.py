@@ -71,7 +71,6 @@ class Sender:
 
     @property
     def account(self) -> str:
-        """See `doors.Connection`."""
         return self._account.name
 
     @account.setter

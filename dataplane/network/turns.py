@@ -25,7 +25,7 @@ class TurnFigures(NamedTuple):
 
 
 class Turns:
-    """Of one loop."""
+    """The longest turn of one loop since it was last asked for; a turn that was too long is reported."""
 
     __slots__ = ("_busy_s", "_count", "_longest_of", "_longest_s", "_report", "_said")
 

@@ -1,1 +1,4 @@
-"""Connections that this broker opens to others."""
+"""Connections that this broker opens to others.
+
+outbound  authenticated, pipelined, with a timeout for every call
+"""

@@ -4,7 +4,7 @@ A `Peer` is one broker's address. It connects when the first call comes and agai
 calls come after a failure. It says who it is (SASL/PLAIN with the cluster secret, as every connection to an internal
 listener must) and then sends what it is asked to; answers come in the order of the requests. When the connection ends,
 or an answer is overdue, every call under way fails with PeerError: whether the other side did what was asked is then
-unknown, and it is the caller who knows how to ask again.
+unknown, and only the caller knows how to ask again.
 """
 
 from __future__ import annotations
@@ -259,7 +259,6 @@ class Peers:
         self._learned[broker_id] = (host, port)
 
     def address(self, broker_id: int) -> tuple[str, int] | None:
-        """Where a broker is."""
         return self._address_of(broker_id) or self._learned.get(broker_id)
 
     def call(self, broker_id: int, request: Any, version: int, timeout_s: float = DEFAULT_TIMEOUT_S) -> Future[Any]:

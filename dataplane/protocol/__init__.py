@@ -1,1 +1,8 @@
-"""The Kafka protocol, sans-IO: declarations in `messages/`, codecs generated from them by `codec`."""
+"""The Kafka protocol, sans-IO: declarations in `messages/`, codecs generated from them by `codec`.
+
+schema messages   how a message is declared; the declarations
+codec primitives  generated encoders and decoders; types that need more than `struct`
+headers frame     what stands before a body; cutting a stream into frames
+api errors        every API with its messages; error codes
+release           letting go of long messages a piece at a time
+"""

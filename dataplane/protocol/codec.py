@@ -13,7 +13,7 @@ that are not in memory: the frame is sent as bytes, file range, bytes, … A dec
 than there are bytes left, and raises DecodeError for whatever does not follow the declaration. One element can cost a
 hundred times the bytes that it has on the wire; `limited_decoder` is for requests of strangers and counts them.
 
-An element takes a microsecond or a few, so a message of very many holds whoever reads or writes it for long. From the
+An element takes a microsecond or a few, so reading or writing a message of very many takes long. From the
 same text with pauses in its loops come `decoder_in_steps`, `limited_decoder_in_steps` and `encoder_in_steps`, which make
 `records.steps` of the same results. Nobody knows beforehand how many elements a frame has: `short_decoder` is the
 straight line up to SHORT_ELEMENTS, and says with ManyElementsError that the steps are needed.

@@ -52,7 +52,7 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def write_uvarint(out: bytearray, value: int) -> None:
-    """Append an unsigned varint."""
+    """Append a number from 0 on, 7 bits a byte, the lowest first."""
     while value > 0x7F:
         out.append((value & 0x7F) | 0x80)
         value >>= 7

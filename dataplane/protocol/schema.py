@@ -62,7 +62,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class MessageInfo:
-    """What `message` was told."""
+    """What a message's decorator was told: key, versions, from which on it is flexible."""
 
     api_key: int | None
     versions: Versions
@@ -212,7 +212,7 @@ def _frozen(cls: type[T]) -> type[T]:
 
 @dataclass_transform(frozen_default=True)
 def struct(cls: type[T]) -> type[T]:
-    """A part of messages."""
+    """A structure that messages hold; it has no API key of its own."""
     return _frozen(cls)
 
 

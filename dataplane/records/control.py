@@ -16,7 +16,7 @@ _VALUE = struct.Struct(">hi")
 
 
 class Marker(IntEnum):
-    """How a transaction ended."""
+    """Whether a transaction was committed or aborted, as control records say it."""
 
     ABORT = 0
     COMMIT = 1

@@ -102,7 +102,6 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> int:
-        """Codec id, see `records.compression`."""
         return self.attributes & CODEC_BITS
 
     @property

@@ -2,11 +2,11 @@
 
 Such work is a generator. What it yields is a pause (None: go on in another turn) or a call that releases the GIL for its
 whole length, codecs above all, to be made wherever the runner likes; the value of the call is sent back in, its error
-thrown in. What the generator returns is the result. `run_through` is the runner for tests and for who has time;
+thrown in. What the generator returns is the result. `run_through` is the runner for tests and for callers that have time;
 `dataplane.slices` has the one that shares a broker's loop.
 
 Handlers of long requests are such generators too. They pause after every 50 to 100 microseconds of work, counted in
-elements, since pure code has no clock: whoever runs them knows how many such steps are a slice. Python code costs one to
+elements, since pure code has no clock: the runner knows how many such steps are a slice. Python code costs one to
 five microseconds a record, which makes `RECORDS_PER_STEP`; of its elements each handler knows how many.
 """
 
@@ -67,7 +67,7 @@ STEP_US = 80
 
 
 class Pace:
-    """Says when a pause is due, to who knows what its elements cost: `if pace.over(12): yield None`.
+    """Says when a pause is due, to code that knows what its elements cost: `if pace.over(12): yield None`.
 
     A pure function cannot look at a clock, and one that could would not want to at every element.
     """

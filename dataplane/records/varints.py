@@ -1,4 +1,4 @@
-"""Zig-zag varints as bytes, for who writes many records: small ones from a table."""
+"""Zig-zag varints as bytes, for code that writes many records: small ones from a table."""
 
 from __future__ import annotations
 

@@ -258,7 +258,7 @@ def _bring(file: File, position: int, size: int) -> None:
                 return
             position, size = position + got, size - got
     except OSError:
-        pass  # whoever wants the bytes meets the error, too
+        pass  # the reader of the bytes meets the error, too
 
 
 def _read(fd: int, flags: int, position: int, size: int, memory: mmap.mmap) -> memoryview:

@@ -45,7 +45,7 @@ class FileSlice:
     sent: Callable[[int], None] | None = None
 
     def read(self) -> bytes:
-        """The bytes, for who wants to look at them after all."""
+        """The bytes, for callers that have to look at them after all."""
         return self.file.read(self.position, self.size)
 
 
@@ -62,7 +62,6 @@ class SystemFile:
         self._patience = patience
 
     def size(self) -> int:
-        """Bytes in the file."""
         return os.fstat(self._fd).st_size
 
     def append(self, buffers: Sequence[Buffer]) -> int:
@@ -92,7 +91,6 @@ class SystemFile:
         return os.pread(self._fd, size, position)
 
     def truncate(self, size: int) -> None:
-        """Cut to `size` bytes."""
         self._check_writable()
         os.ftruncate(self._fd, size)
 
@@ -249,7 +247,6 @@ class SystemFiles:
             os.close(fd)
 
     def exists(self, path: str) -> bool:
-        """A file or directory."""
         return os.path.exists(path)  # noqa: PTH110 - half the time
 
     def list(self, path: str) -> list[str]:

@@ -1,1 +1,7 @@
-"""Instances on a broker: listeners, namespaces, whitelists, who is on a connection, and the buckets of their limits."""
+"""Instances on a broker: listeners, namespaces, whitelists, who is on a connection, and the buckets of their limits.
+
+registry          specs in ZooKeeper become instances with listeners
+instance session  one instance as served here; who is on a connection
+whitelist         which addresses a list of CIDRs lets in (pure)
+gate              limits become buckets; the storage fence
+"""

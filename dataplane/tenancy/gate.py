@@ -32,7 +32,7 @@ CONNECTIONS_AT_ONCE_S = 1.0
 
 
 class Gate:
-    """See the file's text."""
+    """Every instance's buckets: made when it comes, asked and charged for its requests, gone when it goes."""
 
     def __init__(self, agent: Agent, loop: Loop, debt_queues: DebtQueues, group_bytes_per_s: int) -> None:
         self._agent, self._loop, self._debt_queues = agent, loop, debt_queues

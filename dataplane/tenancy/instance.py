@@ -84,13 +84,11 @@ class Instance:
         return self._by_address.get(peer, 0)
 
     def connected(self, connection: OpenConnection) -> None:
-        """A connection was accepted."""
         peer = connection.session.peer
         self.connections[connection] = None
         self._by_address[peer] = self._from(peer) + 1
 
     def disconnected(self, connection: OpenConnection) -> None:
-        """A connection is gone."""
         if connection not in self.connections:
             return
         del self.connections[connection]

@@ -4,7 +4,7 @@ The broker watches one directory, ``/sluice/changes``. A child of it names an in
 reads that spec and applies it. After a new session it reads every spec again: watches may have been lost with the old one.
 A spec of a generation and rules that were applied already is skipped. Whitelists and rules stand in nodes of their own, which
 are read behind the spec (`quota.contracts.apart`). An instance whose whitelists cannot be read is shut: nobody gets in, and
-who is in is thrown out, until they can. What was applied stands in ``/sluice/applied/<broker>``
+connections that are open are closed, until they can. What was applied stands in ``/sluice/applied/<broker>``
 (ephemeral), with a sentence where something could not be: a port that is taken is for the control plane to replace.
 """
 
@@ -62,7 +62,6 @@ class Registry:
         return list(self._instances.values())
 
     def get(self, instance_id: str) -> Instance | None:
-        """By instance id."""
         return self._instances.get(instance_id)
 
     def by_key(self, key: str) -> Instance | None:
@@ -77,7 +76,6 @@ class Registry:
         self._wake()
 
     def close(self) -> None:
-        """Close all listeners."""
         self._closed = True
         for _, listener in self._listeners.values():
             listener.close()

@@ -1,7 +1,7 @@
 """Who may pass a bucket now, and who waits for its debt to be paid.
 
 Where a bucket owes nothing and nobody waits, everybody passes, at the cost of one comparison. From the moment it owes, it
-has a line: its rate is divided between those who ask (`quota.core.shares`), and who asks for more than an equal part waits.
+has a line: its rate is divided between its senders (`quota.core.shares`); one that asks for more than an equal part waits.
 When the debt is paid the first is served, which leaves a debt of its own, for which the next one waits. Were each woken by
 a timer of its own, all would wake at the same moment, one would be served, and the others would find the new debt and lie
 down again: a tenant with a thousand connections would have the loop do all that a thousand times as often.

@@ -120,7 +120,6 @@ class StrictToll(Free):
         self._has_refused = False
 
     def pay(self, mutations: int) -> None:
-        """See `Toll`."""
         now = self._clock.monotonic()
         delay_s = self._bucket.delay(now)
         if delay_s:
@@ -174,11 +173,9 @@ class PatientToll(Free):
         )
 
     def pay(self, mutations: int) -> None:
-        """See `Toll`."""
         self._bucket.charge(mutations, self._loop.clock.monotonic())
 
     def decided(self) -> None:
-        """See `Toll`."""
         if self._has_turn:
             self._has_turn = False
             self._loop.call_soon(self._bucket.next_turn)  # not on this stack: each would stand on the one before

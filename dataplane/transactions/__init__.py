@@ -1,1 +1,4 @@
-"""Producer ids (transactions come later)."""
+"""Producer ids (transactions come later).
+
+producer_ids  blocks of ids, claimed in ZooKeeper
+"""

@@ -29,7 +29,7 @@ so the flows of several brokers stay comparable when some of them report early (
 would show a broker that reported lately several times the flow of another under the same load). For that, `tick` notes
 what was paid in directions that are in use.
 
-Bytes of requests that were refused because storage is full are paid for and are not flow: whoever is refused at the rate of
+Bytes of requests that were refused because storage is full are paid for and are not flow: an instance refused at the rate of
 the limit carries nothing.
 
 A block for full storage outlives the lease: only a later grant lifts it. Grants of a lower epoch than seen are refused.
@@ -165,7 +165,7 @@ class _Instance:
 
 
 class Agent:
-    """See the file's text."""
+    """A broker's end of the line to the master: reports go out, grants come in, buckets follow."""
 
     def __init__(self, *, broker: int, boot: str, now: float, period_ms: int = 1000) -> None:
         self._broker = broker

@@ -69,9 +69,7 @@ class LoopDoor(Protocol):
         """Connect. `on_closed` is called once where the connection cannot be made or the peer ends it."""
         ...
 
-    def call_later(self, seconds: float, fn: Callable[[], None]) -> Timer:
-        """Call once."""
-        ...
+    def call_later(self, seconds: float, fn: Callable[[], None]) -> Timer: ...
 
     def now(self) -> float:
         """Monotonic seconds."""

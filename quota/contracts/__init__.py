@@ -1,1 +1,10 @@
-"""What both planes agree on: names, instance specs, flow reports, grants. Pure, pinned by golden JSON files."""
+"""What both planes agree on: names, instance specs, flow reports, grants. Pure, pinned by golden JSON files.
+
+namespace       tenants' names and the cluster's
+instance apart  an instance's specification; what of it has nodes of its own
+rules           throttle rules
+applied         what a broker has made of specifications
+report grant    what a broker tells the master, and is answered
+throttled       an interval in which an instance had to wait
+usage sizes     a usage record; sizes in sentences
+"""

@@ -41,17 +41,17 @@ LARGEST_WRITE = 1_040_000
 
 
 def spec_path(instance: str) -> str:
-    """Of the specification proper."""
+    """Where an instance's specification proper stands."""
     return f"{INSTANCES_PATH}/{instance}"
 
 
 def whitelists_path(instance: str) -> str:
-    """Of its whitelists."""
+    """Where the whitelists of an instance stand."""
     return f"{WHITELISTS_PATH}/{instance}"
 
 
 def rules_path(instance: str) -> str:
-    """Of its throttle rules."""
+    """Where the throttle rules of an instance stand."""
     return f"{RULES_PATH}/{instance}"
 
 
@@ -98,7 +98,7 @@ def joined(spec: InstanceSpec, whitelists: bytes | None, rules: bytes | None) ->
 
 
 def with_rules(spec: InstanceSpec, rules: bytes | None) -> InstanceSpec:
-    """`joined` for who does not care who may connect. Raises ContractError."""
+    """`joined` for callers that do not need the whitelists. Raises ContractError."""
     if spec.whitelists_of is None or rules is None:
         return spec
     return replace(spec, rules=rules_from_json(rules))

@@ -130,7 +130,6 @@ class TopicDefaults:
         return {name: str(value) for name, value in named.items() if value is not None}
 
     def document(self) -> dict[str, int]:
-        """For JSON."""
         members = {name: getattr(self, name) for name in self.__slots__}
         return {name: value for name, value in members.items() if value is not None}
 

@@ -10,7 +10,7 @@ broker has thousands of instances, a master a hundred brokers, and names would b
 
 The first report of a connection names every instance. Those that follow are `partial`: they continue the report with the
 sequence before theirs and leave out a row that is as it was there, if nothing flowed in it and nobody waited. `gone` lists
-rows that are no more. A master that does not know the report before closes the connection, and the next one begins anew.
+rows that are gone. A master that does not know the report before closes the connection, and the next one begins anew.
 
 `bytes` are request or response bytes on the wire in the `period_ms` before the report, between client and leader; what
 a throttled sender still has to wait for counts when the wait is over. Periods of reports in a row may overlap.

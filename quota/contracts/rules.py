@@ -112,7 +112,6 @@ class RuleSet:
         return RuleSet(self.version + 1, tuple(items))
 
     def document(self) -> dict[str, Any]:
-        """For JSON."""
         return {"version": self.version, "items": [rule.document() for rule in self.items]}
 
     def to_json(self) -> bytes:

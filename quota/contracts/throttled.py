@@ -61,7 +61,7 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ThrottledInterval:
-    """See the file's text."""
+    """One stretch of time in which a limit made an instance wait; members are listed above."""
 
     instance: str
     rule: str | None

@@ -37,7 +37,7 @@ COUNTERS = ("produced_bytes", "consumed_bytes", "stored_byte_seconds")
 
 @dataclass(frozen=True, slots=True)
 class UsageRecord:
-    """One row of counters."""
+    """What one boot of a broker has counted of a topic in an hour, so far."""
 
     broker: int
     boot: str
@@ -49,11 +49,9 @@ class UsageRecord:
     stored_byte_seconds: int
 
     def key(self) -> bytes:
-        """The record's key."""
         return _json({name: getattr(self, name) for name in _KEY_MEMBERS})
 
     def value(self) -> bytes:
-        """The record's value."""
         return _json({"version": VERSION, **{name: getattr(self, name) for name in self.__slots__}})
 
     @classmethod

@@ -20,7 +20,7 @@ flow           what was *paid* up to a moment: `paid_bytes(now)` = charged - deb
 `refused_bytes` are those of the charged ones whose requests were refused for what the instance has become (its storage is
 full): they are paid for like others, and are not flow (`quota.agent`).
 
-`delay(now)` is the wait of somebody who has not sent yet (a new connection while others are in debt). `fetch_bytes` is
+`delay(now)` is the wait of a sender that has not sent yet (a new connection while others are in debt). `fetch_bytes` is
 how much a throttled fetch should return at most. `charged_bytes` only grows.
 """
 
@@ -60,7 +60,7 @@ class TokenBucket:
         self.rate = rate  # read it; change it by `set_rate`
         self.paid_at = float("inf") if rate == 0 else NEVER  # the moment from which nothing is owed
         self.line: object = None  # where those wait who wait for it, kept by whoever lets them pass
-        self.blocked: str | None = None  # why nothing may pass at all ("storage"): for who asks before charging
+        self.blocked: str | None = None  # why nothing may pass at all ("storage"): for callers that ask before charging
         self.charged_bytes = 0
         self.refused_bytes = 0
         self._burst = (rate or 0) * SLICE_S
@@ -87,7 +87,7 @@ class TokenBucket:
         return self._throttle(now)
 
     def wait(self, now: float) -> None:
-        """Somebody waits who was not charged: with a rate of 0 that is all there is to see of him."""
+        """A sender waits without having been charged: at a rate of 0 nothing else shows it."""
         self._throttle(now)
 
     def delay(self, now: float) -> float:

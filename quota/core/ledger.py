@@ -111,7 +111,7 @@ class Ledger:
         if report.members or self._members:
             self._members[broker] = report.members
         if broker not in self._fresh:
-            self._fresh_until = now  # look again who is silent
+            self._fresh_until = now  # look again for brokers that are silent
         spreads, period_ms, change = self._spreads, report.period_ms, self._change
         for instance, entry in report.instances.items():
             spread = spreads.get(instance)
@@ -156,7 +156,7 @@ class Ledger:
         return last
 
     def tick(self, now: float) -> None:
-        """Once a period: forget who is gone, look at every fence again."""
+        """Once a period: forget brokers that are gone, look at every fence again."""
         for broker, heard in list(self._heard.items()):
             if not self._is_good(heard, now) and self._registered is not None and broker not in self._registered:
                 self._left[broker] = self._heard.pop(broker)

@@ -1,7 +1,7 @@
 """Which throttle rule holds for a client, and for a topic.
 
 Of all client rules that fit, the nearest holds alone, in Kafka's order: a user with a client id before a user, a user
-before a client id, and names before "each". So whoever is named is not subject to what is meant for everybody else.
+before a client id, and names before "each". So a client that is named is not subject to what is meant for everybody else.
 """
 
 from __future__ import annotations

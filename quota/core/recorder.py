@@ -80,7 +80,6 @@ class _Open:
     waits_ms: dict[int, int] = field(default_factory=dict)
 
     def add(self, period: _Period) -> None:
-        """One more."""
         longest_ms = max((waited for waited, _ in period.waits.values()), default=0)
         waited_ms = min(longest_ms, period.ended_ms - period.began_ms)
         self.ended_at_ms = period.ended_ms

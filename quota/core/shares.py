@@ -1,7 +1,7 @@
 """How a limit is divided between those who use it, while it does not suffice for all: max-min, by credit.
 
 While a bucket owes, everybody who uses it earns credit at an equal part of its rate, and keeps at most half a second of
-it. A request that its sender's credit covers passes although the bucket owes: so who asks for less than an equal part
+it. A request that its sender's credit covers passes although the bucket owes: so a sender that asks for less than an equal part
 does not wait for those who ask for more, or no longer than it takes him to earn it. All others wait until the bucket owes
 nothing, and then whoever has used least of
 his part is first. What a sender has used beyond his credit he owes himself.
@@ -36,7 +36,7 @@ EVERYBODY: Sender = ("", "")
 
 
 class Request(Protocol):
-    """What waits."""
+    """What waits for its turn. `size` is what it will take from the bucket."""
 
     size: int
 
@@ -69,7 +69,7 @@ class Shares:
         return iter(self._shares.values())
 
     def of(self, sender: Sender, now: float) -> Share:
-        """The share of a sender who asks for something now."""
+        """The share of a sender that asks for something now."""
         share = self._shares.get(sender)
         if share is None:
             if len(self._shares) >= MOST:

@@ -42,7 +42,6 @@ class Spread:
         self.divided_at = -1
 
     def put(self, broker: int, entry: InstanceReport, period_ms: int) -> None:
-        """Take a row."""
         self.rows[broker] = (entry, period_ms)
         if self.places is None:
             return
@@ -58,7 +57,6 @@ class Spread:
             self.consume[place] = entry[1][0] * 1000 // (period_ms or 1)
 
     def drop(self, broker: int) -> None:
-        """Forget a row."""
         self.rows.pop(broker, None)
         self.places = None
 

@@ -1,1 +1,9 @@
-"""The master: one active of several, elected in ZooKeeper, which shares every instance's limit between its brokers."""
+"""The master: one active of several, elected in ZooKeeper, which shares every instance's limit between its brokers.
+
+election store zookeeper  which master is active; what ZooKeeper says; the door
+service                   the master without its sockets
+server                    brokers report here
+reading views http        the read API: who may look, what is shown, just enough HTTP
+journal                   throttled intervals, kept in a file
+config                    master.toml
+"""

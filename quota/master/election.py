@@ -29,7 +29,7 @@ LOOK_AGAIN_S = 1.0
 
 
 class Role(Enum):
-    """See the file's text."""
+    """What a master is at the moment; the text above says how it gets there."""
 
     STANDBY = "standby"
     ACTIVE = "active"

@@ -19,14 +19,13 @@ TIMEOUT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What goes back."""
+    """An answer: status, media type and body."""
 
     status: HTTPStatus
     body: bytes
     content_type: str = "application/json"
 
     def to_bytes(self) -> bytes:
-        """Head and body."""
         retry = "Retry-After: 1\r\n" if self.status is HTTPStatus.SERVICE_UNAVAILABLE else ""
         head = (
             f"HTTP/1.1 {self.status.value} {self.status.phrase}\r\n"

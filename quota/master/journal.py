@@ -6,7 +6,7 @@
 
 A position is a byte of the whole journal. The first one is the microseconds of the clock when the journal was made: a
 journal that begins anew, because its directory was lost, stands above every position of the old one as long as less than
-a megabyte a second is written. So whoever reads on from where he was never waits for bytes that come later.
+a megabyte a second is written. So a reader that goes on from where it was never waits for bytes that come later.
 
 A start begins a new segment: a line that a killed master left unfinished ends where it is, and readers step over what is
 no line. Nothing is synced: a kill loses nothing that was handed to the system, and a power cut loses seconds of history

@@ -39,7 +39,7 @@ Learn = Callable[[str], Awaitable[None]]
 
 
 class HttpServer:
-    """The read API."""
+    """Serves the read API to the control plane and to Prometheus."""
 
     def __init__(
         self,
@@ -70,7 +70,6 @@ class HttpServer:
             self._server.close()
 
     async def answer(self, path: str) -> Response:
-        """The routes."""
         ledger, now = self._service.ledger, self._now()
         if path == "/metrics":
             text = metrics_text(ledger, reports_total=self._service.reports_total, now=now)

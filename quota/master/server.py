@@ -25,7 +25,7 @@ Log = Callable[[str], None]
 
 
 class ReportServer:
-    """All brokers' connections."""
+    """Accepts brokers, and has a connection for each."""
 
     def __init__(self, service: Service, role: Callable[[], Role], *, secret: str, log: Log) -> None:
         self.service = service
@@ -69,14 +69,13 @@ class ReportServer:
             connection.close(reason)
 
     def stop(self) -> None:
-        """Close everything."""
         if self._server:
             self._server.close()
         self.close_connections("")
 
 
 class ReportConnection(asyncio.Protocol):
-    """One broker's connection."""
+    """One broker's line: its reports come in, its grants go out."""
 
     def __init__(self, server: ReportServer) -> None:
         self._server = server
@@ -87,7 +86,6 @@ class ReportConnection(asyncio.Protocol):
         self._patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by asyncio."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._number = self._server.arrived(self)
@@ -96,14 +94,12 @@ class ReportConnection(asyncio.Protocol):
             self.close("")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Called by asyncio."""
         del exc
         self._server.connections.pop(self._number, None)
         if self._patience:
             self._patience.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Called by asyncio."""
         try:
             for document in self._decoder.feed(data):
                 self._take(document)

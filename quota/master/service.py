@@ -3,7 +3,7 @@
 A report is taken at once and answered a moment later (`GATHER_S`), together with those that come meanwhile. When the
 load of an instance changes, its brokers start to throttle together and report together: a grant made from the first of
 these reports and the others' old ones would take the change for an imbalance, hand out too much for ten periods and
-correct itself slowly. Once a period the ledger forgets who is gone, and the flight recorder says what is to be kept.
+correct itself slowly. Once a period the ledger forgets brokers that are gone, and the flight recorder says what is to be kept.
 """
 
 from __future__ import annotations
@@ -94,7 +94,6 @@ class Service:
         return self.ledger.grants(broker, self._now())
 
     def tick(self) -> None:
-        """Once a period."""
         if self.ledger:
             now = self._now()
             self.ledger.tick(now)

@@ -132,7 +132,7 @@ def _idle(broker: int, reporting: Collection[int]) -> dict[str, Any]:
 
 
 def metrics_text(ledger: Ledger | None, *, reports_total: int, now: float) -> str:
-    """Prometheus text format."""
+    """What GET /metrics answers, in Prometheus' text format."""
     lines = [
         "# TYPE sluice_master_active gauge",
         f"sluice_master_active {int(ledger is not None)}",

@@ -37,12 +37,12 @@ class ZooKeeperLost(Exception):  # noqa: N818 - a state of affairs, not a bug
 
 
 class ZooKeeperConflict(Exception):  # noqa: N818 - see above
-    """Somebody else wrote first."""
+    """A guarded write lost: somebody else wrote first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node as read."""
+    """What a node held, and the version that guards writing it back."""
 
     data: bytes
     version: int

@@ -58,8 +58,6 @@ class Trace:
 
 
 class _Client:
-    """One connection."""
-
     __slots__ = ("free_at", "queued")
 
     def __init__(self) -> None:

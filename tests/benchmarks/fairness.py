@@ -32,7 +32,7 @@ from tests.benchmarks.fairness_clients import Client, Noted, Swarm, body, most_i
 from tests.benchmarks.report import Say, keep, progress
 from tests.benchmarks.server import create_topic
 from tests.stalls.judging import percentile
-from tests.support.cluster import BROKERS, Cluster
+from tests.support.cluster import BROKERS, ProcessCluster
 from tests.support.specs import Tenant
 from tests.support.waiting import wait_for
 
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(_DESCRIPTORS, most), most))
     say, found = progress(), {}
     folder = _MEMORY if _MEMORY.is_dir() else None
-    with tempfile.TemporaryDirectory(dir=folder) as directory, Cluster(Path(directory)) as cluster:
+    with tempfile.TemporaryDirectory(dir=folder) as directory, ProcessCluster(Path(directory)) as cluster:
         wait_for(lambda: not cluster.master_says("/health")["learning"], 60, "the master to have learnt")
         if "evasion" in options.programs:
             found["evasion"] = [
@@ -95,7 +95,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _instance(cluster: Cluster, limit: int) -> tuple[Tenant, Led]:
+def _instance(cluster: ProcessCluster, limit: int) -> tuple[Tenant, Led]:
     """An instance with a topic that all brokers lead parts of."""
     tenant = cluster.tenant(limits=Limits(limit, None, None, None))
     create_topic(tenant.bootstrap, TOPIC, PARTITIONS)
@@ -109,7 +109,7 @@ def _instance(cluster: Cluster, limit: int) -> tuple[Tenant, Led]:
 # --- evasion ----------------------------------------------------------------------------------------------------------
 
 
-def _evasion(cluster: Cluster, options: argparse.Namespace, way: str, size: int, say: Say) -> dict[str, Any]:
+def _evasion(cluster: ProcessCluster, options: argparse.Namespace, way: str, size: int, say: Say) -> dict[str, Any]:
     limit = options.limit_mib * MIB
     tenant, led = _instance(cluster, int(limit))
     swarm = Swarm(_evaders(tenant, led, options.connections, way, size))
@@ -158,7 +158,7 @@ def _later_percent(admitted: Sequence[Noted], began: float, ended: float, limit:
 # --- small beside large -----------------------------------------------------------------------------------------------
 
 
-def _small(cluster: Cluster, options: argparse.Namespace, say: Say) -> dict[str, Any]:
+def _small(cluster: ProcessCluster, options: argparse.Namespace, say: Say) -> dict[str, Any]:
     limit = options.small_limit_mib * MIB
     tenant, led = _instance(cluster, int(limit))
     flood = _flooders(tenant, led, options.flood_connections)

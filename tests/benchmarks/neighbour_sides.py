@@ -26,7 +26,7 @@ from tests.benchmarks.apache import ApacheRig
 from tests.benchmarks.neighbour_clients import Tenant
 from tests.benchmarks.report import APACHE, OURS
 from tests.benchmarks.server import create_topic
-from tests.support.cluster import BROKERS, Cluster
+from tests.support.cluster import BROKERS, ProcessCluster
 from tests.support.waiting import wait_for
 from tests.support.wire import Wire
 
@@ -37,7 +37,7 @@ _MEMORY = Path("/dev/shm")
 @contextmanager
 def _sluice(tenants: int, limit: int) -> Iterator[list[Tenant]]:
     memory = _MEMORY if _MEMORY.is_dir() else None
-    with tempfile.TemporaryDirectory(dir=memory) as folder, Cluster(Path(folder)) as cluster:
+    with tempfile.TemporaryDirectory(dir=memory) as folder, ProcessCluster(Path(folder)) as cluster:
         made = [cluster.tenant(limits=Limits(limit, limit, None, None)) for _ in range(tenants)]
         for tenant in made:
             create_topic(tenant.bootstrap, "flow", PARTITIONS, len(BROKERS))

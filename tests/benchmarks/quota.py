@@ -30,7 +30,7 @@ from quota.simulator.run import LEADERS, STATIC, Trace, run
 from tests.benchmarks.quota_clients import TOPIC, drive
 from tests.benchmarks.report import keep
 from tests.benchmarks.server import create_topic
-from tests.support.cluster import BROKERS, Cluster
+from tests.support.cluster import BROKERS, ProcessCluster
 from tests.support.waiting import wait_for
 
 REPORT = Path("var/reports/quota.json")
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run each scenario on both, print, write the figures."""
     options = _options(arguments)
     limit, rows, killed = int(options.limit * MIB), [], None
-    with tempfile.TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster:
+    with tempfile.TemporaryDirectory() as folder, ProcessCluster(Path(folder)) as cluster:
         wait_for(lambda: not cluster.master_says("/health")["learning"], 60, "the master to have learnt")
         print(HEAD)
         for strategy in sorted(options.strategies, key=STATIC.__eq__):
@@ -72,7 +72,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _on_brokers(cluster: Cluster, scenario: Scenario, strategy: str, limit: int) -> Trace:
+def _on_brokers(cluster: ProcessCluster, scenario: Scenario, strategy: str, limit: int) -> Trace:
     """An instance of its own, so that no scenario begins in the state that another left."""
     limits, rule = Limits(limit, None, None, None), Strategy.CKAFKA if strategy == STATIC else strategy
     tenant = cluster.tenant(limits=limits, strategy=rule)
@@ -87,7 +87,7 @@ def _on_brokers(cluster: Cluster, scenario: Scenario, strategy: str, limit: int)
     return trace
 
 
-def _master_killed(cluster: Cluster, limit: int, seed: int) -> dict[str, float]:
+def _master_killed(cluster: ProcessCluster, limit: int, seed: int) -> dict[str, float]:
     """In percent of what was bought. The scenario's first seconds are left out: shares have to follow use first."""
     scenario = SCENARIOS["skew"](len(BROKERS), limit, _KILLED_AFTER_S + _WATCHED_S + 5, Random(seed))
     active = cluster.master()

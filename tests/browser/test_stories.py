@@ -160,7 +160,7 @@ def test_a_key_is_shown_once_and_a_colleague_comes_in(open_page):
     bob = open_page("bob")
     bob.locator(".switcher summary").click()
     bob.get_by_role("link", name=organisation).click()
-    expect(bob.get_by_text("You may look and change nothing here")).to_be_visible()
+    expect(bob.get_by_text("You may look, but not change anything here")).to_be_visible()
     bob.locator(".switcher summary").click()
     bob.get_by_role("link", name=ORGANISATION).click()
     expect(bob.get_by_role("link", name="orders")).to_be_visible()

@@ -34,7 +34,7 @@ from tests.chaos import failover
 from tests.chaos.calibration import AIMED, Caught, calibrate
 from tests.chaos.campaign import Campaign
 from tests.chaos.faults import KINDS
-from tests.chaos.record import Plan
+from tests.chaos.record import CampaignPlan
 from tests.chaos.report import sentence, summary, table
 from tests.support.shard import WHOLE, Shard, shard, suffix
 
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(any(outcome.findings for outcome in outcomes))
 
 
-def _parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Plan]:
+def _parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, CampaignPlan]:
     parser = argparse.ArgumentParser(prog="make chaos", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=len(KINDS))
     parser.add_argument("--seconds", type=float, default=30.0, help="of load in a round, before everything is read")
@@ -86,7 +86,7 @@ def _parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Plan]:
     kinds = tuple(options.faults.split(",")) if options.faults else KINDS
     if unknown := sorted(set(kinds) - set(KINDS)):
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(KINDS)}")
-    return options, Plan(options.seed, options.seconds, kinds, options.bug, options.outage)
+    return options, CampaignPlan(options.seed, options.seconds, kinds, options.bug, options.outage)
 
 
 def _leave_running(seed: int, part: Shard, arguments: list[str]) -> int:
@@ -105,7 +105,7 @@ def _leave_running(seed: int, part: Shard, arguments: list[str]) -> int:
     return 0
 
 
-def _calibrate(options: argparse.Namespace, plan: Plan, say: Callable[[str], None]) -> int:
+def _calibrate(options: argparse.Namespace, plan: CampaignPlan, say: Callable[[str], None]) -> int:
     def hunt(bug: str, kinds: tuple[str, ...]) -> Caught:
         with tempfile.TemporaryDirectory(prefix="sluice-chaos-") as folder:
             campaign = Campaign(replace(plan, kinds=kinds, bug=bug), say, Path(folder), keeps_findings=False)

@@ -21,7 +21,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from tests.chaos.clients import Client
 from tests.chaos.cluster import ChaosCluster
 from tests.chaos.faults import OF_THREE_KEEPERS, Faults, SkippedError, schedule
-from tests.chaos.record import Plan, Record
+from tests.chaos.record import CampaignPlan, Record
 from tests.chaos.report import sentence, summary
 from tests.chaos.round import Outcome, Round
 from tests.support.shard import WHOLE, Shard
@@ -47,7 +47,13 @@ class Campaign:
     """Runs a plan's rounds, or its part of them, and keeps what they show in `folder`."""
 
     def __init__(
-        self, plan: Plan, say: Callable[[str], None], folder: Path, part: Shard = WHOLE, *, keeps_findings: bool = True
+        self,
+        plan: CampaignPlan,
+        say: Callable[[str], None],
+        folder: Path,
+        part: Shard = WHOLE,
+        *,
+        keeps_findings: bool = True,
     ) -> None:
         self._plan, self._say, self._folder, self._part = plan, say, folder, part
         self._keeps_findings = keeps_findings
@@ -128,7 +134,7 @@ def _share(planned: Sequence[Planned], part: Shard) -> list[Planned]:
 
 
 @contextlib.contextmanager
-def _running(plan: Plan, *, three_keepers: bool) -> Iterator[tuple[ChaosCluster, list[Client], Any]]:
+def _running(plan: CampaignPlan, *, three_keepers: bool) -> Iterator[tuple[ChaosCluster, list[Client], Any]]:
     folder = Path(tempfile.mkdtemp(prefix="sluice-chaos-"))
     clients: list[Client] = []
     try:

@@ -1,6 +1,6 @@
 """Three brokers behind proxies and a real ZooKeeper; no masters: quota is not what is tested here.
 
-`tests.support.cluster.Cluster` with what faults need: links to cut, clocks to move, processes to stop and continue, and
+`tests.support.cluster.ProcessCluster` with what faults need: links to cut, clocks to move, processes to stop and continue, and
 a small file system of its own for one broker where we may mount one.
 """
 
@@ -16,7 +16,7 @@ from kazoo.client import KazooClient
 from tests.chaos.broker import set_clock
 from tests.chaos.keepers import Keepers
 from tests.chaos.network import HOST, ZOOKEEPER, Links
-from tests.support.cluster import BROKERS, Cluster
+from tests.support.cluster import BROKERS, ProcessCluster
 from tests.support.ports import free_port
 from tests.support.processes import broker_process, secrets_file
 from tests.support.specs import Specs
@@ -42,7 +42,7 @@ _RECONNECT = {"max_tries": -1, "max_delay": 0.5}
 """Of our own client. kazoo's longest pause is a minute: after an outage of two, whoever waits a minute hears nothing."""
 
 
-class ChaosCluster(Cluster):
+class ChaosCluster(ProcessCluster):
     """A context manager, as its base."""
 
     def __init__(

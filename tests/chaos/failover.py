@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import Producer
 
 from tests.integration.clients import create_topic
-from tests.support.cluster import BROKERS, Cluster
+from tests.support.cluster import BROKERS, ProcessCluster
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def measure(trials: int, say: Callable[[str], None]) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="sluice-failover-"))
     figures: dict[str, Any] = {"session_timeout_s": SESSION_S, "trials": trials}
     try:
-        with Cluster(folder, _SETTINGS) as cluster:
+        with ProcessCluster(folder, _SETTINGS) as cluster:
             tenant = cluster.tenant()
             create_topic(tenant, _TOPIC, _PARTITIONS, min_insync_replicas="2")
             for how in ("stopped", "killed"):
@@ -118,7 +118,7 @@ def table(figures: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _trial(cluster: Cluster, tenant: Tenant, how: str, trial: int) -> tuple[float, float]:
+def _trial(cluster: ProcessCluster, tenant: Tenant, how: str, trial: int) -> tuple[float, float]:
     physical = f"{tenant.key}.{_TOPIC}"
     cluster.heal()
     wait_for(
@@ -151,11 +151,11 @@ def _trial(cluster: Cluster, tenant: Tenant, how: str, trial: int) -> tuple[floa
         steady.stop()
 
 
-def _leader(cluster: Cluster, physical: str, partition: int) -> int:
+def _leader(cluster: ProcessCluster, physical: str, partition: int) -> int:
     return int(cluster.state(physical, partition)["leader"])
 
 
-def _watch(cluster: Cluster, physical: str, partition: int, former: int) -> float:
+def _watch(cluster: ProcessCluster, physical: str, partition: int, former: int) -> float:
     wait_for(lambda: _leader(cluster, physical, partition) not in (former, -1), 20, "another leader")
     return time.monotonic()
 

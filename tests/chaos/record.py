@@ -25,7 +25,7 @@ LOCK = "lock"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CampaignPlan:
     """What makes two runs the same campaign."""
 
     seed: int
@@ -42,7 +42,7 @@ class Plan:
 class Record:
     """The outcomes of a plan's rounds, by whichever process they were found."""
 
-    def __init__(self, plan: Plan, folder: Path) -> None:
+    def __init__(self, plan: CampaignPlan, folder: Path) -> None:
         """Take over what was done of this plan; what was done of another is put aside."""
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)

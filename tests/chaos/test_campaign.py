@@ -11,12 +11,12 @@ from tests.chaos import campaign
 from tests.chaos.calibration import AIMED
 from tests.chaos.campaign import Campaign
 from tests.chaos.faults import KINDS, OF_THREE_KEEPERS, SkippedError
-from tests.chaos.record import Plan
+from tests.chaos.record import CampaignPlan
 from tests.chaos.report import summary, table
 from tests.simulation.bugs import BUGS
 from tests.support.shard import WHOLE
 
-PLAN = Plan(seed=7, seconds=1.0, kinds=("leader", "pause"))
+PLAN = CampaignPlan(seed=7, seconds=1.0, kinds=("leader", "pause"))
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_what_parts_have_left_is_done_in_one(run, made):
 
 
 def test_one_part_has_both_rounds_of_a_turn_on_three_zookeepers(run, made):
-    plan = Plan(seed=7, seconds=1.0, kinds=KINDS)
+    plan = CampaignPlan(seed=7, seconds=1.0, kinds=KINDS)
     run(2 * len(KINDS), plan, part=(1, 2))
     run(2 * len(KINDS), plan, part=(2, 2))
     assert made.clusters.count(True) == 2  # one a turn
@@ -104,7 +104,7 @@ def test_a_cluster_that_does_not_come_up_is_tried_again(run, made):
 
 def test_another_plan_begins_anew(run, made):
     run(3)
-    run(3, Plan(seed=7, seconds=2.0, kinds=PLAN.kinds))
+    run(3, CampaignPlan(seed=7, seconds=2.0, kinds=PLAN.kinds))
     assert made.numbers == [1, 2, 3]
 
 

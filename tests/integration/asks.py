@@ -70,7 +70,7 @@ from dataplane.records.batch import Record, build_batch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.support.cluster import Cluster
+    from tests.support.cluster import ProcessCluster
     from tests.support.specs import Tenant
 
 GROUP = "asks"
@@ -86,7 +86,7 @@ class Ask:
     makes_it: bool = False  # the topic must not exist
     answers: frozenset[int] = frozenset()  # error codes where nothing is in the way
 
-    def broker(self, cluster: Cluster, tenant: Tenant, topic: str) -> int:
+    def broker(self, cluster: ProcessCluster, tenant: Tenant, topic: str) -> int:
         if self.goes_to == "leader":
             return cluster.leader(tenant, topic)
         return cluster.coordinator(tenant, GROUP) if self.goes_to == "coordinator" else cluster.controller() or -1

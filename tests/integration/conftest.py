@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster import Cluster
+from tests.support.cluster import ProcessCluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def running_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def running_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
     settings = {"group_min_session_timeout_ms": 1000, "offsets_topic_num_partitions": 4}
-    with Cluster(tmp_path_factory.mktemp("cluster"), settings) as cluster:
+    with ProcessCluster(tmp_path_factory.mktemp("cluster"), settings) as cluster:
         cluster.make_coordinators()
         yield cluster
 
 
 @pytest.fixture
-def cluster(running_cluster: Cluster) -> Cluster:
+def cluster(running_cluster: ProcessCluster) -> ProcessCluster:
     running_cluster.heal()
     return running_cluster
 
 
 @pytest.fixture
-def new_tenant(cluster: Cluster) -> Iterator[Callable[..., Tenant]]:
+def new_tenant(cluster: ProcessCluster) -> Iterator[Callable[..., Tenant]]:
     """Makes instances that are closed when the test ends."""
     made: list[Tenant] = []
 

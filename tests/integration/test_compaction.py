@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, TopicPartition
 from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from dataplane.records.batch import Record, build_batch
 from tests.integration.clients import TIMEOUT_S, Sender, consumer, create_topic
-from tests.support.cluster import Cluster
+from tests.support.cluster import ProcessCluster
 from tests.support.waiting import wait_for
 from tests.support.wire import Wire
 
@@ -29,7 +29,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def quick_cluster(tmp_path_factory):
-    with Cluster(tmp_path_factory.mktemp("compaction"), SETTINGS) as made:
+    with ProcessCluster(tmp_path_factory.mktemp("compaction"), SETTINGS) as made:
         made.make_coordinators()
         yield made
 

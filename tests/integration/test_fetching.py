@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.integration.clients import QUIET, Sender, create_topic, produce, take
-from tests.support.cluster import Cluster
+from tests.support.cluster import ProcessCluster
 from tests.support.waiting import wait_for
 
 with warnings.catch_warnings():
@@ -33,8 +33,8 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def racked_cluster(tmp_path_factory) -> Iterator[Cluster]:
-    with Cluster(tmp_path_factory.mktemp("racks"), SETTINGS, RACKS) as cluster:
+def racked_cluster(tmp_path_factory) -> Iterator[ProcessCluster]:
+    with ProcessCluster(tmp_path_factory.mktemp("racks"), SETTINGS, RACKS) as cluster:
         cluster.make_coordinators()
         yield cluster
 

@@ -19,7 +19,7 @@ STEP_S = 0.005
 BROKERS = 3
 
 
-class Cluster:
+class ClosedLoop:
     """Three brokers that tick at moments of their own, one master, producers that wait as they are told."""
 
     def __init__(self, weights, request_bytes, seed, row=INSTANCE, wanted=None):
@@ -78,7 +78,7 @@ class Cluster:
 @pytest.mark.parametrize("request_bytes", [16_000, 900_000])
 @pytest.mark.parametrize("weights", [(1, 0, 0), (1 / 3, 1 / 3, 1 / 3), (0.6, 0.3, 0.1), (0.5, 0.5, 0)])
 def test_four_times_the_limit_is_held_to_it_within_five_percent_from_a_cold_start(weights, request_bytes):
-    cluster = Cluster(weights, request_bytes, seed=len(weights) + request_bytes)
+    cluster = ClosedLoop(weights, request_bytes, seed=len(weights) + request_bytes)
     cluster.run(3, load=False)
     cluster.run(30, load=True)
     assert cluster.rate(3, 33) == pytest.approx(1, abs=0.05)
@@ -86,14 +86,14 @@ def test_four_times_the_limit_is_held_to_it_within_five_percent_from_a_cold_star
 
 
 def test_even_load_that_begins_everywhere_at_once_is_not_taken_for_an_imbalance():
-    cluster = Cluster((1 / 3, 1 / 3, 1 / 3), 16_000, seed=5)
+    cluster = ClosedLoop((1 / 3, 1 / 3, 1 / 3), 16_000, seed=5)
     cluster.run(3, load=False)
     cluster.run(12, load=True)
     assert cluster.rate(4, 14) <= 1.03
 
 
 def test_traffic_that_moves_to_another_broker_has_the_whole_limit_there_within_a_few_seconds():
-    cluster = Cluster((1, 0, 0), 16_000, seed=7)
+    cluster = ClosedLoop((1, 0, 0), 16_000, seed=7)
     cluster.run(3, load=False)
     cluster.run(10, load=True)
     cluster.weights, cluster.backlog = (0, 0, 1), [0.0] * BROKERS
@@ -107,7 +107,7 @@ def test_a_throttle_rule_holds_over_all_brokers_as_the_instances_own_limit_does(
     users = (None,) if names else ("ann",)
     rule = ThrottleRule("rule-1", RuleKind.CLIENT, LIMIT, LIMIT, users=users)
     wanted = replace(spec(produce=None, consume=None, storage=None), rules=RuleSet(1, (rule,)))
-    cluster = Cluster(weights, 100_000, seed=3, row=Row(INSTANCE, rule.id).of_client(names).key, wanted=wanted)
+    cluster = ClosedLoop(weights, 100_000, seed=3, row=Row(INSTANCE, rule.id).of_client(names).key, wanted=wanted)
     cluster.run(3, load=False)
     cluster.run(30, load=True)
     assert cluster.rate(3, 33) == pytest.approx(1, abs=0.05)

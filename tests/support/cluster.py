@@ -35,7 +35,7 @@ MASTERS = (1, 2)
 LEASE_MS = 4_000  # a new master learns for one lease: short, so that tests need not wait long
 
 
-class Cluster:
+class ProcessCluster:
     """A context manager: started whole, stopped by pid."""
 
     def __init__(

@@ -37,7 +37,7 @@ class SignUpForm(ConsoleForm):
 
 
 class SignInForm(ConsoleForm):
-    """Email and password."""
+    """An email and a password; which of the two is wrong is not said."""
 
     email = forms.CharField(label="Email", max_length=254, widget=forms.EmailInput(_EMAIL | {"autofocus": True}))
     password = forms.CharField(
@@ -49,7 +49,7 @@ class SignInForm(ConsoleForm):
 
 
 class OrganisationForm(ConsoleForm):
-    """Another organisation."""
+    """The name of one more organisation of the person's own."""
 
     refusals: ClassVar = {"already_exists": "name"}
 
@@ -57,7 +57,7 @@ class OrganisationForm(ConsoleForm):
 
 
 class MemberForm(ConsoleForm):
-    """Someone to bring in."""
+    """Whom to bring into the organisation, and in which role."""
 
     email = forms.EmailField(
         label="Email",
@@ -75,7 +75,7 @@ class RoleForm(ConsoleForm):
 
 
 class ApiKeyForm(ConsoleForm):
-    """A new key."""
+    """What a new API key is to be called."""
 
     name = forms.CharField(
         label="Name",

@@ -34,7 +34,7 @@ def _amount(most: int, step: str) -> forms.NumberInput:
 
 
 class PricedForm(ConsoleForm):
-    """What is dear is confirmed: the box is shown to who was told the price."""
+    """A high price is confirmed: the box appears once the price was shown."""
 
     confirm_price = forms.BooleanField(label="I know the price", required=False)
     is_price_unconfirmed = False
@@ -81,7 +81,7 @@ class InstanceSettingsForm(ConsoleForm):
 
 
 class InstanceChangeForm(InstanceSettingsForm, PricedForm):
-    """The same of an instance that is there. The box is shown to who needs it."""
+    """The same for an existing instance. The box appears only when it is needed."""
 
     accept_full_storage = forms.BooleanField(
         label="I know that producing will be refused",
@@ -141,7 +141,7 @@ class InstanceConfigForm(ConsoleForm):
 
 
 class InstanceCreateForm(InstanceSettingsForm, PricedForm):
-    """A new one."""
+    """Everything that an instance is created with; sizes and whitelist are checked as REST does."""
 
     whitelist = CidrsField(
         label="Who may connect",
@@ -150,7 +150,7 @@ class InstanceCreateForm(InstanceSettingsForm, PricedForm):
 
 
 class WhitelistForm(ConsoleForm):
-    """Who may connect."""
+    """Addresses that may connect, one CIDR block a line."""
 
     cidrs = CidrsField(
         label="Addresses and blocks",
@@ -186,7 +186,6 @@ class DeletionForm(ConsoleForm):
         self.fields["confirmation"].label = f"Type “{name}” to confirm"
 
     def clean_confirmation(self) -> str:
-        """The very name."""
         typed = str(self.cleaned_data["confirmation"])
         if typed != self._name.strip():
             raise forms.ValidationError("This is not the name. Nothing was deleted.")

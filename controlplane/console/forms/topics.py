@@ -1,4 +1,4 @@
-"""Topics."""
+"""Forms of topics: creating one, and who may use one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST_RETENTION_H = 24 * 3650
 
 
 class TopicForm(ConsoleForm):
-    """A new topic."""
+    """A topic to be created: name, partitions, replicas."""
 
     refusals: ClassVar = {
         "topic_exists": "name",

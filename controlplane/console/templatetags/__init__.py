@@ -1,1 +1,1 @@
-"""Template tags."""
+"""Filters and tags of the console's templates."""

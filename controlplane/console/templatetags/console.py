@@ -64,7 +64,7 @@ def in_bytes(value: float | None) -> str:
 
 @register.filter
 def rate(value: float | None) -> str:
-    """Bytes a second."""
+    """A rate as people read it, such as 5 MiB/s; an absent one is a dash."""
     return DASH if value in UNKNOWN else f"{in_bytes(value)}/s"
 
 

@@ -35,7 +35,7 @@ def error_page(request: HttpRequest, error: SluiceError, *, explanation: str | N
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's 404."""
+    """The page for an address that leads nowhere, or to what is another organisation's."""
     if request.path.startswith(API_PREFIX):
         return problems.not_found(request, exception)
     return error_page(request, NotFound("there is nothing at this address"))

@@ -50,7 +50,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 @require_POST
 @tenant_page
 def revoke(request: HttpRequest, caller: Caller, key_id: str) -> HttpResponse:
-    """End a key."""
+    """From now on a key opens nothing."""
     services.api_key_revoke(organisation=caller.organisation, actor=caller.actor, key_id=key_id)
     messages.success(request, "The key was revoked. Requests with it are refused from now on.")
     return redirect("console:keys", caller.organisation.id)

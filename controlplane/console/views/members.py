@@ -33,7 +33,7 @@ ROLE_WORDS = {
 @require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
 def organisation_new(request: HttpRequest) -> HttpResponse:
-    """Another organisation, owned by whoever asks."""
+    """One more organisation, owned by the person who asks."""
     form = OrganisationForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
@@ -76,7 +76,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 @require_POST
 @owners_page
 def role(request: HttpRequest, caller: Caller, membership_id: int) -> HttpResponse:
-    """Another role."""
+    """Give a member another role."""
     form = RoleForm(request.POST)
     if form.is_valid():
         try:
@@ -96,7 +96,7 @@ def role(request: HttpRequest, caller: Caller, membership_id: int) -> HttpRespon
 @require_POST
 @owners_page
 def remove(request: HttpRequest, caller: Caller, membership_id: int) -> HttpResponse:
-    """Take someone out."""
+    """End a membership; the person's other organisations stay."""
     try:
         services.member_remove(organisation=caller.organisation, actor=caller.actor, membership_id=membership_id)
     except Conflict as error:

@@ -66,7 +66,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How a query begins."""
+    """Where a query begins in each partition, and what it will never read."""
 
     offsets: Mapping[int, int] | None  # None: where the checkpoint says, or at the beginning
     losses: tuple[Loss, ...] = ()

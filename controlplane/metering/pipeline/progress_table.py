@@ -21,7 +21,7 @@ COLUMNS = "partition, topic_id, next_offset, end_offset, looked_at_ms"
 
 
 def positions(database: Database, cursor: Any) -> dict[int, Position]:
-    """By partition."""
+    """How far each partition has been read."""
     database.run(cursor, f"SELECT partition, topic_id, next_offset, end_offset FROM {PROGRESS_TABLE}")  # noqa: S608
     return {partition: Position(*rest) for partition, *rest in cursor.fetchall()}
 

@@ -26,7 +26,7 @@ USER = "cluster"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Of one job."""
+    """What one job is told by its environment."""
 
     brokers: str
     environment: Environment = field(repr=False)
@@ -37,7 +37,6 @@ class Settings:
 
     @classmethod
     def read(cls, variables: Mapping[str, str]) -> Settings:
-        """From the process environment."""
         environment = Environment.read(variables)
         return cls(
             brokers=variables.get("SLUICE_BROKERS") or "127.0.0.1:20011",

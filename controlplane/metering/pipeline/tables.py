@@ -56,7 +56,7 @@ class Database:
     def transaction(self) -> Iterator[Any]:
         """A cursor; committed at the end, rolled back and closed on any error. RuntimeError where one is under way."""
         if not self._in_use.acquire(blocking=False):
-            raise RuntimeError("a transaction is under way: who writes beside it needs a connection of its own")
+            raise RuntimeError("a transaction is under way: another writer needs a connection of its own")
         try:
             connection = self._connect()
             cursor = connection.cursor()

@@ -20,7 +20,7 @@ _STATUSES = "exit status: 0 done, 1 refused or incomplete, 2 wrong command line,
 
 
 def main(words: Sequence[str]) -> int:
-    """The exit status."""
+    """Do what the command line says; gives the exit status."""
     arguments = parser().parse_args(words)
     try:
         if arguments.command == "produce":

@@ -25,7 +25,7 @@ _PATIENCE_S = 5.0  # beyond the request's own timeout
 
 
 def create(arguments: Namespace, out: TextIO) -> None:
-    """One topic."""
+    """Create one topic; what is not said is as the instance has it."""
     topic = NewTopic(
         arguments.topic,
         num_partitions=arguments.partitions,
@@ -50,7 +50,7 @@ def create(arguments: Namespace, out: TextIO) -> None:
 
 
 def list_topics(arguments: Namespace, out: TextIO) -> None:
-    """One name a line."""
+    """Print every topic's name, one a line."""
     for name in _names(arguments):
         print(name, file=out)
 

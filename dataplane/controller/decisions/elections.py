@@ -15,7 +15,7 @@ Who may lead, the first line that finds somebody:
     2  of those in sync and not lost, the first in the assignment that is alive
     3  of the eligible and not lost, the same
     4  who led last, if alive: only when everybody of the ISR and the eligible has come back, and all have lost something
-    5  whoever is alive: only with unclean election
+    5  any live replica: only with unclean election
 
 Otherwise there is no leader (-1), and ISR and eligible stay, without the lost, until one of them returns. The lines 4 and
 5 may lose what was committed, the others never do: a commit was on all who are in sync or eligible now.

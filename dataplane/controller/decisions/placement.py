@@ -23,7 +23,7 @@ Assignment = dict[int, tuple[int, ...]]
 
 
 class Dice(Protocol):
-    """As much of `random.Random` as is drawn from here; who asks for a decision brings it."""
+    """As much of `random.Random` as is used here; the caller brings it."""
 
     def randrange(self, start: int, stop: int | None = None, /) -> int: ...
 

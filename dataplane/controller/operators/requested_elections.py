@@ -19,7 +19,7 @@ from dataplane.protocol.errors import ApiError, ErrorCode
 
 
 class ElectionType(IntEnum):
-    """Of ElectLeaders."""
+    """Preferred or unclean, as ElectLeaders numbers them."""
 
     PREFERRED = 0
     UNCLEAN = 1

@@ -17,8 +17,6 @@ from dataplane.protocol.schema import (
 
 @struct
 class DescribeConfigsResource:
-    """Part of DescribeConfigsRequest."""
-
     resource_type: int = int8()
     resource_name: str = string()
     configuration_keys: tuple[str, ...] | None = array("string", nullable="0+")
@@ -26,8 +24,6 @@ class DescribeConfigsResource:
 
 @message(api_key=32, versions="0-4", flexible="4+")
 class DescribeConfigsRequest:
-    """What DescribeConfigs asks."""
-
     resources: tuple[DescribeConfigsResource, ...] = array(DescribeConfigsResource)
     include_synonyms: bool = boolean("1+")
     include_documentation: bool = boolean("3+")
@@ -35,8 +31,6 @@ class DescribeConfigsRequest:
 
 @struct
 class DescribeConfigsSynonym:
-    """Part of DescribeConfigsResponse."""
-
     name: str = string("1+")
     value: str | None = string("1+", nullable="0+")
     source: int = int8("1+")
@@ -44,8 +38,6 @@ class DescribeConfigsSynonym:
 
 @struct
 class DescribeConfigsResourceResult:
-    """Part of DescribeConfigsResponse."""
-
     name: str = string()
     value: str | None = string(nullable="0+")
     read_only: bool = boolean()
@@ -59,8 +51,6 @@ class DescribeConfigsResourceResult:
 
 @struct
 class DescribeConfigsResult:
-    """Part of DescribeConfigsResponse."""
-
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
     resource_type: int = int8()
@@ -70,24 +60,18 @@ class DescribeConfigsResult:
 
 @message(api_key=32, versions="0-4", flexible="4+")
 class DescribeConfigsResponse:
-    """What DescribeConfigs answers."""
-
     throttle_time_ms: int = int32()
     results: tuple[DescribeConfigsResult, ...] = array(DescribeConfigsResult)
 
 
 @struct
 class AlterConfigsRequestAlterableConfig:
-    """Part of AlterConfigsRequest."""
-
     name: str = string()
     value: str | None = string(nullable="0+")
 
 
 @struct
 class AlterConfigsRequestAlterConfigsResource:
-    """Part of AlterConfigsRequest."""
-
     resource_type: int = int8()
     resource_name: str = string()
     configs: tuple[AlterConfigsRequestAlterableConfig, ...] = array(AlterConfigsRequestAlterableConfig)
@@ -95,16 +79,12 @@ class AlterConfigsRequestAlterConfigsResource:
 
 @message(api_key=33, versions="0-2", flexible="2+")
 class AlterConfigsRequest:
-    """What AlterConfigs asks."""
-
     resources: tuple[AlterConfigsRequestAlterConfigsResource, ...] = array(AlterConfigsRequestAlterConfigsResource)
     validate_only: bool = boolean()
 
 
 @struct
 class AlterConfigsResponseAlterConfigsResourceResponse:
-    """Part of AlterConfigsResponse."""
-
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
     resource_type: int = int8()
@@ -113,8 +93,6 @@ class AlterConfigsResponseAlterConfigsResourceResponse:
 
 @message(api_key=33, versions="0-2", flexible="2+")
 class AlterConfigsResponse:
-    """What AlterConfigs answers."""
-
     throttle_time_ms: int = int32()
     responses: tuple[AlterConfigsResponseAlterConfigsResourceResponse, ...] = array(
         AlterConfigsResponseAlterConfigsResourceResponse
@@ -123,8 +101,6 @@ class AlterConfigsResponse:
 
 @struct
 class IncrementalAlterConfigsRequestAlterableConfig:
-    """Part of IncrementalAlterConfigsRequest."""
-
     name: str = string()
     config_operation: int = int8()
     value: str | None = string(nullable="0+")
@@ -132,8 +108,6 @@ class IncrementalAlterConfigsRequestAlterableConfig:
 
 @struct
 class IncrementalAlterConfigsRequestAlterConfigsResource:
-    """Part of IncrementalAlterConfigsRequest."""
-
     resource_type: int = int8()
     resource_name: str = string()
     configs: tuple[IncrementalAlterConfigsRequestAlterableConfig, ...] = array(
@@ -143,8 +117,6 @@ class IncrementalAlterConfigsRequestAlterConfigsResource:
 
 @message(api_key=44, versions="0-1", flexible="1+")
 class IncrementalAlterConfigsRequest:
-    """What IncrementalAlterConfigs asks."""
-
     resources: tuple[IncrementalAlterConfigsRequestAlterConfigsResource, ...] = array(
         IncrementalAlterConfigsRequestAlterConfigsResource
     )
@@ -153,8 +125,6 @@ class IncrementalAlterConfigsRequest:
 
 @struct
 class IncrementalAlterConfigsResponseAlterConfigsResourceResponse:
-    """Part of IncrementalAlterConfigsResponse."""
-
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
     resource_type: int = int8()
@@ -163,8 +133,6 @@ class IncrementalAlterConfigsResponseAlterConfigsResourceResponse:
 
 @message(api_key=44, versions="0-1", flexible="1+")
 class IncrementalAlterConfigsResponse:
-    """What IncrementalAlterConfigs answers."""
-
     throttle_time_ms: int = int32()
     responses: tuple[IncrementalAlterConfigsResponseAlterConfigsResourceResponse, ...] = array(
         IncrementalAlterConfigsResponseAlterConfigsResourceResponse
@@ -173,8 +141,6 @@ class IncrementalAlterConfigsResponse:
 
 @struct
 class ComponentData:
-    """Part of DescribeClientQuotasRequest."""
-
     entity_type: str = string()
     match_type: int = int8()
     match: str | None = string(nullable="0+")
@@ -182,40 +148,30 @@ class ComponentData:
 
 @message(api_key=48, versions="0-1", flexible="1+")
 class DescribeClientQuotasRequest:
-    """What DescribeClientQuotas asks."""
-
     components: tuple[ComponentData, ...] = array(ComponentData)
     strict: bool = boolean()
 
 
 @struct
 class DescribeClientQuotasResponseEntityData:
-    """Part of DescribeClientQuotasResponse."""
-
     entity_type: str = string()
     entity_name: str | None = string(nullable="0+")
 
 
 @struct
 class ValueData:
-    """Part of DescribeClientQuotasResponse."""
-
     key: str = string()
     value: float = float64()
 
 
 @struct
 class DescribeClientQuotasResponseEntryData:
-    """Part of DescribeClientQuotasResponse."""
-
     entity: tuple[DescribeClientQuotasResponseEntityData, ...] = array(DescribeClientQuotasResponseEntityData)
     values: tuple[ValueData, ...] = array(ValueData)
 
 
 @message(api_key=48, versions="0-1", flexible="1+")
 class DescribeClientQuotasResponse:
-    """What DescribeClientQuotas answers."""
-
     throttle_time_ms: int = int32()
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
@@ -226,16 +182,12 @@ class DescribeClientQuotasResponse:
 
 @struct
 class AlterClientQuotasRequestEntityData:
-    """Part of AlterClientQuotasRequest."""
-
     entity_type: str = string()
     entity_name: str | None = string(nullable="0+")
 
 
 @struct
 class OpData:
-    """Part of AlterClientQuotasRequest."""
-
     key: str = string()
     value: float = float64()
     remove: bool = boolean()
@@ -243,32 +195,24 @@ class OpData:
 
 @struct
 class AlterClientQuotasRequestEntryData:
-    """Part of AlterClientQuotasRequest."""
-
     entity: tuple[AlterClientQuotasRequestEntityData, ...] = array(AlterClientQuotasRequestEntityData)
     ops: tuple[OpData, ...] = array(OpData)
 
 
 @message(api_key=49, versions="0-1", flexible="1+")
 class AlterClientQuotasRequest:
-    """What AlterClientQuotas asks."""
-
     entries: tuple[AlterClientQuotasRequestEntryData, ...] = array(AlterClientQuotasRequestEntryData)
     validate_only: bool = boolean()
 
 
 @struct
 class AlterClientQuotasResponseEntityData:
-    """Part of AlterClientQuotasResponse."""
-
     entity_type: str = string()
     entity_name: str | None = string(nullable="0+")
 
 
 @struct
 class AlterClientQuotasResponseEntryData:
-    """Part of AlterClientQuotasResponse."""
-
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
     entity: tuple[AlterClientQuotasResponseEntityData, ...] = array(AlterClientQuotasResponseEntityData)
@@ -276,7 +220,5 @@ class AlterClientQuotasResponseEntryData:
 
 @message(api_key=49, versions="0-1", flexible="1+")
 class AlterClientQuotasResponse:
-    """What AlterClientQuotas answers."""
-
     throttle_time_ms: int = int32()
     entries: tuple[AlterClientQuotasResponseEntryData, ...] = array(AlterClientQuotasResponseEntryData)

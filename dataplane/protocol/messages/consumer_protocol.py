@@ -17,16 +17,12 @@ from dataplane.protocol.schema import (
 
 @struct
 class ConsumerProtocolSubscriptionTopicPartition:
-    """Part of ConsumerProtocolSubscription."""
-
     topic: str = string("1+", entity="topic")
     partitions: tuple[int, ...] = array("int32", "1+")
 
 
 @message(versions="0-3", flexible="none")
 class ConsumerProtocolSubscription:
-    """A record or header."""
-
     topics: tuple[str, ...] = array("string")
     user_data: bytes | None = binary(nullable="0+", default=None)
     owned_partitions: tuple[ConsumerProtocolSubscriptionTopicPartition, ...] = array(
@@ -38,16 +34,12 @@ class ConsumerProtocolSubscription:
 
 @struct
 class ConsumerProtocolAssignmentTopicPartition:
-    """Part of ConsumerProtocolAssignment."""
-
     topic: str = string(entity="topic")
     partitions: tuple[int, ...] = array("int32")
 
 
 @message(versions="0-3", flexible="none")
 class ConsumerProtocolAssignment:
-    """A record or header."""
-
     assigned_partitions: tuple[ConsumerProtocolAssignmentTopicPartition, ...] = array(
         ConsumerProtocolAssignmentTopicPartition
     )

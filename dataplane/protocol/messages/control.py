@@ -23,8 +23,6 @@ from dataplane.protocol.schema import (
 
 @struct
 class LeaderAndIsrPartitionState:
-    """Part of LeaderAndIsrRequest."""
-
     topic_name: str = string("0-1", entity="topic")
     partition_index: int = int32()
     controller_epoch: int = int32()
@@ -41,8 +39,6 @@ class LeaderAndIsrPartitionState:
 
 @struct
 class LeaderAndIsrTopicState:
-    """Part of LeaderAndIsrRequest."""
-
     topic_name: str = string("2+", entity="topic")
     topic_id: UUID = uuid("5+")
     partition_states: tuple[LeaderAndIsrPartitionState, ...] = array(LeaderAndIsrPartitionState, "2+")
@@ -50,8 +46,6 @@ class LeaderAndIsrTopicState:
 
 @struct
 class LeaderAndIsrLiveLeader:
-    """Part of LeaderAndIsrRequest."""
-
     broker_id: int = int32()
     host_name: str = string()
     port: int = int32()
@@ -59,8 +53,6 @@ class LeaderAndIsrLiveLeader:
 
 @message(api_key=4, versions="0-7", flexible="4+")
 class LeaderAndIsrRequest:
-    """What LeaderAndIsr asks."""
-
     controller_id: int = int32()
     is_k_raft_controller: bool = boolean("7+")
     controller_epoch: int = int32()
@@ -73,8 +65,6 @@ class LeaderAndIsrRequest:
 
 @struct
 class LeaderAndIsrPartitionError:
-    """Part of LeaderAndIsrResponse."""
-
     topic_name: str = string("0-4", entity="topic")
     partition_index: int = int32()
     error_code: int = int16()
@@ -82,16 +72,12 @@ class LeaderAndIsrPartitionError:
 
 @struct
 class LeaderAndIsrTopicError:
-    """Part of LeaderAndIsrResponse."""
-
     topic_id: UUID = uuid("5+")
     partition_errors: tuple[LeaderAndIsrPartitionError, ...] = array(LeaderAndIsrPartitionError, "5+")
 
 
 @message(api_key=4, versions="0-7", flexible="4+")
 class LeaderAndIsrResponse:
-    """What LeaderAndIsr answers."""
-
     error_code: int = int16()
     partition_errors: tuple[LeaderAndIsrPartitionError, ...] = array(LeaderAndIsrPartitionError, "0-4")
     topics: tuple[LeaderAndIsrTopicError, ...] = array(LeaderAndIsrTopicError, "5+")
@@ -99,24 +85,18 @@ class LeaderAndIsrResponse:
 
 @struct
 class StopReplicaPartitionV0:
-    """Part of StopReplicaRequest."""
-
     topic_name: str = string("0", entity="topic")
     partition_index: int = int32("0")
 
 
 @struct
 class StopReplicaTopicV1:
-    """Part of StopReplicaRequest."""
-
     name: str = string("1-2", entity="topic")
     partition_indexes: tuple[int, ...] = array("int32", "1-2")
 
 
 @struct
 class StopReplicaPartitionState:
-    """Part of StopReplicaRequest."""
-
     partition_index: int = int32("3+")
     leader_epoch: int = int32("3+", default=-1)
     delete_partition: bool = boolean("3+")
@@ -124,16 +104,12 @@ class StopReplicaPartitionState:
 
 @struct
 class StopReplicaTopicState:
-    """Part of StopReplicaRequest."""
-
     topic_name: str = string("3+", entity="topic")
     partition_states: tuple[StopReplicaPartitionState, ...] = array(StopReplicaPartitionState, "3+")
 
 
 @message(api_key=5, versions="0-4", flexible="2+")
 class StopReplicaRequest:
-    """What StopReplica asks."""
-
     controller_id: int = int32()
     is_k_raft_controller: bool = boolean("4+")
     controller_epoch: int = int32()
@@ -146,8 +122,6 @@ class StopReplicaRequest:
 
 @struct
 class StopReplicaPartitionError:
-    """Part of StopReplicaResponse."""
-
     topic_name: str = string(entity="topic")
     partition_index: int = int32()
     error_code: int = int16()
@@ -155,16 +129,12 @@ class StopReplicaPartitionError:
 
 @message(api_key=5, versions="0-4", flexible="2+")
 class StopReplicaResponse:
-    """What StopReplica answers."""
-
     error_code: int = int16()
     partition_errors: tuple[StopReplicaPartitionError, ...] = array(StopReplicaPartitionError)
 
 
 @struct
 class UpdateMetadataPartitionState:
-    """Part of UpdateMetadataRequest."""
-
     topic_name: str = string("0-4", entity="topic")
     partition_index: int = int32()
     controller_epoch: int = int32()
@@ -178,8 +148,6 @@ class UpdateMetadataPartitionState:
 
 @struct
 class UpdateMetadataTopicState:
-    """Part of UpdateMetadataRequest."""
-
     topic_name: str = string("5+", entity="topic")
     topic_id: UUID = uuid("7+")
     partition_states: tuple[UpdateMetadataPartitionState, ...] = array(UpdateMetadataPartitionState, "5+")
@@ -187,8 +155,6 @@ class UpdateMetadataTopicState:
 
 @struct
 class UpdateMetadataEndpoint:
-    """Part of UpdateMetadataRequest."""
-
     port: int = int32("1+")
     host: str = string("1+")
     listener: str = string("3+")
@@ -197,8 +163,6 @@ class UpdateMetadataEndpoint:
 
 @struct
 class UpdateMetadataBroker:
-    """Part of UpdateMetadataRequest."""
-
     id: int = int32()
     v0_host: str = string("0")
     v0_port: int = int32("0")
@@ -208,8 +172,6 @@ class UpdateMetadataBroker:
 
 @message(api_key=6, versions="0-8", flexible="6+")
 class UpdateMetadataRequest:
-    """What UpdateMetadata asks."""
-
     controller_id: int = int32()
     is_k_raft_controller: bool = boolean("8+")
     type: int = int8("8+", tagged="8+", tag=0)
@@ -222,47 +184,35 @@ class UpdateMetadataRequest:
 
 @message(api_key=6, versions="0-8", flexible="6+")
 class UpdateMetadataResponse:
-    """What UpdateMetadata answers."""
-
     error_code: int = int16()
 
 
 @message(api_key=7, versions="0-3", flexible="3+")
 class ControlledShutdownRequest:
-    """What ControlledShutdown asks."""
-
     broker_id: int = int32()
     broker_epoch: int = int64("2+", default=-1)
 
 
 @struct
 class RemainingPartition:
-    """Part of ControlledShutdownResponse."""
-
     topic_name: str = string(entity="topic")
     partition_index: int = int32()
 
 
 @message(api_key=7, versions="0-3", flexible="3+")
 class ControlledShutdownResponse:
-    """What ControlledShutdown answers."""
-
     error_code: int = int16()
     remaining_partitions: tuple[RemainingPartition, ...] = array(RemainingPartition)
 
 
 @struct
 class BrokerState:
-    """Part of AlterPartitionRequest."""
-
     broker_id: int = int32("3+")
     broker_epoch: int = int64("3+", default=-1)
 
 
 @struct
 class AlterPartitionRequestPartitionData:
-    """Part of AlterPartitionRequest."""
-
     partition_index: int = int32()
     leader_epoch: int = int32()
     new_isr: tuple[int, ...] = array("int32", "0-2")
@@ -273,8 +223,6 @@ class AlterPartitionRequestPartitionData:
 
 @struct
 class AlterPartitionRequestTopicData:
-    """Part of AlterPartitionRequest."""
-
     topic_name: str = string("0-1", entity="topic")
     topic_id: UUID = uuid("2+")
     partitions: tuple[AlterPartitionRequestPartitionData, ...] = array(AlterPartitionRequestPartitionData)
@@ -282,8 +230,6 @@ class AlterPartitionRequestTopicData:
 
 @message(api_key=56, versions="0-3", flexible="0+")
 class AlterPartitionRequest:
-    """What AlterPartition asks."""
-
     broker_id: int = int32()
     broker_epoch: int = int64(default=-1)
     topics: tuple[AlterPartitionRequestTopicData, ...] = array(AlterPartitionRequestTopicData)
@@ -291,8 +237,6 @@ class AlterPartitionRequest:
 
 @struct
 class AlterPartitionResponsePartitionData:
-    """Part of AlterPartitionResponse."""
-
     partition_index: int = int32()
     error_code: int = int16()
     leader_id: int = int32()
@@ -304,8 +248,6 @@ class AlterPartitionResponsePartitionData:
 
 @struct
 class AlterPartitionResponseTopicData:
-    """Part of AlterPartitionResponse."""
-
     topic_name: str = string("0-1", entity="topic")
     topic_id: UUID = uuid("2+")
     partitions: tuple[AlterPartitionResponsePartitionData, ...] = array(AlterPartitionResponsePartitionData)
@@ -313,8 +255,6 @@ class AlterPartitionResponseTopicData:
 
 @message(api_key=56, versions="0-3", flexible="0+")
 class AlterPartitionResponse:
-    """What AlterPartition answers."""
-
     throttle_time_ms: int = int32()
     error_code: int = int16()
     topics: tuple[AlterPartitionResponseTopicData, ...] = array(AlterPartitionResponseTopicData)

@@ -24,16 +24,12 @@ from dataplane.protocol.schema import (
 
 @message(api_key=18, versions="0-4", flexible="3+")
 class ApiVersionsRequest:
-    """What ApiVersions asks."""
-
     client_software_name: str = string("3+")
     client_software_version: str = string("3+")
 
 
 @struct
 class ApiVersion:
-    """Part of ApiVersionsResponse."""
-
     api_key: int = int16()
     min_version: int = int16()
     max_version: int = int16()
@@ -41,8 +37,6 @@ class ApiVersion:
 
 @struct
 class SupportedFeatureKey:
-    """Part of ApiVersionsResponse."""
-
     name: str = string("3+")
     min_version: int = int16("3+")
     max_version: int = int16("3+")
@@ -50,8 +44,6 @@ class SupportedFeatureKey:
 
 @struct
 class FinalizedFeatureKey:
-    """Part of ApiVersionsResponse."""
-
     name: str = string("3+")
     max_version_level: int = int16("3+")
     min_version_level: int = int16("3+")
@@ -59,8 +51,6 @@ class FinalizedFeatureKey:
 
 @message(api_key=18, versions="0-4", flexible="3+")
 class ApiVersionsResponse:
-    """What ApiVersions answers."""
-
     error_code: int = int16()
     api_keys: tuple[ApiVersion, ...] = array(ApiVersion)
     throttle_time_ms: int = int32("1+")
@@ -72,16 +62,12 @@ class ApiVersionsResponse:
 
 @struct
 class MetadataRequestTopic:
-    """Part of MetadataRequest."""
-
     topic_id: UUID = uuid("10+")
     name: str | None = string(nullable="10+", entity="topic")
 
 
 @message(api_key=3, versions="0-12", flexible="9+")
 class MetadataRequest:
-    """What Metadata asks."""
-
     topics: tuple[MetadataRequestTopic, ...] | None = array(MetadataRequestTopic, nullable="1+")
     allow_auto_topic_creation: bool = boolean("4+", default=True)
     include_cluster_authorized_operations: bool = boolean("8-10")
@@ -90,8 +76,6 @@ class MetadataRequest:
 
 @struct
 class MetadataResponseBroker:
-    """Part of MetadataResponse."""
-
     node_id: int = int32()
     host: str = string()
     port: int = int32()
@@ -100,8 +84,6 @@ class MetadataResponseBroker:
 
 @struct
 class MetadataResponsePartition:
-    """Part of MetadataResponse."""
-
     error_code: int = int16()
     partition_index: int = int32()
     leader_id: int = int32()
@@ -113,8 +95,6 @@ class MetadataResponsePartition:
 
 @struct
 class MetadataResponseTopic:
-    """Part of MetadataResponse."""
-
     error_code: int = int16()
     name: str | None = string(nullable="12+", entity="topic")
     topic_id: UUID = uuid("10+")
@@ -125,8 +105,6 @@ class MetadataResponseTopic:
 
 @message(api_key=3, versions="0-12", flexible="9+")
 class MetadataResponse:
-    """What Metadata answers."""
-
     throttle_time_ms: int = int32("3+")
     brokers: tuple[MetadataResponseBroker, ...] = array(MetadataResponseBroker)
     cluster_id: str | None = string("2+", nullable="2+", default=None)
@@ -137,16 +115,12 @@ class MetadataResponse:
 
 @message(api_key=60, versions="0-1", flexible="0+")
 class DescribeClusterRequest:
-    """What DescribeCluster asks."""
-
     include_cluster_authorized_operations: bool = boolean()
     endpoint_type: int = int8("1+", default=1)
 
 
 @struct
 class DescribeClusterBroker:
-    """Part of DescribeClusterResponse."""
-
     broker_id: int = int32()
     host: str = string()
     port: int = int32()
@@ -155,8 +129,6 @@ class DescribeClusterBroker:
 
 @message(api_key=60, versions="0-1", flexible="0+")
 class DescribeClusterResponse:
-    """What DescribeCluster answers."""
-
     throttle_time_ms: int = int32()
     error_code: int = int16()
     error_message: str | None = string(nullable="0+", default=None)
@@ -169,23 +141,17 @@ class DescribeClusterResponse:
 
 @struct
 class DescribeTopicPartitionsRequestTopicRequest:
-    """Part of DescribeTopicPartitionsRequest."""
-
     name: str = string(entity="topic")
 
 
 @struct
 class DescribeTopicPartitionsRequestCursor:
-    """Part of DescribeTopicPartitionsRequest."""
-
     topic_name: str = string(entity="topic")
     partition_index: int = int32()
 
 
 @message(api_key=75, versions="0", flexible="0+")
 class DescribeTopicPartitionsRequest:
-    """What DescribeTopicPartitions asks."""
-
     topics: tuple[DescribeTopicPartitionsRequestTopicRequest, ...] = array(DescribeTopicPartitionsRequestTopicRequest)
     response_partition_limit: int = int32(default=2000)
     cursor: DescribeTopicPartitionsRequestCursor | None = structure(
@@ -195,8 +161,6 @@ class DescribeTopicPartitionsRequest:
 
 @struct
 class DescribeTopicPartitionsResponsePartition:
-    """Part of DescribeTopicPartitionsResponse."""
-
     error_code: int = int16()
     partition_index: int = int32()
     leader_id: int = int32()
@@ -210,8 +174,6 @@ class DescribeTopicPartitionsResponsePartition:
 
 @struct
 class DescribeTopicPartitionsResponseTopic:
-    """Part of DescribeTopicPartitionsResponse."""
-
     error_code: int = int16()
     name: str | None = string(nullable="0+", entity="topic")
     topic_id: UUID = uuid()
@@ -222,16 +184,12 @@ class DescribeTopicPartitionsResponseTopic:
 
 @struct
 class DescribeTopicPartitionsResponseCursor:
-    """Part of DescribeTopicPartitionsResponse."""
-
     topic_name: str = string(entity="topic")
     partition_index: int = int32()
 
 
 @message(api_key=75, versions="0", flexible="0+")
 class DescribeTopicPartitionsResponse:
-    """What DescribeTopicPartitions answers."""
-
     throttle_time_ms: int = int32()
     topics: tuple[DescribeTopicPartitionsResponseTopic, ...] = array(DescribeTopicPartitionsResponseTopic)
     next_cursor: DescribeTopicPartitionsResponseCursor | None = structure(
@@ -241,8 +199,6 @@ class DescribeTopicPartitionsResponse:
 
 @message(api_key=10, versions="0-6", flexible="3+")
 class FindCoordinatorRequest:
-    """What FindCoordinator asks."""
-
     key: str = string("0-3")
     key_type: int = int8("1+")
     coordinator_keys: tuple[str, ...] = array("string", "4+")
@@ -250,8 +206,6 @@ class FindCoordinatorRequest:
 
 @struct
 class Coordinator:
-    """Part of FindCoordinatorResponse."""
-
     key: str = string("4+")
     node_id: int = int32("4+")
     host: str = string("4+")
@@ -262,8 +216,6 @@ class Coordinator:
 
 @message(api_key=10, versions="0-6", flexible="3+")
 class FindCoordinatorResponse:
-    """What FindCoordinator answers."""
-
     throttle_time_ms: int = int32("1+")
     error_code: int = int16("0-3")
     error_message: str | None = string("1-3", nullable="1-3")

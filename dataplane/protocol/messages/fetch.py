@@ -22,16 +22,12 @@ from dataplane.protocol.schema import (
 
 @struct
 class ReplicaState:
-    """Part of FetchRequest."""
-
     replica_id: int = int32("15+", default=-1)
     replica_epoch: int = int64("15+", default=-1)
 
 
 @struct
 class FetchPartition:
-    """Part of FetchRequest."""
-
     partition: int = int32()
     current_leader_epoch: int = int32("9+", default=-1)
     fetch_offset: int = int64()
@@ -43,8 +39,6 @@ class FetchPartition:
 
 @struct
 class FetchTopic:
-    """Part of FetchRequest."""
-
     topic: str = string("0-12", entity="topic")
     topic_id: UUID = uuid("13+")
     partitions: tuple[FetchPartition, ...] = array(FetchPartition)
@@ -52,8 +46,6 @@ class FetchTopic:
 
 @struct
 class ForgottenTopic:
-    """Part of FetchRequest."""
-
     topic: str = string("7-12", entity="topic")
     topic_id: UUID = uuid("13+")
     partitions: tuple[int, ...] = array("int32", "7+")
@@ -61,8 +53,6 @@ class ForgottenTopic:
 
 @message(api_key=1, versions="0-17", flexible="12+")
 class FetchRequest:
-    """What Fetch asks."""
-
     cluster_id: str | None = string("12+", nullable="12+", default=None, tagged="12+", tag=0)
     replica_id: int = int32("0-14", default=-1)
     replica_state: ReplicaState = structure(ReplicaState, "15+", tagged="15+", tag=1)
@@ -79,40 +69,30 @@ class FetchRequest:
 
 @struct
 class FetchResponseEpochEndOffset:
-    """Part of FetchResponse."""
-
     epoch: int = int32("12+", default=-1)
     end_offset: int = int64("12+", default=-1)
 
 
 @struct
 class FetchResponseLeaderIdAndEpoch:
-    """Part of FetchResponse."""
-
     leader_id: int = int32("12+", default=-1)
     leader_epoch: int = int32("12+", default=-1)
 
 
 @struct
 class SnapshotId:
-    """Part of FetchResponse."""
-
     end_offset: int = int64(default=-1)
     epoch: int = int32(default=-1)
 
 
 @struct
 class AbortedTransaction:
-    """Part of FetchResponse."""
-
     producer_id: int = int64("4+")
     first_offset: int = int64("4+")
 
 
 @struct
 class FetchResponsePartitionData:
-    """Part of FetchResponse."""
-
     partition_index: int = int32()
     error_code: int = int16()
     high_watermark: int = int64()
@@ -128,8 +108,6 @@ class FetchResponsePartitionData:
 
 @struct
 class FetchableTopicResponse:
-    """Part of FetchResponse."""
-
     topic: str = string("0-12", entity="topic")
     topic_id: UUID = uuid("13+")
     partitions: tuple[FetchResponsePartitionData, ...] = array(FetchResponsePartitionData)
@@ -137,8 +115,6 @@ class FetchableTopicResponse:
 
 @struct
 class FetchResponseNodeEndpoint:
-    """Part of FetchResponse."""
-
     node_id: int = int32("16+")
     host: str = string("16+")
     port: int = int32("16+")
@@ -147,8 +123,6 @@ class FetchResponseNodeEndpoint:
 
 @message(api_key=1, versions="0-17", flexible="12+")
 class FetchResponse:
-    """What Fetch answers."""
-
     throttle_time_ms: int = int32("1+")
     error_code: int = int16("7+")
     session_id: int = int32("7+")
@@ -158,8 +132,6 @@ class FetchResponse:
 
 @struct
 class ListOffsetsPartition:
-    """Part of ListOffsetsRequest."""
-
     partition_index: int = int32()
     current_leader_epoch: int = int32("4+", default=-1)
     timestamp: int = int64()
@@ -168,16 +140,12 @@ class ListOffsetsPartition:
 
 @struct
 class ListOffsetsTopic:
-    """Part of ListOffsetsRequest."""
-
     name: str = string(entity="topic")
     partitions: tuple[ListOffsetsPartition, ...] = array(ListOffsetsPartition)
 
 
 @message(api_key=2, versions="0-10", flexible="6+")
 class ListOffsetsRequest:
-    """What ListOffsets asks."""
-
     replica_id: int = int32()
     isolation_level: int = int8("2+")
     topics: tuple[ListOffsetsTopic, ...] = array(ListOffsetsTopic)
@@ -186,8 +154,6 @@ class ListOffsetsRequest:
 
 @struct
 class ListOffsetsPartitionResponse:
-    """Part of ListOffsetsResponse."""
-
     partition_index: int = int32()
     error_code: int = int16()
     old_style_offsets: tuple[int, ...] = array("int64", "0")
@@ -198,24 +164,18 @@ class ListOffsetsPartitionResponse:
 
 @struct
 class ListOffsetsTopicResponse:
-    """Part of ListOffsetsResponse."""
-
     name: str = string(entity="topic")
     partitions: tuple[ListOffsetsPartitionResponse, ...] = array(ListOffsetsPartitionResponse)
 
 
 @message(api_key=2, versions="0-10", flexible="6+")
 class ListOffsetsResponse:
-    """What ListOffsets answers."""
-
     throttle_time_ms: int = int32("2+")
     topics: tuple[ListOffsetsTopicResponse, ...] = array(ListOffsetsTopicResponse)
 
 
 @struct
 class OffsetForLeaderPartition:
-    """Part of OffsetForLeaderEpochRequest."""
-
     partition: int = int32()
     current_leader_epoch: int = int32("2+", default=-1)
     leader_epoch: int = int32()
@@ -223,24 +183,18 @@ class OffsetForLeaderPartition:
 
 @struct
 class OffsetForLeaderTopic:
-    """Part of OffsetForLeaderEpochRequest."""
-
     topic: str = string(entity="topic")
     partitions: tuple[OffsetForLeaderPartition, ...] = array(OffsetForLeaderPartition)
 
 
 @message(api_key=23, versions="0-4", flexible="4+")
 class OffsetForLeaderEpochRequest:
-    """What OffsetForLeaderEpoch asks."""
-
     replica_id: int = int32("3+", default=-2)
     topics: tuple[OffsetForLeaderTopic, ...] = array(OffsetForLeaderTopic)
 
 
 @struct
 class OffsetForLeaderEpochResponseEpochEndOffset:
-    """Part of OffsetForLeaderEpochResponse."""
-
     error_code: int = int16()
     partition: int = int32()
     leader_epoch: int = int32("1+", default=-1)
@@ -249,8 +203,6 @@ class OffsetForLeaderEpochResponseEpochEndOffset:
 
 @struct
 class OffsetForLeaderTopicResult:
-    """Part of OffsetForLeaderEpochResponse."""
-
     topic: str = string(entity="topic")
     partitions: tuple[OffsetForLeaderEpochResponseEpochEndOffset, ...] = array(
         OffsetForLeaderEpochResponseEpochEndOffset
@@ -259,40 +211,30 @@ class OffsetForLeaderTopicResult:
 
 @message(api_key=23, versions="0-4", flexible="4+")
 class OffsetForLeaderEpochResponse:
-    """What OffsetForLeaderEpoch answers."""
-
     throttle_time_ms: int = int32("2+")
     topics: tuple[OffsetForLeaderTopicResult, ...] = array(OffsetForLeaderTopicResult)
 
 
 @struct
 class DeleteRecordsPartition:
-    """Part of DeleteRecordsRequest."""
-
     partition_index: int = int32()
     offset: int = int64()
 
 
 @struct
 class DeleteRecordsTopic:
-    """Part of DeleteRecordsRequest."""
-
     name: str = string(entity="topic")
     partitions: tuple[DeleteRecordsPartition, ...] = array(DeleteRecordsPartition)
 
 
 @message(api_key=21, versions="0-2", flexible="2+")
 class DeleteRecordsRequest:
-    """What DeleteRecords asks."""
-
     topics: tuple[DeleteRecordsTopic, ...] = array(DeleteRecordsTopic)
     timeout_ms: int = int32()
 
 
 @struct
 class DeleteRecordsPartitionResult:
-    """Part of DeleteRecordsResponse."""
-
     partition_index: int = int32()
     low_watermark: int = int64()
     error_code: int = int16()
@@ -300,15 +242,11 @@ class DeleteRecordsPartitionResult:
 
 @struct
 class DeleteRecordsTopicResult:
-    """Part of DeleteRecordsResponse."""
-
     name: str = string(entity="topic")
     partitions: tuple[DeleteRecordsPartitionResult, ...] = array(DeleteRecordsPartitionResult)
 
 
 @message(api_key=21, versions="0-2", flexible="2+")
 class DeleteRecordsResponse:
-    """What DeleteRecords answers."""
-
     throttle_time_ms: int = int32()
     topics: tuple[DeleteRecordsTopicResult, ...] = array(DeleteRecordsTopicResult)

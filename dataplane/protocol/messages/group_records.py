@@ -15,8 +15,6 @@ from dataplane.protocol.schema import (
 
 @message(versions="0-1", flexible="none")
 class OffsetCommitKey:
-    """A record or header."""
-
     group: str = string("0-1")
     topic: str = string("0-1")
     partition: int = int32("0-1")
@@ -24,8 +22,6 @@ class OffsetCommitKey:
 
 @message(versions="0-4", flexible="4+")
 class OffsetCommitValue:
-    """A record or header."""
-
     offset: int = int64()
     leader_epoch: int = int32("3+", default=-1)
     metadata: str = string()
@@ -35,15 +31,11 @@ class OffsetCommitValue:
 
 @message(versions="2", flexible="none")
 class GroupMetadataKey:
-    """A record or header."""
-
     group: str = string("2")
 
 
 @struct
 class MemberMetadata:
-    """Part of GroupMetadataValue."""
-
     member_id: str = string()
     group_instance_id: str | None = string("3+", nullable="3+", default=None)
     client_id: str = string()
@@ -56,8 +48,6 @@ class MemberMetadata:
 
 @message(versions="0-4", flexible="4+")
 class GroupMetadataValue:
-    """A record or header."""
-
     protocol_type: str = string()
     generation: int = int32()
     protocol: str | None = string(nullable="0+")

@@ -16,16 +16,12 @@ from dataplane.protocol.schema import (
 
 @struct
 class JoinGroupRequestProtocol:
-    """Part of JoinGroupRequest."""
-
     name: str = string()
     metadata: bytes = binary()
 
 
 @message(api_key=11, versions="0-9", flexible="6+")
 class JoinGroupRequest:
-    """What JoinGroup asks."""
-
     group_id: str = string(entity="group")
     session_timeout_ms: int = int32()
     rebalance_timeout_ms: int = int32("1+", default=-1)
@@ -38,8 +34,6 @@ class JoinGroupRequest:
 
 @struct
 class JoinGroupResponseMember:
-    """Part of JoinGroupResponse."""
-
     member_id: str = string()
     group_instance_id: str | None = string("5+", nullable="5+", default=None)
     metadata: bytes = binary()
@@ -47,8 +41,6 @@ class JoinGroupResponseMember:
 
 @message(api_key=11, versions="0-9", flexible="6+")
 class JoinGroupResponse:
-    """What JoinGroup answers."""
-
     throttle_time_ms: int = int32("2+")
     error_code: int = int16()
     generation_id: int = int32(default=-1)
@@ -62,16 +54,12 @@ class JoinGroupResponse:
 
 @struct
 class SyncGroupRequestAssignment:
-    """Part of SyncGroupRequest."""
-
     member_id: str = string()
     assignment: bytes = binary()
 
 
 @message(api_key=14, versions="0-5", flexible="4+")
 class SyncGroupRequest:
-    """What SyncGroup asks."""
-
     group_id: str = string(entity="group")
     generation_id: int = int32()
     member_id: str = string()
@@ -83,8 +71,6 @@ class SyncGroupRequest:
 
 @message(api_key=14, versions="0-5", flexible="4+")
 class SyncGroupResponse:
-    """What SyncGroup answers."""
-
     throttle_time_ms: int = int32("1+")
     error_code: int = int16()
     protocol_type: str | None = string("5+", nullable="5+", default=None)
@@ -94,8 +80,6 @@ class SyncGroupResponse:
 
 @message(api_key=12, versions="0-4", flexible="4+")
 class HeartbeatRequest:
-    """What Heartbeat asks."""
-
     group_id: str = string(entity="group")
     generation_id: int = int32()
     member_id: str = string()
@@ -104,16 +88,12 @@ class HeartbeatRequest:
 
 @message(api_key=12, versions="0-4", flexible="4+")
 class HeartbeatResponse:
-    """What Heartbeat answers."""
-
     throttle_time_ms: int = int32("1+")
     error_code: int = int16()
 
 
 @struct
 class MemberIdentity:
-    """Part of LeaveGroupRequest."""
-
     member_id: str = string("3+")
     group_instance_id: str | None = string("3+", nullable="3+", default=None)
     reason: str | None = string("5+", nullable="5+", default=None)
@@ -121,8 +101,6 @@ class MemberIdentity:
 
 @message(api_key=13, versions="0-5", flexible="4+")
 class LeaveGroupRequest:
-    """What LeaveGroup asks."""
-
     group_id: str = string(entity="group")
     member_id: str = string("0-2")
     members: tuple[MemberIdentity, ...] = array(MemberIdentity, "3+")
@@ -130,8 +108,6 @@ class LeaveGroupRequest:
 
 @struct
 class MemberResponse:
-    """Part of LeaveGroupResponse."""
-
     member_id: str = string("3+")
     group_instance_id: str | None = string("3+", nullable="3+")
     error_code: int = int16("3+")
@@ -139,8 +115,6 @@ class MemberResponse:
 
 @message(api_key=13, versions="0-5", flexible="4+")
 class LeaveGroupResponse:
-    """What LeaveGroup answers."""
-
     throttle_time_ms: int = int32("1+")
     error_code: int = int16()
     members: tuple[MemberResponse, ...] = array(MemberResponse, "3+")
@@ -148,16 +122,12 @@ class LeaveGroupResponse:
 
 @message(api_key=15, versions="0-5", flexible="5+")
 class DescribeGroupsRequest:
-    """What DescribeGroups asks."""
-
     groups: tuple[str, ...] = array("string", entity="group")
     include_authorized_operations: bool = boolean("3+")
 
 
 @struct
 class DescribedGroupMember:
-    """Part of DescribeGroupsResponse."""
-
     member_id: str = string()
     group_instance_id: str | None = string("4+", nullable="4+", default=None)
     client_id: str = string()
@@ -168,8 +138,6 @@ class DescribedGroupMember:
 
 @struct
 class DescribedGroup:
-    """Part of DescribeGroupsResponse."""
-
     error_code: int = int16()
     group_id: str = string(entity="group")
     group_state: str = string()
@@ -181,24 +149,18 @@ class DescribedGroup:
 
 @message(api_key=15, versions="0-5", flexible="5+")
 class DescribeGroupsResponse:
-    """What DescribeGroups answers."""
-
     throttle_time_ms: int = int32("1+")
     groups: tuple[DescribedGroup, ...] = array(DescribedGroup)
 
 
 @message(api_key=16, versions="0-5", flexible="3+")
 class ListGroupsRequest:
-    """What ListGroups asks."""
-
     states_filter: tuple[str, ...] = array("string", "4+")
     types_filter: tuple[str, ...] = array("string", "5+")
 
 
 @struct
 class ListedGroup:
-    """Part of ListGroupsResponse."""
-
     group_id: str = string(entity="group")
     protocol_type: str = string()
     group_state: str = string("4+")
@@ -207,8 +169,6 @@ class ListedGroup:
 
 @message(api_key=16, versions="0-5", flexible="3+")
 class ListGroupsResponse:
-    """What ListGroups answers."""
-
     throttle_time_ms: int = int32("1+")
     error_code: int = int16()
     groups: tuple[ListedGroup, ...] = array(ListedGroup)
@@ -216,22 +176,16 @@ class ListGroupsResponse:
 
 @message(api_key=42, versions="0-2", flexible="2+")
 class DeleteGroupsRequest:
-    """What DeleteGroups asks."""
-
     groups_names: tuple[str, ...] = array("string", entity="group")
 
 
 @struct
 class DeletableGroupResult:
-    """Part of DeleteGroupsResponse."""
-
     group_id: str = string(entity="group")
     error_code: int = int16()
 
 
 @message(api_key=42, versions="0-2", flexible="2+")
 class DeleteGroupsResponse:
-    """What DeleteGroups answers."""
-
     throttle_time_ms: int = int32()
     results: tuple[DeletableGroupResult, ...] = array(DeletableGroupResult)

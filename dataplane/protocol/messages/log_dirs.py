@@ -16,23 +16,17 @@ from dataplane.protocol.schema import (
 
 @struct
 class DescribableLogDirTopic:
-    """Part of DescribeLogDirsRequest."""
-
     topic: str = string(entity="topic")
     partitions: tuple[int, ...] = array("int32")
 
 
 @message(api_key=35, versions="0-4", flexible="2+")
 class DescribeLogDirsRequest:
-    """What DescribeLogDirs asks."""
-
     topics: tuple[DescribableLogDirTopic, ...] | None = array(DescribableLogDirTopic, nullable="0+")
 
 
 @struct
 class DescribeLogDirsPartition:
-    """Part of DescribeLogDirsResponse."""
-
     partition_index: int = int32()
     partition_size: int = int64()
     offset_lag: int = int64()
@@ -41,16 +35,12 @@ class DescribeLogDirsPartition:
 
 @struct
 class DescribeLogDirsTopic:
-    """Part of DescribeLogDirsResponse."""
-
     name: str = string(entity="topic")
     partitions: tuple[DescribeLogDirsPartition, ...] = array(DescribeLogDirsPartition)
 
 
 @struct
 class DescribeLogDirsResult:
-    """Part of DescribeLogDirsResponse."""
-
     error_code: int = int16()
     log_dir: str = string()
     topics: tuple[DescribeLogDirsTopic, ...] = array(DescribeLogDirsTopic)
@@ -60,8 +50,6 @@ class DescribeLogDirsResult:
 
 @message(api_key=35, versions="0-4", flexible="2+")
 class DescribeLogDirsResponse:
-    """What DescribeLogDirs answers."""
-
     throttle_time_ms: int = int32()
     error_code: int = int16("3+")
     results: tuple[DescribeLogDirsResult, ...] = array(DescribeLogDirsResult)
@@ -69,46 +57,34 @@ class DescribeLogDirsResponse:
 
 @struct
 class AlterReplicaLogDirTopic:
-    """Part of AlterReplicaLogDirsRequest."""
-
     name: str = string(entity="topic")
     partitions: tuple[int, ...] = array("int32")
 
 
 @struct
 class AlterReplicaLogDir:
-    """Part of AlterReplicaLogDirsRequest."""
-
     path: str = string()
     topics: tuple[AlterReplicaLogDirTopic, ...] = array(AlterReplicaLogDirTopic)
 
 
 @message(api_key=34, versions="0-2", flexible="2+")
 class AlterReplicaLogDirsRequest:
-    """What AlterReplicaLogDirs asks."""
-
     dirs: tuple[AlterReplicaLogDir, ...] = array(AlterReplicaLogDir)
 
 
 @struct
 class AlterReplicaLogDirPartitionResult:
-    """Part of AlterReplicaLogDirsResponse."""
-
     partition_index: int = int32()
     error_code: int = int16()
 
 
 @struct
 class AlterReplicaLogDirTopicResult:
-    """Part of AlterReplicaLogDirsResponse."""
-
     topic_name: str = string(entity="topic")
     partitions: tuple[AlterReplicaLogDirPartitionResult, ...] = array(AlterReplicaLogDirPartitionResult)
 
 
 @message(api_key=34, versions="0-2", flexible="2+")
 class AlterReplicaLogDirsResponse:
-    """What AlterReplicaLogDirs answers."""
-
     throttle_time_ms: int = int32()
     results: tuple[AlterReplicaLogDirTopicResult, ...] = array(AlterReplicaLogDirTopicResult)

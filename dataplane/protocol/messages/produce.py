@@ -18,24 +18,18 @@ from dataplane.protocol.schema import (
 
 @struct
 class PartitionProduceData:
-    """Part of ProduceRequest."""
-
     index: int = int32()
     records: Buffer | Splice | None = records(nullable="0+")
 
 
 @struct
 class TopicProduceData:
-    """Part of ProduceRequest."""
-
     name: str = string(entity="topic")
     partition_data: tuple[PartitionProduceData, ...] = array(PartitionProduceData)
 
 
 @message(api_key=0, versions="0-11", flexible="9+")
 class ProduceRequest:
-    """What Produce asks."""
-
     transactional_id: str | None = string("3+", nullable="3+", default=None, entity="transactional_id")
     acks: int = int16()
     timeout_ms: int = int32()
@@ -44,24 +38,18 @@ class ProduceRequest:
 
 @struct
 class BatchIndexAndErrorMessage:
-    """Part of ProduceResponse."""
-
     batch_index: int = int32("8+")
     batch_index_error_message: str | None = string("8+", nullable="8+", default=None)
 
 
 @struct
 class ProduceResponseLeaderIdAndEpoch:
-    """Part of ProduceResponse."""
-
     leader_id: int = int32("10+", default=-1)
     leader_epoch: int = int32("10+", default=-1)
 
 
 @struct
 class PartitionProduceResponse:
-    """Part of ProduceResponse."""
-
     index: int = int32()
     error_code: int = int16()
     base_offset: int = int64()
@@ -76,16 +64,12 @@ class PartitionProduceResponse:
 
 @struct
 class TopicProduceResponse:
-    """Part of ProduceResponse."""
-
     name: str = string(entity="topic")
     partition_responses: tuple[PartitionProduceResponse, ...] = array(PartitionProduceResponse)
 
 
 @struct
 class ProduceResponseNodeEndpoint:
-    """Part of ProduceResponse."""
-
     node_id: int = int32("10+")
     host: str = string("10+")
     port: int = int32("10+")
@@ -94,8 +78,6 @@ class ProduceResponseNodeEndpoint:
 
 @message(api_key=0, versions="0-11", flexible="9+")
 class ProduceResponse:
-    """What Produce answers."""
-
     responses: tuple[TopicProduceResponse, ...] = array(TopicProduceResponse)
     throttle_time_ms: int = int32("1+")
     node_endpoints: tuple[ProduceResponseNodeEndpoint, ...] = array(
@@ -105,8 +87,6 @@ class ProduceResponse:
 
 @message(api_key=22, versions="0-5", flexible="2+")
 class InitProducerIdRequest:
-    """What InitProducerId asks."""
-
     transactional_id: str | None = string(nullable="0+", entity="transactional_id")
     transaction_timeout_ms: int = int32()
     producer_id: int = int64("3+", default=-1)
@@ -115,8 +95,6 @@ class InitProducerIdRequest:
 
 @message(api_key=22, versions="0-5", flexible="2+")
 class InitProducerIdResponse:
-    """What InitProducerId answers."""
-
     throttle_time_ms: int = int32()
     error_code: int = int16()
     producer_id: int = int64(default=-1)
@@ -125,23 +103,17 @@ class InitProducerIdResponse:
 
 @struct
 class DescribeProducersRequestTopicRequest:
-    """Part of DescribeProducersRequest."""
-
     name: str = string(entity="topic")
     partition_indexes: tuple[int, ...] = array("int32")
 
 
 @message(api_key=61, versions="0", flexible="0+")
 class DescribeProducersRequest:
-    """What DescribeProducers asks."""
-
     topics: tuple[DescribeProducersRequestTopicRequest, ...] = array(DescribeProducersRequestTopicRequest)
 
 
 @struct
 class ProducerState:
-    """Part of DescribeProducersResponse."""
-
     producer_id: int = int64()
     producer_epoch: int = int32()
     last_sequence: int = int32(default=-1)
@@ -152,8 +124,6 @@ class ProducerState:
 
 @struct
 class PartitionResponse:
-    """Part of DescribeProducersResponse."""
-
     partition_index: int = int32()
     error_code: int = int16()
     error_message: str | None = string(nullable="0+", default=None)
@@ -162,15 +132,11 @@ class PartitionResponse:
 
 @struct
 class TopicResponse:
-    """Part of DescribeProducersResponse."""
-
     name: str = string(entity="topic")
     partitions: tuple[PartitionResponse, ...] = array(PartitionResponse)
 
 
 @message(api_key=61, versions="0", flexible="0+")
 class DescribeProducersResponse:
-    """What DescribeProducers answers."""
-
     throttle_time_ms: int = int32()
     topics: tuple[TopicResponse, ...] = array(TopicResponse)

@@ -15,16 +15,12 @@ from dataplane.protocol.schema import (
 
 @struct
 class TopicPartitions:
-    """Part of ElectLeadersRequest."""
-
     topic: str = string(entity="topic")
     partitions: tuple[int, ...] = array("int32")
 
 
 @message(api_key=43, versions="0-2", flexible="2+")
 class ElectLeadersRequest:
-    """What ElectLeaders asks."""
-
     election_type: int = int8("1+")
     topic_partitions: tuple[TopicPartitions, ...] | None = array(TopicPartitions, nullable="0+")
     timeout_ms: int = int32(default=60000)
@@ -32,8 +28,6 @@ class ElectLeadersRequest:
 
 @struct
 class PartitionResult:
-    """Part of ElectLeadersResponse."""
-
     partition_id: int = int32()
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
@@ -41,16 +35,12 @@ class PartitionResult:
 
 @struct
 class ReplicaElectionResult:
-    """Part of ElectLeadersResponse."""
-
     topic: str = string(entity="topic")
     partition_result: tuple[PartitionResult, ...] = array(PartitionResult)
 
 
 @message(api_key=43, versions="0-2", flexible="2+")
 class ElectLeadersResponse:
-    """What ElectLeaders answers."""
-
     throttle_time_ms: int = int32()
     error_code: int = int16("1+")
     replica_election_results: tuple[ReplicaElectionResult, ...] = array(ReplicaElectionResult)
@@ -58,32 +48,24 @@ class ElectLeadersResponse:
 
 @struct
 class ReassignablePartition:
-    """Part of AlterPartitionReassignmentsRequest."""
-
     partition_index: int = int32()
     replicas: tuple[int, ...] | None = array("int32", nullable="0+", default=None)
 
 
 @struct
 class ReassignableTopic:
-    """Part of AlterPartitionReassignmentsRequest."""
-
     name: str = string(entity="topic")
     partitions: tuple[ReassignablePartition, ...] = array(ReassignablePartition)
 
 
 @message(api_key=45, versions="0", flexible="0+")
 class AlterPartitionReassignmentsRequest:
-    """What AlterPartitionReassignments asks."""
-
     timeout_ms: int = int32(default=60000)
     topics: tuple[ReassignableTopic, ...] = array(ReassignableTopic)
 
 
 @struct
 class ReassignablePartitionResponse:
-    """Part of AlterPartitionReassignmentsResponse."""
-
     partition_index: int = int32()
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
@@ -91,16 +73,12 @@ class ReassignablePartitionResponse:
 
 @struct
 class ReassignableTopicResponse:
-    """Part of AlterPartitionReassignmentsResponse."""
-
     name: str = string(entity="topic")
     partitions: tuple[ReassignablePartitionResponse, ...] = array(ReassignablePartitionResponse)
 
 
 @message(api_key=45, versions="0", flexible="0+")
 class AlterPartitionReassignmentsResponse:
-    """What AlterPartitionReassignments answers."""
-
     throttle_time_ms: int = int32()
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
@@ -109,16 +87,12 @@ class AlterPartitionReassignmentsResponse:
 
 @struct
 class ListPartitionReassignmentsTopics:
-    """Part of ListPartitionReassignmentsRequest."""
-
     name: str = string(entity="topic")
     partition_indexes: tuple[int, ...] = array("int32")
 
 
 @message(api_key=46, versions="0", flexible="0+")
 class ListPartitionReassignmentsRequest:
-    """What ListPartitionReassignments asks."""
-
     timeout_ms: int = int32(default=60000)
     topics: tuple[ListPartitionReassignmentsTopics, ...] | None = array(
         ListPartitionReassignmentsTopics, nullable="0+", default=None
@@ -127,8 +101,6 @@ class ListPartitionReassignmentsRequest:
 
 @struct
 class OngoingPartitionReassignment:
-    """Part of ListPartitionReassignmentsResponse."""
-
     partition_index: int = int32()
     replicas: tuple[int, ...] = array("int32")
     adding_replicas: tuple[int, ...] = array("int32")
@@ -137,16 +109,12 @@ class OngoingPartitionReassignment:
 
 @struct
 class OngoingTopicReassignment:
-    """Part of ListPartitionReassignmentsResponse."""
-
     name: str = string(entity="topic")
     partitions: tuple[OngoingPartitionReassignment, ...] = array(OngoingPartitionReassignment)
 
 
 @message(api_key=46, versions="0", flexible="0+")
 class ListPartitionReassignmentsResponse:
-    """What ListPartitionReassignments answers."""
-
     throttle_time_ms: int = int32()
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")

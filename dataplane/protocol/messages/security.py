@@ -17,30 +17,22 @@ from dataplane.protocol.schema import (
 
 @message(api_key=17, versions="0-1", flexible="none")
 class SaslHandshakeRequest:
-    """What SaslHandshake asks."""
-
     mechanism: str = string()
 
 
 @message(api_key=17, versions="0-1", flexible="none")
 class SaslHandshakeResponse:
-    """What SaslHandshake answers."""
-
     error_code: int = int16()
     mechanisms: tuple[str, ...] = array("string")
 
 
 @message(api_key=36, versions="0-2", flexible="2+")
 class SaslAuthenticateRequest:
-    """What SaslAuthenticate asks."""
-
     auth_bytes: bytes = binary()
 
 
 @message(api_key=36, versions="0-2", flexible="2+")
 class SaslAuthenticateResponse:
-    """What SaslAuthenticate answers."""
-
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
     auth_bytes: bytes = binary()
@@ -49,30 +41,22 @@ class SaslAuthenticateResponse:
 
 @struct
 class UserName:
-    """Part of DescribeUserScramCredentialsRequest."""
-
     name: str = string()
 
 
 @message(api_key=50, versions="0", flexible="0+")
 class DescribeUserScramCredentialsRequest:
-    """What DescribeUserScramCredentials asks."""
-
     users: tuple[UserName, ...] | None = array(UserName, nullable="0+")
 
 
 @struct
 class CredentialInfo:
-    """Part of DescribeUserScramCredentialsResponse."""
-
     mechanism: int = int8()
     iterations: int = int32()
 
 
 @struct
 class DescribeUserScramCredentialsResult:
-    """Part of DescribeUserScramCredentialsResponse."""
-
     user: str = string()
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
@@ -81,8 +65,6 @@ class DescribeUserScramCredentialsResult:
 
 @message(api_key=50, versions="0", flexible="0+")
 class DescribeUserScramCredentialsResponse:
-    """What DescribeUserScramCredentials answers."""
-
     throttle_time_ms: int = int32()
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
@@ -91,16 +73,12 @@ class DescribeUserScramCredentialsResponse:
 
 @struct
 class ScramCredentialDeletion:
-    """Part of AlterUserScramCredentialsRequest."""
-
     name: str = string()
     mechanism: int = int8()
 
 
 @struct
 class ScramCredentialUpsertion:
-    """Part of AlterUserScramCredentialsRequest."""
-
     name: str = string()
     mechanism: int = int8()
     iterations: int = int32()
@@ -110,16 +88,12 @@ class ScramCredentialUpsertion:
 
 @message(api_key=51, versions="0", flexible="0+")
 class AlterUserScramCredentialsRequest:
-    """What AlterUserScramCredentials asks."""
-
     deletions: tuple[ScramCredentialDeletion, ...] = array(ScramCredentialDeletion)
     upsertions: tuple[ScramCredentialUpsertion, ...] = array(ScramCredentialUpsertion)
 
 
 @struct
 class AlterUserScramCredentialsResult:
-    """Part of AlterUserScramCredentialsResponse."""
-
     user: str = string()
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
@@ -127,16 +101,12 @@ class AlterUserScramCredentialsResult:
 
 @message(api_key=51, versions="0", flexible="0+")
 class AlterUserScramCredentialsResponse:
-    """What AlterUserScramCredentials answers."""
-
     throttle_time_ms: int = int32()
     results: tuple[AlterUserScramCredentialsResult, ...] = array(AlterUserScramCredentialsResult)
 
 
 @message(api_key=29, versions="0-3", flexible="2+")
 class DescribeAclsRequest:
-    """What DescribeAcls asks."""
-
     resource_type_filter: int = int8()
     resource_name_filter: str | None = string(nullable="0+")
     pattern_type_filter: int = int8("1+", default=3)
@@ -148,8 +118,6 @@ class DescribeAclsRequest:
 
 @struct
 class AclDescription:
-    """Part of DescribeAclsResponse."""
-
     principal: str = string()
     host: str = string()
     operation: int = int8()
@@ -158,8 +126,6 @@ class AclDescription:
 
 @struct
 class DescribeAclsResource:
-    """Part of DescribeAclsResponse."""
-
     resource_type: int = int8()
     resource_name: str = string()
     pattern_type: int = int8("1+", default=3)
@@ -168,8 +134,6 @@ class DescribeAclsResource:
 
 @message(api_key=29, versions="0-3", flexible="2+")
 class DescribeAclsResponse:
-    """What DescribeAcls answers."""
-
     throttle_time_ms: int = int32()
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
@@ -178,8 +142,6 @@ class DescribeAclsResponse:
 
 @struct
 class AclCreation:
-    """Part of CreateAclsRequest."""
-
     resource_type: int = int8()
     resource_name: str = string()
     resource_pattern_type: int = int8("1+", default=3)
@@ -191,31 +153,23 @@ class AclCreation:
 
 @message(api_key=30, versions="0-3", flexible="2+")
 class CreateAclsRequest:
-    """What CreateAcls asks."""
-
     creations: tuple[AclCreation, ...] = array(AclCreation)
 
 
 @struct
 class AclCreationResult:
-    """Part of CreateAclsResponse."""
-
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
 
 
 @message(api_key=30, versions="0-3", flexible="2+")
 class CreateAclsResponse:
-    """What CreateAcls answers."""
-
     throttle_time_ms: int = int32()
     results: tuple[AclCreationResult, ...] = array(AclCreationResult)
 
 
 @struct
 class DeleteAclsFilter:
-    """Part of DeleteAclsRequest."""
-
     resource_type_filter: int = int8()
     resource_name_filter: str | None = string(nullable="0+")
     pattern_type_filter: int = int8("1+", default=3)
@@ -227,15 +181,11 @@ class DeleteAclsFilter:
 
 @message(api_key=31, versions="0-3", flexible="2+")
 class DeleteAclsRequest:
-    """What DeleteAcls asks."""
-
     filters: tuple[DeleteAclsFilter, ...] = array(DeleteAclsFilter)
 
 
 @struct
 class DeleteAclsMatchingAcl:
-    """Part of DeleteAclsResponse."""
-
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
     resource_type: int = int8()
@@ -249,8 +199,6 @@ class DeleteAclsMatchingAcl:
 
 @struct
 class DeleteAclsFilterResult:
-    """Part of DeleteAclsResponse."""
-
     error_code: int = int16()
     error_message: str | None = string(nullable="0+")
     matching_acls: tuple[DeleteAclsMatchingAcl, ...] = array(DeleteAclsMatchingAcl)
@@ -258,7 +206,5 @@ class DeleteAclsFilterResult:
 
 @message(api_key=31, versions="0-3", flexible="2+")
 class DeleteAclsResponse:
-    """What DeleteAcls answers."""
-
     throttle_time_ms: int = int32()
     filter_results: tuple[DeleteAclsFilterResult, ...] = array(DeleteAclsFilterResult)

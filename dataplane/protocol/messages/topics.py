@@ -19,24 +19,18 @@ from dataplane.protocol.schema import (
 
 @struct
 class CreatableReplicaAssignment:
-    """Part of CreateTopicsRequest."""
-
     partition_index: int = int32()
     broker_ids: tuple[int, ...] = array("int32")
 
 
 @struct
 class CreatableTopicConfig:
-    """Part of CreateTopicsRequest."""
-
     name: str = string()
     value: str | None = string(nullable="0+")
 
 
 @struct
 class CreatableTopic:
-    """Part of CreateTopicsRequest."""
-
     name: str = string(entity="topic")
     num_partitions: int = int32()
     replication_factor: int = int16()
@@ -46,8 +40,6 @@ class CreatableTopic:
 
 @message(api_key=19, versions="0-7", flexible="5+")
 class CreateTopicsRequest:
-    """What CreateTopics asks."""
-
     topics: tuple[CreatableTopic, ...] = array(CreatableTopic)
     timeout_ms: int = int32(default=60000)
     validate_only: bool = boolean("1+")
@@ -55,8 +47,6 @@ class CreateTopicsRequest:
 
 @struct
 class CreatableTopicConfigs:
-    """Part of CreateTopicsResponse."""
-
     name: str = string("5+")
     value: str | None = string("5+", nullable="5+")
     read_only: bool = boolean("5+")
@@ -66,8 +56,6 @@ class CreatableTopicConfigs:
 
 @struct
 class CreatableTopicResult:
-    """Part of CreateTopicsResponse."""
-
     name: str = string(entity="topic")
     topic_id: UUID = uuid("7+")
     error_code: int = int16()
@@ -80,24 +68,18 @@ class CreatableTopicResult:
 
 @message(api_key=19, versions="0-7", flexible="5+")
 class CreateTopicsResponse:
-    """What CreateTopics answers."""
-
     throttle_time_ms: int = int32("2+")
     topics: tuple[CreatableTopicResult, ...] = array(CreatableTopicResult)
 
 
 @struct
 class DeleteTopicState:
-    """Part of DeleteTopicsRequest."""
-
     name: str | None = string("6+", nullable="6+", default=None, entity="topic")
     topic_id: UUID = uuid("6+")
 
 
 @message(api_key=20, versions="0-6", flexible="4+")
 class DeleteTopicsRequest:
-    """What DeleteTopics asks."""
-
     topics: tuple[DeleteTopicState, ...] = array(DeleteTopicState, "6+")
     topic_names: tuple[str, ...] = array("string", "0-5", entity="topic")
     timeout_ms: int = int32()
@@ -105,8 +87,6 @@ class DeleteTopicsRequest:
 
 @struct
 class DeletableTopicResult:
-    """Part of DeleteTopicsResponse."""
-
     name: str | None = string(nullable="6+", entity="topic")
     topic_id: UUID = uuid("6+")
     error_code: int = int16()
@@ -115,23 +95,17 @@ class DeletableTopicResult:
 
 @message(api_key=20, versions="0-6", flexible="4+")
 class DeleteTopicsResponse:
-    """What DeleteTopics answers."""
-
     throttle_time_ms: int = int32("1+")
     responses: tuple[DeletableTopicResult, ...] = array(DeletableTopicResult)
 
 
 @struct
 class CreatePartitionsAssignment:
-    """Part of CreatePartitionsRequest."""
-
     broker_ids: tuple[int, ...] = array("int32")
 
 
 @struct
 class CreatePartitionsTopic:
-    """Part of CreatePartitionsRequest."""
-
     name: str = string(entity="topic")
     count: int = int32()
     assignments: tuple[CreatePartitionsAssignment, ...] | None = array(CreatePartitionsAssignment, nullable="0+")
@@ -139,8 +113,6 @@ class CreatePartitionsTopic:
 
 @message(api_key=37, versions="0-3", flexible="2+")
 class CreatePartitionsRequest:
-    """What CreatePartitions asks."""
-
     topics: tuple[CreatePartitionsTopic, ...] = array(CreatePartitionsTopic)
     timeout_ms: int = int32()
     validate_only: bool = boolean()
@@ -148,8 +120,6 @@ class CreatePartitionsRequest:
 
 @struct
 class CreatePartitionsTopicResult:
-    """Part of CreatePartitionsResponse."""
-
     name: str = string(entity="topic")
     error_code: int = int16()
     error_message: str | None = string(nullable="0+", default=None)
@@ -157,7 +127,5 @@ class CreatePartitionsTopicResult:
 
 @message(api_key=37, versions="0-3", flexible="2+")
 class CreatePartitionsResponse:
-    """What CreatePartitions answers."""
-
     throttle_time_ms: int = int32()
     results: tuple[CreatePartitionsTopicResult, ...] = array(CreatePartitionsTopicResult)

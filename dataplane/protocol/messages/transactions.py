@@ -16,16 +16,12 @@ from dataplane.protocol.schema import (
 
 @struct
 class AddPartitionsToTxnTopic:
-    """Part of AddPartitionsToTxnRequest."""
-
     name: str = string(entity="topic")
     partitions: tuple[int, ...] = array("int32")
 
 
 @struct
 class AddPartitionsToTxnTransaction:
-    """Part of AddPartitionsToTxnRequest."""
-
     transactional_id: str = string("4+", entity="transactional_id")
     producer_id: int = int64("4+")
     producer_epoch: int = int16("4+")
@@ -35,8 +31,6 @@ class AddPartitionsToTxnTransaction:
 
 @message(api_key=24, versions="0-5", flexible="3+")
 class AddPartitionsToTxnRequest:
-    """What AddPartitionsToTxn asks."""
-
     transactions: tuple[AddPartitionsToTxnTransaction, ...] = array(AddPartitionsToTxnTransaction, "4+")
     v3_and_below_transactional_id: str = string("0-3", entity="transactional_id")
     v3_and_below_producer_id: int = int64("0-3")
@@ -46,32 +40,24 @@ class AddPartitionsToTxnRequest:
 
 @struct
 class AddPartitionsToTxnPartitionResult:
-    """Part of AddPartitionsToTxnResponse."""
-
     partition_index: int = int32()
     partition_error_code: int = int16()
 
 
 @struct
 class AddPartitionsToTxnTopicResult:
-    """Part of AddPartitionsToTxnResponse."""
-
     name: str = string(entity="topic")
     results_by_partition: tuple[AddPartitionsToTxnPartitionResult, ...] = array(AddPartitionsToTxnPartitionResult)
 
 
 @struct
 class AddPartitionsToTxnResult:
-    """Part of AddPartitionsToTxnResponse."""
-
     transactional_id: str = string("4+", entity="transactional_id")
     topic_results: tuple[AddPartitionsToTxnTopicResult, ...] = array(AddPartitionsToTxnTopicResult, "4+")
 
 
 @message(api_key=24, versions="0-5", flexible="3+")
 class AddPartitionsToTxnResponse:
-    """What AddPartitionsToTxn answers."""
-
     throttle_time_ms: int = int32()
     error_code: int = int16("4+")
     results_by_transaction: tuple[AddPartitionsToTxnResult, ...] = array(AddPartitionsToTxnResult, "4+")
@@ -82,8 +68,6 @@ class AddPartitionsToTxnResponse:
 
 @message(api_key=25, versions="0-4", flexible="3+")
 class AddOffsetsToTxnRequest:
-    """What AddOffsetsToTxn asks."""
-
     transactional_id: str = string(entity="transactional_id")
     producer_id: int = int64()
     producer_epoch: int = int16()
@@ -92,16 +76,12 @@ class AddOffsetsToTxnRequest:
 
 @message(api_key=25, versions="0-4", flexible="3+")
 class AddOffsetsToTxnResponse:
-    """What AddOffsetsToTxn answers."""
-
     throttle_time_ms: int = int32()
     error_code: int = int16()
 
 
 @message(api_key=26, versions="0-5", flexible="3+")
 class EndTxnRequest:
-    """What EndTxn asks."""
-
     transactional_id: str = string(entity="transactional_id")
     producer_id: int = int64()
     producer_epoch: int = int16()
@@ -110,8 +90,6 @@ class EndTxnRequest:
 
 @message(api_key=26, versions="0-5", flexible="3+")
 class EndTxnResponse:
-    """What EndTxn answers."""
-
     throttle_time_ms: int = int32()
     error_code: int = int16()
     producer_id: int = int64("5+", default=-1)
@@ -120,16 +98,12 @@ class EndTxnResponse:
 
 @struct
 class WritableTxnMarkerTopic:
-    """Part of WriteTxnMarkersRequest."""
-
     name: str = string(entity="topic")
     partition_indexes: tuple[int, ...] = array("int32")
 
 
 @struct
 class WritableTxnMarker:
-    """Part of WriteTxnMarkersRequest."""
-
     producer_id: int = int64()
     producer_epoch: int = int16()
     transaction_result: bool = boolean()
@@ -139,46 +113,34 @@ class WritableTxnMarker:
 
 @message(api_key=27, versions="0-1", flexible="1+")
 class WriteTxnMarkersRequest:
-    """What WriteTxnMarkers asks."""
-
     markers: tuple[WritableTxnMarker, ...] = array(WritableTxnMarker)
 
 
 @struct
 class WritableTxnMarkerPartitionResult:
-    """Part of WriteTxnMarkersResponse."""
-
     partition_index: int = int32()
     error_code: int = int16()
 
 
 @struct
 class WritableTxnMarkerTopicResult:
-    """Part of WriteTxnMarkersResponse."""
-
     name: str = string(entity="topic")
     partitions: tuple[WritableTxnMarkerPartitionResult, ...] = array(WritableTxnMarkerPartitionResult)
 
 
 @struct
 class WritableTxnMarkerResult:
-    """Part of WriteTxnMarkersResponse."""
-
     producer_id: int = int64()
     topics: tuple[WritableTxnMarkerTopicResult, ...] = array(WritableTxnMarkerTopicResult)
 
 
 @message(api_key=27, versions="0-1", flexible="1+")
 class WriteTxnMarkersResponse:
-    """What WriteTxnMarkers answers."""
-
     markers: tuple[WritableTxnMarkerResult, ...] = array(WritableTxnMarkerResult)
 
 
 @struct
 class TxnOffsetCommitRequestPartition:
-    """Part of TxnOffsetCommitRequest."""
-
     partition_index: int = int32()
     committed_offset: int = int64()
     committed_leader_epoch: int = int32("2+", default=-1)
@@ -187,16 +149,12 @@ class TxnOffsetCommitRequestPartition:
 
 @struct
 class TxnOffsetCommitRequestTopic:
-    """Part of TxnOffsetCommitRequest."""
-
     name: str = string(entity="topic")
     partitions: tuple[TxnOffsetCommitRequestPartition, ...] = array(TxnOffsetCommitRequestPartition)
 
 
 @message(api_key=28, versions="0-4", flexible="3+")
 class TxnOffsetCommitRequest:
-    """What TxnOffsetCommit asks."""
-
     transactional_id: str = string(entity="transactional_id")
     group_id: str = string(entity="group")
     producer_id: int = int64()
@@ -209,47 +167,35 @@ class TxnOffsetCommitRequest:
 
 @struct
 class TxnOffsetCommitResponsePartition:
-    """Part of TxnOffsetCommitResponse."""
-
     partition_index: int = int32()
     error_code: int = int16()
 
 
 @struct
 class TxnOffsetCommitResponseTopic:
-    """Part of TxnOffsetCommitResponse."""
-
     name: str = string(entity="topic")
     partitions: tuple[TxnOffsetCommitResponsePartition, ...] = array(TxnOffsetCommitResponsePartition)
 
 
 @message(api_key=28, versions="0-4", flexible="3+")
 class TxnOffsetCommitResponse:
-    """What TxnOffsetCommit answers."""
-
     throttle_time_ms: int = int32()
     topics: tuple[TxnOffsetCommitResponseTopic, ...] = array(TxnOffsetCommitResponseTopic)
 
 
 @message(api_key=65, versions="0", flexible="0+")
 class DescribeTransactionsRequest:
-    """What DescribeTransactions asks."""
-
     transactional_ids: tuple[str, ...] = array("string", entity="transactional_id")
 
 
 @struct
 class DescribeTransactionsResponseTopicData:
-    """Part of DescribeTransactionsResponse."""
-
     topic: str = string(entity="topic")
     partitions: tuple[int, ...] = array("int32")
 
 
 @struct
 class DescribeTransactionsResponseTransactionState:
-    """Part of DescribeTransactionsResponse."""
-
     error_code: int = int16()
     transactional_id: str = string(entity="transactional_id")
     transaction_state: str = string()
@@ -262,8 +208,6 @@ class DescribeTransactionsResponseTransactionState:
 
 @message(api_key=65, versions="0", flexible="0+")
 class DescribeTransactionsResponse:
-    """What DescribeTransactions answers."""
-
     throttle_time_ms: int = int32()
     transaction_states: tuple[DescribeTransactionsResponseTransactionState, ...] = array(
         DescribeTransactionsResponseTransactionState
@@ -272,8 +216,6 @@ class DescribeTransactionsResponse:
 
 @message(api_key=66, versions="0-1", flexible="0+")
 class ListTransactionsRequest:
-    """What ListTransactions asks."""
-
     state_filters: tuple[str, ...] = array("string")
     producer_id_filters: tuple[int, ...] = array("int64")
     duration_filter: int = int64("1+", default=-1)
@@ -281,8 +223,6 @@ class ListTransactionsRequest:
 
 @struct
 class ListTransactionsResponseTransactionState:
-    """Part of ListTransactionsResponse."""
-
     transactional_id: str = string(entity="transactional_id")
     producer_id: int = int64()
     transaction_state: str = string()
@@ -290,8 +230,6 @@ class ListTransactionsResponseTransactionState:
 
 @message(api_key=66, versions="0-1", flexible="0+")
 class ListTransactionsResponse:
-    """What ListTransactions answers."""
-
     throttle_time_ms: int = int32()
     error_code: int = int16()
     unknown_state_filters: tuple[str, ...] = array("string")
@@ -302,16 +240,12 @@ class ListTransactionsResponse:
 
 @message(api_key=67, versions="0", flexible="0+")
 class AllocateProducerIdsRequest:
-    """What AllocateProducerIds asks."""
-
     broker_id: int = int32()
     broker_epoch: int = int64(default=-1)
 
 
 @message(api_key=67, versions="0", flexible="0+")
 class AllocateProducerIdsResponse:
-    """What AllocateProducerIds answers."""
-
     throttle_time_ms: int = int32()
     error_code: int = int16()
     producer_id_start: int = int64()

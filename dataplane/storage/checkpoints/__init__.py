@@ -1,1 +1,7 @@
-"""What stands beside the logs in small files: offsets, leader epochs, producers, truncation marks."""
+"""What stands beside the logs in small files: offsets, leader epochs, producers, truncation marks.
+
+schedule rows formats  when they are read and written, what they say, and how
+epochs                 which leader epoch began where
+producers snapshots    what idempotent producers have written
+truncation_marks       logs that were cut below what their checkpoints say
+"""

@@ -158,7 +158,6 @@ class Epochs:
             self._changes += 1
 
     def clear(self) -> None:
-        """The log is empty."""
         if self._epochs:
             self._epochs, self._starts = [], []
             self._write()

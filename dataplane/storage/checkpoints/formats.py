@@ -66,7 +66,7 @@ def read_offsets(files: Files, path: str) -> dict[tuple[str, int], int]:
 
 
 def write_topic_id(files: Files, path: str, topic_id: UUID) -> None:
-    """Write partition.metadata."""
+    """Put the topic's id into partition.metadata, durably."""
     text = base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
     files.write_file(path, f"version: {VERSION}\ntopic_id: {text}\n".encode())
 

@@ -10,7 +10,7 @@ comes from a snapshot (`snapshots`) and the batch headers behind that. A produce
 number (KIP-360: its state expired).
 
 State expires some time after the last batch *came*. (Kafka takes the batch's own timestamp, which the client chose: who
-writes of the past would be forgotten while retrying, who writes of the future never.) Ids cost their sender nothing, so a
+writes of the past would be forgotten while retrying, one that writes of the future never.) Ids cost their sender nothing, so a
 log remembers a bounded number of producers, those that wrote last. Of those before, as many again and more are known by
 fingerprints of their batches, which cost eight bytes each and say one thing: this very batch is in the log. Its offset is
 not known any more, so the answer is DUPLICATE_SEQUENCE_NUMBER, which clients take for success. Fingerprints are not in
@@ -206,13 +206,12 @@ class Producers:
                 del self._by_id[producer_id]
 
     def clear(self) -> None:
-        """Forget all."""
         self._by_id.clear()
         self._gone = []
 
     def states(self, now_ms: int) -> Iterator[ProducerState]:
         """All of them, for a snapshot. Who has written since the last look has done so now."""
-        for producer_id, producer in list(self._by_id.items()):  # who asks may pause, and others come meanwhile
+        for producer_id, producer in list(self._by_id.items()):  # the caller may pause, and others come meanwhile
             seen_ms = now_ms if producer.seen_ms is None else producer.seen_ms
             yield ProducerState(producer_id, producer.epoch, list(producer.batches), producer.last_offset, seen_ms)
 

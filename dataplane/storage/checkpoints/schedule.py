@@ -102,14 +102,14 @@ class CheckpointSchedule:
             self._positions[home_of(log.directory)].note(key, log, high_watermark)
 
     def moved_away(self, log: Log) -> None:
-        """It is in its directory no more."""
+        """The log has left this directory."""
         key = (log.topic, log.partition)
         self._namesakes.add(key)
         self.marks_gone = max(self.marks_gone, truncation_marks.highest(log.cut_marks))
         self._positions[home_of(log.directory)].forget(key)
 
     def deleted(self, log: Log) -> None:
-        """It is no more."""
+        """The log has been deleted."""
         self._high_watermarks.pop((log.topic, log.partition), None)
         self.moved_away(log)
 

@@ -34,7 +34,6 @@ class Dirt(NamedTuple):
     is_overdue: bool
 
     def is_worth_it(self, config: LogConfig) -> bool:
-        """Whether to begin."""
         dirty = self.segments[-1].end_offset > self.first_dirty if self.segments else False
         return dirty and (self.is_overdue or self.ratio > config.min_cleanable_dirty_ratio)
 

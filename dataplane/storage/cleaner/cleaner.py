@@ -18,7 +18,7 @@ from dataplane.records.header import CorruptBatchError
 from dataplane.storage.cleaner import marker
 from dataplane.storage.cleaner.batches import Rules
 from dataplane.storage.cleaner.swap import drop_cleaned
-from dataplane.storage.cleaner.work import KEY_BYTES, Outcome, Plan, clean
+from dataplane.storage.cleaner.work import KEY_BYTES, CleaningPlan, Outcome, clean
 from dataplane.storage.log import compacting, producing
 from dataplane.tasks import Future, Task
 
@@ -168,10 +168,10 @@ class Cleaner:
         self._doors.loop.call_soon(lambda: turned.resolve(None))
         return turned
 
-    def _plan(self, log: Log, dirt: Dirt) -> Plan:
+    def _plan(self, log: Log, dirt: Dirt) -> CleaningPlan:
         settings, config = self._settings(), log.config
         room = settings.log_cleaner_dedupe_buffer_size * settings.log_cleaner_io_buffer_load_factor
-        return Plan(
+        return CleaningPlan(
             directory=log.directory,
             segments=dirt.segments,
             first_dirty=dirt.first_dirty,

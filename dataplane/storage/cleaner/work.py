@@ -51,7 +51,7 @@ class OldSegment(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CleaningPlan:
     """What to do, as values: it goes to another process."""
 
     directory: str
@@ -86,7 +86,7 @@ class Outcome(NamedTuple):
     keys: int
 
 
-def clean(files: Files, plan: Plan, pace: Pace) -> Outcome:
+def clean(files: Files, plan: CleaningPlan, pace: Pace) -> Outcome:
     """One round. Raises OSError, CorruptBatchError."""
     drop_cleaned(files, plan.directory, files.list(plan.directory))
     reader = _Reader(files, plan.directory, pace)
@@ -123,7 +123,7 @@ class _Reader:
             raise CorruptBatchError(f"segment {old.base_offset} cannot be read behind position {position}")
 
 
-def keys_of(plan: Plan, reader: _Reader) -> tuple[KeyMap, int]:
+def keys_of(plan: CleaningPlan, reader: _Reader) -> tuple[KeyMap, int]:
     """The keys of the dirty section, and the offset up to which they are known."""
     keys = KeyMap(max(1, plan.most_keys))
     for old in plan.segments:
@@ -153,7 +153,7 @@ def _remember(keys: KeyMap, header: BatchHeader, batch: memoryview, first_dirty:
 class _Rewriting:
     """Turns old segments into new ones, as few as there may be."""
 
-    def __init__(self, files: Files, plan: Plan, keys: KeyMap, reader: _Reader, pace: Pace) -> None:
+    def __init__(self, files: Files, plan: CleaningPlan, keys: KeyMap, reader: _Reader, pace: Pace) -> None:
         self._files, self._plan, self._keys, self._reader, self._pace = files, plan, keys, reader, pace
         self._group: list[OldSegment] = []
         self._writer: _Writer | None = None

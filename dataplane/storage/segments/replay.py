@@ -1,6 +1,6 @@
 """Every batch of a log, from its start to where it ends now, read beside the loop a piece at a time.
 
-For who needs all of it, as coordinators do when they are elected. Files are read from end to end, without an index: a
+For readers that need all of it, as coordinators do when they are elected. Files are read from end to end, without an index: a
 segment is opened when its turn comes and kept until it is read, so that compaction may replace it meanwhile. The one that
 took its place may begin before what was read already; what is read twice is passed over.
 
@@ -29,7 +29,7 @@ Batch = tuple["BatchHeader", memoryview]
 
 
 class Replay:
-    """Of one log."""
+    """One reading of a log from its start; batches that are appended meanwhile are not part of it."""
 
     __slots__ = ("_base", "_end", "_file", "_from", "_log", "_next_from", "_position", "_size")
 

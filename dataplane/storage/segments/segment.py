@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Segment(IndexedFile):
-    """Finds offsets and times."""
+    """One file of batches with its indexes: finds offsets and times in it."""
 
     __slots__ = ("_descriptors",)
 

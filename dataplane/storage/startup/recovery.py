@@ -47,7 +47,7 @@ _NAME_LENGTH = 20 + len(LOG)
 
 
 class Loaded(NamedTuple):
-    """What was found."""
+    """What opening a log has found, and where it ends."""
 
     segments: list[Segment]  # at least one
     end_offset: int

@@ -11,7 +11,7 @@ from dataplane.config import Settings
 from dataplane.records.batch import Record, build_batch
 from dataplane.storage.cleaner import marker
 from dataplane.storage.cleaner.batches import Rules
-from dataplane.storage.cleaner.work import OldSegment, Plan, clean
+from dataplane.storage.cleaner.work import CleaningPlan, OldSegment, clean
 from dataplane.storage.config import LogConfig
 from dataplane.storage.log import appending, compacting, cutting, lookup, reading, removing
 from tests.dataplane.storage.cleaning import COMPACT, Cleaning, Clock, cleaning, table
@@ -137,7 +137,7 @@ def test_segments_that_lie_too_far_apart_stay_apart():
         OldSegment(2**31 - 2, sizes[1], 2**31),
         OldSegment(2**31 + 5, sizes[2], 2**31 + 6),
     )
-    plan = Plan(DIRECTORY, olds, 0, Rules(1, 1), 100, 10_000, 10_000, 4096, {})
+    plan = CleaningPlan(DIRECTORY, olds, 0, Rules(1, 1), 100, 10_000, 10_000, 4096, {})
     outcome = clean(files, plan, lambda count: None)
     assert [[part.base_offset for part in new.replaced] for new in outcome.segments] == [[0, 2**31 - 2]]
 

@@ -21,7 +21,6 @@ class Command(BaseCommand):
     help = "Believe counters of a topic and a broker's boot up to some value only, and lower what is above it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Whose, which, and why."""
         parser.add_argument("instance")
         parser.add_argument("boot", help="as in usage records, with its generation")
         parser.add_argument("topic", help="as the tenant calls it")
@@ -31,7 +30,6 @@ class Command(BaseCommand):
         parser.add_argument("--by", default="operator", help="who says so")
 
     def handle(self, **options: Any) -> None:
-        """Raises CommandError."""
         caps = {name: options[name] for name in COUNTERS if options[name] is not None}
         try:
             lowered = services.usage_cap(

@@ -40,7 +40,7 @@ LONGEST_PAUSE_S = 30.0
 
 
 class Stop(BaseException):
-    """SIGTERM came."""
+    """Raised in the main thread by SIGTERM. A batch that is given up is read again by the next job."""
 
 
 class NotReadyError(Exception):

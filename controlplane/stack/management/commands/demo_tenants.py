@@ -24,7 +24,6 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # noqa: RUF012 - Django's own shape
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """PORT of the stack."""
         parser.add_argument("--port", type=int, default=DEFAULT_BASE, help="base port of the stack")
 
     def handle(self, **options: Any) -> None:

@@ -23,5 +23,4 @@ class Command(BaseCommand):
         parser.add_argument("--directory", type=Path, help="folder for data, logs and stack.json")
 
     def handle(self, **options: Any) -> None:
-        """Run until stopped."""
         sys.exit(run(options["port"], options["directory"]))
