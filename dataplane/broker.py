@@ -73,7 +73,7 @@ class Broker:
             doors,
             BrokerAddress(config.id, host, port, config.rack),
             config.session_timeout_ms / 1000,
-            whole_since=lambda: self.logs.wholeness.since,
+            whole_since=lambda: self.logs.unclean_loss.since,
         )
         self.topic_configs = TopicConfigs(doors)
         self.layers = Layers(config.settings)
@@ -92,7 +92,7 @@ class Broker:
         config, doors = self.config, self.doors
         self.logs = LogManager(doors.files, doors.clock, doors.background, config)
         self.logs.on_directory_failure(self._directory_failed)
-        self.membership.on_registered(self.logs.wholeness.registered)
+        self.membership.on_registered(self.logs.unclean_loss.registered)
         self.publisher = Publisher(doors.loop, self.metadata, self.patient_peers, self.ensure_internal_topic)
         self.meter = Meter(config, doors, boot, self.publisher, self.log)
         self.replicas = Replicas(

@@ -1,5 +1,12 @@
 """Quota: the master that shares an instance's bandwidth between brokers, and the agent inside each broker.
 
-`contracts` is what both planes agree on, `core` the pure rules, `master` and `agent` the two processes' shells.
+    contracts   what both planes agree on
+    core        the rules, pure
+    agent       inside each broker: buckets, reports, grants
+    master      shares limits out; one of several is active
+    __main__    the process of a master
+    simulator   an instance on many brokers, on a virtual clock
+    wire steps  frames between agent and master; long work in pieces
+
 Nothing here imports `dataplane` or `controlplane`.
 """

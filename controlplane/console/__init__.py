@@ -1,13 +1,14 @@
 """HTML: the console of tenants, and the operators' pages.
 
-::
+    urls page shell                  every address; who may open a page; the frame of every page
+    views forms                      one file for each thing a person works on; what people type
+    middleware                       security headers, errors as pages
+    listing icons templatetags       rows with a search; icons; numbers with units in templates
+    advice broker_state rules waits  errors, brokers, throttle rules and waiting in words
+    flow shares                      what flows against what was bought, and how limits are shared out
+    calendar snippets                months, days and hours in addresses; what to paste into a client
 
-    urls.py        every address             views/       one file for each thing a person works on
-    page.py        who may open a page       forms/       what people type, and problems beside the field
-    shell.py       the frame of every page   templates/   console/*.html, parts/ for what repeats
-    middleware.py  security headers, errors  static/      one stylesheet, two small scripts
-
-A tenant's pages carry their organisation in the address, so that two tabs on two organisations cannot get in each
-other's way and a link sent to a colleague opens what it shows. Views parse, call one service or selector, and render;
-they hold no rules.
+`templates` has console/*.html with parts/ for what repeats, `static` one stylesheet and two small scripts. A tenant's pages carry
+their organisation in the address, so that two tabs on two organisations cannot get in each other's way and a link sent to a
+colleague opens what it shows. Views parse, call one service or selector, and render; they hold no rules.
 """

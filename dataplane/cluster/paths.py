@@ -121,8 +121,8 @@ class PartitionState:
     """Not in sync any more, but they have all that is committed (KIP-966: eligible leader replicas)."""
     last_leader: int = NO_LEADER
     """Who led last, while nobody does."""
-    lives: Mapping[int, int] = field(default_factory=dict)
-    """Broker epochs: which life of each of `isr` and `eligible` it is that has what is committed."""
+    broker_epochs: Mapping[int, int] = field(default_factory=dict)
+    """Of each of `isr` and `eligible`: the registration under which it has what is committed."""
 
 
 def _dump(document: dict[str, Any]) -> bytes:
@@ -248,8 +248,8 @@ def state_json(state: PartitionState) -> bytes:
         document["eligible_leader_replicas"] = list(state.eligible)
     if state.last_leader != NO_LEADER:
         document["last_known_leader"] = state.last_leader
-    if state.lives:
-        document["broker_epochs"] = {str(broker): epoch for broker, epoch in state.lives.items()}
+    if state.broker_epochs:
+        document["broker_epochs"] = {str(broker): epoch for broker, epoch in state.broker_epochs.items()}
     return _dump(document)
 
 
@@ -264,7 +264,7 @@ def parse_state(data: bytes, version: int) -> PartitionState:
         partition_epoch=version,
         eligible=tuple(document.get("eligible_leader_replicas", ())),
         last_leader=document.get("last_known_leader", NO_LEADER),
-        lives={int(broker): epoch for broker, epoch in document.get("broker_epochs", {}).items()},
+        broker_epochs={int(broker): epoch for broker, epoch in document.get("broker_epochs", {}).items()},
     )
 
 

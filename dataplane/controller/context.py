@@ -62,8 +62,8 @@ class Partition:
 
     def load(self, state: PartitionState, zxid: int) -> None:
         """The state as the last controller left it, in the transaction `zxid`."""
-        if not state.lives:  # Kafka's own, or older: who was in sync then was what was registered then
-            state = replace(state, lives=dict.fromkeys(state.isr, zxid))
+        if not state.broker_epochs:  # Kafka's own, or older: the replicas in sync were those registered then
+            state = replace(state, broker_epochs=dict.fromkeys(state.isr, zxid))
         self.state = state
         self.status = PartitionStatus.OFFLINE if state.leader == NO_LEADER else PartitionStatus.ONLINE
 
@@ -173,8 +173,8 @@ class Context:
         return [*self._registered_after(partition, lambda broker: broker.whole_since), *partition.failed]
 
     def _registered_after(self, partition: Partition, moment: Callable[[LiveBroker], int]) -> list[int]:
-        lives = {} if partition.state is None else partition.state.lives
-        return [b for b, life in lives.items() if b in self.brokers and moment(self.brokers[b]) > life]
+        epochs = {} if partition.state is None else partition.state.broker_epochs
+        return [b for b, epoch in epochs.items() if b in self.brokers and moment(self.brokers[b]) > epoch]
 
     def enough(self, partition: Partition) -> int:
         """With fewer in sync nothing is committed."""

@@ -64,14 +64,14 @@ class PreviousBoots:
             self._told.append(path)
 
 
-def _records(remains: CounterSnapshot) -> Iterator[UsageRecord]:
-    for row in remains.rows():
+def _records(snapshot: CounterSnapshot) -> Iterator[UsageRecord]:
+    for row in snapshot.rows():
         if split_physical(row.name) is not None:
             instance, topic = owner_of(row.name)
             yield UsageRecord(
-                broker=remains.broker,
-                boot=boot_text(f"{remains.boot:016x}", row.generation),
-                hour=hour_text(remains.hour),
+                broker=snapshot.broker,
+                boot=boot_text(f"{snapshot.boot:016x}", row.generation),
+                hour=hour_text(snapshot.hour),
                 instance=instance,
                 topic=topic,
                 produced_bytes=row.produced_bytes,

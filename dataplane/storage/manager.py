@@ -61,7 +61,7 @@ class LogManager:
         self._shared = Shared(files, background, descriptors, clock.now_ms)
         self.producer_budgets = ProducerBudgets(self._logs, config.settings.producer_state_bytes_per_instance)
         self.checkpoints = CheckpointSchedule(files, background, self._directories, self._logs, self._directory_failed)
-        self.wholeness = UncleanLoss(files, config.data_dirs)
+        self.unclean_loss = UncleanLoss(files, config.data_dirs)
 
     # --- start and stop -----------------------------------------------------------------------------------------------
 
@@ -78,7 +78,7 @@ class LogManager:
             self._remove_in_background(path, moving.home_of(path))
         for home in online:
             self._or_offline(home, self._open_home)
-        self.wholeness.opened()
+        self.unclean_loss.opened()
         self._directories.check()
 
     def _or_offline(self, home: str, work: Callable[[str], None]) -> None:
@@ -108,13 +108,13 @@ class LogManager:
         if not self._directories.has_failed(home):
             for key in self._keys_in(home):
                 closing.abandon(self._logs[key])
-            self.wholeness.broken()
+            self.unclean_loss.broken()
             self._directories.fail(home, error)
 
     def _open_home(self, home: str) -> None:
         files = self._files
         clean = self._directories.take_clean_mark(home)
-        self.wholeness.found(home, in_order=clean)
+        self.unclean_loss.found(home, in_order=clean)
         known = self.checkpoints.read(home)
         for name in files.list(home):
             if name.endswith(DOOMED):

@@ -20,6 +20,14 @@ def copy(apps, _schema_editor):
     after.objects.bulk_create(after(cluster=cluster, **row) for row in rows)
 
 
+def copy_back(apps, _schema_editor):
+    """Keep the journals of the oldest cluster: a release before this one knows no other."""
+    clusters = apps.get_model("clusters", "PhysicalCluster").objects
+    before, after = apps.get_model("quotas", "MasterJournal"), apps.get_model("quotas", "ClusterJournal")
+    rows = after.objects.filter(cluster=clusters.order_by("pk").first()).values(*MEMBERS)
+    before.objects.bulk_create(before(**row) for row in rows)
+
+
 class Migration(migrations.Migration):
 
     dependencies = [("quotas", "0002_journal_problem"), ("clusters", "0003_zookeeper_hosts")]
@@ -47,7 +55,7 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        migrations.RunPython(copy, migrations.RunPython.noop),
+        migrations.RunPython(copy, copy_back),
         migrations.DeleteModel(name="MasterJournal"),
         migrations.RenameModel(old_name="ClusterJournal", new_name="MasterJournal"),
     ]

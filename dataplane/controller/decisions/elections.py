@@ -35,8 +35,8 @@ Epochs = Mapping[int, int]
 def first_state(replicas: Sequence[int], alive: Epochs, controller_epoch: int) -> PartitionState | None:
     """Of a partition that nobody has led: the first live replica leads, all live ones are in sync (they are empty)."""
     isr = tuple(replica for replica in replicas if replica in alive)
-    lives = {replica: alive[replica] for replica in isr}
-    return PartitionState(isr[0], 0, isr, controller_epoch, lives=lives) if isr else None
+    epochs = {replica: alive[replica] for replica in isr}
+    return PartitionState(isr[0], 0, isr, controller_epoch, broker_epochs=epochs) if isr else None
 
 
 def after_change(
@@ -73,8 +73,8 @@ def with_isr(
     left = tuple(member for member in (*state.eligible, *state.isr) if member not in isr)
     eligible = left if len(isr) < enough else ()
     joining = {member: alive[member] for member in isr if member not in state.isr and member in alive}
-    lives = _lives((*isr, *eligible), {**alive, **state.lives, **joining})
-    return replace(state, isr=isr, eligible=eligible, lives=lives, controller_epoch=controller_epoch)
+    epochs = _epochs_of((*isr, *eligible), {**alive, **state.broker_epochs, **joining})
+    return replace(state, isr=isr, eligible=eligible, broker_epochs=epochs, controller_epoch=controller_epoch)
 
 
 def preferred(
@@ -132,11 +132,11 @@ def _moved(
         isr=isr,
         eligible=eligible,
         last_leader=was if leader == NO_LEADER else NO_LEADER,
-        lives=_lives((*isr, *eligible), {**state.lives, **alive}),
+        broker_epochs=_epochs_of((*isr, *eligible), {**state.broker_epochs, **alive}),
         leader_epoch=state.leader_epoch + 1,
         controller_epoch=controller_epoch,
     )
 
 
-def _lives(members: Sequence[int], known: Epochs) -> dict[int, int]:
+def _epochs_of(members: Sequence[int], known: Epochs) -> dict[int, int]:
     return {member: known[member] for member in members if member in known}

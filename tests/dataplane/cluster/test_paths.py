@@ -75,7 +75,7 @@ def test_topic_ids_are_22_characters_and_survive(topic_id: UUID) -> None:
 
 def test_who_may_be_elected_beside_the_isr_is_in_the_state_and_of_what_life():
     state = paths.PartitionState(
-        paths.NO_LEADER, 5, (2,), 4, 9, eligible=(1, 3), last_leader=2, lives={2: 70, 1: 65, 3: 66}
+        paths.NO_LEADER, 5, (2,), 4, 9, eligible=(1, 3), last_leader=2, broker_epochs={2: 70, 1: 65, 3: 66}
     )
     data = paths.state_json(state)
     assert paths.parse_state(data, 9) == state

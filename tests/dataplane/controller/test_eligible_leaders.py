@@ -17,8 +17,8 @@ ENOUGH = 2
 
 
 def state_of(leader, isr, eligible=(), last=NO_LEADER):
-    lives = {member: EPOCHS[member] for member in (*isr, *eligible)}
-    return PartitionState(leader, 5, isr, 1, 9, eligible=eligible, last_leader=last, lives=lives)
+    epochs = {member: EPOCHS[member] for member in (*isr, *eligible)}
+    return PartitionState(leader, 5, isr, 1, 9, eligible=eligible, last_leader=last, broker_epochs=epochs)
 
 
 CASES = {  # leader, ISR, eligible, last leader | alive, lost | what becomes of it, in the same order
@@ -50,7 +50,7 @@ def test_who_leads_and_who_may(case):
 def test_unclean_election_takes_who_is_alive_and_makes_the_rest_void():
     state = state_of(NO_LEADER, (1,), (2,), 1)
     found = elections.after_change(state, REPLICAS, {3: 63}, 7, enough=ENOUGH, unclean=True)
-    assert (found.leader, found.isr, found.eligible, found.lives) == (3, (3,), (), {3: 63})
+    assert (found.leader, found.isr, found.eligible, found.broker_epochs) == (3, (3,), (), {3: 63})
 
 
 def test_a_smaller_minimum_makes_the_isr_large_enough_again():
@@ -69,13 +69,13 @@ def test_a_proposed_isr_that_is_large_enough_ends_all_eligibility_and_a_smaller_
 
 def test_a_life_is_noted_when_it_joins_and_not_replaced_by_a_later_one_that_nobody_has_looked_at():
     joined = elections.with_isr(state_of(1, (1, 2)), (1, 2, 3), {1: 31, 2: 95, 3: 96}, 7, ENOUGH)
-    assert joined.lives == {1: 31, 2: 32, 3: 96}
+    assert joined.broker_epochs == {1: 31, 2: 32, 3: 96}
 
 
 def test_who_was_eligible_and_joins_after_a_restart_is_in_sync_by_its_present_life():
     """By its former one, the next controller would take it for restarted since, and depose it for nothing."""
     joined = elections.with_isr(state_of(1, (1,), (2, 3)), (1, 2), {1: 31, 2: 95, 3: 33}, 7, ENOUGH)
-    assert joined.lives == {1: 31, 2: 95}
+    assert joined.broker_epochs == {1: 31, 2: 95}
 
 
 # --- every state that three brokers can reach, while only one at a time lacks what it had ------------------------------
@@ -101,8 +101,8 @@ class Model:
         return model if getattr(model, step)(broker) else None
 
     def lost(self):
-        lives = self.state.lives
-        return [b for b in self.alive if b in lives and self.whole_since[b] > lives[b]]
+        epochs = self.state.broker_epochs
+        return [b for b in self.alive if b in epochs and self.whole_since[b] > epochs[b]]
 
     def elect(self):
         found = elections.after_change(self.state, REPLICAS, self.alive, 1, lost=self.lost(), enough=ENOUGH)
@@ -156,7 +156,7 @@ class Model:
     def key(self):
         state = self.state
         flags = tuple((b in self.alive, b in self.lost(), self.complete[b]) for b in REPLICAS)
-        away = tuple(self.whole_since[b] > state.lives.get(b, 0) for b in REPLICAS)
+        away = tuple(self.whole_since[b] > state.broker_epochs.get(b, 0) for b in REPLICAS)
         return state.leader, state.isr, state.eligible, state.last_leader, flags, away, self.suffering
 
     def check(self):
@@ -168,7 +168,7 @@ class Model:
         elif len(self.alive) == len(REPLICAS):
             pytest.fail("all are alive, and nobody leads")
         assert not any(member in state.isr for member in state.eligible)
-        assert sorted(state.lives) == sorted((*state.isr, *state.eligible))
+        assert sorted(state.broker_epochs) == sorted((*state.isr, *state.eligible))
 
 
 STEPS = ("kill", "cut_power", "start", "join", "lag", "commit")

@@ -1,4 +1,4 @@
-"""What a decision puts into a partition's state beside leader and ISR: epochs, and the lives of those that count."""
+"""What a decision puts into a partition's state beside leader and ISR: epochs, and the broker epochs of those that count."""
 
 from dataplane.cluster.paths import NO_LEADER, PartitionState
 from dataplane.controller.decisions import elections
@@ -8,19 +8,19 @@ REPLICAS = (1, 2, 3)
 
 
 def state_of(leader=1, isr=(1, 2, 3), eligible=(), last=NO_LEADER):
-    lives = {member: 30 + member for member in (*isr, *eligible)}
-    return PartitionState(leader, 5, isr, 1, 9, eligible=eligible, last_leader=last, lives=lives)
+    epochs = {member: 30 + member for member in (*isr, *eligible)}
+    return PartitionState(leader, 5, isr, 1, 9, eligible=eligible, last_leader=last, broker_epochs=epochs)
 
 
-def test_the_first_state_is_of_this_controller_at_epoch_0_with_the_lives_of_all():
+def test_the_first_state_is_of_this_controller_at_epoch_0_with_the_broker_epochs_of_all():
     found = elections.first_state(REPLICAS, {1: 61, 3: 63}, 7)
-    assert found == PartitionState(1, 0, (1, 3), 7, lives={1: 61, 3: 63})
+    assert found == PartitionState(1, 0, (1, 3), 7, broker_epochs={1: 61, 3: 63})
 
 
 def test_an_isr_that_the_leader_proposes_is_written_by_this_controller_at_the_same_leader_epoch():
     found = elections.with_isr(state_of(isr=(1, 2)), (1, 2, 3), ALIVE, 7, 1)
     assert (found.isr, found.leader, found.leader_epoch, found.controller_epoch) == ((1, 2, 3), 1, 5, 7)
-    assert found.lives == {1: 31, 2: 32, 3: 63}
+    assert found.broker_epochs == {1: 31, 2: 32, 3: 63}
 
 
 def test_the_preferred_leader_leads_in_a_new_epoch_of_this_controller():

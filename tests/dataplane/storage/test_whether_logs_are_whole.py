@@ -25,19 +25,19 @@ def files() -> MemoryFiles:
 
 
 def opened(files: MemoryFiles, *, in_order: bool = False, homes: tuple[str, ...] = HOMES) -> UncleanLoss:
-    wholeness = UncleanLoss(files, HOMES)
+    loss = UncleanLoss(files, HOMES)
     for home in homes:
-        wholeness.found(home, in_order=in_order)
-    wholeness.opened()
-    return wholeness
+        loss.found(home, in_order=in_order)
+    loss.opened()
+    return loss
 
 
 @pytest.fixture
 def registered(files: MemoryFiles) -> UncleanLoss:
-    wholeness = opened(files)
-    assert wholeness.since is None
-    wholeness.registered(FIRST_LIFE)
-    return wholeness
+    loss = opened(files)
+    assert loss.since is None
+    loss.registered(FIRST_LIFE)
+    return loss
 
 
 def test_from_its_first_registration_a_broker_is_whole_and_a_new_session_changes_nothing(registered):
@@ -102,15 +102,15 @@ def test_a_disk_that_refused_is_not_trusted_after_the_next_start_either(files, r
 
 
 def test_what_cannot_be_written_is_not_claimed(files):
-    wholeness = opened(files)
+    loss = opened(files)
 
     def refuse(operation: str, path: str) -> None:
         if operation == "write_file":
             raise OSError(errno.ENOSPC, "full", path)
 
     files.fault = refuse
-    wholeness.registered(FIRST_LIFE)
-    assert wholeness.since is None
+    loss.registered(FIRST_LIFE)
+    assert loss.since is None
 
 
 def test_where_nobody_can_tell_which_memory_it_is_only_an_orderly_stop_counts(files, registered, monkeypatch):
@@ -128,14 +128,14 @@ def start(files: MemoryFiles) -> LogManager:
 
 @pytest.fixture
 def lost_power(files) -> MemoryFiles:
-    start(files).wholeness.registered(FIRST_LIFE)
+    start(files).unclean_loss.registered(FIRST_LIFE)
     files.crash()
     return files
 
 
 def test_a_start_and_an_orderly_stop_without_registration_do_not_hide_a_power_cut(lost_power):
     start(lost_power).close()
-    assert start(lost_power).wholeness.since is None
+    assert start(lost_power).unclean_loss.since is None
 
 
 def test_a_directory_that_cannot_forget_is_offline_and_vouches_for_nothing_later(lost_power):
@@ -148,4 +148,4 @@ def test_a_directory_that_cannot_forget_is_offline_and_vouches_for_nothing_later
     assert manager.directories() == [("/a", "refused"), ("/b", None)]
     manager.close()
     lost_power.fault = None
-    assert start(lost_power).wholeness.since is None
+    assert start(lost_power).unclean_loss.since is None
