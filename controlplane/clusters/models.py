@@ -18,7 +18,7 @@ class PhysicalCluster(models.Model):
     name = models.CharField(max_length=64, unique=True)
     capacity = models.PositiveIntegerField(default=DEFAULT_CAPACITY)  # instances
     # Its ZooKeeper with the chroot; empty, of one cluster at most: the installation's own, ZOOKEEPER_HOSTS.
-    zookeeper_hosts = models.CharField(max_length=255, blank=True, default="", unique=True)
+    zookeeper_hosts = models.CharField(max_length=255, blank=True, default="", db_default="", unique=True)
 
     def __str__(self) -> str:
         return self.name

@@ -9,6 +9,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="physicalcluster",
             name="zookeeper_hosts",
-            field=models.CharField(blank=True, default="", max_length=255, unique=True),
+            field=models.CharField(blank=True, db_default="", default="", max_length=255, unique=True),
         ),
     ]
