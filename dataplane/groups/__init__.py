@@ -1,7 +1,11 @@
-"""Consumer groups: who is in a group, who reads what, how far they have read.
+"""Consumer groups: which members a group has, what each reads, and how far the group has read.
 
-Pure: `classic` (the state machine: `model`, what a group is; `events`, what happens to it and what follows; `rebalance`,
-`joining`, `state`), `records` (bytes in ``__consumer_offsets``), `offsets`, `commits`.
-Shell: `coordinator` (what is asked of groups), `machine` (groups as the runtime in `dataplane.coordination` sees them),
-`shard` (the groups of one partition), `removal` and `sweeping`, `legacy` (offsets in ZooKeeper).
+coordinator       what is asked of groups
+machine shard     groups as the runtime in `dataplane.coordination` sees them; those of one partition
+records           the bytes in `__consumer_offsets`, in Kafka's formats (pure)
+offsets commits   what is committed; what a commit appends or refuses (pure)
+removal sweeping  the end of groups and offsets: asked for, or their time is over
+settings          what can be tuned, by Kafka's names
+legacy            offsets in ZooKeeper
+classic           the state machine of a group (pure)
 """

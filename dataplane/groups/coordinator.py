@@ -71,7 +71,7 @@ class GroupCoordinator:
         self._sweeper.start()
 
     def stop(self) -> None:
-        """Give every partition up: who waits is told to look for another coordinator."""
+        """Give up every partition: members that wait are told to look for another coordinator."""
         self._sweeper.stop()
         self._runtime.stop()
 

@@ -2,6 +2,7 @@
 
 schema messages   how a message is declared; the declarations
 codec primitives  generated encoders and decoders; types that need more than `struct`
+templates source  messages of which few fields change, without decoding; the text of generated functions
 headers frame     what stands before a body; cutting a stream into frames
 api errors        every API with its messages; error codes
 release           letting go of long messages a piece at a time

@@ -75,7 +75,7 @@ def _problem(draft: Draft, ask: Join) -> ErrorCode:
 
 
 def _is_full(group: Group, member_id: str, max_size: int) -> bool:
-    """In a rebalance the first to join are let in; otherwise those who are in already."""
+    """In a rebalance the first to join are let in; otherwise its present members."""
     member = group.members.get(member_id)
     if len(group.members) < max_size:
         return False
@@ -132,7 +132,7 @@ def _add(draft: Draft, ask: Join, member_id: str) -> None:
 
 
 def _replace_static(draft: Draft, ask: Join, holder: Member) -> None:
-    """A restarted process takes its place, assignment included. Whoever still uses the old member id is fenced."""
+    """A restarted process takes its place, assignment included. A process that still uses the old member id is fenced."""
     old_leader = draft.group.leader
     member = _take_over(draft, ask, holder)
     group = draft.group

@@ -6,7 +6,7 @@ that survives a restart. A *generation* is one agreement on who the members are.
 an id and has not come back with it yet. A *token* stands for a request that waits for its answer.
 
 Only part of a group is durable (`durable_value`): members, assignments, generation, as of the last completed rebalance.
-The rest (who waits, who is new) dies with the coordinator, and members rejoin.
+The rest (which members wait, which are new) dies with the coordinator, and members rejoin.
 """
 
 from __future__ import annotations

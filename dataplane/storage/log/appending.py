@@ -1,7 +1,7 @@
 """Appending: every batch of a turn is written with one system call.
 
 `stage` gives a batch its offsets (the leader's) or checks those it has (a follower's) and remembers the memory;
-`commit` writes. **`end_offset` moves only after the bytes are in the file**: whoever reads up to it, or tells a
+`commit` writes. **`end_offset` moves only after the bytes are in the file**: a reader up to it, or a caller that tells a
 follower of it, can rely on them. Offsets of staged batches are promises that only this turn's callers know.
 """
 

@@ -82,7 +82,7 @@ def cut_settled(log: Log, work: Callable[[], None]) -> None:
 
 
 def settle_cut_now(log: Log) -> None:
-    """Before anything is staged by another than who has cut. Blocks where it is not done. Raises LogFailedError."""
+    """Before anything is staged by others than the caller that cut. Blocks where it is not done. Raises LogFailedError."""
     work = log.cut_work
     if work is not None:
         _now(log, work)

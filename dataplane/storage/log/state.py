@@ -143,7 +143,7 @@ class Log:
         self.staged = Staged()
         self.rollover = Rollover(shared.now_ms())
         self.producer_state = ProducerState(found.end_offset, found.snapshots, newcomers)
-        self.truncations = 0  # and resets: whoever works beside us compares
+        self.truncations = 0  # and resets: work beside the loop compares
         self.cut_work: Callable[[], None] | None = None  # brings the last cut to disk, before what is written behind it
         # Names that the next checkpoint makes superfluous (see `truncation_marks`). The owner adds its own.
         self.cut_marks: tuple[str, ...] = ()
