@@ -66,7 +66,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """LeaveGroup: (member id, instance id) of the members that leave. An empty member id means the member with that instance id."""
+    """LeaveGroup: (member id, instance id) of each member that leaves. An empty member id: the one with that instance id."""
 
     members: tuple[tuple[str, str | None], ...]
     token: int = -1
