@@ -56,7 +56,8 @@ from dataplane.tasks import Future, gather, resolved
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dataplane.handlers.context import Reply, RequestContext
+    from dataplane.handlers.context import RequestContext
+    from dataplane.handlers.outcome import Reply
     from dataplane.records.steps import Steps
 
 _LEAVE_AT_ONCE = 256
