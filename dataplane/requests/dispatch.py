@@ -334,20 +334,27 @@ class ClientConnection:
         self.answers.wait_at(slot, size, reply.give_up if isinstance(reply, Later) else None)
         reply.then(lambda _: self.answers.waited(slot, size))
 
-    def go_on(self, slot: Slot, frame: bytes, answer: Callable[[], bool]) -> None:
-        """The wait of a frame is over: it is answered, or served the slow way if `answer` says no. Never raises."""
+    def go_on(self, slot: Slot, frame: bytes, told_s: float, answer: Callable[[], bool]) -> None:
+        """The wait of a frame is over: it is answered, or served the slow way if `answer` says no. Never raises.
+
+        `told_s` is what its sender is told to wait, as it was known when the frame began: others have begun since.
+        """
         if self.answers.is_closed:
             return
         self.answers.waited(slot, len(frame) + SIZE_BYTES)
+        turnstile = self.turnstile
+        of_the_last = turnstile.told_s
+        turnstile.told_s, turnstile.reads_nothing = told_s, False
         try:
             if not answer():
-                self.turnstile.reads_nothing = False  # of a request that began since
                 self._serve(memoryview(bytearray(frame)), slot)
         except CloseConnectionError:
             self._connection.close()
         except Exception:  # noqa: BLE001 - as in `_settle`
             self._connection.close()
             _log.exception("a fetch was not answered")
+        finally:
+            turnstile.told_s = of_the_last
 
     def _settle(self, row: Handler, ctx: RequestContext, slot: Slot, future: Future[Any]) -> None:
         """Never raises: it runs on the stack of whoever resolved the future, who has others to tell."""

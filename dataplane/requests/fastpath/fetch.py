@@ -128,9 +128,10 @@ class FetchFastPath:
         client, partition, slot = self._client, shape.partition, Slot()
         assert partition is not None
         client.answers.append_slot(slot)
+        told_s = client.turnstile.told_s
 
         def woken() -> None:
-            client.go_on(slot, frame, lambda: self.answer(shape, correlation_id, offset, slot) == ANSWERED)
+            client.go_on(slot, frame, told_s, lambda: self.answer(shape, correlation_id, offset, slot) == ANSWERED)
 
         waiting = client.broker.replicas.waiting
         give_up = waiting.for_bytes(

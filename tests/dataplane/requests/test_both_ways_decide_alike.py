@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dataplane.protocol.api import APIS, ApiKey
@@ -233,6 +233,9 @@ STEPS = st.one_of(
     versions=st.tuples(st.integers(5, 11), st.integers(10, 17)),
     limits=st.sampled_from([(None, None), (RATE, RATE), (None, RATE)]),
     steps=st.lists(STEPS, max_size=16),
+)
+@example(  # a fetch that waits tells its own throttle time, not that of what began since
+    versions=(5, 12), limits=(RATE, RATE), steps=[("fetch", 3, 500), ("fetch", 2, 500), ("produce", b"v" * 300, 7)]
 )
 @settings(max_examples=100, deadline=None)
 def test_answers_and_effects_are_the_same_both_ways(versions, limits, steps):
