@@ -106,7 +106,7 @@ class Broker:
             alter_partition=self._alter_partition,
             meter=self.meter,
         )
-        self.replicas.on_broken(self._replicas_lost)
+        self.replicas.roles.on_broken(self._replicas_lost)
         self.replica_fetches = ReplicaFetches(self.replicas)
         self.fetch_sessions = FetchSessions(doors.clock, doors.random, config.settings)
         self.slices = Slices(doors.loop, doors.background, doors.loop.worked_for)
@@ -121,7 +121,7 @@ class Broker:
             self._offsets_partitions,
             self.doors.background,
         )
-        self.replicas.on_leadership(self.groups.on_leadership)
+        self.replicas.roles.on_leadership(self.groups.on_leadership)
         self.metadata.on_deleted(self.groups.partitions_deleted)
         self.producer_ids = ProducerIds(self.doors.zookeeper, self.config.id)
 
@@ -258,7 +258,7 @@ class Broker:
             this_broker=self.topic_configs.of_broker(self.config.id),
         )
         self.config = replace(self.config, settings=self.layers.effective)
-        self.replicas.take_settings(self.config)
+        self.replicas.configuration.take_settings(self.config)
         self.controller.take_rules(self._rules_of_the_controller())
 
     def _rules_of_the_controller(self) -> Rules:
@@ -274,10 +274,12 @@ class Broker:
     def _instance_changed(self, instance: Instance, present: bool) -> None:
         if present:
             self.gate.configure(instance)
-            self.replicas.take_largest_batch(instance.names.key, instance.spec.topic_defaults.max_message_bytes)
+            self.replicas.configuration.take_largest_batch(
+                instance.names.key, instance.spec.topic_defaults.max_message_bytes
+            )
         else:
             self.gate.remove(instance)
-            self.replicas.take_largest_batch(instance.names.key, None)
+            self.replicas.configuration.take_largest_batch(instance.names.key, None)
             self.fetch_sessions.drop(instance.names.key)
             self.logs.producer_budgets.drop(instance.names.key)
 

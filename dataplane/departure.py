@@ -87,7 +87,9 @@ async def _deposed(broker: Leaver, kept: AbstractSet[tuple[str, int]]) -> None:
     """Wait for the controller's word, which travels beside its answer. `kept`: nobody else could lead those."""
     end = broker.doors.clock.monotonic() + _DEPOSED_WITHIN_S
     while broker.doors.clock.monotonic() < end and any(
-        partition.is_leader and len(partition.replicas) > 1 and (partition.topic, partition.index) not in kept
-        for partition in broker.replicas.partitions()
+        partition.state.is_leader
+        and len(partition.state.replicas) > 1
+        and (partition.topic, partition.index) not in kept
+        for partition in broker.replicas.registry.partitions()
     ):
         await sleep(broker.doors.loop, _LOOK_EVERY_S)

@@ -40,26 +40,26 @@ class ReplicatedLog:
     """Of the partitions of a topic that this broker leads."""
 
     def __init__(self, replicas: Replicas, topic: str) -> None:
-        self._replicas = replicas
+        self._registry, self._appending = replicas.registry, replicas.appending
         self._topic = topic
         self._clock = replicas.loop.clock
 
     def append(self, partition_index: int, records: list[KeyValue], done: Callable[[ErrorCode], None]) -> None:
         """See StateLog."""
-        partition = self._replicas.leader(self._topic, partition_index)
+        partition = self._registry.leader(self._topic, partition_index)
         if isinstance(partition, ErrorCode):
             done(partition)
             return
         batch = build_batch([Record(key, value) for key, value in records], now_ms=self._clock.now_ms())
-        appended = self._replicas.append(partition, memoryview(batch), ACKS_ALL)
+        appended = self._appending.append(partition, memoryview(batch), ACKS_ALL)
         if appended.error != ErrorCode.NONE:
             done(appended.error)
         else:
-            self._replicas.after_commit(partition, appended.last_offset, ACKS_ALL, COMMIT_TIMEOUT_S, done)
+            self._appending.after_commit(partition, appended.last_offset, ACKS_ALL, COMMIT_TIMEOUT_S, done)
 
     def read(self, partition_index: int, take: Take) -> Steps[list[str]]:
         """See StateLog. Up to the end of the log: a leader's whole log becomes committed."""
-        partition = self._replicas.leader(self._topic, partition_index)
+        partition = self._registry.leader(self._topic, partition_index)
         if isinstance(partition, ErrorCode):
             raise OSError(partition.name)
         return (yield from load(partition.log, take))

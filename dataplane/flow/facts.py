@@ -48,8 +48,8 @@ class FlowFacts:
 
     def __call__(self) -> Iterator[tuple[str, InstanceFacts]]:
         """By instance id, and for rules by the keys of their flows. Rows may be taken in several turns of the loop."""
-        leaders = self._replicas.leaders_by_instance()
-        storage = self._replicas.storage_by_instance()
+        leaders = self._replicas.accounting.leaders_by_instance()
+        storage = self._replicas.accounting.storage_by_instance()
         is_controller = self._metadata.controller_id == self._broker  # every broker knows it, and one tells
         for instance in self._registry.all():
             key = instance.names.key
@@ -117,8 +117,8 @@ class FlowFacts:
         here = everywhere = 0
         for topic in topics:
             for index, partition in self._metadata.partitions(topic).items():
-                replica = self._replicas.get(topic, index)
-                here += replica is not None and replica.is_leader
+                replica = self._replicas.registry.get(topic, index)
+                here += replica is not None and replica.state.is_leader
                 everywhere += partition.has_leader
         return here, everywhere
 

@@ -40,7 +40,7 @@ class Accounting:
             _add(self._leaders, partition.instance_key, change)
 
     def _count_bytes(self, partition: Partition, size: int) -> None:
-        change, partition.counted_bytes = size - partition.counted_bytes, size
+        change = partition.counts.measured(size)
         if change and partition.instance_key is not None:
             _add(self._storage, partition.instance_key, change)
             if partition.usage is not None:

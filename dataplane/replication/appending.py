@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.header import BatchHeader, HeaderEndsError, check_batch, too_short, unpack_header
-from dataplane.replication.reading import Reading
-from dataplane.replication.role_changes import RoleChanges
 from dataplane.replication.waiting import tell
 from dataplane.storage.checkpoints.producers import Duplicate
 from dataplane.storage.errors import LogFailedError
@@ -24,7 +22,13 @@ from dataplane.storage.log import appending, producing
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dataplane.doors import Loop
+    from dataplane.replication.accounting import Accounting
     from dataplane.replication.partition import Partition
+    from dataplane.replication.progress import Progress
+    from dataplane.replication.role_changes import RoleChanges
+    from dataplane.replication.upkeep.syncing import Syncs
+    from dataplane.replication.waiting import Waiting
 
 ALL_IN_SYNC = -1
 """acks=all."""
@@ -45,29 +49,47 @@ _new = tuple.__new__  # half the cost of the NamedTuple's own constructor, and a
 _NONE = ErrorCode.NONE
 
 
-class Appending(RoleChanges, Reading):
-    """The path of every produce: a call more for each batch would show, so it is a base class and no object beside."""
+class Appending:
+    """The path of every produce: who appends often holds this part, and calls nothing in between."""
 
-    _dirty: list[Partition]
+    def __init__(
+        self,
+        loop: Loop,
+        roles: RoleChanges,
+        progress: Progress,
+        waiting: Waiting,
+        syncs: Syncs,
+        accounting: Accounting,
+    ) -> None:
+        self._loop = loop
+        self._clock = loop.clock
+        self._roles = roles
+        self._progress = progress
+        self._waiting = waiting
+        self._syncs = syncs
+        self._accounting = accounting
+        self._dirty: list[Partition] = []
 
     def append(self, partition: Partition, batch: memoryview, acks: int, *, is_checked: bool = False) -> Appended:
         """Check a producer's batch and stage it. Its memory (writable) must last until the end of the turn.
 
-        `is_checked`: by who has made it of what a producer sent, on the way past `partition.rules`.
+        `is_checked`: by who has made it of what a producer sent, on the way past the topic's rules.
         """
-        if not partition.is_leader:
+        state = partition.state
+        if not state.is_leader:
             return Appended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        settings = state.settings
         if (
             acks == ALL_IN_SYNC
-            and len(partition.isr) < partition.min_insync_replicas  # nearly never: without a call
-            and not partition.has_enough_replicas()
+            and len(state.isr) < settings.min_insync_replicas  # nearly never: without a call
+            and not state.has_enough_replicas()
         ):
             return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
         log = partition.log
         try:
             header = _new(BatchHeader, unpack_header(batch))
             if not is_checked:
-                code = check_batch(batch, header, partition.max_message_bytes)
+                code = check_batch(batch, header, settings.max_message_bytes)
                 if code is not _NONE:
                     return Appended(code)
             if header.producer_id >= 0:
@@ -80,18 +102,18 @@ class Appending(RoleChanges, Reading):
                         return Appended(ErrorCode.NONE, base, last, time, log.start_offset, duplicate=True)
                     return Appended(verdict)
             try:
-                base = appending.stage(log, batch, header, partition.leader_epoch)
+                base = appending.stage(log, batch, header, state.leader_epoch)
             except LogFailedError:
                 raise
             except Exception as error:  # noqa: BLE001 - half of the batch may be staged
-                self.broken(partition, error)
+                self._roles.broken(partition, error)
                 return Appended(ErrorCode.KAFKA_STORAGE_ERROR)
         except HeaderEndsError:
             return Appended(too_short(batch).code)
         except LogFailedError:
-            self.failed(partition)
+            self._roles.failed(partition)
             return Appended(ErrorCode.KAFKA_STORAGE_ERROR)
-        if not partition.dirty:
+        if not partition.queues.dirty:
             self.mark_dirty(partition)
         return _new(Appended, (_NONE, base, base + header.last_offset_delta, -1, log.start_offset, False))
 
@@ -102,18 +124,19 @@ class Appending(RoleChanges, Reading):
 
         With acks 0 and 1 when the bytes are in the file, with acks=all when they are on all of a large enough ISR.
         """
-        if not partition.dirty:  # a duplicate
+        queues = partition.queues
+        if not queues.dirty:  # a duplicate
             self.mark_dirty(partition)
         if acks == ALL_IN_SYNC:
-            partition.turn_end_acks.append((last_offset, timeout_s, done))
+            queues.turn_end_acks.append((last_offset, timeout_s, done))
         else:
-            partition.turn_end_calls.append(done)
+            queues.turn_end_calls.append(done)
 
     def mark_dirty(self, partition: Partition) -> None:
         """Commit this partition at the end of the turn."""
-        partition.dirty = True
+        partition.queues.mark_dirty()
         if not self._dirty:
-            self.loop.at_turn_end(self._commit_turn)
+            self._loop.at_turn_end(self._commit_turn)
         self._dirty.append(partition)
 
     def _commit_turn(self) -> None:
@@ -123,42 +146,41 @@ class Appending(RoleChanges, Reading):
 
     def commit(self, partition: Partition) -> None:
         """Write what is staged, and tell whoever may know now. Never raises."""
-        if not partition.dirty:
+        if not partition.queues.mark_clean():
             return
-        partition.dirty = False
         try:
             self._write_and_tell(partition)
         except OSError:
-            self.failed(partition)
+            self._roles.failed(partition)
         except Exception as error:  # noqa: BLE001 - the other partitions of the turn are not written yet
-            self.broken(partition, error)
+            self._roles.broken(partition, error)
 
     def _write_and_tell(self, partition: Partition) -> None:
-        log = partition.log
+        log, state, queues = partition.log, partition.state, partition.queues
         size, end = log.size_bytes, log.end_offset
         appending.commit(log)
-        if partition.turn_end_calls:
-            calls, partition.turn_end_calls = partition.turn_end_calls, []
-            if not (partition.is_durable and self.syncs.hold_back(partition, calls)):
+        if queues.turn_end_calls:
+            calls = queues.take_turn_end_calls()
+            if not (state.settings.is_durable and self._syncs.hold_back(partition, calls)):
                 for call in calls:
                     tell(call, ErrorCode.NONE)
         if log.end_offset != end:
-            self.accounting.measure(partition)
-            if partition.flush_after is not None and log.end_offset - log.recovery_point >= partition.flush_after:
-                self.syncs.want(partition)
-            if partition.is_leader:
+            self._accounting.measure(partition)
+            flush_after = state.settings.flush_after
+            if flush_after is not None and log.end_offset - log.recovery_point >= flush_after:
+                self._syncs.want(partition)
+            if state.is_leader:
                 grown = log.size_bytes - size
-                if partition.replica_waiters:
-                    self.waiting.arrived(partition.replica_waiters, grown)
+                if queues.replica_waiters:
+                    self._waiting.arrived(queues.replica_waiters, grown)
                 if partition.appended(grown, self._clock.monotonic()):
-                    self.high_watermark_moved(partition)
+                    self._progress.high_watermark_moved(partition)
             else:
                 self._copied(partition, end)
-        if partition.turn_end_acks:
-            acks, partition.turn_end_acks = partition.turn_end_acks, []
-            self.waiting.for_acks(partition, acks)
+        if queues.turn_end_acks:
+            self._waiting.for_acks(partition, queues.take_turn_end_acks())
 
     def _copied(self, partition: Partition, start: int) -> None:
-        before = partition.high_watermark
+        before = partition.state.high_watermark
         if partition.copied(start):
-            self.followed(partition, before)
+            self._progress.followed(partition, before)

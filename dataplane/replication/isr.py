@@ -44,11 +44,15 @@ class _Proposal(NamedTuple):
     def is_open(self) -> bool:
         """Neither decided nor overtaken by a new epoch."""
         partition = self.partition
-        return partition.proposed_isr is self.isr and partition.leader_epoch == self.leader_epoch
+        return partition.state.proposed_isr is self.isr and partition.state.leader_epoch == self.leader_epoch
+
+
+def _nobody_hears(_partition: Partition) -> None:
+    """Before the parts of a broker are wired."""
 
 
 class IsrChanges:
-    """The proposals of one broker. `confirmed` is called when a partition's ISR has become another one."""
+    """The proposals of one broker."""
 
     def __init__(
         self,
@@ -56,13 +60,12 @@ class IsrChanges:
         loop: Loop,
         broker_epoch: Callable[[], int],
         alter_partition: AlterPartition,
-        confirmed: Callable[[Partition], None],
     ) -> None:
         self._broker_id = broker_id
         self._loop = loop
         self._broker_epoch = broker_epoch
         self._alter_partition = alter_partition
-        self._confirmed = confirmed
+        self._confirmed: Callable[[Partition], None] = _nobody_hears
         self._queue: list[_Proposal] = []
         self._attempt = 0  # number of the request that is under way; 0: none
         self._attempts = 0
@@ -70,12 +73,16 @@ class IsrChanges:
         self._pausing = False
         self._stopped = False
 
+    def on_confirmed(self, callback: Callable[[Partition], None]) -> None:
+        """Call it when a partition's ISR has become another one. One hears of it: `progress`."""
+        self._confirmed = callback
+
     def propose(self, partition: Partition, isr: tuple[int, ...]) -> None:
         """Ask for another ISR of a partition that has no undecided proposal."""
-        partition.propose(isr)
+        partition.state.propose(isr)
         if not self._queue:
             self._loop.at_turn_end(self._send)
-        self._queue.append(_Proposal(partition, partition.leader_epoch, isr))
+        self._queue.append(_Proposal(partition, partition.state.leader_epoch, isr))
 
     def stop(self) -> None:
         """Ask nothing more."""
@@ -117,9 +124,9 @@ class IsrChanges:
             if not proposal.is_open():
                 continue
             data = answers.get((partition.topic_id, partition.index)) or answers.get((partition.topic, partition.index))
-            if data is None or partition.isr_answered(data, now):
+            if data is None or partition.state.isr_answered(data, now):
                 again.append(proposal)
-            elif partition.proposed_isr is None:
+            elif partition.state.proposed_isr is None:
                 hear(self._confirmed, partition)
         if again:
             self._again_later(again)
@@ -149,7 +156,7 @@ class IsrChanges:
                     leader_epoch=proposal.leader_epoch,
                     new_isr=proposal.isr,
                     new_isr_with_epochs=tuple(self._member(partition, broker_id) for broker_id in proposal.isr),
-                    partition_epoch=partition.partition_epoch,
+                    partition_epoch=partition.state.partition_epoch,
                 )
             )
         return AlterPartitionRequest(
@@ -165,7 +172,7 @@ class IsrChanges:
         """Which life of the broker we mean (KIP-903): -1 where its fetches have not said."""
         if broker_id == self._broker_id:
             return BrokerState(broker_id=broker_id, broker_epoch=self._broker_epoch())
-        remote = partition.remote(broker_id)
+        remote = partition.state.remote(broker_id)
         return BrokerState(broker_id=broker_id, broker_epoch=-1 if remote is None else remote.broker_epoch)
 
 

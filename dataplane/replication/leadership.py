@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from dataplane.replication.manager import Replicas
+    from dataplane.storage.log import Log
 
 _log = logging.getLogger(__name__)
 
@@ -75,7 +76,9 @@ def leader_and_isr_applied(replicas: Replicas, request: LeaderAndIsrRequest) -> 
     for name, topic_id, partition_states in chain(grouped, ungrouped):
         errors = []
         for state in partition_states:
-            left -= 1 if replicas.get(name, state.partition_index) is not None else _ROLES_PER_STEP  # a log is made
+            left -= (
+                1 if replicas.registry.get(name, state.partition_index) is not None else _ROLES_PER_STEP
+            )  # a log is made
             code = _apply(replicas, name, topic_id, state)
             errors.append(
                 LeaderAndIsrPartitionError(topic_name=name, partition_index=state.partition_index, error_code=code)
@@ -99,7 +102,7 @@ def _refusal(replicas: Replicas, controller_id: int, controller_epoch: int, brok
 
 
 def _apply(replicas: Replicas, topic: str, topic_id: UUID, state: LeaderAndIsrPartitionState) -> ErrorCode:
-    if replicas.config.id not in state.replicas:
+    if replicas.broker_id not in state.replicas:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if replicas.metadata.was_deleted(topic_id):
         return ErrorCode.UNKNOWN_TOPIC_ID
@@ -107,30 +110,31 @@ def _apply(replicas: Replicas, topic: str, topic_id: UUID, state: LeaderAndIsrPa
         partition = _find_or_create(replicas, topic, topic_id, state)
         if partition is None:
             return ErrorCode.INCONSISTENT_TOPIC_ID
-        if partition.is_offline:
+        if partition.state.is_offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if state.leader_epoch > partition.leader_epoch:
+        known = partition.state
+        if state.leader_epoch > known.leader_epoch:
             _change_role(replicas, partition, state)
-        elif state.leader_epoch == partition.leader_epoch and state.partition_epoch > partition.partition_epoch:
+        elif state.leader_epoch == known.leader_epoch and state.partition_epoch > known.partition_epoch:
             eligible = bool(state.leader_recovery_state)
-            partition.adopt_isr(
+            known.adopt_isr(
                 state.isr, state.partition_epoch, others_eligible=eligible
             )  # said again by a new controller
-            replicas.isr_confirmed(partition)
+            replicas.progress.isr_confirmed(partition)
     except OSError:
         return ErrorCode.KAFKA_STORAGE_ERROR
     except Exception as error:  # noqa: BLE001 - a bug
         return _broken(replicas, topic, state.partition_index, error)
-    return ErrorCode.KAFKA_STORAGE_ERROR if partition.is_offline else ErrorCode.NONE
+    return ErrorCode.KAFKA_STORAGE_ERROR if partition.state.is_offline else ErrorCode.NONE
 
 
 def _broken(replicas: Replicas, topic: str, index: int, error: Exception) -> ErrorCode:
     """A bug met one partition: the others have their turn, and the controller is not to say the same for ever."""
-    partition = replicas.get(topic, index)
+    partition = replicas.registry.get(topic, index)
     if partition is None:
         _log.error("%s-%d cannot be here", topic, index, exc_info=error)
     else:
-        replicas.broken(partition, error)
+        replicas.roles.broken(partition, error)
     return ErrorCode.KAFKA_STORAGE_ERROR
 
 
@@ -139,43 +143,57 @@ def _find_or_create(
 ) -> Partition | None:
     """None: there is a log of another topic of this name."""
     index = state.partition_index
-    partition = replicas.get(topic, index)
+    partition = replicas.registry.get(topic, index)
     if partition is None:
         log = replicas.logs.get(topic, index)
         if log is None:
             if not state.is_new and replicas.logs.has_offline_directories():
                 raise LogFailedError("it may be in a directory that is offline: an empty log would pass for it")
-            log = replicas.logs.create(topic, index, topic_id, replicas.log_config(topic))
+            log = replicas.logs.create(topic, index, topic_id, replicas.configuration.log_config(topic))
         if NO_UUID != topic_id != log.topic_id:
             return None
-        partition = Partition(topic, index, log.topic_id, log, replicas.rules)
-        partition.is_offline = log.failed
-        partition.metadata_version = replicas.metadata.version
-        checkpoint = replicas.logs.checkpoints.high_watermark(topic, index)
-        partition.high_watermark = max(log.start_offset, min(checkpoint, log.end_offset))
-        owner = split_physical(topic)
-        partition.instance_key = None if owner is None else owner[0]
+        partition = _partition_of(replicas, log)
         replicas.add(partition)
     return None if NO_UUID != topic_id != partition.topic_id else partition
 
 
+def _partition_of(replicas: Replicas, log: Log) -> Partition:
+    """The replica that a log is, with no role yet."""
+    topic, owner = log.topic, split_physical(log.topic)
+    checkpoint = replicas.logs.checkpoints.high_watermark(topic, log.partition)
+    partition = Partition(
+        topic,
+        log.partition,
+        log.topic_id,
+        log,
+        replicas.rules,
+        high_watermark=max(log.start_offset, min(checkpoint, log.end_offset)),
+        instance_key=None if owner is None else owner[0],
+        metadata_version=replicas.metadata.version,
+        usage=None if replicas.meter is None else replicas.meter.topic(topic),
+    )
+    if log.failed:
+        partition.state.fail()
+    return partition
+
+
 def _change_role(replicas: Replicas, partition: Partition, state: LeaderAndIsrPartitionState) -> None:
-    replicas.commit(partition)
-    if partition.is_offline:
+    replicas.appending.commit(partition)
+    if partition.state.is_offline:
         return
     # Else what a new leader appends could be taken for what was cut, after a power cut.
     cutting.settle_cut_now(partition.log)
-    led = partition.is_leader
-    if state.leader == replicas.config.id:
+    led = partition.state.is_leader
+    if state.leader == replicas.broker_id:
         replicas.fetchers.leave(partition)
-        moved = partition.make_leader(state, replicas.loop.clock.monotonic())
-        replicas.role_changed(partition, led)
+        moved = partition.lead(state, replicas.loop.clock.monotonic())
+        replicas.roles.role_changed(partition, led)
         if moved:
-            replicas.high_watermark_moved(partition)
+            replicas.progress.high_watermark_moved(partition)
     else:
-        partition.make_follower(state)
+        partition.follow(state)
         replicas.fetchers.follow(partition)
-        replicas.role_changed(partition, led)
+        replicas.roles.role_changed(partition, led)
 
 
 # --- StopReplica ------------------------------------------------------------------------------------------------------
@@ -234,25 +252,24 @@ def _is_late(replicas: Replicas, stop: _Stop) -> bool:
     removed. So a removal is not of this replica while metadata have it here, or have not said anything since it came.
     """
     metadata, log = replicas.metadata, replicas.logs.get(stop.topic, stop.partition)
-    partition = replicas.get(stop.topic, stop.partition)
+    partition = replicas.registry.get(stop.topic, stop.partition)
     if log is None:
         return False
     if partition is not None and partition.metadata_version == metadata.version:
         return True
     known = metadata.partition(stop.topic, stop.partition)
     is_the_same = metadata.topic_id(stop.topic) in (log.topic_id, NO_UUID, None)
-    return known is not None and is_the_same and replicas.config.id in known.replicas
+    return known is not None and is_the_same and replicas.broker_id in known.replicas
 
 
 def _stop(replicas: Replicas, stop: _Stop) -> ErrorCode:
-    partition = replicas.get(stop.topic, stop.partition)
+    partition = replicas.registry.get(stop.topic, stop.partition)
     if partition is not None:
-        if stop.leader_epoch >= 0 and stop.leader_epoch < partition.leader_epoch:
+        if stop.leader_epoch >= 0 and stop.leader_epoch < partition.state.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
-        replicas.commit(partition)
+        replicas.appending.commit(partition)
         replicas.fetchers.leave(partition)
-        led, partition.is_leader = partition.is_leader, False
-        replicas.role_changed(partition, led)
+        replicas.roles.role_changed(partition, led=partition.state.resign())
         if stop.delete:
             replicas.remove(partition)
     if stop.delete and replicas.logs.get(stop.topic, stop.partition) is not None:

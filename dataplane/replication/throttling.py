@@ -50,21 +50,20 @@ class Throttles:
         self._sent.set_rate(_rate(settings.leader_replication_throttled_rate), now)
         self._copied.set_rate(_rate(settings.follower_replication_throttled_rate), now)
 
-    def configure(self, partition: Partition, overrides: Mapping[str, str]) -> None:
-        """Take over what the topic says of the replica that is here."""
-        index = partition.index
-        partition.throttles_sending = names(overrides.get(LEADER_REPLICAS, ""), index, self._broker_id)
-        partition.throttles_copying = names(overrides.get(FOLLOWER_REPLICAS, ""), index, self._broker_id)
+    def named(self, index: int, overrides: Mapping[str, str]) -> tuple[bool, bool]:
+        """Whether a topic throttles its replica here of this index as a leader, and as a follower."""
+        sending, copying = overrides.get(LEADER_REPLICAS, ""), overrides.get(FOLLOWER_REPLICAS, "")
+        return names(sending, index, self._broker_id), names(copying, index, self._broker_id)
 
     # --- sending, as the leader -----------------------------------------------------------------------------------------
 
     def sending_delay(self, partition: Partition, follower: int) -> float:
         """Seconds until a follower may get more of a partition that throttles; 0.0: now."""
-        return 0.0 if follower in partition.isr else self._sent.delay(self._clock.monotonic())
+        return 0.0 if follower in partition.state.isr else self._sent.delay(self._clock.monotonic())
 
     def sent(self, partition: Partition, follower: int, size: int) -> None:
         """A follower gets so many bytes of it."""
-        if follower not in partition.isr:
+        if follower not in partition.state.isr:
             self._sent.charge(size, self._clock.monotonic())
 
     # --- copying, as a follower -----------------------------------------------------------------------------------------

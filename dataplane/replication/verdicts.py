@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.replication.following.fetch_requests import MAX_UNDER_WAY
-from dataplane.replication.waiting import Waiter, tell
+from dataplane.replication.waiters import Waiter
+from dataplane.replication.waiting import tell
 
 if TYPE_CHECKING:
     from dataplane.doors import Loop
@@ -45,7 +46,7 @@ class _Proof(Waiter):
         self.partition = partition
         self.dones = dones
         self.later: list[Done] = []  # for whom this one was begun too early
-        self.missing = dict.fromkeys(partition.others_in_sync(), _REQUESTS_THAT_PROVE)
+        self.missing = dict.fromkeys(partition.state.others_in_sync(), _REQUESTS_THAT_PROVE)
 
     def is_untouched(self) -> bool:
         """Whether it is as good for who comes now."""
@@ -53,7 +54,7 @@ class _Proof(Waiter):
 
     def is_given(self) -> bool:
         """Whether everybody has asked who might be elected."""
-        return all(self.missing.get(broker_id, 0) <= 0 for broker_id in self.partition.others_in_sync())
+        return all(self.missing.get(broker_id, 0) <= 0 for broker_id in self.partition.state.others_in_sync())
 
     def expired(self) -> None:
         """Nobody knows."""
@@ -117,7 +118,7 @@ class Verdicts:
 
     def _begin(self, partition: Partition, dones: list[Done]) -> None:
         proof = self.open[partition] = _Proof(self, partition, dones)
-        if not partition.is_leader:
+        if not partition.state.is_leader:
             self.end(proof, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         elif not proof.missing:
             self.end(proof, ErrorCode.NONE)
@@ -138,4 +139,4 @@ class Verdicts:
     def _answer_followers(self) -> None:
         self._is_hurrying = False
         for partition in list(self.open):
-            self._waiting.arrived(partition.replica_waiters, 1)
+            self._waiting.arrived(partition.queues.replica_waiters, 1)

@@ -17,15 +17,17 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from dataplane.protocol.errors import ErrorCode
+from dataplane.replication.waiters import AckWaiter, LowWatermarkWaiter, ReadWaiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dataplane.doors import Callback, Loop, Timer
     from dataplane.replication.partition import Partition
+    from dataplane.replication.waiters import Waiter, Watcher
 
 TICK_S = 0.01
 MAX_WAIT_S = 300.0
@@ -50,109 +52,6 @@ def hear(listener: Callable[..., None], *what: object) -> None:
         _log.exception("what heard of a change failed")
 
 
-class Watcher(Protocol):
-    """What hangs on a partition because it reads from it."""
-
-    def arrived(self, size: int) -> None:
-        """`size` bytes more can be read; 0: none, but something else that readers are told has changed."""
-        ...
-
-    def lost(self) -> None:
-        """The partition's role, epoch or state has changed: look again."""
-        ...
-
-
-class Waiter:
-    """Something with a deadline."""
-
-    __slots__ = ("tick",)
-
-    def __init__(self) -> None:
-        self.tick: dict[Waiter, None] | None = None
-
-    def expired(self) -> None:
-        """The deadline came first."""
-        raise NotImplementedError
-
-    def clear_deadline(self) -> None:
-        """It will not expire."""
-        if self.tick is not None:
-            self.tick.pop(self, None)
-            self.tick = None
-
-
-class AckWaiter(Waiter):
-    """A produce with acks=all: waits until the high watermark is above its last offset."""
-
-    __slots__ = ("done", "last_offset", "partition")
-
-    def __init__(self, partition: Partition, last_offset: int, done: Callable[[ErrorCode], None]) -> None:
-        super().__init__()
-        self.partition = partition
-        self.last_offset = last_offset
-        self.done = done
-
-    def expired(self) -> None:
-        """Not on all of the ISR in time. It may get there yet: a retry is told of the duplicate."""
-        self.partition.ack_waiters.remove(self)
-        self.done(ErrorCode.REQUEST_TIMED_OUT)
-
-
-class ReadWaiter(Waiter):
-    """A fetch that found too little."""
-
-    __slots__ = ("missing", "places", "wake")
-
-    def __init__(self, places: list[dict[Watcher, None]], missing: int, wake: Callback) -> None:
-        super().__init__()
-        self.places = places
-        self.missing = missing
-        self.wake = wake
-
-    def leave(self) -> None:
-        """Hang nowhere any more."""
-        for place in self.places:
-            place.pop(self, None)
-
-    def cancel(self) -> None:
-        """Never mind."""
-        self.leave()
-        self.clear_deadline()
-
-    def arrived(self, size: int) -> None:
-        """Enough is enough."""
-        self.missing -= size
-        if self.missing <= 0:
-            self.lost()
-
-    def lost(self) -> None:
-        """It answers with what there is."""
-        self.cancel()
-        self.wake()
-
-    def expired(self) -> None:
-        """It answers with what there is."""
-        self.leave()
-        self.wake()
-
-
-class LowWatermarkWaiter(Waiter):
-    """A DeleteRecords: waits until every live replica's log begins at `offset` or later."""
-
-    __slots__ = ("done", "offset", "partition")
-
-    def __init__(self, partition: Partition, offset: int, done: Callable[[ErrorCode], None]) -> None:
-        super().__init__()
-        self.partition = partition
-        self.offset = offset
-        self.done = done
-
-    def expired(self) -> None:
-        """Some replica lags. It gets there when it comes back; nobody reads what was deleted from the leader."""
-        self.partition.low_watermark_waiters.pop(self, None)
-        self.done(ErrorCode.REQUEST_TIMED_OUT)
-
-
 class Waiting:
     """All waiters of a broker."""
 
@@ -169,12 +68,12 @@ class Waiting:
         They are called when the high watermark has passed them (often it has, already), when the partition is lost to
         us, or when their time is up.
         """
-        waiters, ordered = partition.ack_waiters, True
+        waiters, ordered = partition.queues.ack_waiters, True
         for last_offset, timeout_s, done in produces:
-            if last_offset < partition.high_watermark:
+            if last_offset < partition.state.high_watermark:
                 tell(done, _outcome(partition))
                 continue
-            waiter = AckWaiter(partition, last_offset, done)
+            waiter = AckWaiter(waiters, last_offset, done)
             # A duplicate of something that is not committed yet comes before what was appended since.
             ordered = ordered and not (waiters and waiters[-1].last_offset > last_offset)
             waiters.append(waiter)
@@ -186,7 +85,7 @@ class Waiting:
 
     def acknowledge(self, partition: Partition) -> None:
         """Answer whoever waits for an offset that is committed now."""
-        waiters, high_watermark = partition.ack_waiters, partition.high_watermark
+        waiters, high_watermark = partition.queues.ack_waiters, partition.state.high_watermark
         code = _outcome(partition)
         while waiters and waiters[0].last_offset < high_watermark:
             waiter = waiters.popleft()
@@ -202,16 +101,17 @@ class Waiting:
         if partition.low_watermark() >= offset:
             done(ErrorCode.NONE)
             return
-        waiter = LowWatermarkWaiter(partition, offset, done)
-        partition.low_watermark_waiters[waiter] = None
+        queue = partition.queues.low_watermark_waiters
+        waiter = LowWatermarkWaiter(queue, offset, done)
+        queue[waiter] = None
         self.set_deadline(waiter, timeout_s)
 
     def low_watermark_moved(self, partition: Partition) -> None:
         """A follower's log begins later than it did, or a follower has died."""
-        low_watermark = partition.low_watermark()
-        for waiter in list(partition.low_watermark_waiters):
+        low_watermark, waiters = partition.low_watermark(), partition.queues.low_watermark_waiters
+        for waiter in list(waiters):
             if waiter.offset <= low_watermark:
-                del partition.low_watermark_waiters[waiter]
+                del waiters[waiter]
                 waiter.clear_deadline()
                 tell(waiter.done, ErrorCode.NONE)
 
@@ -253,30 +153,28 @@ class Waiting:
     @staticmethod
     def too_few(partition: Partition) -> None:
         """The ISR has become smaller than acks=all asks for: who waits for more is told now, not when time is up."""
-        waiters = list(partition.ack_waiters)
-        partition.ack_waiters.clear()
+        waiters = list(partition.queues.ack_waiters)
+        partition.queues.ack_waiters.clear()
         for waiter in waiters:
             waiter.clear_deadline()
             tell(waiter.done, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
     def dismiss(self, partition: Partition, code: ErrorCode) -> None:
         """We do not lead the partition any more: produces get `code`."""
-        waiters: list[AckWaiter | LowWatermarkWaiter] = [*partition.ack_waiters, *partition.low_watermark_waiters]
-        partition.ack_waiters.clear()
-        partition.low_watermark_waiters.clear()
+        queues = partition.queues
+        waiters: list[AckWaiter | LowWatermarkWaiter] = [*queues.ack_waiters, *queues.low_watermark_waiters]
+        queues.ack_waiters.clear()
+        queues.low_watermark_waiters.clear()
         for waiter in waiters:
             waiter.clear_deadline()
             tell(waiter.done, code)
-        if partition.sync_calls:
-            held_back, partition.sync_calls = partition.sync_calls, []
-            for _, calls in held_back:
-                for call in calls:
-                    tell(call, code)
+        for call in queues.take_sync_calls():
+            tell(call, code)
 
     @staticmethod
     def look_again(partition: Partition) -> None:
         """Fetches must not go on as if nothing had happened to the partition."""
-        for place in (partition.read_waiters, partition.replica_waiters):
+        for place in (partition.queues.read_waiters, partition.queues.replica_waiters):
             for watcher in list(place):
                 if watcher in place:
                     hear(watcher.lost)
@@ -303,4 +201,4 @@ class Waiting:
 
 def _outcome(partition: Partition) -> ErrorCode:
     """What acks=all is told of an offset that is committed."""
-    return ErrorCode.NONE if partition.has_enough_replicas() else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    return ErrorCode.NONE if partition.state.has_enough_replicas() else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND

@@ -93,7 +93,7 @@ def main():
     empty = frame(12, {0: 20})
     measure("one partition, nothing new, version 12", serve, lambda _: empty)
     at_end = frame(12, {0: 20}, max_wait_ms=500)
-    place = cluster[1].replicas.get(TOPIC, 0).read_waiters
+    place = cluster[1].replicas.registry.get(TOPIC, 0).queues.read_waiters
 
     def wait_and_wake(made):
         serve(made)

@@ -29,7 +29,8 @@ from dataplane.clock import SystemClock
 from dataplane.config import BrokerConfig, Settings
 from dataplane.records.batch import Record, build_batch, read_header
 from dataplane.replication.accounting import Accounting
-from dataplane.replication.partition import Partition, ReplicaRules
+from dataplane.replication.partition import Partition
+from dataplane.replication.partition_state import ReplicaRules
 from dataplane.replication.upkeep.housekeeping import Housekeeping
 from dataplane.storage.directories import CLEAN_SHUTDOWN
 from dataplane.storage.files import SystemFiles
@@ -210,10 +211,9 @@ def _ticks(
     replicas = SimpleNamespace(
         loop=loop,
         logs=manager,
-        partitions=lambda: iter(parts.values()),
-        get=lambda topic, index: parts[topic, index],
+        registry=SimpleNamespace(partitions=lambda: iter(parts.values()), get=lambda topic, index: parts[topic, index]),
         accounting=Accounting(),
-        start_moved=lambda partition: None,
+        progress=SimpleNamespace(start_moved=lambda partition: None),
     )
     housekeeping = Housekeeping(replicas)  # type: ignore[arg-type]
     housekeeping._timers = dict.fromkeys(("isr", "checkpoint", "retention"), SimpleNamespace())  # as when started

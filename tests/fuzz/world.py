@@ -90,7 +90,7 @@ class World:
             code = self._ask(request, 5).topics[0].error_code
         assert code in (0, ErrorCode.TOPIC_ALREADY_EXISTS), code
         physical = f"simulate.{name}"
-        self.cluster.until(lambda: not isinstance(self.broker.replicas.leader(physical, 0), ErrorCode), 20)
+        self.cluster.until(lambda: not isinstance(self.broker.replicas.registry.leader(physical, 0), ErrorCode), 20)
 
     @property
     def broker(self) -> object:

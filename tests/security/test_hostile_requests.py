@@ -73,7 +73,7 @@ def cluster():
 def led_by_one(cluster, topic="simulate.orders"):
     """A partition that broker 1 leads."""
     replicas = cluster.brokers[1].replicas
-    return next(p for index in range(3) if not isinstance(p := replicas.leader(topic, index), ErrorCode))
+    return next(p for index in range(3) if not isinstance(p := replicas.registry.leader(topic, index), ErrorCode))
 
 
 def fetch(partition, wait_ms, count=1):
@@ -146,7 +146,7 @@ def test_requests_that_wait_are_bounded_by_their_bytes(cluster):
     for _ in range(100):
         client.send(fetch(partition, 20_000, count=1_000), 4)  # 16 KiB each
     cluster.network.run_for(1)
-    assert 0 < len(partition.read_waiters) < 30
+    assert 0 < len(partition.queues.read_waiters) < 30
     cluster.network.run_for(200)
     assert len(client.answers) == 100
 
@@ -159,10 +159,10 @@ def test_a_fetch_stops_waiting_when_its_connection_is_gone(cluster):
     for _ in range(50):
         client.send(fetch(partition, FOREVER_MS), 4)
     cluster.network.run_for(1)
-    assert len(partition.read_waiters) == 50
+    assert len(partition.queues.read_waiters) == 50
     client.connection.close()
     cluster.network.run_for(1)
-    assert len(partition.read_waiters) == 0
+    assert len(partition.queues.read_waiters) == 0
 
 
 def test_nobody_waits_for_weeks(cluster):
@@ -242,7 +242,7 @@ def test_what_groups_store_is_limited_too(cluster):
     replicas = cluster.brokers[1].replicas
 
     def stored():
-        return sum(p.log.size_bytes for p in replicas.partitions() if p.topic == "__consumer_offsets")
+        return sum(p.log.size_bytes for p in replicas.registry.partitions() if p.topic == "__consumer_offsets")
 
     before, began = stored(), cluster.network.clock.monotonic()
     rows = tuple(OffsetCommitRequestPartition(partition_index=index, committed_offset=7) for index in range(3))
@@ -263,13 +263,13 @@ def test_parked_requests_keep_their_order(cluster):
     first, other = Raw(cluster), Raw(cluster)
     order = []
     replicas = cluster.brokers[1].replicas
-    append = replicas.append
+    append = replicas.appending.append
 
     def noted(partition, batch, acks, **more):
         order.append(len(batch))
         return append(partition, batch, acks, **more)
 
-    replicas.append = noted
+    replicas.appending.append = noted
     for number in range(8):
         first.send(produce(partition, 200_000 + number), 9)
         other.send(produce(partition, 100_000), 9)

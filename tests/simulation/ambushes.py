@@ -158,17 +158,17 @@ class Ambushes(Faults):
         partition = self._led(leader, index)
         return (
             partition is not None
-            and partition.proposed_isr is not None
-            and follower in partition.proposed_isr
-            and follower not in partition.isr
+            and partition.state.proposed_isr is not None
+            and follower in partition.state.proposed_isr
+            and follower not in partition.state.isr
         )
 
     def _isr(self, leader: int, index: int) -> tuple[int, ...]:
         """As its leader believes it to be, itself first; empty where it does not lead."""
         partition = self._led(leader, index)
-        return () if partition is None else (leader, *(member for member in partition.isr if member != leader))
+        return () if partition is None else (leader, *(member for member in partition.state.isr if member != leader))
 
     def _led(self, leader: int, index: int) -> Partition | None:
         running = self._cluster.brokers.get(leader)
-        partition = None if running is None else running.replicas.get(f"simulate.{self._topic}", index)
-        return partition if partition is not None and partition.is_leader else None
+        partition = None if running is None else running.replicas.registry.get(f"simulate.{self._topic}", index)
+        return partition if partition is not None and partition.state.is_leader else None

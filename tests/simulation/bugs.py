@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -26,6 +27,7 @@ from dataplane.replication import (
 from dataplane.replication.appending import Appending
 from dataplane.replication.manager import Replicas
 from dataplane.replication.partition import Partition
+from dataplane.replication.partition_state import PartitionState
 from dataplane.replication.serving import follower_fetches
 from dataplane.replication.waiting import Waiting
 from dataplane.storage.checkpoints.epochs import Epochs
@@ -47,11 +49,11 @@ def _acknowledge_at_once(_self: Waiting, _partition: Partition, produces: list[A
         done(ErrorCode.NONE)
 
 
-_append = Replicas.append
+_append = Appending.append
 
 
-def _append_whatever_the_isr(self: Replicas, partition: Partition, *rest: Any, **more: Any) -> Any:
-    partition.min_insync_replicas = 1
+def _append_whatever_the_isr(self: Appending, partition: Partition, *rest: Any, **more: Any) -> Any:
+    partition.state.configure(replace(partition.state.settings, min_insync_replicas=1))
     return _append(self, partition, *rest, **more)
 
 
@@ -59,26 +61,27 @@ _for_acks = Waiting.for_acks
 
 
 def _acknowledge_alone(self: Waiting, partition: Partition, produces: list[Any]) -> None:
-    act = _acknowledge_at_once if len(partition.isr) == 1 else _for_acks
+    act = _acknowledge_at_once if len(partition.state.isr) == 1 else _for_acks
     act(self, partition, produces)
 
 
-def _own_end_counts(self: Partition, _now: float) -> bool:
-    end = self.log.end_offset
-    return end > self.high_watermark and self._move(end)
+def _own_end_counts(self: PartitionState, _counted_end: int, end_offset: int, _now: float) -> bool:
+    moved = end_offset > self.high_watermark
+    self.high_watermark = max(self.high_watermark, end_offset)
+    return moved
 
 
-def _smaller_isr_counts(self: Partition, isr: tuple[int, ...]) -> None:
+def _smaller_isr_counts(self: PartitionState, isr: tuple[int, ...]) -> None:
     self.proposed_isr = self._maximal_isr = isr
 
 
-_make_follower = Partition.make_follower
+_follow = Partition.follow
 
 
 def _follow_from_the_high_watermark(self: Partition, state: Any) -> None:
-    _make_follower(self, state)
-    if self.log.end_offset > self.high_watermark:
-        cutting.truncate(self.log, self.high_watermark)
+    _follow(self, state)
+    if self.log.end_offset > self.state.high_watermark:
+        cutting.truncate(self.log, self.state.high_watermark)
         self.truncated()
 
 
@@ -91,7 +94,7 @@ def _any_controller(self: Metadata, controller_id: int, epoch: int) -> bool:
     return True
 
 
-def _join_at_once(self: Partition, broker_id: int, _now: float) -> tuple[int, ...] | None:
+def _join_at_once(self: PartitionState, broker_id: int, _now: float) -> tuple[int, ...] | None:
     return None if broker_id in self.isr or self.proposed_isr is not None else (*self.isr, broker_id)
 
 
@@ -108,13 +111,13 @@ def _eligible_in_any_life(member: Any, brokers: Any, _leaving: Any, _partition: 
     return member.broker_id in brokers
 
 
-_make_leader = Partition.make_leader
+_lead = Partition.lead
 
 
 def _lead_without_an_epoch(self: Partition, state: Any, now: float) -> bool:
     """The new leader does not know where its epoch begins, and its batches do not tell it either."""
     with mock.patch.object(Epochs, "begin"):
-        moved = _make_leader(self, state, now)
+        moved = _lead(self, state, now)
     self.log.epochs.in_log = state.leader_epoch
     return moved
 
@@ -123,25 +126,25 @@ async def _trust_who_restarted(*_: Any) -> None:
     return None
 
 
-_advance = Partition.advance
+_advance = PartitionState.advance
 
 
-def _commit_with_too_few(self: Partition, now: float) -> bool:
-    asked = self.min_insync_replicas, self.others_eligible
-    self.min_insync_replicas, self.others_eligible = 1, False
+def _commit_with_too_few(self: PartitionState, *ends_and_now: Any) -> bool:
+    asked = self.settings, self.others_eligible
+    self.settings, self.others_eligible = replace(self.settings, min_insync_replicas=1), False
     try:
-        return _advance(self, now)
+        return _advance(self, *ends_and_now)
     finally:
-        self.min_insync_replicas, self.others_eligible = asked
+        self.settings, self.others_eligible = asked
 
 
-def _ignore_eligible(self: Partition, now: float) -> bool:
+def _ignore_eligible(self: PartitionState, *ends_and_now: Any) -> bool:
     self.others_eligible = False
-    return _advance(self, now)
+    return _advance(self, *ends_and_now)
 
 
-def _proposed_is_enough(self: Partition) -> bool:
-    return len(self._maximal_isr) >= self._enough()
+def _proposed_is_enough(self: PartitionState) -> bool:
+    return len(self._maximal_isr) >= min(self.settings.min_insync_replicas, len(self.replicas))
 
 
 def _nobody(*_: Any) -> list[int]:
@@ -160,13 +163,12 @@ def _unguarded(callback: Callable[..., None], *what: Any) -> None:
     callback(*what)
 
 
-def _commit_unguarded(self: Replicas, partition: Partition) -> None:
-    if partition.dirty:
-        partition.dirty = False
+def _commit_unguarded(self: Appending, partition: Partition) -> None:
+    if partition.queues.mark_clean():
         try:
             self._write_and_tell(partition)
         except OSError:
-            self.failed(partition)
+            self._roles.failed(partition)
 
 
 def _no(*_: Any) -> bool:
@@ -177,12 +179,8 @@ def _yes(*_: Any) -> bool:
     return True
 
 
-def _advance_in_memory(self: Partition, now: float) -> bool:
-    durable, self.is_durable = self.is_durable, False
-    try:
-        return _advance(self, now)
-    finally:
-        self.is_durable = durable
+def _advance_in_memory(self: PartitionState, _counted_end: int, end_offset: int, now: float) -> bool:
+    return _advance(self, end_offset, end_offset, now)
 
 
 def _remove_whatever_the_epoch(self: Channels, broker_id: int, partition: Any) -> bool:
@@ -196,24 +194,24 @@ def _synced_whatever_was_cut(log: Log, end: int, _truncations: int) -> None:
 BUGS: dict[str, tuple[Plant, ...]] = {
     "acknowledge before replication": (_patch(Waiting, "for_acks", _acknowledge_at_once),),
     "acknowledge with an ISR of one": (
-        _patch(Replicas, "append", _append_whatever_the_isr),
+        _patch(Appending, "append", _append_whatever_the_isr),
         _patch(Waiting, "for_acks", _acknowledge_alone),
     ),
-    "commit what only the leader has": (_patch(Partition, "advance", _own_end_counts),),
-    "a proposed ISR counts at once": (_patch(Partition, "propose", _smaller_isr_counts),),
-    "truncate to the high watermark": (_patch(Partition, "make_follower", _follow_from_the_high_watermark),),
+    "commit what only the leader has": (_patch(PartitionState, "advance", _own_end_counts),),
+    "a proposed ISR counts at once": (_patch(PartitionState, "propose", _smaller_isr_counts),),
+    "truncate to the high watermark": (_patch(Partition, "follow", _follow_from_the_high_watermark),),
     "never truncate": (_patch(follower_fetches, "divergence", _always_a_prefix),),
-    "lead without writing the epoch": (_patch(Partition, "make_leader", _lead_without_an_epoch),),
+    "lead without writing the epoch": (_patch(Partition, "lead", _lead_without_an_epoch),),
     "ignore the controller's epoch": (_patch(Metadata, "saw_controller", _any_controller),),
-    "join the ISR while behind": (_patch(Partition, "isr_with", _join_at_once),),
+    "join the ISR while behind": (_patch(PartitionState, "isr_with", _join_at_once),),
     "trust who restarted unseen": (_patch(Leaders, "depose_who_restarted", _trust_who_restarted),),
-    "commit with too few in sync": (_patch(Partition, "advance", _commit_with_too_few),),
-    "commit on what is only proposed": (_patch(Partition, "has_enough_replicas", _proposed_is_enough),),
+    "commit with too few in sync": (_patch(PartitionState, "advance", _commit_with_too_few),),
+    "commit on what is only proposed": (_patch(PartitionState, "has_enough_replicas", _proposed_is_enough),),
     "elect who has lost its tail": (_patch(Context, "lost", _nobody),),
     "a power cut loses nothing": (_patch(MemoryFiles, "memory", _always_the_same),),
     "eligible whatever the ISR": (
         _patch(Context, "enough", _never_enough),
-        _patch(Partition, "advance", _ignore_eligible),
+        _patch(PartitionState, "advance", _ignore_eligible),
     ),
     "forget producers": (_patch(Producers, "update", _forget),),
     "any life of a broker will do": (
@@ -232,7 +230,10 @@ BUGS: dict[str, tuple[Plant, ...]] = {
     ),
     "what comes again is corrupt": (_patch(log_appending, "_has_already", _no),),
     "a sync counts whatever was cut": (_patch(flushing, "synced", _synced_whatever_was_cut),),
-    "answer before the disk": (_patch(Partition, "is_synced", _yes), _patch(Partition, "advance", _advance_in_memory)),
+    "answer before the disk": (
+        _patch(Partition, "is_synced", _yes),
+        _patch(PartitionState, "advance", _advance_in_memory),
+    ),
     "a commit is on its leader alone": (_patch(coordination_log, "ACKS_ALL", 1),),
 }
 

@@ -177,5 +177,5 @@ class _Campaign:
 
     def _is_committed(self) -> bool:
         """A new leader's high watermark is behind, until its followers have asked."""
-        logs = [p for b in self.cluster.brokers.values() for p in b.replicas.partitions() if p.is_leader]
-        return all(partition.high_watermark == partition.log.end_offset for partition in logs)
+        logs = [p for b in self.cluster.brokers.values() for p in b.replicas.registry.partitions() if p.state.is_leader]
+        return all(partition.state.high_watermark == partition.log.end_offset for partition in logs)

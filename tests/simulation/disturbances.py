@@ -140,8 +140,8 @@ class _Trap:
     def __init__(self, replicas: Replicas, times: int, note: Callable[[str], None], *, answers: bool) -> None:
         self.times = times
         self._replicas, self._note, self._answers = replicas, note, answers
-        self._after_commit, self._arrived = replicas.after_commit, replicas.waiting.arrived
-        replicas.after_commit = self._trapped_after_commit  # type: ignore[method-assign]
+        self._after_commit, self._arrived = replicas.appending.after_commit, replicas.waiting.arrived
+        replicas.appending.after_commit = self._trapped_after_commit  # type: ignore[method-assign]
         replicas.waiting.arrived = self._trapped_arrived  # type: ignore[method-assign]
 
     def _trapped_after_commit(
@@ -164,7 +164,9 @@ class _Trap:
 
     def springs(self, partition: Partition | None = None) -> bool:
         """Whether it comes to that now."""
-        if not self.times or not any(other.dirty for other in self._replicas.partitions() if other is not partition):
+        if not self.times or not any(
+            other.queues.dirty for other in self._replicas.registry.partitions() if other is not partition
+        ):
             return False
         self.times -= 1
         self._note("raises")

@@ -90,8 +90,8 @@ class Invariants:
         if broker is not None and running is not None:
             self._obeys(broker, running)
             for name, index in self._places:
-                partition = running.replicas.get(name, index)
-                if partition is not None and partition.is_leader and self._is_ours(partition.topic_id):
+                partition = running.replicas.registry.get(name, index)
+                if partition is not None and partition.state.is_leader and self._is_ours(partition.topic_id):
                     self._leads(broker, index, partition)
         now = self._cluster.network.clock.seconds
         if now >= self._next_look:
@@ -131,7 +131,7 @@ class Invariants:
 
     def _end(self, life: Broker, index: int) -> int:
         name = self._places[index][0]
-        partition = life.replicas.get(name, index)
+        partition = life.replicas.registry.get(name, index)
         log = life.logs.get(name, index) if partition is None else partition.log
         return 0 if log is None or not self._is_ours(log.topic_id) else log.end_offset
 
@@ -144,17 +144,17 @@ class Invariants:
             for broker, running in self._cluster.brokers.items():
                 if self._cluster.files[broker].fault is not None:
                     continue  # it cannot be read
-                partition = running.replicas.get(name, index)
-                if partition is not None and not partition.is_offline and self._is_ours(partition.topic_id):
+                partition = running.replicas.registry.get(name, index)
+                if partition is not None and not partition.state.is_offline and self._is_ours(partition.topic_id):
                     found.append((broker, partition))
             known = 0 if all_of_them else self._compared.get(index, 0)
             for (a, first), (b, second) in itertools.pairwise(found):
-                end = min(first.high_watermark, second.high_watermark)
+                end = min(first.state.high_watermark, second.state.high_watermark)
                 start = max(first.log.start_offset, second.log.start_offset, known)
                 if _content(first, start, end) != _content(second, start, end):
                     self._violated(f"partition {index}: brokers {a} and {b} differ between {start} and {end}")
             if len(found) == len(self._cluster.ids):
-                self._compared[index] = max(known, min(partition.high_watermark for _, partition in found))
+                self._compared[index] = max(known, min(partition.state.high_watermark for _, partition in found))
 
     def _obeys(self, broker: int, running: Broker) -> None:
         epoch, before = running.metadata.controller_epoch, self._controllers.get(running, -1)
@@ -163,10 +163,10 @@ class Invariants:
         self._controllers[running] = epoch
 
     def _leads(self, broker: int, index: int, partition: Partition) -> None:
-        key = (index, partition.leader_epoch)
+        key = (index, partition.state.leader_epoch)
         if self._leaders.setdefault(key, broker) != broker:
             self._violated(f"partition {index} epoch {key[1]}: led by {self._leaders[key]} and by {broker}")
-        mark = partition.high_watermark
+        mark = partition.state.high_watermark
         if mark < self._marks.get(key, 0):
             self._violated(
                 f"partition {index} epoch {key[1]}: the high watermark went from {self._marks[key]} to {mark}"

@@ -13,10 +13,10 @@ def usage_records(cluster) -> list[UsageRecord]:
     found = []
     for broker in cluster.brokers.values():
         for index in broker.metadata.partitions(USAGE_TOPIC):
-            partition = broker.replicas.get(USAGE_TOPIC, index)
-            if partition is not None and partition.is_leader:
+            partition = broker.replicas.registry.get(USAGE_TOPIC, index)
+            if partition is not None and partition.state.is_leader:
                 log = partition.log
-                for _, batch in lookup.batches(log, log.start_offset, partition.high_watermark):
+                for _, batch in lookup.batches(log, log.start_offset, partition.state.high_watermark):
                     for record in read_records(bytes(batch)):
                         usage = UsageRecord.from_value(record.value)
                         assert record.key == usage.key()
@@ -29,12 +29,12 @@ def usage_stamps(cluster) -> list[tuple[int, int]]:
     found = []
     for number, broker in cluster.brokers.items():
         for index in broker.metadata.partitions(USAGE_TOPIC):
-            partition = broker.replicas.get(USAGE_TOPIC, index)
-            if partition is not None and partition.is_leader:
+            partition = broker.replicas.registry.get(USAGE_TOPIC, index)
+            if partition is not None and partition.state.is_leader:
                 log = partition.log
                 found += [
                     (number, h.max_timestamp)
-                    for h, _ in lookup.batches(log, log.start_offset, partition.high_watermark)
+                    for h, _ in lookup.batches(log, log.start_offset, partition.state.high_watermark)
                 ]
     return found
 

@@ -21,7 +21,7 @@ def cluster():
 
 
 def led_by(cluster, broker):
-    return [p for p in cluster.brokers[broker].replicas.partitions() if p.is_leader]
+    return [p for p in cluster.brokers[broker].replicas.registry.partitions() if p.state.is_leader]
 
 
 def controller_of(cluster):
@@ -37,9 +37,9 @@ def test_a_broker_that_leaves_names_the_new_leaders_before_it_goes(cluster, brok
     for topic, index in gone:
         named, epoch = current_leader(cluster.brokers[broker], topic, index)
         assert named != broker
-        heir = cluster.brokers[named].replicas.get(topic, index)
-        cluster.until(lambda: heir.is_leader, within_s=0.1)  # noqa: B023 - called at once
-        assert (epoch, broker in heir.isr) == (heir.leader_epoch, False)
+        heir = cluster.brokers[named].replicas.registry.get(topic, index)
+        cluster.until(lambda: heir.state.is_leader, within_s=0.1)  # noqa: B023 - called at once
+        assert (epoch, broker in heir.state.isr) == (heir.state.leader_epoch, False)
 
 
 def test_a_broker_that_finds_no_controller_asks_the_next_one(cluster):
@@ -49,7 +49,7 @@ def test_a_broker_that_finds_no_controller_asks_the_next_one(cluster):
     leaving = Task(leave(cluster.brokers[leaver]))
     cluster.until(lambda: leaving.done)
     assert not any("no controlled shutdown" in text for _, text in cluster.log)
-    assert all(len(p.isr) == 1 for p in led_by(cluster, leaver))  # nobody else was in sync: those it keeps
+    assert all(len(p.state.isr) == 1 for p in led_by(cluster, leaver))  # nobody else was in sync: those it keeps
 
 
 def test_a_broker_without_zookeeper_goes_all_the_same(cluster):

@@ -40,7 +40,7 @@ def test_a_disk_that_refuses_loses_its_leaderships_and_nothing_that_was_acknowle
     victim = next(
         n
         for n, b in cluster.brokers.items()
-        if any(p.is_leader for p in b.replicas.partitions() if p.topic == physical)
+        if any(p.state.is_leader for p in b.replicas.registry.partitions() if p.topic == physical)
     )
 
     def refuse(operation: str, path: str) -> None:

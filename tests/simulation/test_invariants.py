@@ -26,7 +26,7 @@ def invariants(cluster):
 
 @pytest.fixture
 def leader(cluster):
-    return next(n for n, broker in cluster.brokers.items() if broker.replicas.get(PHYSICAL, 0).is_leader)
+    return next(n for n, broker in cluster.brokers.items() if broker.replicas.registry.get(PHYSICAL, 0).state.is_leader)
 
 
 @pytest.fixture

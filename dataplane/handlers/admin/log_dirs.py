@@ -47,7 +47,7 @@ _Topics = dict[str, list[DescribeLogDirsPartition]]
 def handle_describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> Steps[DescribeLogDirsResponse]:
     """The named partitions that are here, or (null) all; what is not here is not mentioned."""
     pace = Pace()
-    found: Iterable[Partition] = ctx.broker.replicas.partitions()
+    found: Iterable[Partition] = ctx.broker.replicas.registry.partitions()
     if request.topics is not None:
         found = yield from _named(ctx, request.topics, pace)
     by_directory: dict[str, _Topics] = {}
@@ -79,7 +79,7 @@ def _named(ctx: RequestContext, topics: Iterable[DescribableLogDirTopic], pace: 
         for index in topic.partitions:
             if pace.over(_NAME_US):
                 yield None
-            replica = ctx.broker.replicas.get(topic.topic, index)
+            replica = ctx.broker.replicas.registry.get(topic.topic, index)
             if replica is not None:
                 found[topic.topic, index] = replica
     return list(found.values())
@@ -110,7 +110,7 @@ def _directory(path: str, by_directory: dict[str, _Topics]) -> DescribeLogDirsRe
 def _partition(replica: Partition, log: Log) -> DescribeLogDirsPartition:
     """The lag is Kafka's: what is committed and not in this log yet; of a copy, what it has yet to get."""
     is_future = log is not replica.log
-    lag = (replica.log.end_offset if is_future else replica.high_watermark) - log.end_offset
+    lag = (replica.log.end_offset if is_future else replica.state.high_watermark) - log.end_offset
     return DescribeLogDirsPartition(replica.index, log.size_bytes, max(0, lag), is_future)
 
 
@@ -138,10 +138,10 @@ def _move(ctx: RequestContext, path: str, topic: str, index: int) -> ErrorCode:
         return ErrorCode.LOG_DIR_NOT_FOUND
     if directories[path] is not None:
         return ErrorCode.KAFKA_STORAGE_ERROR
-    replica = ctx.broker.replicas.get(topic, index)
+    replica = ctx.broker.replicas.registry.get(topic, index)
     if replica is None:
         known = ctx.broker.metadata.partition(topic, index) is not None
         return ErrorCode.REPLICA_NOT_AVAILABLE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if replica.is_offline:
+    if replica.state.is_offline:
         return ErrorCode.KAFKA_STORAGE_ERROR
     return ctx.broker.replicas.moves.begin(replica, path)

@@ -34,7 +34,9 @@ async def handle_leader_and_isr(ctx: RequestContext, request: LeaderAndIsrReques
     it takes the first record.
     """
     broker = ctx.broker
-    new = [topic.topic_name for topic in request.topic_states if not broker.replicas.hosts_topic(topic.topic_name)]
+    new = [
+        topic.topic_name for topic in request.topic_states if not broker.replicas.registry.hosts_topic(topic.topic_name)
+    ]
     if new:
         with suppress(ZooKeeperError):  # the last known configuration holds; changes are read when ZooKeeper is back
             await broker.topic_configs.refresh(new)

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
         FetchResponsePartitionData,
     )
     from dataplane.records.steps import Steps
-    from dataplane.replication.manager import Replicas
     from dataplane.tasks import Future
 
 FIRST_BATCHES_PRODUCED = 3
@@ -109,12 +108,12 @@ def is_early_zstd(batch: memoryview, version: int) -> bool:
 
 def needs_preparation(partition: Partition, version: int) -> bool:
     """Whether records cannot be appended as they came."""
-    return partition.rules is not None or version < FIRST_BATCHES_PRODUCED
+    return partition.state.settings.rules is not None or version < FIRST_BATCHES_PRODUCED
 
 
 def prepare(ctx: RequestContext, partition: Partition, records: memoryview) -> Future[Prepared]:
     """The batch to append for a producer's records. Fails with CorruptBatchError."""
-    limit = partition.max_message_bytes
+    limit = partition.state.settings.max_message_bytes
     magic = magic_of(records)
     if len(records) > (_OLD_TO_NEW * limit if magic is not None and magic < MAGIC else limit):
         return failed(CorruptBatchError("more than the topic takes", ErrorCode.MESSAGE_TOO_LARGE))
@@ -125,7 +124,7 @@ def prepare(ctx: RequestContext, partition: Partition, records: memoryview) -> F
 
 
 def _prepared(records: memoryview, partition: Partition, now_ms: int) -> Steps[Prepared]:
-    rules, limit = partition.rules or NO_RULES, partition.max_message_bytes
+    rules, limit = partition.state.settings.rules or NO_RULES, partition.state.settings.max_message_bytes
     magic = magic_of(records)
     if magic is None:
         return Prepared(None)  # of an old producer: less than a message, which Kafka takes for none
@@ -214,14 +213,13 @@ def converted(ctx: RequestContext, request: FetchRequest, response: FetchRespons
 def _convert_partition(
     ctx: RequestContext, topic: str, data: FetchResponsePartitionData, converted: Converted
 ) -> Steps[FetchResponsePartitionData]:
-    replicas = ctx.broker.replicas
     magic = 0 if ctx.version < _FIRST_FORMAT_1_FETCH else 1
-    partition = replicas.leader(topic, data.partition_index)
+    partition = ctx.broker.replicas.registry.leader(topic, data.partition_index)
     if isinstance(partition, ErrorCode):
         return _refused(data, partition)
     try:
         for _ in range(_MOST_CHUNKS):
-            batches = yield from _read(replicas, partition, converted)
+            batches = yield from _read(partition, converted)
             if batches is None:
                 break
             before = converted.next_offset
@@ -237,17 +235,16 @@ def _convert_partition(
         return _refused(data, ErrorCode.KAFKA_STORAGE_ERROR)
     if partition.usage is not None and not ctx.session.is_internal:
         partition.usage.consumed(len(converted.data))
-    return replace(data, records=bytes(converted.data), high_watermark=partition.high_watermark)
+    return replace(data, records=bytes(converted.data), high_watermark=partition.state.high_watermark)
 
 
-def _read(replicas: Replicas, partition: Partition, converted: Converted) -> Steps[memoryview | None]:
+def _read(partition: Partition, converted: Converted) -> Steps[memoryview | None]:
     """The next batches, not many more than fit: what is read is read again with the next fetch."""
     room = min(_CHUNK_BYTES, converted.limit - len(converted.data))
     if converted.data and room <= 0:
         return None
-    found = replicas.read(
-        partition, converted.next_offset, room, at_least_one=not converted.data, as_replica=False, wait=True
-    )
+    end = partition.state.readable_end(stable_only=False)  # who wants the old formats knows of no transactions
+    found = partition.read(converted.next_offset, room, end, at_least_one=not converted.data, wait=True)
     if found is None:
         return None
     return memoryview(found.read() if found.size <= _READ_HERE_BYTES else (yield found.read))

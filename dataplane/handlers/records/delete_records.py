@@ -72,7 +72,7 @@ class _Pending:
         elif topic in _KEPT:
             done(ErrorCode.INVALID_TOPIC_EXCEPTION, NO_LOW_WATERMARK)
         else:
-            partition = replicas.leader(topic, wanted.partition_index)
+            partition = replicas.registry.leader(topic, wanted.partition_index)
             if isinstance(partition, ErrorCode):
                 done(partition, NO_LOW_WATERMARK)
             else:

@@ -221,7 +221,7 @@ class _Fetch:
     def _sizes(self, response: FetchResponse) -> Iterator[tuple[str, int]]:
         """The bytes of records by topic."""
         for topic in response.responses:
-            name = topic.topic or self._ctx.broker.replicas.topic_of_id(topic.topic_id)
+            name = topic.topic or self._ctx.broker.replicas.registry.topic_of_id(topic.topic_id)
             if name is not None:
                 yield name, sum(size_of(data.records) for data in topic.partitions)
 

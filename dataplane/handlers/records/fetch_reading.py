@@ -52,17 +52,29 @@ class ConsumerReader:
     When `cold` misses something, the answer is not to be given yet: it lacks a partition's records.
     """
 
-    __slots__ = ("_aborted", "_ctx", "_leader_only", "_rack", "_replicas", "_version", "budget", "cold", "hinted")
+    __slots__ = (
+        "_aborted",
+        "_ctx",
+        "_leader_only",
+        "_rack",
+        "_registry",
+        "_stable_only",
+        "_version",
+        "budget",
+        "cold",
+        "hinted",
+    )
 
     def __init__(self, ctx: RequestContext, request: FetchRequest) -> None:
         self._ctx = ctx
-        self._replicas = ctx.broker.replicas
+        self._registry = ctx.broker.replicas.registry
         self._version = ctx.version
         self._leader_only = ctx.version < _FROM_FOLLOWERS_SINCE
         self._rack = request.rack_id if ctx.broker.config.settings.replica_selector_class else ""
+        self._stable_only = request.isolation_level != _READ_UNCOMMITTED
         self._aborted: tuple[AbortedTransaction, ...] | None = None
-        if request.isolation_level != _READ_UNCOMMITTED:
-            self._aborted = ()  # there are no transactions yet: nothing was aborted, and all that is committed is stable
+        if self._stable_only:
+            self._aborted = ()  # there are no transactions yet: nothing was aborted
         self.hinted: dict[int, None] = {}
         self.budget: TopicBudget | None = None
         instance = ctx.session.instance
@@ -76,14 +88,14 @@ class ConsumerReader:
         refusal = self._ctx.topic_refusal(Operation.READ, name)
         if refusal:
             return _refused(wanted, refusal)
-        partition = self._replicas.readable(
+        partition = self._registry.readable(
             name, wanted.partition, wanted.current_leader_epoch, leader_only=self._leader_only
         )
         if isinstance(partition, ErrorCode):
             return self._failed(name, wanted, partition)
         if isinstance(topic, UUID) and topic != partition.topic_id:
             return self._failed(name, wanted, ErrorCode.INCONSISTENT_TOPIC_ID)
-        if self._rack and partition.is_leader:
+        if self._rack and partition.state.is_leader:
             replica = self._preferred(partition, wanted)
             if replica != THE_LEADER:
                 return Reading(self._data(partition, wanted, preferred_read_replica=replica), 0, None)
@@ -96,7 +108,7 @@ class ConsumerReader:
 
     def _name(self, topic_id: UUID) -> str | None:
         """Of a topic that this client can see: the id of another's is as unknown as one that was never given."""
-        name = self._replicas.topic_of_id(topic_id) or self._ctx.broker.metadata.topic_of_id(topic_id)
+        name = self._registry.topic_of_id(topic_id) or self._ctx.broker.metadata.topic_of_id(topic_id)
         return name if name is not None and self._ctx.owns(name) else None
 
     def _preferred(self, partition: Partition, wanted: FetchPartition) -> int:
@@ -108,7 +120,7 @@ class ConsumerReader:
             return broker.rack if broker is not None and reachable else None
 
         own_rack = self._ctx.broker.config.rack
-        return preferred_replica(partition, wanted.fetch_offset, self._rack, own_rack, rack_of)
+        return preferred_replica(partition.state, wanted.fetch_offset, self._rack, own_rack, rack_of)
 
     def _records(
         self, name: str, partition: Partition, wanted: FetchPartition, left: int, *, at_least_one: bool
@@ -130,9 +142,8 @@ class ConsumerReader:
                 if not allowed:  # what arrives meanwhile is no reason to look again
                     return Reading(self._data(partition, wanted), 0, None)
                 max_bytes = min(max_bytes, allowed)
-            records = self._replicas.read(
-                partition, offset, max_bytes, at_least_one=at_least_one, as_replica=False, wait=self.cold.wait
-            )
+            end = partition.state.readable_end(stable_only=self._stable_only)
+            records = partition.read(offset, max_bytes, end, at_least_one=at_least_one, wait=self.cold.wait)
         except NotInMemoryError as missing:
             self.cold.missing = missing
             return Reading(self._data(partition, wanted), 0, None)
@@ -141,21 +152,21 @@ class ConsumerReader:
         except OSError:
             return self._failed(name, wanted, ErrorCode.KAFKA_STORAGE_ERROR)
         if records is None:
-            at_end = offset >= partition.high_watermark
-            return Reading(self._data(partition, wanted), 0, partition.read_waiters, at_end)
+            at_end = offset >= end
+            return Reading(self._data(partition, wanted), 0, partition.queues.read_waiters, at_end)
         if partition.usage is not None and not self._ctx.session.is_internal:
             records.sent = partition.usage.consumed
         if self.budget is not None:
             self.budget.took(name, records.size)
-        return Reading(self._data(partition, wanted, records), records.size, partition.read_waiters)
+        return Reading(self._data(partition, wanted, records), records.size, partition.queues.read_waiters)
 
     def _data(
         self, partition: Partition, wanted: FetchPartition, records: object = b"", *, preferred_read_replica: int = -1
     ) -> FetchResponsePartitionData:
         return FetchResponsePartitionData(
             partition_index=wanted.partition,
-            high_watermark=partition.high_watermark,
-            last_stable_offset=partition.high_watermark,
+            high_watermark=partition.state.high_watermark,
+            last_stable_offset=partition.state.last_stable_offset,
             log_start_offset=partition.log.start_offset,
             aborted_transactions=self._aborted,
             preferred_read_replica=preferred_read_replica,
@@ -167,8 +178,8 @@ class ConsumerReader:
             return self._failed(name, wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
         data = FetchResponsePartitionData(
             partition_index=wanted.partition,
-            high_watermark=partition.high_watermark,
-            last_stable_offset=partition.high_watermark,
+            high_watermark=partition.state.high_watermark,
+            last_stable_offset=partition.state.last_stable_offset,
             log_start_offset=partition.log.start_offset,
             diverging_epoch=FetchResponseEpochEndOffset(epoch=epoch, end_offset=end_offset),
             aborted_transactions=self._aborted,

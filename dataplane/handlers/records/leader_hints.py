@@ -19,9 +19,9 @@ NOBODY = (-1, -1)
 
 def current_leader(broker: BrokerRooms, topic: str, index: int) -> tuple[int, int]:
     """(broker, leader epoch) as we know it; our own replica knows first."""
-    partition = broker.replicas.get(topic, index)
-    if partition is not None and not partition.is_offline:
-        return partition.leader_id, partition.leader_epoch
+    partition = broker.replicas.registry.get(topic, index)
+    if partition is not None and not partition.state.is_offline:
+        return partition.state.leader_id, partition.state.leader_epoch
     known = broker.metadata.partition(topic, index)
     return NOBODY if known is None else (known.leader, known.leader_epoch)
 

@@ -41,6 +41,7 @@ NOT_FOUND = -1
 _NO_EPOCH = -1
 _MAX_TIMESTAMP_SINCE = 7
 _OFFSET_NOT_AVAILABLE_SINCE = 5
+_READ_UNCOMMITTED = 0
 _NAME_US, _PARTITION_US, _SEGMENT_US = 1, 14, 1
 _Found = tuple[int, int, int]  # offset, timestamp, leader epoch
 
@@ -93,6 +94,7 @@ def _list_all(
 ) -> Steps[ListOffsetsResponse]:
     """The answer, partition by partition."""
     as_replica = is_internal and request.replica_id >= 0
+    stable_only = request.isolation_level != _READ_UNCOMMITTED
     pace = Pace()
     asked: dict[tuple[str, int], int] = {}
     for topic in request.topics:
@@ -115,24 +117,33 @@ def _list_all(
             elif asked[topic.name, wanted.partition_index] > 1:
                 row = _error(wanted, ErrorCode.INVALID_REQUEST)
             else:
-                row = yield from _list_one(replicas, topic.name, wanted, version, now_ms, as_replica=as_replica)
+                row = yield from _list_one(
+                    replicas, topic.name, wanted, version, now_ms, as_replica=as_replica, stable_only=stable_only
+                )
             rows.append(row)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(rows)))
     return ListOffsetsResponse(topics=tuple(topics))
 
 
 def _list_one(
-    replicas: Replicas, topic: str, wanted: ListOffsetsPartition, version: int, now_ms: int, *, as_replica: bool
+    replicas: Replicas,
+    topic: str,
+    wanted: ListOffsetsPartition,
+    version: int,
+    now_ms: int,
+    *,
+    as_replica: bool,
+    stable_only: bool,
 ) -> Steps[ListOffsetsPartitionResponse]:
     timestamp = wanted.timestamp
     if timestamp < (EARLIEST if version < _MAX_TIMESTAMP_SINCE else MAX_TIMESTAMP):
         return _error(wanted, ErrorCode.UNSUPPORTED_VERSION)
-    partition = replicas.leader(topic, wanted.partition_index, wanted.current_leader_epoch)
+    partition = replicas.registry.leader(topic, wanted.partition_index, wanted.current_leader_epoch)
     if isinstance(partition, ErrorCode):
         return _error(wanted, partition)
     if wanted.current_leader_epoch < _NO_EPOCH:
         return _error(wanted, ErrorCode.FENCED_LEADER_EPOCH)
-    end = partition.log.end_offset if as_replica else partition.high_watermark
+    end = partition.log.end_offset if as_replica else partition.state.readable_end(stable_only=stable_only)
     try:
         if version == 0:
             if Pace().over(_SEGMENT_US * len(partition.log.segments)):
@@ -141,9 +152,9 @@ def _list_one(
             return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, old_style_offsets=offsets)
         offset, time, epoch = yield from _find(partition, timestamp, end)
     except OSError:
-        replicas.failed(partition)
+        replicas.roles.failed(partition)
         return _error(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
-    settled = as_replica or end >= partition.epoch_start_offset
+    settled = as_replica or partition.state.high_watermark >= partition.state.epoch_start_offset
     if not settled and (timestamp == LATEST or (timestamp != EARLIEST and offset == NOT_FOUND)):
         # What the former leader committed may lie above our high watermark: we must not say that it does not exist.
         since = version >= _OFFSET_NOT_AVAILABLE_SINCE
@@ -229,7 +240,7 @@ def _epochs(
 def _epoch_end(
     replicas: Replicas, topic: str, wanted: OffsetForLeaderPartition
 ) -> OffsetForLeaderEpochResponseEpochEndOffset:
-    partition = replicas.leader(topic, wanted.partition, wanted.current_leader_epoch)
+    partition = replicas.registry.leader(topic, wanted.partition, wanted.current_leader_epoch)
     if isinstance(partition, ErrorCode):
         return _epoch_error(wanted, partition)
     epoch, end_offset = partition.log.epochs.end_offset(wanted.leader_epoch, partition.log.end_offset)

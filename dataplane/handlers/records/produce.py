@@ -43,7 +43,7 @@ from dataplane.protocol.primitives import size_of
 from dataplane.records.header import CorruptBatchError
 from dataplane.records.preparation import RefusedRecordsError
 from dataplane.records.steps import Pace, run_through
-from dataplane.replication.manager import Appended
+from dataplane.replication.appending import Appended
 from dataplane.replication.partition import Partition
 from dataplane.tasks import Future, Later
 from dataplane.tenancy.access import Operation, of_transactional_id
@@ -184,7 +184,7 @@ class _Pending:
 
     def _append(self, topic: str, data: PartitionProduceData, results: list[PartitionProduceResponse]) -> None:
         version = self._ctx.version
-        partition = self._ctx.broker.replicas.leader(topic, data.index)
+        partition = self._ctx.broker.replicas.registry.leader(topic, data.index)
         if isinstance(partition, ErrorCode):
             results.append(_result(data.index, partition))
             return
@@ -242,7 +242,7 @@ class _Pending:
         made: Prepared | None = None,
     ) -> None:
         replicas = self._ctx.broker.replicas
-        appended = replicas.append(partition, batch, self._acks, is_checked=made is not None)
+        appended = replicas.appending.append(partition, batch, self._acks, is_checked=made is not None)
 
         def done(error: ErrorCode) -> None:
             if error:
@@ -260,7 +260,7 @@ class _Pending:
             appended = appended._replace(log_append_time=made.log_append_time)
         results[place] = _result(index, ErrorCode.NONE, appended, partition)
         self._open += 1
-        replicas.after_commit(partition, appended.last_offset, self._acks, self._timeout_s, done)
+        replicas.appending.after_commit(partition, appended.last_offset, self._acks, self._timeout_s, done)
 
     def _prepared_one(self) -> None:
         self._unprepared -= 1

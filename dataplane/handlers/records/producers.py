@@ -60,7 +60,7 @@ def _partition(ctx: RequestContext, topic: str, index: int, pace: Pace) -> Steps
         return PartitionResponse(index, ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     if not ctx.broker.metadata.has_topic(topic):
         return PartitionResponse(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic does not exist")
-    partition = ctx.broker.replicas.leader(topic, index)
+    partition = ctx.broker.replicas.registry.leader(topic, index)
     if isinstance(partition, ErrorCode):
         return PartitionResponse(index, partition)
     now_ms = ctx.broker.doors.clock.now_ms()

@@ -92,7 +92,7 @@ class FetchRequests:
 
     def add(self, partition: Partition) -> None:
         """Copy this one as well, from now on."""
-        self._copying[partition] = Copying(partition.leader_epoch)
+        self._copying[partition] = Copying(partition.state.leader_epoch)
         self._by_id[partition.topic_id, partition.index] = partition
         self._paused.pop(partition, None)
         self._wish(partition)
@@ -165,8 +165,8 @@ class FetchRequests:
             self._wake_at(self._not_before)
             return
         self._end_pauses(now)
-        wanted = [p for p in self._wishes if not p.dirty and (not p.is_durable or p.is_synced())]
-        if len(wanted) < len(self._wishes) and any(partition.dirty for partition in self._wishes):
+        wanted = [p for p in self._wishes if not p.queues.dirty and (not p.state.settings.is_durable or p.is_synced())]
+        if len(wanted) < len(self._wishes) and any(partition.queues.dirty for partition in self._wishes):
             self._schedule()  # their commit comes later in this turn; who waits for the disk calls `ask_again`
         if wanted or (self._session_id and not self._under_way):
             self._send(wanted)
@@ -216,7 +216,7 @@ class FetchRequests:
         return self._peer
 
     def _request(self, wanted: list[Partition]) -> FetchRequest:
-        settings = self._replicas.config.settings
+        settings = self._replicas.configuration.settings
         topics: dict[UUID, list[FetchPartition]] = {}
         for partition in wanted:
             del self._wishes[partition]
@@ -235,7 +235,7 @@ class FetchRequests:
             )
         begins = self._epoch == INITIAL_EPOCH
         return FetchRequest(
-            replica_state=ReplicaState(self._replicas.config.id, self._replicas.broker_epoch()),
+            replica_state=ReplicaState(self._replicas.broker_id, self._replicas.broker_epoch()),
             max_wait_ms=0 if begins else settings.replica_fetch_wait_max_ms,
             min_bytes=1,
             max_bytes=settings.replica_fetch_response_max_bytes,

@@ -67,10 +67,10 @@ class Fetcher(FetchRequests):
         try:
             self._take(partition, copying, data)
         except OSError:
-            self._replicas.failed(partition)
+            self._replicas.roles.failed(partition)
         except Exception as error:  # noqa: BLE001 - a bug
             if partition.log.is_staging:  # perhaps half of what came: nothing may be written of it
-                self._replicas.broken(partition, error)
+                self._replicas.roles.broken(partition, error)
                 return
             _log.exception("%s-%d cannot be copied", partition.topic, partition.index)
             self._pause_one(partition, copying)
@@ -81,36 +81,36 @@ class Fetcher(FetchRequests):
             self._cut(partition, copying, truncation_point(partition.log, epoch, end_offset))
             return
         copying.pause_s = 0.0
-        partition.leader_high_watermark = data.high_watermark
+        partition.state.hear_high_watermark(data.high_watermark)
         records, size, is_news = data.records, 0, False
         if isinstance(records, memoryview) and records:
             try:
                 is_news, size = appending.stage_replica(partition.log, records), len(records)
             except (CorruptBatchError, OSError) as error:
                 if isinstance(error, OSError):
-                    self._replicas.failed(partition)
+                    self._replicas.roles.failed(partition)
                 else:
                     self._pause_one(partition, copying)
                 return
             self._wishes[partition] = None
         if is_news:
-            if partition.is_durable:
+            if partition.state.settings.is_durable:
                 self._forget(partition, copying)  # until it is on disk: to ask for more is to say that we have this
                 self._wishes[partition] = None
-            if not partition.dirty:
-                self._replicas.mark_dirty(partition)
-            if partition.throttles_copying:
+            if not partition.queues.dirty:
+                self._replicas.appending.mark_dirty(partition)
+            if partition.state.settings.throttles_copying:
                 delay_s = self._replicas.throttles.copied(partition, size)
                 if delay_s:
                     self._hold_back(partition, copying, delay_s)
         else:
-            before = partition.high_watermark
+            before = partition.state.high_watermark
             if partition.follow_high_watermark():
-                self._replicas.followed(partition, before)
-        if partition.log.start_offset < data.log_start_offset <= partition.high_watermark:
+                self._replicas.progress.followed(partition, before)
+        if partition.log.start_offset < data.log_start_offset <= partition.state.high_watermark:
             removing.set_start_offset(partition.log, data.log_start_offset)
             self._replicas.accounting.measure(partition)
-            self._replicas.start_moved(partition)
+            self._replicas.progress.start_moved(partition)
 
     def _cut(self, partition: Partition, copying: Copying, offset: int) -> None:
         """Remove what our leader does not have, and go on when that is on disk: nothing may be written behind it before.
@@ -138,9 +138,9 @@ class Fetcher(FetchRequests):
                 cutting.cut_settled(log, work)
         except OSError as error:
             log.fail(error)
-            self._replicas.failed(partition)
+            self._replicas.roles.failed(partition)
         except Exception as error:  # noqa: BLE001 - a bug, and half of it may be done
-            self._replicas.broken(partition, error)
+            self._replicas.roles.broken(partition, error)
         else:
             if self._copying.get(partition) is copying:
                 self._wish_again(partition)
@@ -172,10 +172,10 @@ class Fetcher(FetchRequests):
         try:
             cutting.reset(partition.log, offset)
         except OSError:
-            self._replicas.failed(partition)
+            self._replicas.roles.failed(partition)
             return
         except Exception as error:  # noqa: BLE001 - a bug, and half of it may be done
-            self._replicas.broken(partition, error)
+            self._replicas.roles.broken(partition, error)
             return
         partition.truncated()
         self._replicas.accounting.measure(partition)
@@ -186,7 +186,7 @@ class Fetcher(FetchRequests):
             partition_index=partition.index, current_leader_epoch=copying.leader_epoch, timestamp=timestamp
         )
         request = ListOffsetsRequest(
-            replica_id=self._replicas.config.id, topics=(ListOffsetsTopic(name=partition.topic, partitions=(row,)),)
+            replica_id=self._replicas.broker_id, topics=(ListOffsetsTopic(name=partition.topic, partitions=(row,)),)
         )
         response: ListOffsetsResponse = await self._replicas.peers.call(
             self._leader_id, request, LIST_OFFSETS_VERSION, CALL_TIMEOUT_S

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.replication.following.fetcher import Fetcher
-from dataplane.replication.partition import NO_LEADER, Partition
+from dataplane.replication.partition_state import NO_LEADER
 
 if TYPE_CHECKING:
     from dataplane.replication.manager import Replicas
+    from dataplane.replication.partition import Partition
 
 
 class Fetchers:
@@ -22,7 +23,7 @@ class Fetchers:
     def follow(self, partition: Partition) -> None:
         """Copy from its leader, in its present epoch; from nobody where it has none."""
         self.leave(partition)
-        leader = partition.leader_id
+        leader = partition.state.leader_id
         if leader <= NO_LEADER or self._stopped:
             return
         fetcher = self._by_leader.get(leader)
@@ -32,7 +33,7 @@ class Fetchers:
 
     def ask_again(self, partition: Partition) -> None:
         """What it has is on disk: its leader may hear of it."""
-        fetcher = self._by_leader.get(partition.leader_id)
+        fetcher = self._by_leader.get(partition.state.leader_id)
         if fetcher is not None:
             fetcher.ask_again()
 
@@ -45,7 +46,7 @@ class Fetchers:
 
     def changed(self, partition: Partition) -> None:
         """The log of one that we follow begins somewhere else."""
-        fetcher = self._by_leader.get(partition.leader_id)
+        fetcher = self._by_leader.get(partition.state.leader_id)
         if fetcher is not None:
             fetcher.changed(partition)
 

@@ -9,7 +9,7 @@ What a request costs must not grow with the partitions on which nothing happens.
 
 * *due*: it may have something to tell, and the next fetch looks at it. Those that have an error or more to read stay
   due; who got records goes behind all the others, so that each has its turn; or
-* *idle*: the last look found nothing that the reader does not know. It hangs on the partition as a `waiting.Watcher`
+* *idle*: the last look found nothing that the reader does not know. It hangs on the partition as a `waiters.Watcher`
   and becomes due when something happens there.
 
 A fetch that waits is a waiter of the session; what arrives at a partition counts for it. What a look has found is *told*
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from dataplane.protocol.messages.fetch import FetchRequest, FetchTopic, ForgottenTopic
     from dataplane.records.steps import Steps
-    from dataplane.replication.waiting import ReadWaiter, Watcher
+    from dataplane.replication.waiters import ReadWaiter, Watcher
 
 NO_SESSION = 0
 INITIAL_EPOCH, FINAL_EPOCH = 0, -1
@@ -133,7 +133,7 @@ class SessionPartition:
             self._place.pop(self, None)
             self._place = None
 
-    # --- as a `waiting.Watcher` ---------------------------------------------------------------------------------------
+    # --- as a `waiters.Watcher` ---------------------------------------------------------------------------------------
 
     def arrived(self, size: int) -> None:
         """There is something to tell."""

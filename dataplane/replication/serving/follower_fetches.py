@@ -141,9 +141,9 @@ class ReplicaFetches:
 
     def _stirred(self, session: FetchSession, follower: int, row: SessionPartition) -> None:
         """The follower had all of it, and has gone on asking."""
-        topic = self._replicas.topic_of_id(row.topic) if isinstance(row.topic, UUID) else row.topic
-        partition = None if topic is None else self._replicas.get(topic, row.wanted.partition)
-        remote = None if partition is None else partition.remote(follower)
+        topic = self._replicas.registry.topic_of_id(row.topic) if isinstance(row.topic, UUID) else row.topic
+        partition = None if topic is None else self._replicas.registry.get(topic, row.wanted.partition)
+        remote = None if partition is None else partition.state.remote(follower)
         if remote is not None and row.wanted.fetch_offset == remote.log_end_offset:
             remote.kept_asking(session.used_at)
 
@@ -206,11 +206,11 @@ class _FollowerFetch:
         else:
             names = (partition.topic_id, partition.topic)
             wanted = next((w for name, w in self.wanted if w.partition == partition.index and name in names), None)
-        return wanted is not None and wanted.current_leader_epoch == partition.leader_epoch
+        return wanted is not None and wanted.current_leader_epoch == partition.state.leader_epoch
 
     def has_news(self, found: Found) -> bool:
         """Of a high watermark, where consumers of the follower wait for it."""
-        return self.session is not None and self._replicas.tells_followers_at_once and bool(found.rows)
+        return self.session is not None and self._replicas.progress.tells_followers_at_once and bool(found.rows)
 
     def wait(self, found: Found, finish: Callable[[], None]) -> Callable[[], None]:
         """Call `finish` when there is more, or when time is up. Returns how to give up."""
@@ -235,15 +235,15 @@ class _FollowerFetch:
     def _read(self, topic: str | UUID, wanted: FetchPartition, left: int, at_least_one: bool) -> Reading:
         """A `fetch_sessions.Read`."""
         replicas = self._replicas
-        name = replicas.topic_of_id(topic) if isinstance(topic, UUID) else topic
+        name = replicas.registry.topic_of_id(topic) if isinstance(topic, UUID) else topic
         if name is None:
             return _error(wanted, ErrorCode.UNKNOWN_TOPIC_ID, None)
-        partition = replicas.leader(name, wanted.partition, wanted.current_leader_epoch)
+        partition = replicas.registry.leader(name, wanted.partition, wanted.current_leader_epoch)
         if isinstance(partition, ErrorCode):
-            return _error(wanted, partition, replicas.get(name, wanted.partition))
+            return _error(wanted, partition, replicas.registry.get(name, wanted.partition))
         if self._stale:
             return _error(wanted, ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
-        if partition.remote(self._follower) is None:
+        if partition.state.remote(self._follower) is None:
             return _error(wanted, ErrorCode.UNKNOWN_LEADER_EPOCH, partition)  # our list of replicas is older than its
         parted = divergence(partition.log, wanted.last_fetched_epoch, wanted.fetch_offset)
         if parted is not None:
@@ -252,38 +252,37 @@ class _FollowerFetch:
 
     def _records(self, partition: Partition, wanted: FetchPartition, left: int, *, at_least_one: bool) -> Reading:
         replicas, log, offset = self._replicas, partition.log, wanted.fetch_offset
-        delay_s = replicas.throttles.sending_delay(partition, self._follower) if partition.throttles_sending else 0.0
+        is_throttled = partition.state.settings.throttles_sending
+        delay_s = replicas.throttles.sending_delay(partition, self._follower) if is_throttled else 0.0
         try:
             size = min(left, wanted.partition_max_bytes)
             records = None
             if not delay_s:
-                records = replicas.read(
-                    partition, offset, size, at_least_one=at_least_one, as_replica=True, wait=self._cold.wait
-                )
+                records = partition.read(offset, size, log.end_offset, at_least_one=at_least_one, wait=self._cold.wait)
         except NotInMemoryError as missing:
             self._cold.missing, records = missing, None
         except OffsetOutOfRangeError:
             return _error(wanted, ErrorCode.OFFSET_OUT_OF_RANGE, partition)
         except OSError:
-            replicas.failed(partition)
+            replicas.roles.failed(partition)
             return _error(wanted, ErrorCode.KAFKA_STORAGE_ERROR, partition)
         if self._count_progress:
             now, life = replicas.loop.clock.monotonic(), self.request.replica_state.replica_epoch
-            replicas.fetched_by_replica(self._follower, life, partition, offset, now, wanted.log_start_offset)
+            replicas.progress.fetched_by_replica(self._follower, life, partition, offset, now, wanted.log_start_offset)
         data = FetchResponsePartitionData(
             partition_index=wanted.partition,
-            high_watermark=partition.high_watermark,
-            last_stable_offset=partition.high_watermark,
+            high_watermark=partition.state.high_watermark,
+            last_stable_offset=partition.state.last_stable_offset,
             log_start_offset=log.start_offset,
             records=b"" if records is None else records,
         )
         if delay_s:
             self._look_again_s = min(self._look_again_s, delay_s)
             return Reading(data, 0, None)  # nothing that arrives there makes it look sooner
-        if records is not None and partition.throttles_sending:
+        if records is not None and is_throttled:
             replicas.throttles.sent(partition, self._follower, records.size)
-        at_end = offset >= log.end_offset and self._follower in partition.isr
-        return Reading(data, 0 if records is None else records.size, partition.replica_waiters, at_end)
+        at_end = offset >= log.end_offset and self._follower in partition.state.isr
+        return Reading(data, 0 if records is None else records.size, partition.queues.replica_waiters, at_end)
 
 
 def follower_of(request: FetchRequest) -> int:
@@ -297,7 +296,7 @@ def _parted(partition: Partition, epoch: int, end_offset: int) -> Reading:
         return _error(wanted, ErrorCode.OFFSET_OUT_OF_RANGE, partition)
     data = FetchResponsePartitionData(
         partition_index=partition.index,
-        high_watermark=partition.high_watermark,
+        high_watermark=partition.state.high_watermark,
         log_start_offset=partition.log.start_offset,
         diverging_epoch=FetchResponseEpochEndOffset(epoch=epoch, end_offset=end_offset),
         records=b"",
@@ -309,5 +308,6 @@ def _error(wanted: FetchPartition, code: ErrorCode, partition: Partition | None)
     """With the leader as we know it, where that may help the follower."""
     if partition is None or code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
         return refused(wanted, code)
-    leader = FetchResponseLeaderIdAndEpoch(leader_id=partition.leader_id, leader_epoch=partition.leader_epoch)
+    state = partition.state
+    leader = FetchResponseLeaderIdAndEpoch(leader_id=state.leader_id, leader_epoch=state.leader_epoch)
     return refused(wanted, code, leader)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Container, Iterable
 
 THE_LEADER = -1
 
 
 class Follower(Protocol):
-    """What the leader knows of a replica (`partition.RemoteReplica`)."""
+    """What the leader knows of a replica (`remote_replica.RemoteReplica`)."""
 
     broker_id: int
     log_start_offset: int
@@ -24,12 +24,12 @@ class Follower(Protocol):
 
 
 class Led(Protocol):
-    """A partition that we lead (`partition.Partition`)."""
+    """A partition that we lead (`partition_state.PartitionState`)."""
 
     @property
     def isr(self) -> Container[int]: ...
 
-    def remotes(self) -> Sequence[Follower]: ...
+    def remotes(self) -> Iterable[Follower]: ...
 
 
 def preferred_replica(

@@ -33,20 +33,20 @@ def delete_records(
     if not log.config.is_deleted:
         done(ErrorCode.POLICY_VIOLATION, NO_LOW_WATERMARK)
         return
-    wanted = partition.high_watermark if offset == TO_HIGH_WATERMARK else offset
-    if not 0 <= wanted <= partition.high_watermark:
+    wanted = partition.state.high_watermark if offset == TO_HIGH_WATERMARK else offset
+    if not 0 <= wanted <= partition.state.high_watermark:
         done(ErrorCode.OFFSET_OUT_OF_RANGE, NO_LOW_WATERMARK)
         return
     if wanted > log.start_offset:
         try:
             removing.set_start_offset(log, wanted)
         except OSError:
-            replicas.failed(partition)
+            replicas.roles.failed(partition)
             done(ErrorCode.KAFKA_STORAGE_ERROR, NO_LOW_WATERMARK)
             return
         replicas.accounting.measure(partition)
-        replicas.waiting.arrived(partition.replica_waiters, _EVERYBODY)  # followers hear of it now
-        replicas.start_moved(partition)
+        replicas.waiting.arrived(partition.queues.replica_waiters, _EVERYBODY)  # followers hear of it now
+        replicas.progress.start_moved(partition)
 
     def reached(code: ErrorCode) -> None:
         # Kafka says how far it got when time is up.
@@ -56,7 +56,7 @@ def delete_records(
     def on_disk(written: Future[None]) -> None:
         if written.error is not None:
             done(ErrorCode.KAFKA_STORAGE_ERROR, NO_LOW_WATERMARK)
-        elif not partition.is_leader:
+        elif not partition.state.is_leader:
             done(ErrorCode.NOT_LEADER_OR_FOLLOWER, NO_LOW_WATERMARK)
         else:
             replicas.waiting.for_low_watermark(partition, wanted, timeout_s, reached)

@@ -36,7 +36,7 @@ class Housekeeping:
 
     def start(self) -> None:
         """Begin."""
-        settings = self._replicas.config.settings
+        settings = self._replicas.configuration.settings
         self._every("isr", settings.replica_lag_time_max_ms / 2, self._look_for_laggards)
         self._every("checkpoint", settings.high_watermark_checkpoint_interval_ms, self._checkpoint_in_slices)
         self._every("flush", settings.log_flush_scheduler_interval_ms, self._replicas.syncs.look_at_time)
@@ -97,29 +97,31 @@ class Housekeeping:
         return False
 
     def _look_for_laggards(self) -> None:
-        self._in_slices("isr", self._replicas.partitions(), self._look_at)
+        self._in_slices("isr", self._replicas.registry.partitions(), self._look_at)
 
     def _look_at(self, partition: Partition) -> None:
         replicas, now = self._replicas, self._replicas.loop.clock.monotonic()
         isr = partition.isr_without_laggards(now)
         if isr is not None:
             replicas.isr_changes.propose(partition, isr)
-        elif partition.is_leader and partition.advance(now):  # it waits no longer for who was about to join
-            replicas.high_watermark_moved(partition)
-        if partition.low_watermark_waiters:
+        elif partition.state.is_leader and partition.advance(now):  # it waits no longer for who was about to join
+            replicas.progress.high_watermark_moved(partition)
+        if partition.queues.low_watermark_waiters:
             replicas.waiting.low_watermark_moved(partition)  # without who has died
 
     def _checkpoint(self) -> Future[None]:
         """Where consumers may read to after a restart."""
         replicas = self._replicas
-        return replicas.logs.checkpoints.write({(p.topic, p.index): p.high_watermark for p in replicas.partitions()})
+        return replicas.logs.checkpoints.write(
+            {(p.topic, p.index): p.state.high_watermark for p in replicas.registry.partitions()}
+        )
 
     def _checkpoint_in_slices(self) -> None:
         checkpoints = self._replicas.logs.checkpoints
         self._in_slices(
             "checkpoint",
-            self._replicas.partitions(),
-            lambda partition: checkpoints.note(partition.log, partition.high_watermark),
+            self._replicas.registry.partitions(),
+            lambda partition: checkpoints.note(partition.log, partition.state.high_watermark),
             checkpoints.write_noted,
         )
 
@@ -127,19 +129,24 @@ class Housekeeping:
         self._in_slices("retention", iter(self._replicas.logs.logs()), self._retain)
 
     def _retain(self, log: Log) -> None:
-        partition = self._replicas.get(log.topic, log.partition)
+        partition = self._replicas.registry.get(log.topic, log.partition)
         if self._replicas.logs.retain(log, self.committed_of(log)) and partition is not None:
             self._replicas.accounting.measure(partition)
-            self._replicas.start_moved(partition)
+            self._replicas.progress.start_moved(partition)
 
     def apply_retention(self) -> None:
         """Delete what is too old or too much, and count again where something went."""
         if self._replicas.logs.apply_retention(self.committed_of):
-            for partition in self._replicas.partitions():
+            for partition in self._replicas.registry.partitions():
                 self._replicas.accounting.measure(partition)
-                self._replicas.start_moved(partition)
+                self._replicas.progress.start_moved(partition)
 
     def committed_of(self, log: Log) -> int:
         """Nothing of a log above this may be thrown away."""
-        partition = self._replicas.get(log.topic, log.partition)
-        return 0 if partition is None else partition.high_watermark
+        partition = self._replicas.registry.get(log.topic, log.partition)
+        return 0 if partition is None else partition.state.high_watermark
+
+    def stable_of(self, log: Log) -> int:
+        """Nothing of a log above this may be compacted: the value that stays could be one of a transaction that is not."""
+        partition = self._replicas.registry.get(log.topic, log.partition)
+        return 0 if partition is None else partition.state.last_stable_offset

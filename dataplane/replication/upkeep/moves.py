@@ -100,8 +100,8 @@ class Moves:
     def _goes_on(self, move: _Move) -> bool:
         """Whether it is still wanted, and the replica is here and well."""
         partition = move.partition
-        here = self._replicas.get(partition.topic, partition.index) is partition
-        return here and not move.stopped and not partition.is_offline
+        here = self._replicas.registry.get(partition.topic, partition.index) is partition
+        return here and not move.stopped and not partition.state.is_offline
 
     def _begin_copy(self, move: _Move, log: Log) -> None:
         if move.future is not None:
@@ -154,17 +154,17 @@ class Moves:
         """In one turn: nothing comes in between. False: something has come since."""
         partition, future = move.partition, move.future
         assert future is not None
-        self._replicas.commit(partition)
-        if partition.is_offline or log.truncations != move.truncations or future.end_offset != log.end_offset:
+        self._replicas.appending.commit(partition)
+        if partition.state.is_offline or log.truncations != move.truncations or future.end_offset != log.end_offset:
             return False
         self._moves.pop(partition, None)
         try:
-            partition.log = self._replicas.logs.finish_move(log, future)
+            partition.replace_log(self._replicas.logs.finish_move(log, future))
         except (OSError, LogFailedError) as error:
             _log.warning("a replica was not moved: %s", error)
-            self._replicas.failed(partition)
+            self._replicas.roles.failed(partition)
         else:
-            self._replicas.configure(partition)
+            self._replicas.configuration.configure(partition)
             self._replicas.accounting.measure(partition)
         move.done.resolve(None)
         return True
@@ -180,5 +180,5 @@ class Moves:
 
     def _pause_s(self) -> float:
         """As long as a piece may take, by replica.alter.log.dirs.io.max.bytes.per.second."""
-        rate = self._replicas.config.settings.replica_alter_log_dirs_io_max_bytes_per_second
+        rate = self._replicas.configuration.settings.replica_alter_log_dirs_io_max_bytes_per_second
         return len(self._moves) * PIECE_BYTES / rate

@@ -39,6 +39,6 @@ def find(replicas: Replicas, request: LeaderAndIsrRequest) -> list[Log]:
 def _is_stray(replicas: Replicas, log: Log) -> bool:
     known = replicas.metadata.partition(log.topic, log.partition)
     is_the_same = replicas.metadata.topic_id(log.topic) in (log.topic_id, NO_UUID, None)
-    if replicas.get(log.topic, log.partition) is not None:
-        return known is not None and is_the_same and replicas.config.id not in known.replicas
-    return known is None or not is_the_same or replicas.config.id not in known.replicas
+    if replicas.registry.get(log.topic, log.partition) is not None:
+        return known is not None and is_the_same and replicas.broker_id not in known.replicas
+    return known is None or not is_the_same or replicas.broker_id not in known.replicas

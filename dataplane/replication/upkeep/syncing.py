@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dataplane.doors import Background, Clock
     from dataplane.replication.manager import Replicas
     from dataplane.replication.partition import Partition
+    from dataplane.storage.config import LogConfig
     from dataplane.storage.log import Log
     from dataplane.tasks import Future
 
@@ -52,6 +53,16 @@ class _Due(NamedTuple):
     truncations: int
 
 
+def flush_after(config: LogConfig) -> int | None:
+    """See `PartitionSettings`."""
+    return config.flush_messages if config.flush_messages < FOREVER else None
+
+
+def is_durable(config: LogConfig) -> bool:
+    """See `PartitionSettings`."""
+    return config.flush_messages <= EVERY_MESSAGE
+
+
 class Syncs:
     """Which partitions want to be forced to disk; one job of an instance at a time, and few in all."""
 
@@ -62,22 +73,19 @@ class Syncs:
         self._is_scheduled = False
         self._timed: dict[Partition, float] = {}  # with flush.ms: when last forced, seconds
 
-    def configure(self, partition: Partition) -> None:
-        """The log's configuration is new, or has changed."""
-        config, was_durable = partition.log.config, partition.is_durable
-        partition.flush_after = config.flush_messages if config.flush_messages < FOREVER else None
-        partition.is_durable = config.flush_messages <= EVERY_MESSAGE
-        if config.flush_ms < FOREVER:
+    def configured(self, partition: Partition, *, was_durable: bool) -> None:
+        """Its configuration is new, or has changed."""
+        if partition.log.config.flush_ms < FOREVER:
             self._timed.setdefault(partition, self._clock.monotonic())
         else:
             self._timed.pop(partition, None)
-        if was_durable and not partition.is_durable and not partition.is_offline:
+        if was_durable and not partition.state.settings.is_durable and not partition.state.is_offline:
             self._tell(partition)  # who waits for the disk need not any more, and no job will tell them
         self.catch_up(partition)
 
     def catch_up(self, partition: Partition) -> None:
         """What a durable partition has from before: on disk before it counts."""
-        if partition.is_durable and not partition.is_synced() and not partition.is_offline:
+        if partition.state.settings.is_durable and not partition.is_synced() and not partition.state.is_offline:
             self.want(partition)
 
     def forget(self, partition: Partition) -> None:
@@ -98,14 +106,14 @@ class Syncs:
         for partition, since in list(self._timed.items()):
             if now - since >= partition.log.config.flush_ms / 1000:
                 self._timed[partition] = now
-                if not partition.is_synced() and not partition.is_offline:
+                if not partition.is_synced() and not partition.state.is_offline:
                     self.want(partition)
 
     def hold_back(self, partition: Partition, calls: list[Callable[[ErrorCode], None]]) -> bool:
         """Whether these, who ask for what is written now, have to wait until it is on disk."""
         if partition.is_synced():
             return False
-        partition.sync_calls.append((partition.log.end_offset, calls))
+        partition.queues.sync_calls.append((partition.log.end_offset, calls))
         return True
 
     # --- the jobs -----------------------------------------------------------------------------------------------------
@@ -134,7 +142,7 @@ class Syncs:
         found = []
         for partition in some:
             log = partition.log
-            if log.failed or partition.is_offline:
+            if log.failed or partition.state.is_offline:
                 continue
             try:
                 found.append(_Due(partition, log, flushing.syncer(log), log.end_offset, log.truncations))
@@ -159,34 +167,35 @@ class Syncs:
                 try:
                     self._done(job.partition, job.log, job.end, job.truncations, error)
                 except Exception as bug:  # noqa: BLE001 - the others are on disk, and wait to hear it
-                    self._replicas.broken(job.partition, bug)
+                    self._replicas.roles.broken(job.partition, bug)
 
         self._background.run(work).then(done)
 
     def _failed(self, partition: Partition, log: Log, error: Exception) -> None:
         if isinstance(error, OSError):
             log.fail(error)
-            self._replicas.failed(partition)
+            self._replicas.roles.failed(partition)
         else:
-            self._replicas.broken(partition, error)
+            self._replicas.roles.broken(partition, error)
 
     def _done(self, partition: Partition, log: Log, end: int, truncations: int, error: Exception | None) -> None:
         if error is not None:
             self._failed(partition, log, error)
             return
         flushing.synced(log, end, truncations)
-        if partition.is_durable and not partition.is_offline:
+        if partition.state.settings.is_durable and not partition.state.is_offline:
             self._tell(partition)
             self.catch_up(partition)
 
     def _tell(self, partition: Partition) -> None:
-        counts = partition.log.recovery_point if partition.is_durable else partition.log.end_offset
-        while partition.sync_calls and partition.sync_calls[0][0] <= counts:
-            for call in partition.sync_calls.pop(0)[1]:
+        counts = partition.log.recovery_point if partition.state.settings.is_durable else partition.log.end_offset
+        queues = partition.queues
+        while queues.sync_calls and queues.sync_calls[0][0] <= counts:
+            for call in queues.sync_calls.pop(0)[1]:
                 tell(call, ErrorCode.NONE)
-        if partition.is_leader:
+        if partition.state.is_leader:
             if partition.advance(self._clock.monotonic()):
-                self._replicas.high_watermark_moved(partition)
+                self._replicas.progress.high_watermark_moved(partition)
         else:
             self._replicas.fetchers.ask_again(partition)
 

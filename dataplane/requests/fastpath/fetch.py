@@ -58,10 +58,12 @@ _HOLES = ((FetchPartition, "fetch_offset"),)
 class FetchFastPath:
     """The shapes of one connection."""
 
-    __slots__ = ("_client", "_hits", "_lessons", "_sessions", "_shapes")
+    __slots__ = ("_client", "_hits", "_lessons", "_registry", "_sessions", "_shapes", "_waiting")
 
     def __init__(self, client: Served) -> None:
         self._client = client
+        replicas = client.broker.replicas
+        self._registry, self._waiting = replicas.registry, replicas.waiting
         self._shapes = Requests[Shape](_API, _HOLES)
         self._sessions: SessionFastPath | None = None
         self._hits = self._lessons = 0
@@ -91,12 +93,13 @@ class FetchFastPath:
                 return DECLINED
             shape.permit = permit
         partition = shape.partition
-        if partition is None or not partition.is_leader:
-            found = broker.replicas.leader(shape.physical, shape.index)
+        if partition is None or not partition.state.is_leader:
+            found = self._registry.leader(shape.physical, shape.index)
             if isinstance(found, ErrorCode) or (shape.topic_id is not None and found.topic_id != shape.topic_id):
                 return DECLINED
             partition = shape.partition = found
-        if shape.leader_epoch >= 0 and shape.leader_epoch != partition.leader_epoch:
+        state = partition.state
+        if shape.leader_epoch >= 0 and shape.leader_epoch != state.leader_epoch:
             return DECLINED
         max_bytes = shape.max_bytes
         if instance is not None:
@@ -105,12 +108,12 @@ class FetchFastPath:
             allowed = broker.gate.fetch_bytes(instance, WINDOW_S)
             if allowed is not None and allowed < max_bytes:
                 max_bytes = max(allowed, 1)
-        high_watermark, log = partition.high_watermark, partition.log
+        end, log = state.last_stable_offset if shape.stable_only else state.high_watermark, partition.log
         min_bytes = shape.min_bytes if slot is None else 0
-        if offset >= high_watermark and (min_bytes or offset > high_watermark):
-            return NOTHING_YET if offset == high_watermark and min_bytes <= max_bytes else DECLINED
+        if offset >= end and (min_bytes or offset > end):
+            return NOTHING_YET if offset == end and min_bytes <= max_bytes else DECLINED
         try:
-            records = reading.read(log, offset, max_bytes, high_watermark, at_least_one=True, wait=False)
+            records = reading.read(log, offset, max_bytes, end, at_least_one=True, wait=False)
         except (OffsetOutOfRangeError, NotInMemoryError, OSError):
             return DECLINED  # the slow path finds the same and words the answer
         size = 0 if records is None else records.size
@@ -133,10 +136,8 @@ class FetchFastPath:
         def woken() -> None:
             client.go_on(slot, frame, told_s, lambda: self.answer(shape, correlation_id, offset, slot) == ANSWERED)
 
-        waiting = client.broker.replicas.waiting
-        give_up = waiting.for_bytes(
-            [partition.read_waiters], shape.min_bytes, shape.wait_s, woken, client.session.account
-        )
+        places = [partition.queues.read_waiters]
+        give_up = self._waiting.for_bytes(places, shape.min_bytes, shape.wait_s, woken, client.session.account)
         client.answers.wait_at(slot, len(frame) + SIZE_BYTES, give_up)
 
     def _send(
@@ -144,8 +145,9 @@ class FetchFastPath:
     ) -> None:
         client = self._client
         instance = client.session.instance
-        high_watermark, start_offset, tail = partition.high_watermark, partition.log.start_offset, shape.tail
-        head = shape.head(correlation_id, 0, high_watermark, high_watermark, start_offset, size)
+        state, start_offset, tail = partition.state, partition.log.start_offset, shape.tail
+        high_watermark, stable = state.high_watermark, state.last_stable_offset
+        head = shape.head(correlation_id, 0, high_watermark, stable, start_offset, size)
         if instance is not None:
             told_s = client.turnstile.consumed(instance, len(head) + size + len(tail))
             if told_s:  # the size of the answer decides the delay that it reports

@@ -92,7 +92,8 @@ class SessionFastPath:
             wanted.log_start_offset,
             wanted.partition_max_bytes,
         )
-        session.told_records(row, partition.high_watermark, partition.log.start_offset, partition.read_waiters)
+        high_watermark, readers = partition.state.high_watermark, partition.queues.read_waiters
+        session.told_records(row, high_watermark, partition.log.start_offset, readers)
         pool.touch(session)
         return True
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 DECLINED, ANSWERED, NOTHING_YET = range(3)
 """What becomes of a request that has a known shape."""
+_READ_UNCOMMITTED = 0
 _FIRST_WITH_IDS = 13
 _API = APIS[ApiKey.FETCH]
 _HOLES = (
@@ -48,6 +49,7 @@ class Shape:
     wait_s: float
     head: Callable[..., bytes]  # (correlation id, throttle time, high watermark, last stable and start offset, bytes)
     tail: bytes  # of the answer, behind the records
+    stable_only: bool  # it reads committed transactions only
     partition: Partition | None = None
     permit: Permit = NO_PERMIT
 
@@ -59,7 +61,7 @@ def shape_of(ctx: RequestContext, request: FetchRequest) -> Shape | None:
     physical, topic_id = topic.topic, None
     if ctx.version >= _FIRST_WITH_IDS:
         topic_id = topic.topic_id
-        found = ctx.broker.replicas.topic_of_id(topic_id)
+        found = ctx.broker.replicas.registry.topic_of_id(topic_id)
         if found is None or not ctx.owns(found):
             return None
         physical = found
@@ -76,6 +78,7 @@ def shape_of(ctx: RequestContext, request: FetchRequest) -> Shape | None:
         request.max_wait_ms / 1000,
         head,
         tail,
+        request.isolation_level != _READ_UNCOMMITTED,
     )
 
 

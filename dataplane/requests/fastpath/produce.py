@@ -91,10 +91,12 @@ class _Answer(Slot):
 class ProduceFastPath:
     """The shapes of one connection."""
 
-    __slots__ = ("_client", "_shapes")
+    __slots__ = ("_appending", "_client", "_registry", "_shapes")
 
     def __init__(self, client: Served) -> None:
         self._client = client
+        replicas = client.broker.replicas
+        self._registry, self._appending = replicas.registry, replicas.appending
         self._shapes = RecordRequests[Shape](_API, _RECORDS)
 
     def serve(self, frame: memoryview) -> bool:
@@ -104,22 +106,24 @@ class ProduceFastPath:
 
     def _append(self, shape: Shape, correlation_id: bytes, batch: memoryview) -> bool:
         client = self._client
-        broker, instance = client.broker, client.session.instance
+        instance = client.session.instance
         if instance is not None and shape.permit.generation != instance.permit.generation:
             permit = standing_permit(client, Operation.WRITE, shape.physical)
             if permit is None:
                 return False
             shape.permit = permit
         partition = shape.partition
-        if partition is None or not partition.is_leader:
-            found = broker.replicas.leader(shape.physical, shape.index)
+        if partition is None or not partition.state.is_leader:
+            found = self._registry.leader(shape.physical, shape.index)
             if isinstance(found, ErrorCode):
                 return False
             partition = shape.partition = found
-        if partition.rules is not None or (shape.version < FIRST_ZSTD_PRODUCED and is_early_zstd(batch, shape.version)):
+        if partition.state.settings.rules is not None:
+            return False
+        if shape.version < FIRST_ZSTD_PRODUCED and is_early_zstd(batch, shape.version):
             return False
         acks = shape.acks
-        appended = broker.replicas.append(partition, batch, acks)
+        appended = self._appending.append(partition, batch, acks)
         if appended.error or appended.duplicate:
             return False  # nothing was staged: the slow path finds the same and words the answer
         if acks:
@@ -128,7 +132,7 @@ class ProduceFastPath:
             if told_s:
                 answer.throttle_time_ms = throttle_ms(told_s)
             client.answers.append_slot(answer)
-            broker.replicas.after_commit(partition, appended.last_offset, acks, shape.timeout_s, answer)
+            self._appending.after_commit(partition, appended.last_offset, acks, shape.timeout_s, answer)
         return True
 
     def remember(self, ctx: RequestContext, request: ProduceRequest, frame: memoryview) -> None:

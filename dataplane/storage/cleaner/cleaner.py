@@ -38,18 +38,18 @@ _log = logging.getLogger(__name__)
 
 
 class Cleaner:
-    """Compacts what the broker stores. `committed_of`: a log's high watermark; `changed`: its size is another."""
+    """Compacts what the broker stores. `stable_of`: a log's last stable offset; `changed`: its size is another."""
 
     def __init__(
         self,
         doors: Doors,
         logs: LogManager,
         settings: Callable[[], Settings],
-        committed_of: Callable[[Log], int],
+        stable_of: Callable[[Log], int],
         changed: Callable[[Log], None],
     ) -> None:
         self._doors, self._logs, self._settings = doors, logs, settings
-        self._committed_of, self._changed = committed_of, changed
+        self._stable_of, self._changed = stable_of, changed
         self._timer: Timer | None = None
         self._task: Task[None] | None = None
         self._stopped = False
@@ -111,7 +111,7 @@ class Cleaner:
             if log.failed or log.directory in self._not_before:
                 continue
             try:
-                dirt = compacting.dirt_in(log, self._committed_of(log), now_ms)
+                dirt = compacting.dirt_in(log, self._stable_of(log), now_ms)
             except OSError:
                 continue
             if dirt.is_worth_it(log.config) and (best is None or dirt.ratio > best[1].ratio):

@@ -341,7 +341,7 @@ def test_a_replica_that_is_not_in_sync_or_cannot_be_reached_is_nobodys_choice(pa
     pair.network.cut("b1", "b2")
     pair.produce(1, "x", acks=1)
     pair.run(5)
-    assert pair[1].partition().isr == (1,)
+    assert pair[1].partition().state.isr == (1,)
     assert rows(door.fetch({0: 0}, rack_id="b"))[0].preferred_read_replica == -1
 
 
@@ -360,7 +360,7 @@ def test_between_its_high_watermark_and_its_end_a_follower_says_nothing_and_behi
     pair.produce(1, "x")
     pair.run(1)
     partition = pair[2].partition()
-    partition.high_watermark = 0
+    partition.state.high_watermark = 0
     door = racked(pair, 2)
     data = rows(door.fetch({0: 1}))[0]
     assert (data.error_code, data.high_watermark, len(data.records)) == (0, 0, 0)

@@ -30,7 +30,7 @@ def waiting_pair(cluster, version=12, **members):
 
 
 def waiters(cluster):
-    return len(cluster[1].replicas.get("aaaabbbb.orders", 0).read_waiters)
+    return len(cluster[1].replicas.registry.get("aaaabbbb.orders", 0).queues.read_waiters)
 
 
 def told(client):

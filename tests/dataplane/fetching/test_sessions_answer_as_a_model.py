@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
+from dataplane.replication.leadership import stop_replicas
 from dataplane.storage.log import removing
 from tests.dataplane.fetching.support import Door, request, rows, single
 from tests.dataplane.replication.cluster import CONTROLLER, TOPIC, TOPIC_ID
@@ -56,10 +57,10 @@ class Sessions(RuleBasedStateMachine):
     @rule(index=indexes, offset=offsets)
     def delete_records(self, index, offset):
         replicas = self.cluster[1].replicas
-        partition = replicas.get(TOPIC, index)
-        if partition is not None and partition.log.start_offset < offset <= partition.high_watermark:
+        partition = replicas.registry.get(TOPIC, index)
+        if partition is not None and partition.log.start_offset < offset <= partition.state.high_watermark:
             removing.set_start_offset(partition.log, offset)
-            replicas.start_moved(partition)
+            replicas.progress.start_moved(partition)
 
     @rule(index=indexes)
     def delete_partition(self, index):
@@ -68,17 +69,17 @@ class Sessions(RuleBasedStateMachine):
         stop = StopReplicaRequest(
             controller_id=CONTROLLER, controller_epoch=1, broker_epoch=self.cluster[1].broker_epoch, topic_states=topics
         )
-        self.cluster[1].loop.post(lambda: self.cluster[1].replicas.stop_replicas(stop))
+        self.cluster[1].loop.post(lambda: stop_replicas(self.cluster[1].replicas, stop))
         self.cluster.run(0.01)
 
     @rule(index=indexes)
     def create_partition(self, index):
-        if self.cluster[1].replicas.get(TOPIC, index) is None:
+        if self.cluster[1].replicas.registry.get(TOPIC, index) is None:
             self.cluster.create((1,), index=index)
 
     @rule(index=indexes)
     def next_leader_epoch(self, index):
-        if self.cluster[1].replicas.get(TOPIC, index) is not None:
+        if self.cluster[1].replicas.registry.get(TOPIC, index) is not None:
             self.cluster.elect(1, (1,), index=index)
 
     # --- what the client does -----------------------------------------------------------------------------------------
@@ -158,15 +159,15 @@ class Sessions(RuleBasedStateMachine):
 
     def _full(self, index):
         """What a full answer says: (error, high watermark, start, has records)."""
-        partition = self.cluster[1].replicas.get(TOPIC, index)
+        partition = self.cluster[1].replicas.registry.get(TOPIC, index)
         offset = self.model[index].offset
         if partition is None:
-            unknown_id = self.version >= 13 and self.cluster[1].replicas.topic_of_id(TOPIC_ID) is None
+            unknown_id = self.version >= 13 and self.cluster[1].replicas.registry.topic_of_id(TOPIC_ID) is None
             return (100 if unknown_id else 3, -1, -1, False)
         log = partition.log
         if not log.start_offset <= offset <= log.end_offset:
             return (ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1, False)
-        return (0, partition.high_watermark, log.start_offset, offset < partition.high_watermark)
+        return (0, partition.state.high_watermark, log.start_offset, offset < partition.state.high_watermark)
 
     def _cannot_wait(self, index):
         full = self._full(index)
@@ -202,8 +203,8 @@ class Sessions(RuleBasedStateMachine):
         pool = self.door.broker.fetch_sessions.pool(self.door.instance.names.key)
         assert len(pool) <= 1
         self.door.broker.fetch_sessions.drop(self.door.instance.names.key)
-        for partition in self.cluster[1].replicas.partitions():
-            assert not partition.read_waiters, "something still hangs on a partition"
+        for partition in self.cluster[1].replicas.registry.partitions():
+            assert not partition.queues.read_waiters, "something still hangs on a partition"
 
 
 Sessions.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)

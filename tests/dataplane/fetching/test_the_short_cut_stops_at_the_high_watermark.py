@@ -27,7 +27,7 @@ def cluster():
         made.produce(1, f"alone {number}", acks=1)
     made.run(0.05)
     partition = made[1].partition()
-    assert (partition.high_watermark, partition.log.end_offset) == (3, 5)
+    assert (partition.state.high_watermark, partition.log.end_offset) == (3, 5)
     return made
 
 
@@ -72,7 +72,7 @@ def test_who_waits_at_it_is_not_woken_by_what_is_not_committed(cluster):
     cluster.run(0.1)
     assert len(quick.connection.sent) == len(slow.connection.sent) == 1
     cluster.run(10)  # the followers are not in sync any more: what the leader has is committed
-    assert cluster[1].partition().high_watermark == 6
+    assert cluster[1].partition().state.high_watermark == 6
     assert quick.connection.sent[1:] == slow.connection.sent[1:]
     assert b"alone as well" in quick.connection.sent[1]
 

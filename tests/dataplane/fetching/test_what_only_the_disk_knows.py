@@ -150,7 +150,7 @@ def test_one_that_waits_for_more_after_the_disk_waits_no_longer_than_its_connect
     _, slow = pair(cluster)
     assert slow.ask(frame_of(12, OLD, min_bytes=10**6, max_wait_ms=60_000)) == b""
     assert disk.turns() > 0
-    waiters = cluster[1].partition().read_waiters
+    waiters = cluster[1].partition().queues.read_waiters
     assert len(waiters) == 1
     slow.client.session.instance = None
     slow.client.closed("gone")

@@ -33,7 +33,7 @@ def give_coordinator(broker):
     settings = GroupSettings(group_initial_rebalance_delay_ms=0)
     log = ReplicatedLog(broker.replicas, OFFSETS_TOPIC)
     broker.groups = GroupCoordinator(broker.loop, log, Random(broker.id), settings, lambda: 1, broker.background)
-    broker.replicas.on_leadership(broker.groups.on_leadership)
+    broker.replicas.roles.on_leadership(broker.groups.on_leadership)
 
 
 def ask(cluster, broker_id, what):

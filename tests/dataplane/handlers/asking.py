@@ -29,18 +29,18 @@ class Tenant:
 
     def partition(self, topic="orders", index=0):
         physical = f"simulate.{topic}"
-        replicas = [broker.replicas.get(physical, index) for broker in self.cluster.brokers.values()]
-        return next(replica for replica in replicas if replica is not None and replica.is_leader)
+        replicas = [broker.replicas.registry.get(physical, index) for broker in self.cluster.brokers.values()]
+        return next(replica for replica in replicas if replica is not None and replica.state.is_leader)
 
     def ask(self, request, version, topic="orders"):
-        leader = self.partition(topic).leader_id
+        leader = self.partition(topic).state.leader_id
         answer = self.cluster.client.call(leader, request, version)
         self.cluster.until(lambda: answer.done, 60)
         return answer.result()
 
     def start_produce(self, version, records, topic="orders", acks=-1):
         request = self.produce_request(records, topic, acks)
-        return self.cluster.client.call(self.partition(topic).leader_id, request, version)
+        return self.cluster.client.call(self.partition(topic).state.leader_id, request, version)
 
     @staticmethod
     def produce_request(records, topic="orders", acks=-1):
@@ -86,7 +86,7 @@ class Wire:
     def __init__(self, tenant, topic="orders"):
         self.network = tenant.cluster.network
         self.answers, self.is_closed, self._connection = [], False, None
-        host = f"10.0.0.{tenant.partition(topic).leader_id}"
+        host = f"10.0.0.{tenant.partition(topic).state.leader_id}"
         self.network.loop("10.0.1.9").connect(host, TENANT_PORT, self._opened, self.closed)
         self.network.run_until(lambda: self._connection is not None, 5)
 

@@ -97,7 +97,10 @@ def test_the_largest_batch_follows_the_instance_where_the_topic_does_not_say(clu
     create(tenant, "own", 1, 3, **{"max.message.bytes": "2000"})
 
     def largest(topic):
-        return {broker.replicas.get(f"simulate.{topic}", 0).max_message_bytes for broker in cluster.brokers.values()}
+        return {
+            broker.replicas.registry.get(f"simulate.{topic}", 0).state.settings.max_message_bytes
+            for broker in cluster.brokers.values()
+        }
 
     before = largest("orders")
     configure(cluster, topic_defaults=TopicDefaults(max_message_bytes=5_000_000))

@@ -29,7 +29,8 @@ def log(path, size=10, end=100):
 
 def replica(topic, index, home, *, size=10, end=100, committed=100, is_offline=False):
     kept = log(f"{home}/{topic}-{index}", size, end)
-    return SimpleNamespace(topic=topic, index=index, log=kept, high_watermark=committed, is_offline=is_offline)
+    state = SimpleNamespace(high_watermark=committed, is_offline=is_offline)
+    return SimpleNamespace(topic=topic, index=index, log=kept, state=state)
 
 
 @dataclass
@@ -47,7 +48,8 @@ class Disks:
         moves = SimpleNamespace(begin=self._begin, future=lambda each: self.copies.get((each.topic, each.index)))
         return {
             "replicas": SimpleNamespace(
-                partitions=lambda: iter(self.hosted), get=lambda *key: found.get(key), moves=moves
+                registry=SimpleNamespace(partitions=lambda: iter(self.hosted), get=lambda *key: found.get(key)),
+                moves=moves,
             ),
             "logs": SimpleNamespace(directories=lambda: list(self.homes)),
             "doors": SimpleNamespace(files=SimpleNamespace(space=self._space)),

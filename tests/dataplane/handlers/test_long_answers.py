@@ -256,8 +256,8 @@ def test_log_directories(world: World) -> None:
 
 
 def test_log_directories_of_ten_thousand_replicas(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    replicas = [world.broker.replicas.get(ORDERS, index) for index in (0, 1)]
-    monkeypatch.setattr(world.broker.replicas, "partitions", lambda: iter(replicas * 200))
+    replicas = [world.broker.replicas.registry.get(ORDERS, index) for index in (0, 1)]
+    monkeypatch.setattr(world.broker.replicas.registry, "partitions", lambda: iter(replicas * 200))
     answer = world.ask_long(log_dirs.DescribeLogDirsRequest(topics=None), 4, at_least=40)
     assert len(answer.results[0].topics[0].partitions) == 400
 
@@ -409,7 +409,7 @@ def call(world: World, request: Any, version: int) -> Any:
 @pytest.mark.parametrize("acks", [1, -1])
 def test_batches_for_many_partitions(world: World, acks: int) -> None:
     """On the wire, since the turns commit what is staged in them."""
-    before = world.broker.replicas.get(ORDERS, 0).log.end_offset
+    before = world.broker.replicas.registry.get(ORDERS, 0).log.end_offset
     batch = build_batch([Record(b"k", b"v")], now_ms=1)
     data = tuple(produce.PartitionProduceData(0 if n % 3 else 900 + n, batch) for n in range(600))
     request = produce.ProduceRequest(

@@ -88,7 +88,7 @@ def test_a_large_log_is_read_in_pieces_by_an_old_client(tenant):
 def test_one_answer_converts_a_bounded_amount_and_no_partition_starves(tenant):
     tenant.cluster.create_topic("wide", 8)
     for index in range(8):
-        leader = tenant.partition("wide", index).leader_id
+        leader = tenant.partition("wide", index).state.leader_id
         for _ in range(3):
             batch = bytes(new(900, value=b"%d" + bytes(1000)))
             request = Tenant.produce_request(batch, "wide")
@@ -97,7 +97,11 @@ def test_one_answer_converts_a_bounded_amount_and_no_partition_starves(tenant):
             answer = tenant.cluster.client.call(leader, request, 9)
             tenant.cluster.until(lambda answer=answer: answer.done)
             assert answer.result().responses[0].partition_responses[0].error_code == 0
-    led = [i for i in range(8) if tenant.partition("wide", i).leader_id == tenant.partition("wide", 0).leader_id]
+    led = [
+        i
+        for i in range(8)
+        if tenant.partition("wide", i).state.leader_id == tenant.partition("wide", 0).state.leader_id
+    ]
     wanted = tuple(FetchPartition(partition=i, partition_max_bytes=8 * MIB) for i in led)
     request = FetchRequest(
         replica_id=-1, max_wait_ms=0, min_bytes=1, topics=(FetchTopic(topic="wide", partitions=wanted),)
@@ -193,7 +197,7 @@ def test_acks_0_is_not_answered_and_an_error_ends_the_connection(tenant):
 
 
 def test_a_conversion_takes_several_turns_and_others_are_served_between(tenant):
-    loop = tenant.cluster.network.loop(f"10.0.0.{tenant.partition().leader_id}")
+    loop = tenant.cluster.network.loop(f"10.0.0.{tenant.partition().state.leader_id}")
     before = loop.turns
     answer = tenant.start_produce(1, old(20_000, value=b"%d"))
     tenant.cluster.until(lambda: answer.done)

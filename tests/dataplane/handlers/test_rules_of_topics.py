@@ -136,10 +136,10 @@ def test_a_compacted_topic_takes_no_record_without_a_key(cluster):
 
 def validating(tenant):
     for broker in tenant.cluster.brokers.values():
-        settings = replace(broker.replicas.config.settings, record_validation="full")
-        broker.replicas.config = replace(broker.replicas.config, settings=settings)
-        for partition in broker.replicas.partitions():
-            broker.replicas.configure(partition)
+        settings = replace(broker.replicas.configuration.settings, record_validation="full")
+        broker.replicas.configuration.config = replace(broker.replicas.configuration.config, settings=settings)
+        for partition in broker.replicas.registry.partitions():
+            broker.replicas.configuration.configure(partition)
     return tenant
 
 
@@ -204,7 +204,7 @@ def test_full_validation_puts_a_wrong_largest_timestamp_right(cluster):
 
 def test_a_topic_that_asks_for_nothing_has_no_rules(cluster):
     tenant = topic(cluster)
-    assert tenant.partition().rules is None
+    assert tenant.partition().state.settings.rules is None
     assert rules_of(tenant.partition().log.config, "full") is not None
     batch = batch_of()
     tenant.produce(9, batch)

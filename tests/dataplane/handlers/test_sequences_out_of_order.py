@@ -33,7 +33,7 @@ def test_a_leader_that_is_followed_says_so(tenant, acks):
 
 
 def test_a_leader_that_hears_from_nobody_has_the_producer_ask_again(tenant):
-    leader = tenant.partition().leader_id
+    leader = tenant.partition().state.leader_id
     hosts = {broker: tenant.cluster.host(broker) for broker in tenant.cluster.brokers}
     for broker, host in hosts.items():
         if broker != leader:

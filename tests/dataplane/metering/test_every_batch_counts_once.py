@@ -95,10 +95,10 @@ def test_a_new_leader_that_knew_less_of_the_high_watermark_counts_nothing_again(
     cluster.network.run_for(0.002)  # committed; followers hear of it with the next answer
     while not cluster.counted()[1]:
         cluster.network.run_for(0.0002)
-    assert cluster[2].partition().high_watermark == 0
+    assert cluster[2].partition().state.high_watermark == 0
     cluster.elect(2, (1, 2, 3))
     cluster.run()
-    assert cluster[2].partition().high_watermark == 1
+    assert cluster[2].partition().state.high_watermark == 1
     assert cluster.counted() == {1: cluster.log_bytes(2), 2: 0, 3: 0}
 
 
@@ -224,7 +224,7 @@ def test_whatever_happens_to_leaders_and_links_all_counted_bytes_are_the_log(see
         cluster.network.run_for(random.choice([0.0005, 0.003, 0.05, 0.5]))
     cluster.network.heal_all()
     cluster.run(10)
-    ends = {broker.partition().high_watermark for broker in cluster.brokers.values()}
+    ends = {broker.partition().state.high_watermark for broker in cluster.brokers.values()}
     assert len(ends) == 1
     assert sum(cluster.counted().values()) == cluster.log_bytes(1) == cluster.log_bytes(2) == cluster.log_bytes(3)
     assert cluster.log_bytes(1) > 5_000

@@ -26,7 +26,7 @@ def offsets_of(count):
 
 
 def broker_of(tenant):
-    return tenant.cluster.brokers[tenant.partition().leader_id]
+    return tenant.cluster.brokers[tenant.partition().state.leader_id]
 
 
 def test_it_is_answered_as_a_short_one(tenant):
@@ -37,7 +37,7 @@ def test_it_is_answered_as_a_short_one(tenant):
 
 
 def test_it_takes_several_turns(tenant):
-    loop = tenant.cluster.network.loop(f"10.0.0.{tenant.partition().leader_id}")
+    loop = tenant.cluster.network.loop(f"10.0.0.{tenant.partition().state.leader_id}")
     before = loop.turns
     tenant.ask(offsets_of(10), 5)
     short = loop.turns - before

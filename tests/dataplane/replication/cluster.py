@@ -28,8 +28,10 @@ from dataplane.protocol.messages.control import (
     LeaderAndIsrTopicState,
 )
 from dataplane.records.batch import Record, build_batch, read_records
+from dataplane.replication.appending import Appended
 from dataplane.replication.isr import ALTER_PARTITION_VERSION
-from dataplane.replication.manager import Appended, Replicas
+from dataplane.replication.leadership import apply_leader_and_isr
+from dataplane.replication.manager import Replicas
 from dataplane.replication.serving.follower_fetches import ReplicaFetches
 from dataplane.storage.log import lookup
 from dataplane.storage.manager import LogManager
@@ -177,7 +179,7 @@ class Broker:
             alter_partition=lambda request: self.peers.call(CONTROLLER, request, ALTER_PARTITION_VERSION, 5.0),
         )
         self.leadership: list[tuple[str, int, int | None]] = []
-        self.replicas.on_leadership(lambda *change: self.leadership.append(change))
+        self.replicas.roles.on_leadership(lambda *change: self.leadership.append(change))
         self.fetches = ReplicaFetches(self.replicas)
         self.fetch_requests = 0
         self.server = BrokerServer(
@@ -197,7 +199,7 @@ class Broker:
         return list_offsets(self.replicas, request, version, is_internal=True)
 
     def partition(self, index: int = 0) -> Partition:
-        partition = self.replicas.get(TOPIC, index)
+        partition = self.replicas.registry.get(TOPIC, index)
         assert partition is not None
         return partition
 
@@ -208,7 +210,7 @@ class Broker:
         return [record.value for records in found for record in records]
 
     def committed_values(self, index: int = 0) -> list[bytes | None]:
-        return self.values(index)[: self.partition(index).high_watermark]
+        return self.values(index)[: self.partition(index).state.high_watermark]
 
 
 @dataclass
@@ -301,7 +303,7 @@ class Cluster:
             request = self.leader_and_isr(broker, index)
 
             def apply(broker=broker, request=request) -> None:
-                answers[broker.id] = broker.replicas.apply_leader_and_isr(request)
+                answers[broker.id] = apply_leader_and_isr(broker.replicas, request)
 
             broker.loop.post(apply)
         self.network.run_for(0.0001)
@@ -350,16 +352,16 @@ class Cluster:
         produced = Produced()
 
         def handle() -> None:
-            partition = broker.replicas.leader(TOPIC, index)
+            partition = broker.replicas.registry.leader(TOPIC, index)
             if isinstance(partition, ErrorCode):
                 answered(partition)
                 return
-            produced.appended = broker.replicas.append(partition, memoryview(batch), acks)
+            produced.appended = broker.replicas.appending.append(partition, memoryview(batch), acks)
             if produced.appended.error is not ErrorCode.NONE:
                 answered(produced.appended.error)
             else:
                 last = produced.appended.last_offset
-                broker.replicas.after_commit(partition, last, acks, timeout_s, answered)
+                broker.replicas.appending.after_commit(partition, last, acks, timeout_s, answered)
 
         def answered(code: ErrorCode) -> None:
             produced.codes.append(code)

@@ -12,6 +12,7 @@ import pytest
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import Record, build_batch
 from dataplane.replication.following.fetcher import Fetcher
+from dataplane.replication.leadership import apply_leader_and_isr
 from dataplane.storage.checkpoints.producers import Producers
 from dataplane.storage.log import appending, cutting, producing
 from tests.dataplane.replication.cluster import TOPIC, Cluster
@@ -47,11 +48,11 @@ def append_and(cluster: Cluster, index: int, done, *, acks: int = 1) -> None:
     broker = cluster[1]
 
     def handle() -> None:
-        partition = broker.replicas.leader(TOPIC, index)
+        partition = broker.replicas.registry.leader(TOPIC, index)
         batch = broker.loop.lend(bytes(build_batch([Record(None, b"lent")], now_ms=1)))
-        appended = broker.replicas.append(partition, batch, acks)
+        appended = broker.replicas.appending.append(partition, batch, acks)
         if appended.error is ErrorCode.NONE:
-            broker.replicas.after_commit(partition, appended.last_offset, acks, 1.0, done)
+            broker.replicas.appending.after_commit(partition, appended.last_offset, acks, 1.0, done)
         else:
             done(appended.error)
 
@@ -89,7 +90,7 @@ def test_a_callback_that_fails_once_the_followers_have_it_keeps_nobody_elses_ans
 @pytest.mark.parametrize("place", ["read_waiters", "replica_waiters"])
 def test_a_reader_that_cannot_be_woken_keeps_nobody_from_hearing(place):
     cluster, heard, codes = started(), [], []
-    watchers = getattr(cluster[1].partition(), place)
+    watchers = getattr(cluster[1].partition().queues, place)
     watchers[Reader(bug)] = None
     watchers[Reader(heard.append)] = None
     append_and(cluster, 0, codes.append, acks=-1)
@@ -118,21 +119,21 @@ def test_who_times_out_with_one_that_fails_is_told_all_the_same():
 
 def test_who_waits_with_one_that_fails_hears_that_another_leads():
     cluster, codes = started(2), []
-    cluster[1].replicas.on_leadership(bug)
-    cluster[1].replicas.on_leadership(lambda *change: codes.append(change))
+    cluster[1].replicas.roles.on_leadership(bug)
+    cluster[1].replicas.roles.on_leadership(lambda *change: codes.append(change))
     cluster.network.cut("b1", "b2")
     for done in (bug, codes.append):
         append_and(cluster, 0, done, acks=-1)
     cluster.run(0.1)
     cluster.elect(2, (1, 2), told=(1,))
     assert codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER, (TOPIC, 0, None)]
-    assert not cluster[1].partition().is_leader
+    assert not cluster[1].partition().state.is_leader
 
 
 @pytest.mark.parametrize("method", ["commit", "stage"])
 def test_a_log_that_fails_unexpectedly_fails_alone(method, monkeypatch):
     cluster, lost = started(), []
-    cluster[1].replicas.on_broken(lambda: lost.append(1))
+    cluster[1].replicas.roles.on_broken(lambda: lost.append(1))
     answers: dict[int, list[ErrorCode]] = {index: [] for index in range(PARTITIONS)}
     monkeypatch.setattr(appending, method, only_of(1, getattr(appending, method)))
     for index, codes in answers.items():
@@ -140,7 +141,7 @@ def test_a_log_that_fails_unexpectedly_fails_alone(method, monkeypatch):
     cluster.run(0.1)
     monkeypatch.undo()
     assert answers == {0: [ErrorCode.NONE], 1: [ErrorCode.KAFKA_STORAGE_ERROR], 2: [ErrorCode.NONE]}
-    assert cluster[1].replicas.leader(TOPIC, 1) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert cluster[1].replicas.registry.leader(TOPIC, 1) == ErrorCode.KAFKA_STORAGE_ERROR
     assert lost == [1], "the controller is told, so that another replica may lead"
     assert cluster[1].logs.directories() == [("/data/1", None)], "its directory is well"
     for index in (0, 2):
@@ -157,7 +158,7 @@ def test_nothing_half_staged_is_written_in_a_later_turn(monkeypatch):
     monkeypatch.undo()
     cluster.tell_next_epoch(1)
     cluster[1].replicas.stop()
-    assert cluster[1].partition().is_offline
+    assert cluster[1].partition().state.is_offline
     assert cluster[1].files.size(f"/data/1/{TOPIC}-0/{0:020}.log") == 0
     assert codes == [ErrorCode.NONE]
 
@@ -177,7 +178,7 @@ def test_nothing_half_staged_is_written_by_a_follower(monkeypatch):
     other = cluster.produce(1, "y", index=1)
     cluster.run(0.5)
     assert other.code == ErrorCode.NONE
-    assert cluster[2].partition().is_offline
+    assert cluster[2].partition().state.is_offline
     assert cluster[2].partition().log.size_bytes == 0
     cluster[2].replicas.stop()
     assert cluster[2].partition().log.size_bytes == 0
@@ -191,18 +192,18 @@ def test_one_partition_whose_role_cannot_change_keeps_no_other_from_its_own(monk
         requests.append(cluster.leader_and_isr(cluster[1], index))
     states = [request.topic_states[0].partition_states[0] for request in requests]
     (topic,) = requests[0].topic_states
-    monkeypatch.setattr(type(cluster[1].partition()), "make_leader", only_first(cluster[1].partition()))
+    monkeypatch.setattr(type(cluster[1].partition()), "lead", only_first(cluster[1].partition()))
     together = replace(requests[0], topic_states=(replace(topic, partition_states=tuple(states)),))
-    answer = cluster[1].replicas.apply_leader_and_isr(together)
+    answer = apply_leader_and_isr(cluster[1].replicas, together)
     monkeypatch.undo()
     codes = [row.error_code for row in answer.topics[0].partition_errors]
     assert codes == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE, ErrorCode.NONE]
-    assert [cluster[1].partition(index).leader_epoch for index in (1, 2)] == [1, 1]
+    assert [cluster[1].partition(index).state.leader_epoch for index in (1, 2)] == [1, 1]
 
 
 def only_first(broken):
-    make_leader = type(broken).make_leader
-    return lambda self, *rest: bug() if self is broken else make_leader(self, *rest)
+    lead = type(broken).lead
+    return lambda self, *rest: bug() if self is broken else lead(self, *rest)
 
 
 def test_a_follower_asks_again_after_an_answer_that_it_could_not_take(monkeypatch):
@@ -232,7 +233,7 @@ def test_one_partition_that_fails_with_its_new_isr_keeps_no_other_from_its_own(m
     cluster.kill(2)
     waiting = [cluster.produce(1, "y", index=index) for index in range(PARTITIONS)]
     cluster.run(6)
-    assert [cluster[1].partition(index).isr for index in range(PARTITIONS)] == [(1,)] * 3
+    assert [cluster[1].partition(index).state.isr for index in range(PARTITIONS)] == [(1,)] * 3
     assert [p.code for p in waiting[1:]] == [ErrorCode.NONE] * 2
 
 
@@ -256,7 +257,7 @@ def test_a_log_that_cannot_be_cut_is_not_copied_to(monkeypatch):
     cluster.tell(told=(1,))
     cluster.run(1)
     monkeypatch.undo()
-    assert cluster[1].partition().is_offline
+    assert cluster[1].partition().state.is_offline
 
 
 def test_a_follower_looks_again_for_its_leaders_range_after_an_answer_it_did_not_understand(monkeypatch):
@@ -267,7 +268,7 @@ def test_a_follower_looks_again_for_its_leaders_range_after_an_answer_it_did_not
     for _ in range(3):
         cluster.produce(1, "x" * 50, acks=1)
         cluster.run(3)
-    cluster[1].replicas.apply_retention()
+    cluster[1].replicas.housekeeping.apply_retention()
     assert cluster[1].partition().log.start_offset > 0
     monkeypatch.setattr(Fetcher, "_leader_offset", bug)
     cluster.start(2)

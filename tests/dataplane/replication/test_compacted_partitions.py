@@ -25,9 +25,9 @@ def put(cluster: Cluster, broker: int, key: str, value: str | None) -> None:
     batch = build_batch(records, now_ms=cluster.network.clock.now_ms())
 
     def handle() -> None:
-        partition = cluster[broker].replicas.leader("aaaabbbb.orders", 0)
+        partition = cluster[broker].replicas.registry.leader("aaaabbbb.orders", 0)
         assert not isinstance(partition, ErrorCode)
-        assert cluster[broker].replicas.append(partition, memoryview(batch), -1).error == ErrorCode.NONE
+        assert cluster[broker].replicas.appending.append(partition, memoryview(batch), -1).error == ErrorCode.NONE
 
     cluster[broker].loop.post(handle)
     cluster.run(0.002)
@@ -60,8 +60,8 @@ def test_every_replica_is_compacted_and_goes_on():
     for broker in (1, 2, 3):
         assert latest(cluster, broker) == {f"k{key}".encode(): b"2" for key in range(5)}
         partition = cluster[broker].partition()
-        assert (partition.high_watermark, partition.log.end_offset) == (215, 215)
-    assert cluster[1].replicas.storage_by_instance()["aaaabbbb"] == cluster[1].partition().log.size_bytes
+        assert (partition.state.high_watermark, partition.log.end_offset) == (215, 215)
+    assert cluster[1].replicas.accounting.storage_by_instance()["aaaabbbb"] == cluster[1].partition().log.size_bytes
 
 
 def test_a_replica_that_comes_new_copies_what_is_left_and_joins():
@@ -79,7 +79,7 @@ def test_a_replica_that_comes_new_copies_what_is_left_and_joins():
     assert cluster.controller.states["aaaabbbb.orders", 0].isr == (1, 2, 3)
     assert latest(cluster, 3) == latest(cluster, 1)
     assert cluster[3].partition().log.end_offset == 201
-    assert cluster[3].partition().high_watermark == 201
+    assert cluster[3].partition().state.high_watermark == 201
 
 
 def test_a_new_leader_and_a_follower_that_were_compacted_differently_agree():
@@ -94,7 +94,7 @@ def test_a_new_leader_and_a_follower_that_were_compacted_differently_agree():
     cluster.run(2)
     for broker in (1, 2, 3):
         assert latest(cluster, broker)[b"k3"] == b"by the new leader"
-        assert cluster[broker].partition().high_watermark == 201
+        assert cluster[broker].partition().state.high_watermark == 201
 
 
 def test_nothing_above_the_high_watermark_is_compacted():
@@ -105,7 +105,7 @@ def test_nothing_above_the_high_watermark_is_compacted():
     for number in range(100):
         put(cluster, 1, "k", str(number))
     partition = cluster[1].partition()
-    assert partition.high_watermark < 100
+    assert partition.state.high_watermark < 100
     cluster[1].replicas.cleaner.look()
     cluster.run(0.2)
     assert len(table(cluster, 1)) == 100
@@ -133,7 +133,7 @@ def test_what_is_also_deleted_by_age_goes_by_age():
     cluster.run(5)
     assert latest(cluster, 1)
     cluster.run(30)
-    cluster[1].replicas.apply_retention()
+    cluster[1].replicas.housekeeping.apply_retention()
     cluster.run(5)
     assert table(cluster, 1) == []
     put(cluster, 1, "k", "again")

@@ -60,7 +60,7 @@ def test_replicas_agree_and_nothing_acknowledged_is_lost(seed: int):
     run.settle()
     tables = run.tables()
     partitions = [run.cluster[broker].partition() for broker in (1, 2, 3)]
-    assert len({(p.log.end_offset, p.high_watermark) for p in partitions}) == 1
+    assert len({(p.log.end_offset, p.state.high_watermark) for p in partitions}) == 1
     last = {b: {key: (offset, value) for offset, (key, value) in table.items()} for b, table in tables.items()}
     assert last[1] == last[2] == last[3]
     everything: dict[int, tuple[bytes, bytes]] = {}

@@ -102,4 +102,4 @@ def test_a_disk_that_refuses_takes_the_replica_offline(cluster):
     heal(cluster)
     cluster.run(1)
     cluster[1].files.fault = None
-    assert cluster[1].partition().is_offline
+    assert cluster[1].partition().state.is_offline

@@ -30,7 +30,7 @@ def cluster_of_ten(**overrides: str) -> Cluster:
     for number in range(10):
         cluster.produce(1, str(number))
     cluster.run(1)
-    assert cluster[1].partition().high_watermark == 10
+    assert cluster[1].partition().state.high_watermark == 10
     return cluster
 
 

@@ -20,7 +20,7 @@ def test_what_could_not_be_written_is_answered_with_an_error_and_the_partition_i
     produced = [cluster.produce(1, "x"), cluster.produce(1, "y", acks=1)]
     cluster.run(0.5)
     assert [p.code for p in produced] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
-    assert cluster[1].replicas.leader(TOPIC, 0) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert cluster[1].replicas.registry.leader(TOPIC, 0) == ErrorCode.KAFKA_STORAGE_ERROR
     assert cluster[1].leadership[-1] == (TOPIC, 0, None)
     cluster.elect(2, (2, 3), told=(2, 3))
     again = cluster.produce(2, "x")
@@ -41,23 +41,23 @@ def test_a_follower_whose_disk_refuses_leaves_the_isr():
     produced = cluster.produce(1, "x")
     cluster.run(5)
     assert produced.code == ErrorCode.NONE
-    assert cluster[1].partition().isr == (1, 2)
+    assert cluster[1].partition().state.isr == (1, 2)
 
 
 def test_storage_and_leaders_are_counted_by_instance_as_they_change():
     cluster = Cluster(size=2)
     cluster.create((1, 2))
     cluster.create((2, 1), index=1)
-    assert cluster[1].replicas.leaders_by_instance() == {"aaaabbbb": 1}
+    assert cluster[1].replicas.accounting.leaders_by_instance() == {"aaaabbbb": 1}
     cluster.produce(1, "x" * 100)
     cluster.run(1)
     size = cluster[1].partition().log.size_bytes
     assert size > 100
-    assert cluster[1].replicas.storage_by_instance() == {"aaaabbbb": size}
-    assert cluster[2].replicas.storage_by_instance() == {"aaaabbbb": size}
+    assert cluster[1].replicas.accounting.storage_by_instance() == {"aaaabbbb": size}
+    assert cluster[2].replicas.accounting.storage_by_instance() == {"aaaabbbb": size}
     cluster.elect(2, (1, 2))
-    assert cluster[1].replicas.leaders_by_instance() == {}
-    assert cluster[2].replicas.leaders_by_instance() == {"aaaabbbb": 2}
+    assert cluster[1].replicas.accounting.leaders_by_instance() == {}
+    assert cluster[2].replicas.accounting.leaders_by_instance() == {"aaaabbbb": 2}
 
 
 def test_what_is_cut_is_not_counted_any_more():
@@ -72,7 +72,7 @@ def test_what_is_cut_is_not_counted_any_more():
     cluster.tell(told=(1,))
     cluster.run(3)
     assert cluster[1].partition().log.end_offset == 0
-    assert cluster[1].replicas.storage_by_instance() == {}
+    assert cluster[1].replicas.accounting.storage_by_instance() == {}
 
 
 def test_retention_frees_what_is_committed_only_and_the_account_follows():
@@ -81,10 +81,10 @@ def test_retention_frees_what_is_committed_only_and_the_account_follows():
     for _ in range(10):
         cluster.produce(1, "x" * 100, acks=1)
         cluster.run(0.01)
-    cluster[1].replicas.apply_retention()
+    cluster[1].replicas.housekeeping.apply_retention()
     partition = cluster[1].partition()
     assert partition.log.start_offset > 0
-    assert cluster[1].replicas.storage_by_instance() == {"aaaabbbb": partition.log.size_bytes}
+    assert cluster[1].replicas.accounting.storage_by_instance() == {"aaaabbbb": partition.log.size_bytes}
 
 
 def test_a_batch_above_the_topics_limit_is_refused():
@@ -101,7 +101,7 @@ def test_a_partition_that_cannot_be_copied_does_not_hold_up_the_others(monkeypat
     cluster.create((1, 2))
     cluster.create((1, 2), index=1)
     cluster.run(0.5)
-    bad = cluster[2].replicas.get(TOPIC, 0)
+    bad = cluster[2].replicas.registry.get(TOPIC, 0)
 
     stage_replica = appending.stage_replica
 

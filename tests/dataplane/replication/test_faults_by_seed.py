@@ -91,7 +91,7 @@ class Run:
         for broker in self.cluster.brokers.values():
             partition = broker.partition() if broker.id not in self.down else None
             if partition is not None:
-                assert partition.high_watermark <= partition.log.end_offset
+                assert partition.state.high_watermark <= partition.log.end_offset
 
     def settle(self) -> None:
         self.heal()

@@ -15,7 +15,7 @@ def test_every_replica_ends_up_with_the_same_log():
     cluster.run(1)
     assert len(cluster[1].values()) == 100
     assert cluster[1].values() == cluster[2].values() == cluster[3].values()
-    assert [cluster[b].partition().high_watermark for b in (1, 2, 3)] == [100, 100, 100]
+    assert [cluster[b].partition().state.high_watermark for b in (1, 2, 3)] == [100, 100, 100]
 
 
 def test_acks_all_waits_for_both_followers_and_costs_no_poll_interval():
@@ -38,7 +38,7 @@ def test_acks_one_is_answered_in_the_turn_of_the_append():
     produced = cluster.produce(1, "x", acks=1)
     cluster.run(0.0001)
     assert produced.code == ErrorCode.NONE
-    assert cluster[1].partition().high_watermark == 0
+    assert cluster[1].partition().state.high_watermark == 0
 
 
 def test_the_high_watermark_stays_while_one_of_the_isr_does_not_fetch():
@@ -49,7 +49,7 @@ def test_the_high_watermark_stays_while_one_of_the_isr_does_not_fetch():
     produced = cluster.produce(1, "x")
     cluster.run(0.5)
     assert cluster[2].values() == [b"x"]
-    assert cluster[1].partition().high_watermark == 0
+    assert cluster[1].partition().state.high_watermark == 0
     assert produced.code is None
 
 
@@ -77,7 +77,7 @@ def test_a_follower_that_was_down_gets_what_it_missed():
     cluster.tell(told=(3,))
     cluster.run(2)
     assert cluster[3].values() == [b"a", b"b"]
-    assert cluster[1].partition().high_watermark == 2
+    assert cluster[1].partition().state.high_watermark == 2
 
 
 def test_a_partition_that_comes_later_is_fetched_while_another_request_waits():

@@ -9,6 +9,7 @@ import pytest
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from dataplane.replication.leadership import stop_replicas
 from dataplane.replication.waiting import TICK_S
 from tests.dataplane.replication.cluster import SETTINGS, TOPIC, TOPIC_ID, Cluster
 
@@ -60,7 +61,7 @@ def test_a_busy_partition_is_named_alone(many):
     for _ in range(20):
         many.produce(1, "x", index=17)
         many.run(0.1)
-    assert many[2].partition(17).high_watermark >= 19
+    assert many[2].partition(17).state.high_watermark >= 19
     assert wire.asked <= 45
     assert wire.answered <= 65
 
@@ -78,13 +79,13 @@ def test_an_idle_follower_is_in_sync_when_something_comes_at_last(many):
     many.network.cut("b1", "b2")
     many.produce(1, "x", acks=1, index=3)
     many.run(1)
-    assert many[1].partition(3).isr == (1, 2)
+    assert many[1].partition(3).state.isr == (1, 2)
     many.run(4)
-    assert many[1].partition(3).isr == (1,)
-    assert many[1].partition(4).isr == (1, 2)  # which has everything there is
+    assert many[1].partition(3).state.isr == (1,)
+    assert many[1].partition(4).state.isr == (1, 2)  # which has everything there is
     many.network.heal("b1", "b2")
     many.run(15)
-    assert set(many[1].partition(3).isr) == {1, 2}
+    assert set(many[1].partition(3).state.isr) == {1, 2}
 
 
 def test_a_follower_that_was_refused_for_a_while_joins_by_and_by_though_nothing_happens():
@@ -94,14 +95,14 @@ def test_a_follower_that_was_refused_for_a_while_joins_by_and_by_though_nothing_
     cluster.network.cut("b1", "b2")
     cluster.produce(1, "x", acks=1)
     cluster.run(6)
-    assert cluster[1].partition().isr == (1,)
+    assert cluster[1].partition().state.isr == (1,)
     cluster.controller.refuse = ErrorCode.INELIGIBLE_REPLICA
     cluster.network.heal("b1", "b2")
     cluster.run(10)
-    assert cluster[1].partition().isr == (1,)
+    assert cluster[1].partition().state.isr == (1,)
     cluster.controller.refuse = None
     cluster.run(3)
-    assert set(cluster[1].partition().isr) == {1, 2}
+    assert set(cluster[1].partition().state.isr) == {1, 2}
 
 
 def test_a_leader_that_was_restarted_knows_no_session_and_gets_everything_again(many):
@@ -124,7 +125,7 @@ def test_a_follower_hears_of_the_high_watermark_with_its_next_answer():
     cluster.run(1)
     cluster.produce(1, "x")
     cluster.run(0.2 + 0.1 + TICK_S)  # one long poll
-    assert [cluster[n].partition().high_watermark for n in (1, 2, 3)] == [1, 1, 1]
+    assert [cluster[n].partition().state.high_watermark for n in (1, 2, 3)] == [1, 1, 1]
 
 
 def test_where_consumers_read_from_followers_those_hear_of_it_at_once():
@@ -135,7 +136,7 @@ def test_where_consumers_read_from_followers_those_hear_of_it_at_once():
     for count in (1, 2, 3):
         cluster.produce(1, "x")
         cluster.run(0.02)
-        assert [cluster[n].partition().high_watermark for n in (1, 2, 3)] == [count] * 3
+        assert [cluster[n].partition().state.high_watermark for n in (1, 2, 3)] == [count] * 3
 
 
 def test_an_earlier_life_of_a_follower_counts_for_nothing():
@@ -160,9 +161,9 @@ def test_an_earlier_life_of_a_follower_counts_for_nothing():
 
     newest = cluster[2].broker_epoch
     assert ask(newest - 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert cluster[1].partition().high_watermark == 0
+    assert cluster[1].partition().state.high_watermark == 0
     assert ask(newest) == 0
-    assert cluster[1].partition().high_watermark == 1
+    assert cluster[1].partition().state.high_watermark == 1
 
 
 def test_proposals_name_the_lives_that_were_seen_to_catch_up():
@@ -188,7 +189,7 @@ def test_a_partition_that_is_deleted_is_forgotten_by_both(many):
             broker_epoch=many[broker].broker_epoch,
             topic_states=(StopReplicaTopicState(topic_name=TOPIC, partition_states=(row,)),),
         )
-        many[broker].loop.post(lambda broker=broker, stop=stop: many[broker].replicas.stop_replicas(stop))
+        many[broker].loop.post(lambda broker=broker, stop=stop: stop_replicas(many[broker].replicas, stop))
     many.run(2)
     assert many[1].fetches._sessions[2].size == MANY - 1
     wire = Wire(many)

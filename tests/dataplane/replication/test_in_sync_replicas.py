@@ -22,10 +22,10 @@ def test_a_follower_that_does_not_keep_up_leaves_after_the_lag_time_and_commits_
     _separate(cluster, 3)
     produced = cluster.produce(1, "x")
     cluster.run(1.5)
-    assert cluster[1].partition().isr == (1, 2, 3)
+    assert cluster[1].partition().state.isr == (1, 2, 3)
     assert produced.code is None
     cluster.run(2.5)
-    assert cluster.controller.states[TOPIC, 0].isr == cluster[1].partition().isr == (1, 2)
+    assert cluster.controller.states[TOPIC, 0].isr == cluster[1].partition().state.isr == (1, 2)
     assert produced.code == ErrorCode.NONE
 
 
@@ -33,7 +33,7 @@ def test_a_follower_that_has_everything_stays_however_long_nothing_is_written():
     cluster = _started()
     _separate(cluster, 3)
     cluster.run(10)
-    assert cluster[1].partition().isr == (1, 2, 3)
+    assert cluster[1].partition().state.isr == (1, 2, 3)
     assert cluster.controller.requests == []
 
 
@@ -45,7 +45,7 @@ def test_a_follower_that_is_back_joins_again():
     cluster.network.heal("b1", "b3")
     cluster.run(15)
     assert cluster[3].values() == [b"x"]
-    assert sorted(cluster[1].partition().isr) == [1, 2, 3]
+    assert sorted(cluster[1].partition().state.isr) == [1, 2, 3]
 
 
 def test_a_follower_joins_while_the_leader_is_written_to_all_the_time():
@@ -55,13 +55,13 @@ def test_a_follower_joins_while_the_leader_is_written_to_all_the_time():
     cluster.kill(2)
     cluster.produce(1, "x", acks=1)
     cluster.run(5)
-    assert cluster[1].partition().isr == (1,)
+    assert cluster[1].partition().state.isr == (1,)
     cluster.start(2)
     cluster.tell(told=(2,))
     for number in range(1000):
         cluster.produce(1, str(number), acks=1)
         cluster.run(0.0001)
-    assert cluster[1].partition().isr == (1, 2)
+    assert cluster[1].partition().state.isr == (1, 2)
 
 
 def test_nobody_joins_who_is_not_registered():
@@ -73,7 +73,7 @@ def test_nobody_joins_who_is_not_registered():
     cluster.network.heal("b1", "b3")
     cluster.run(10)
     assert cluster[3].values() == [b"x"]
-    assert cluster[1].partition().isr == (1, 2)
+    assert cluster[1].partition().state.isr == (1, 2)
 
 
 def test_a_proposal_that_gets_no_answer_is_made_again_until_it_does():
@@ -86,7 +86,7 @@ def test_a_proposal_that_gets_no_answer_is_made_again_until_it_does():
     assert produced.code is None
     cluster.controller.silent = False
     cluster.run(8)
-    assert cluster[1].partition().isr == (1, 2)
+    assert cluster[1].partition().state.isr == (1, 2)
     assert produced.code == ErrorCode.NONE
 
 
@@ -96,7 +96,7 @@ def test_a_shrink_that_is_not_confirmed_does_not_move_the_high_watermark():
     cluster.controller.refuse = ErrorCode.INVALID_UPDATE_VERSION
     produced = cluster.produce(1, "x")
     cluster.run(10)
-    assert cluster[1].partition().high_watermark == 0
+    assert cluster[1].partition().state.high_watermark == 0
     assert produced.code is None
 
 
@@ -107,11 +107,11 @@ def test_a_shrink_whose_answer_was_lost_is_confirmed_when_asked_again():
     cluster.controller.loses_answers = True
     cluster.run(4)
     assert cluster.controller.states[TOPIC, 0].isr == (1, 2)
-    assert cluster[1].partition().isr == (1, 2, 3)
+    assert cluster[1].partition().state.isr == (1, 2, 3)
     assert produced.code is None
     cluster.controller.loses_answers = False
     cluster.run(10)
-    assert cluster[1].partition().isr == (1, 2)
+    assert cluster[1].partition().state.isr == (1, 2)
     assert produced.code == ErrorCode.NONE
 
 
@@ -123,7 +123,7 @@ def test_a_joining_follower_counts_before_the_controller_has_confirmed_it():
     cluster.controller.silent = True
     cluster.network.heal("b1", "b3")
     cluster.run(8)
-    assert cluster[1].partition().proposed_isr == (1, 2, 3)
+    assert cluster[1].partition().state.proposed_isr == (1, 2, 3)
     _separate(cluster, 3)
     produced = cluster.produce(1, "y")
     cluster.run(1)
@@ -143,7 +143,7 @@ def test_a_refused_follower_is_not_proposed_at_every_fetch():
     cluster.controller.requests.clear()
     cluster.run(10)
     assert 5 <= len(cluster.controller.requests) <= 11
-    assert cluster[1].partition().isr == (1, 2)
+    assert cluster[1].partition().state.isr == (1, 2)
 
 
 def test_isr_changes_of_many_partitions_go_together():
@@ -165,7 +165,7 @@ def test_with_too_few_in_sync_acks_all_is_refused_before_anything_is_written():
     cluster.kill(3)
     waiting = cluster.produce(1, "x")
     cluster.run(6)
-    assert cluster[1].partition().isr == (1,)
+    assert cluster[1].partition().state.isr == (1,)
     assert waiting.code == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     refused = cluster.produce(1, "y")
     accepted = cluster.produce(1, "z", acks=1)
@@ -193,9 +193,9 @@ def test_what_too_few_hold_is_not_committed_until_enough_hold_it():
     cluster.kill(3)
     cluster.produce(1, "y", acks=1)
     cluster.run(6)
-    assert cluster[1].partition().isr == (1,)
-    assert cluster[1].partition().high_watermark == 1
+    assert cluster[1].partition().state.isr == (1,)
+    assert cluster[1].partition().state.high_watermark == 1
     cluster.start(2)
     cluster.tell()
     cluster.run(6)
-    assert cluster[1].partition().high_watermark == 2
+    assert cluster[1].partition().state.high_watermark == 2

@@ -59,7 +59,7 @@ def test_a_follower_keeps_what_is_above_its_own_high_watermark_if_the_leader_has
     cluster = _started(2)
     cluster.produce(1, "x")
     cluster.network.run_until(lambda: cluster[2].partition().log.end_offset == 1)
-    assert cluster[2].partition().high_watermark == 0
+    assert cluster[2].partition().state.high_watermark == 0
     cluster.kill(2)
     cluster.start(2)
     cluster.tell(told=(2,))
@@ -84,7 +84,7 @@ def test_logs_that_part_above_the_high_watermark_are_cut_where_they_part():
     cluster.produce(2, "not", "here", acks=1)
     cluster.run(0.01)
     log = cluster[2].partition().log
-    assert (log.end_offset, cluster[2].partition().high_watermark) == (5, 1)
+    assert (log.end_offset, cluster[2].partition().state.high_watermark) == (5, 1)
     cluster.network.heal("b1", "b2")
     cluster.elect(1, (1, 2), told=(1, 2))
     cluster.network.run_until(lambda: log.end_offset != 5)
@@ -140,7 +140,7 @@ def test_a_deposed_leader_that_does_not_know_it_acknowledges_nothing():
     cluster.elect(2, (1, 2, 3), told=(2, 3))
     zombie = cluster.produce(1, "lost")
     cluster.run(1)
-    assert cluster[1].partition().is_leader
+    assert cluster[1].partition().state.is_leader
     assert zombie.code is None
     cluster.tell(told=(1,))
     assert zombie.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -220,7 +220,7 @@ def test_a_restarted_broker_goes_on_from_its_checkpointed_high_watermark():
         cluster.kill(broker_id)
     cluster.start(2)
     cluster.elect(2, (2,), told=(2,))
-    assert cluster[2].partition().high_watermark == 5
+    assert cluster[2].partition().state.high_watermark == 5
 
 
 def test_a_checkpoint_that_is_ahead_of_the_log_is_not_believed():
@@ -233,7 +233,7 @@ def test_a_checkpoint_that_is_ahead_of_the_log_is_not_believed():
     cluster[2].files.crash()  # the checkpoint was synced, the log was not
     cluster.start(2)
     cluster.elect(2, (2, 3), told=(2,))
-    assert cluster[2].partition().log.end_offset == cluster[2].partition().high_watermark == 0
+    assert cluster[2].partition().log.end_offset == cluster[2].partition().state.high_watermark == 0
 
 
 def test_a_log_that_fell_behind_the_leaders_start_begins_anew_there():
@@ -291,7 +291,7 @@ def test_a_leader_that_comes_back_in_its_old_epoch_remembers_where_that_began():
     cluster.kill(1)
     cluster.start(1)
     cluster.tell(told=(1,))
-    assert cluster[1].partition().is_leader
+    assert cluster[1].partition().state.is_leader
     assert cluster[1].partition().log.epochs.entries() == [(1, 0)]
     cluster.start(2)
     cluster.tell(told=(2,))

@@ -10,6 +10,7 @@ import pytest
 
 from dataplane.cluster.metadata import FULL_UPDATE, INCREMENTAL_UPDATE
 from dataplane.protocol.errors import ErrorCode
+from dataplane.replication.leadership import apply_leader_and_isr
 from tests.dataplane.replication.cluster import TOPIC, TOPIC_ID, Cluster
 
 NEW_ID = UUID(int=99)
@@ -29,7 +30,7 @@ def restarted() -> tuple[Cluster, object]:
 
 def full(cluster, broker, **changes):
     request = replace(cluster.leader_and_isr(broker), type=FULL_UPDATE)
-    return broker.replicas.apply_leader_and_isr(replace(request, **changes))
+    return apply_leader_and_isr(broker.replicas, replace(request, **changes))
 
 
 def test_a_log_that_is_not_named_is_removed():
@@ -88,18 +89,18 @@ def in_use(*replicas, topic_id=TOPIC_ID):
 def test_a_replica_that_is_in_use_is_no_stray(known):
     cluster, broker = in_use(*known)
     full(cluster, broker, topic_states=())
-    assert broker.replicas.get(TOPIC, 0) is not None
+    assert broker.replicas.registry.get(TOPIC, 0) is not None
     assert broker.logs.get(TOPIC, 0) is not None
 
 
 def test_a_replica_in_use_that_was_moved_to_other_brokers_is_removed():
     cluster, broker = in_use(2, 3)
     full(cluster, broker, topic_states=())
-    assert broker.replicas.get(TOPIC, 0) is None
+    assert broker.replicas.registry.get(TOPIC, 0) is None
     assert broker.logs.get(TOPIC, 0) is None
 
 
 def test_a_replica_in_use_is_kept_where_metadata_mean_another_topic_of_that_name():
     cluster, broker = in_use(2, 3, topic_id=NEW_ID)
     full(cluster, broker, topic_states=())
-    assert broker.replicas.get(TOPIC, 0) is not None
+    assert broker.replicas.registry.get(TOPIC, 0) is not None

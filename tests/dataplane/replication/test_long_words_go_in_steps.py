@@ -62,7 +62,7 @@ class World:
         return count
 
     def hosted(self) -> int:
-        return sum(self.replicas.get(TOPIC, index) is not None for index in range(COUNT))
+        return sum(self.replicas.registry.get(TOPIC, index) is not None for index in range(COUNT))
 
     def roles(self, count: int = COUNT, **more: Any) -> LeaderAndIsrRequest:
         request = self.cluster.leader_and_isr(self.cluster[1])

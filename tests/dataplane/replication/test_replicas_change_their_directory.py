@@ -53,7 +53,7 @@ def test_a_leader_or_follower_moves_while_it_is_written_to(who):
     assert cluster.produce(1, "after").code is None
     cluster.run(1)
     assert broker.values()[-1] == b"after"
-    assert broker.replicas.storage_by_instance() == {"aaaabbbb": broker.partition().log.size_bytes}
+    assert broker.replicas.accounting.storage_by_instance() == {"aaaabbbb": broker.partition().log.size_bytes}
 
 
 def test_a_moved_replica_is_found_in_its_new_place_after_a_kill():
@@ -121,7 +121,7 @@ def test_a_disk_that_takes_no_copy_leaves_the_replica_as_it_is():
     move(cluster, broker, home)
     cluster.run(1)
     assert broker.replicas.moves.future(broker.partition()) is None
-    assert not broker.partition().is_offline
+    assert not broker.partition().state.is_offline
     assert not broker.partition().log.directory.startswith(home)
     produced = cluster.produce(1, "two")
     cluster.run(1)

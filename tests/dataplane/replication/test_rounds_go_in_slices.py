@@ -47,8 +47,8 @@ def start():
     partitions = []
     for index in range(COUNT):
         log = logs.create("t", index, UUID(int=1))
-        partitions.append(SimpleNamespace(log=log, high_watermark=index))
-    replicas = SimpleNamespace(loop=loop, logs=logs, partitions=lambda: iter(partitions))
+        partitions.append(SimpleNamespace(log=log, state=SimpleNamespace(high_watermark=index)))
+    replicas = SimpleNamespace(loop=loop, logs=logs, registry=SimpleNamespace(partitions=lambda: iter(partitions)))
     housekeeping = Housekeeping(replicas)
     housekeeping._timers = dict.fromkeys(("isr", "checkpoint", "retention"))
     return loop, files, partitions, housekeeping
@@ -129,7 +129,7 @@ def test_checkpoints_are_written_when_something_has_changed():
     loop.turns()
     assert written == []
     append(partitions[7].log, "v")
-    partitions[7].high_watermark = 1000
+    partitions[7].state.high_watermark = 1000
     housekeeping._checkpoint_in_slices()
     loop.turns()
     assert written[-1:] == [f"/d/{CHECKPOINTS[1]}"]

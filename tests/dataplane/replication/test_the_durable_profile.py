@@ -28,11 +28,11 @@ def test_the_answer_waits_for_the_leaders_disk(acks):
     produced = cluster.produce(1, "x", acks=acks)
     cluster.run(1)
     assert produced.codes == []
-    assert cluster[1].partition().high_watermark == 0, "nobody reads what is not on disk"
+    assert cluster[1].partition().state.high_watermark == 0, "nobody reads what is not on disk"
     hold(cluster, 1, held=False)
     cluster.run(1)
     assert produced.code == ErrorCode.NONE
-    assert cluster[1].partition().high_watermark == 1
+    assert cluster[1].partition().state.high_watermark == 1
 
 
 def test_with_acks_all_it_waits_for_every_followers_disk():
@@ -136,7 +136,7 @@ def test_a_disk_that_cannot_sync_acknowledges_nothing():
     produced = [cluster.produce(1, "x"), cluster.produce(1, "y", acks=1)]
     cluster.run(1)
     assert [p.code for p in produced] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
-    assert cluster[1].replicas.leader(TOPIC, 0) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert cluster[1].replicas.registry.leader(TOPIC, 0) == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_a_leader_that_is_deposed_before_its_sync_acknowledges_nothing():
@@ -163,8 +163,8 @@ def test_a_topic_that_is_durable_no_more_lets_go_who_waits_for_a_disk(slow, acks
     cluster[slow].loop.post(lambda: cluster.overrides.set(TOPIC, {}))
     cluster.run(1)
     assert produced.code == ErrorCode.NONE
-    assert cluster[1].partition().sync_calls == []
-    assert [cluster[n].partition().high_watermark for n in (1, 2, 3)] == [1, 1, 1]
+    assert cluster[1].partition().queues.sync_calls == []
+    assert [cluster[n].partition().state.high_watermark for n in (1, 2, 3)] == [1, 1, 1]
     hold(cluster, slow, held=False)
     cluster.run(1)
     assert produced.codes == [ErrorCode.NONE]

@@ -79,7 +79,7 @@ def test_a_rate_that_is_lifted_holds_nobody_back_for_long(side):
     cluster = moving(THROTTLES[side], **TOPIC_NAMES_IT[side])
     cluster.run(1)
     for broker in cluster.brokers.values():
-        broker.replicas.take_settings(replace(broker.replicas.config, settings=SETTINGS))
+        broker.replicas.configuration.take_settings(replace(broker.replicas.configuration.config, settings=SETTINGS))
     assert seconds_until_in_sync(cluster) < 1
 
 

@@ -25,7 +25,7 @@ class Asked:
         self.began, self.took = cluster.network.clock.seconds, -1.0
         self._clock = cluster.network.clock
         replicas = cluster[broker_id].replicas
-        cluster[broker_id].loop.post(lambda: replicas.verdicts.wait(replicas.get(TOPIC, 0), self._answered))
+        cluster[broker_id].loop.post(lambda: replicas.verdicts.wait(replicas.registry.get(TOPIC, 0), self._answered))
 
     def _answered(self, code: ErrorCode) -> None:
         self.codes.append(code)
@@ -129,7 +129,7 @@ def test_who_has_left_the_isr_is_not_waited_for():
     cluster.kill(3)
     cluster.produce(1, "x", acks=1)
     cluster.run(5)
-    assert cluster[1].partition().isr == (1, 2)
+    assert cluster[1].partition().state.isr == (1, 2)
     asked = Asked(cluster)
     cluster.run(0.1)
     assert asked.codes == [ErrorCode.NONE]
@@ -139,10 +139,10 @@ def test_who_leaves_the_isr_meanwhile_is_waited_for_no_longer():
     cluster = started()
     cluster.network.cut("b1", "b3")
     cluster.produce(1, "x", acks=1)
-    cluster.network.run_until(lambda: cluster[1].partition().proposed_isr is not None)
+    cluster.network.run_until(lambda: cluster[1].partition().state.proposed_isr is not None)
     asked = Asked(cluster)
     cluster.run(LONGEST_S / 2)
-    assert cluster[1].partition().isr == (1, 2)
+    assert cluster[1].partition().state.isr == (1, 2)
     assert asked.codes == [ErrorCode.NONE]
 
 

@@ -23,7 +23,9 @@ def _wait(cluster: Cluster, min_bytes: int = 1, timeout_s: float = 5.0, *indexes
     replicas = cluster[1].replicas
     wakes = Wakes(cluster)
     partitions = [cluster[1].partition(index) for index in indexes or (0,)]
-    found = [partition.replica_waiters if as_replica else partition.read_waiters for partition in partitions]
+    found = [
+        partition.queues.replica_waiters if as_replica else partition.queues.read_waiters for partition in partitions
+    ]
     cancel = replicas.waiting.for_bytes(found, min_bytes, timeout_s, wakes)
     return wakes, cancel
 
@@ -57,7 +59,7 @@ def test_a_replica_is_woken_by_the_commit():
     cluster.produce(1, "x", acks=1)
     cluster.run(0.001)
     assert len(wakes.times) == 1
-    assert cluster[1].partition().high_watermark == 0
+    assert cluster[1].partition().state.high_watermark == 0
 
 
 def test_bytes_of_several_partitions_count_together():
@@ -89,7 +91,7 @@ def test_a_fetch_that_gave_up_is_not_woken():
     cluster.produce(1, "x")
     cluster.run(2)
     assert wakes.times == []
-    assert not cluster[1].partition().read_waiters
+    assert not cluster[1].partition().queues.read_waiters
 
 
 def test_a_fetch_looks_again_when_leadership_is_lost():
@@ -137,10 +139,11 @@ def test_consumers_read_up_to_the_high_watermark_and_replicas_to_the_end():
     cluster.network.cut("b1", "b2")
     cluster.produce(1, "b", acks=1)
     cluster.run(0.1)
-    replicas, partition = cluster[1].replicas, cluster[1].partition()
+    partition = cluster[1].partition()
 
     def size(offset: int, *, as_replica: bool) -> int:
-        found = replicas.read(partition, offset, 10**6, at_least_one=True, as_replica=as_replica, wait=True)
+        limit = partition.log.end_offset if as_replica else partition.state.readable_end(stable_only=False)
+        found = partition.read(offset, 10**6, limit, at_least_one=True, wait=True)
         return 0 if found is None else found.size
 
     assert 0 < size(0, as_replica=False) < size(0, as_replica=True)

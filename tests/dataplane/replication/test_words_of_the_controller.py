@@ -20,6 +20,7 @@ from dataplane.protocol.messages.control import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
+from dataplane.replication.leadership import apply_leader_and_isr, stop_replicas
 from tests.dataplane.replication.cluster import CONTROLLER, TOPIC, TOPIC_ID, Cluster, State
 
 
@@ -27,12 +28,12 @@ def _stop(cluster: Cluster, broker_id: int, leader_epoch: int, *, delete: bool, 
     row = StopReplicaPartitionState(partition_index=0, leader_epoch=leader_epoch, delete_partition=delete)
     topic = StopReplicaTopicState(topic_name=TOPIC, partition_states=(row,))
     request = StopReplicaRequest(controller_id=CONTROLLER, controller_epoch=1, topic_states=(topic,))
-    response = cluster[broker_id].replicas.stop_replicas(replace(request, **more))
+    response = stop_replicas(cluster[broker_id].replicas, replace(request, **more))
     return ErrorCode(response.error_code or response.partition_errors[0].error_code)
 
 
 def _apply(cluster: Cluster, request: LeaderAndIsrRequest, broker_id: int = 1) -> LeaderAndIsrResponse:
-    return cluster[broker_id].replicas.apply_leader_and_isr(request)
+    return apply_leader_and_isr(cluster[broker_id].replicas, request)
 
 
 def test_a_deposed_controller_is_refused():
@@ -42,7 +43,7 @@ def test_a_deposed_controller_is_refused():
     assert _apply(cluster, replace(request, controller_epoch=5)).error_code == ErrorCode.NONE
     assert _apply(cluster, replace(request, controller_epoch=4)).error_code == ErrorCode.STALE_CONTROLLER_EPOCH
     assert _stop(cluster, 1, 99, delete=True) == ErrorCode.STALE_CONTROLLER_EPOCH
-    assert cluster[1].partition().is_leader
+    assert cluster[1].partition().state.is_leader
 
 
 def test_a_word_for_an_earlier_life_of_the_broker_is_refused():
@@ -62,8 +63,8 @@ def test_a_leader_epoch_that_is_not_above_ours_changes_nothing():
     answer = _apply(cluster, old)
     assert answer.error_code == ErrorCode.NONE
     assert answer.topics[0].partition_errors[0].error_code == ErrorCode.NONE
-    assert not cluster[1].partition().is_leader
-    assert cluster[1].partition().leader_id == 2
+    assert not cluster[1].partition().state.is_leader
+    assert cluster[1].partition().state.leader_id == 2
 
 
 def test_a_new_controller_that_says_the_same_epoch_again_brings_the_isr_it_knows():
@@ -76,7 +77,7 @@ def test_a_new_controller_that_says_the_same_epoch_again_brings_the_isr_it_knows
     state = cluster.controller.states[TOPIC, 0]
     state.isr, state.partition_epoch = (1, 2), 1
     cluster.tell(told=(1,))
-    assert cluster[1].partition().isr == (1, 2)
+    assert cluster[1].partition().state.isr == (1, 2)
     cluster.run(3.5)  # replica 3 is waited for as long as it might join again
     assert cluster.controller.requests == []
     assert produced.code == ErrorCode.NONE
@@ -127,7 +128,7 @@ def test_a_deleted_replica_is_gone_from_disk_and_its_waiters_are_told():
     cluster.run(0.1)
     assert _stop(cluster, 1, -2, delete=True) == ErrorCode.NONE
     assert waiting.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert cluster[1].replicas.get(TOPIC, 0) is None
+    assert cluster[1].replicas.registry.get(TOPIC, 0) is None
     assert not cluster[1].files.exists(f"/data/1/{TOPIC}-0")
     assert _stop(cluster, 1, -2, delete=True) == ErrorCode.NONE  # harmless twice
 
@@ -137,7 +138,7 @@ def test_a_deletion_of_an_older_epoch_is_refused():
     cluster.create()
     cluster.elect(1, (1, 2, 3))
     assert _stop(cluster, 1, 0, delete=True) == ErrorCode.FENCED_LEADER_EPOCH
-    assert cluster[1].partition().is_leader
+    assert cluster[1].partition().state.is_leader
 
 
 class Told:
@@ -155,7 +156,7 @@ class Told:
         self.cluster.controller.states[TOPIC, 0] = State(1, leader_epoch, (1,), (1,))
         (topic,) = (request := self.cluster.leader_and_isr(self.broker)).topic_states
         request = replace(request, topic_states=(replace(topic, topic_id=topic_id),))
-        answer = self.broker.replicas.apply_leader_and_isr(request)
+        answer = apply_leader_and_isr(self.broker.replicas, request)
         return ErrorCode(answer.topics[0].partition_errors[0].error_code)
 
     def update(self, topic_id: UUID, *replicas: int, leader: int = 1, leader_epoch: int = 0) -> None:
@@ -201,7 +202,7 @@ def test_a_deletion_that_comes_late_leaves_the_topic_that_was_made_again_alone(l
     if is_announced:
         told.update(OTHER_ID, 1)
     assert told.stop(leader_epoch) == ErrorCode.FENCED_LEADER_EPOCH
-    assert told.broker.partition().is_leader
+    assert told.broker.partition().state.is_leader
     assert told.broker.logs.get(TOPIC, 0).topic_id == OTHER_ID
 
 
@@ -270,5 +271,5 @@ def test_nothing_is_acknowledged_as_durable_in_an_epoch_that_cannot_be_written_d
     produced = cluster.produce(1, "x")
     cluster.run(0.01)
     assert produced.code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert not cluster[1].partition().is_leader
-    assert cluster[1].partition().is_offline
+    assert not cluster[1].partition().state.is_leader
+    assert cluster[1].partition().state.is_offline

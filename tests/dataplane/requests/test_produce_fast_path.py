@@ -20,7 +20,8 @@ from dataplane.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from dataplane.records.batch import Record, build_batch, check_batch, read_header
-from dataplane.replication.manager import Appended
+from dataplane.replication.appending import Appended
+from dataplane.replication.partition_state import PartitionState, ReplicaRules
 from dataplane.requests.fastpath.produce import ProduceFastPath
 from dataplane.tenancy.access import Permit
 from dataplane.tenancy.session import Session
@@ -34,10 +35,14 @@ class Replicas:
     """Takes every batch, at offset 500."""
 
     def __init__(self):
+        self.registry = self.appending = self
         self.batches = []
         self.error = ErrorCode.NONE
         self.leader_error = None
-        self.partition = SimpleNamespace(log=SimpleNamespace(start_offset=17), is_leader=True, rules=None)
+        self.partition = SimpleNamespace(
+            log=SimpleNamespace(start_offset=17), state=PartitionState(ReplicaRules(1, 1.0, bool), 0)
+        )
+        self.partition.state.is_leader = True
 
     def leader(self, topic, index):
         return self.leader_error or self.partition
@@ -147,7 +152,7 @@ def test_errors_are_left_to_the_slow_path():
     assert not client.shapes.serve(frame_of(9, batch_of(b"first")))
     client.broker.replicas.error = ErrorCode.NONE
     client.broker.replicas.leader_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    client.broker.replicas.partition.is_leader = False
+    client.broker.replicas.partition.state.is_leader = False
     assert not client.shapes.serve(frame_of(9, batch_of(b"first")))
 
 

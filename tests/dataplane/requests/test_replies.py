@@ -58,7 +58,9 @@ class World:
         loop = self.network.loop("b1")
         slices = Slices(loop, ImmediateBackground())
         doors = SimpleNamespace(loop=loop, clock=loop.clock)
-        self.broker = SimpleNamespace(doors=doors, slices=slices)
+        self.broker = SimpleNamespace(
+            doors=doors, slices=slices, replicas=SimpleNamespace(registry=None, appending=None, waiting=None)
+        )
         self.socket = Socket()
         self.session = Session(None, "internal", ClusterNames(), "127.0.0.1")
         self.client = ClientConnection(self.broker, self.socket, self.session)

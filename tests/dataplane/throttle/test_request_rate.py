@@ -97,7 +97,7 @@ def test_introductions_are_free():
 
 
 def bucket_of_leader(cluster):
-    leader = Tenant(cluster).partition("orders").leader_id
+    leader = Tenant(cluster).partition("orders").state.leader_id
     return cluster.brokers[leader].registry.get(INSTANCE).request_bucket
 
 

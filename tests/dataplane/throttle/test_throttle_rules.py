@@ -102,7 +102,7 @@ def test_a_topic_rule_holds_producing_to_its_rate():
 def test_a_topic_rule_delays_no_request_for_another_topic_on_the_same_connection():
     cluster = RuledCluster(topic_rule("orders", produce=10 * KIB))
     tenant = Tenant(cluster)
-    assert tenant.partition("orders").leader_id == tenant.partition("events").leader_id
+    assert tenant.partition("orders").state.leader_id == tenant.partition("events").state.leader_id
     produces(cluster, "orders", 100 * KIB)()
     assert cluster.seconds(produces(cluster, "events")) < 0.5
     assert cluster.seconds(produces(cluster, "orders", KIB)) > 8
@@ -124,7 +124,7 @@ def test_a_long_request_that_waits_for_a_rule_is_memory_until_its_connection_end
     cluster = RuledCluster(topic_rule("orders", produce=KIB))
     tenant = Tenant(cluster)
     assert tenant.produce(9, batch(100 * KIB)).error_code == 0
-    broker = cluster.brokers[tenant.partition().leader_id]
+    broker = cluster.brokers[tenant.partition().state.leader_id]
     wire = Wire(tenant)
     cluster.network.run_for(0.1)
     parts = tuple(PartitionProduceData(index, bytes(batch(KIB))) for index in range(300))
@@ -146,7 +146,7 @@ def test_a_client_that_went_while_it_waited_does_not_keep_its_connection():
     cluster = RuledCluster(topic_rule("orders", produce=KIB))
     tenant = Tenant(cluster)
     assert tenant.produce(9, batch(100 * KIB)).error_code == 0
-    broker = cluster.brokers[tenant.partition().leader_id]
+    broker = cluster.brokers[tenant.partition().state.leader_id]
     wires = [Wire(tenant) for _ in range(2)]
     for wire in wires:
         wire.send(tenant.produce_request(batch(KIB)), 9)
@@ -275,7 +275,7 @@ def test_brokers_are_not_clients():
     cluster = RuledCluster(client_rule([None], [None], produce=KIB, consume=KIB))
     produces(cluster, "orders", 100 * KIB)()  # at acks=all: the followers have fetched it
     partition = Tenant(cluster).partition("orders")
-    assert partition.high_watermark == 1
+    assert partition.state.high_watermark == 1
 
 
 # --- flows of their own -----------------------------------------------------------------------------------------------

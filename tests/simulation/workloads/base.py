@@ -107,8 +107,8 @@ class Workload:
     def leader(self, partition: int = 0) -> Partition:
         """The replica that leads, when all is well."""
         for running in self.cluster.brokers.values():
-            found = running.replicas.get(f"simulate.{self.TOPIC}", partition)
-            if found is not None and found.is_leader:
+            found = running.replicas.registry.get(f"simulate.{self.TOPIC}", partition)
+            if found is not None and found.state.is_leader:
                 return found
         raise ViolationError(f"nobody leads {self.TOPIC}-{partition}")
 
