@@ -55,7 +55,7 @@ class Model:
         if now - stalest.used > EVICTION_S:
             return True, stalest
         old = [entry for entry in own if now - entry.created > EVICTION_S and entry.size < size]
-        smallest = min(old, key=lambda entry: entry.size, default=None)
+        smallest = min(old, key=lambda entry: (entry.size, entry.used), default=None)
         return smallest is not None, smallest
 
 
