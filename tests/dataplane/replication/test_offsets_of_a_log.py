@@ -109,7 +109,10 @@ def test_a_follower_does_not_answer():
 
 
 def test_a_topic_that_is_denied_is_denied():
-    assert _list(_filled(), -1, is_denied=lambda _: True).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert (
+        _list(_filled(), -1, refusal=lambda _: ErrorCode.TOPIC_AUTHORIZATION_FAILED).error_code
+        == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    )
 
 
 def _epoch_end(cluster: Cluster, epoch: int, current: int = -1):
