@@ -19,7 +19,7 @@ from controlplane.admission import installed, rules
 from controlplane.admission.models import ClusterRoom, OrganisationCap
 from controlplane.admission.rules import Room
 from controlplane.billing import selectors as billing
-from controlplane.billing.rating import HOUR
+from controlplane.billing.pricing.rating import HOUR
 from controlplane.clusters.models import Broker
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import NotFound
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from controlplane.admission.rules import Amount, Amounts
-    from controlplane.billing.plans import Plan
+    from controlplane.billing.pricing.plans import Plan
     from controlplane.clusters.models import PhysicalCluster
 
 AWAY_FOR_GOOD = timedelta(hours=1)

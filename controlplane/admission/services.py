@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from controlplane.admission.rules import Amounts, Exceeded
-    from controlplane.billing.plans import Plan
+    from controlplane.billing.pricing.plans import Plan
     from controlplane.instances.models import Instance
 
 CAPS_SET = "organisation.caps"

@@ -12,11 +12,12 @@ from rest_framework.views import APIView
 
 from controlplane.accounts.permissions import LookingPermission, OperatorPermission, caller_of
 from controlplane.api import pagination
-from controlplane.billing import documents, selectors, services
+from controlplane.billing import selectors, services
 from controlplane.billing.chain import number_text
-from controlplane.billing.money import text_of
-from controlplane.billing.plans import NAMES, Plan
-from controlplane.billing.rating import Month
+from controlplane.billing.pricing import documents
+from controlplane.billing.pricing.money import text_of
+from controlplane.billing.pricing.plans import NAMES, Plan
+from controlplane.billing.pricing.rating import Month
 from controlplane.billing.serializers import (
     BillSerializer,
     InvoiceLinesSerializer,

@@ -13,7 +13,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from controlplane.billing.documents import digest_of, moment_text
+from controlplane.billing.pricing.documents import digest_of, moment_text
 
 FIRST = "0" * 64
 PREFIX = "inv-"

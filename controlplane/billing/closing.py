@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
 
-from controlplane.billing import documents
 from controlplane.billing.chain import FIRST
 from controlplane.billing.models import Invoice, InvoiceFailure, Settled
-from controlplane.billing.rating import Month, total
+from controlplane.billing.pricing import documents
+from controlplane.billing.pricing.rating import Month, total
 from controlplane.billing.selectors import inputs_of, late_usage, terms_of
 from controlplane.billing.waiting import months_due, uninvoiced, waiting_instances, waived_instances, why_waiting
 from controlplane.core.clock import SYSTEM_CLOCK, Clock

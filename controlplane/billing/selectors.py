@@ -7,13 +7,14 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from controlplane.billing import documents, waiting
-from controlplane.billing.adjustments import Late, adjustments, by_span, late_of, together
+from controlplane.billing import waiting
 from controlplane.billing.chain import number_of, number_text
 from controlplane.billing.models import Invoice, InvoiceFailure, MeteringWaiver, PlanChoice
-from controlplane.billing.money import amount_of, text_of, total_of
-from controlplane.billing.plans import DEFAULT_PLAN, NAMES, Plan, hourly, month_day, plan_on
-from controlplane.billing.rating import USED, Hours, Month, Period, Size, Span, Term, Used, spans_of, total
+from controlplane.billing.pricing import documents
+from controlplane.billing.pricing.adjustments import Late, adjustments, by_span, late_of, together
+from controlplane.billing.pricing.money import amount_of, text_of, total_of
+from controlplane.billing.pricing.plans import DEFAULT_PLAN, NAMES, Plan, hourly, month_day, plan_on
+from controlplane.billing.pricing.rating import USED, Hours, Month, Period, Size, Span, Term, Used, spans_of, total
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Invalid, NotFound
 from controlplane.instances.history import spec_change_list

@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from controlplane.api.serializers import StrictCharField, StrictSerializer
-from controlplane.billing.plans import NAMES
+from controlplane.billing.pricing.plans import NAMES
 from controlplane.billing.waiting import STATES
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from controlplane.billing.models import MeteringWaiver, PlanChoice
-from controlplane.billing.rating import HOUR, Month, floored
+from controlplane.billing.pricing.rating import HOUR, Month, floored
 from controlplane.billing.selectors import plan_named, plan_of
 from controlplane.billing.waiting import months_due, waiting_instances, why_waiting
 from controlplane.core import audit

@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from controlplane.billing import documents
-from controlplane.billing.adjustments import compared
 from controlplane.billing.chain import FIRST, number_text
 from controlplane.billing.models import Invoice
-from controlplane.billing.money import text_of
-from controlplane.billing.plans import plan_version
-from controlplane.billing.rating import Line, Span, slots_of, spans_of, total
+from controlplane.billing.pricing import documents
+from controlplane.billing.pricing.adjustments import compared
+from controlplane.billing.pricing.money import text_of
+from controlplane.billing.pricing.plans import plan_version
+from controlplane.billing.pricing.rating import Line, Span, slots_of, spans_of, total
 from controlplane.billing.selectors import invoice_list, late_usage, periods_of, terms_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Count, Exists, Min, OuterRef, Q
 
 from controlplane.billing.models import Invoice, MeteringWaiver
-from controlplane.billing.rating import Month
+from controlplane.billing.pricing.rating import Month
 from controlplane.instances.models import Instance
 from controlplane.metering.selectors import why_incomplete
 

@@ -16,7 +16,7 @@ from django.urls.resolvers import URLPattern
 import controlplane.urls
 from controlplane.accounts.models import ApiKey
 from controlplane.billing import closing
-from controlplane.billing.rating import Month
+from controlplane.billing.pricing.rating import Month
 from controlplane.core.models import Operation
 
 from .test_instances_api import problem

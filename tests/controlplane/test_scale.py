@@ -26,7 +26,7 @@ from controlplane.accounts import services as accounts
 from controlplane.accounts.models import ApiKey
 from controlplane.api import pagination
 from controlplane.billing.closing import invoice_close
-from controlplane.billing.rating import Month
+from controlplane.billing.pricing.rating import Month
 from controlplane.clusters import zookeeper
 from controlplane.console import urls
 from controlplane.core.clock import SYSTEM_CLOCK

@@ -24,7 +24,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from controlplane.accounts.models import ApiKey
 from controlplane.billing import closing
-from controlplane.billing.rating import Month
+from controlplane.billing.pricing.rating import Month
 from controlplane.core.models import Operation
 from controlplane.env import ROOT
 from controlplane.wsgi import application

@@ -52,7 +52,7 @@ AREAS = {
         ("tests/dataplane/tenancy", "tests/quota/test_names_of_instances.py", "tests/quota/test_namespace.py"),
     ),
     "rating": Area(
-        tuple(f"controlplane/billing/{name}.py" for name in ("rating", "money", "documents", "plans")),
+        tuple(f"controlplane/billing/pricing/{name}.py" for name in ("rating", "money", "documents", "plans")),
         tuple(f"tests/controlplane/billing/test_{name}.py" for name in ("documents", "golden_bill", "rating_rules")),
     ),
     "elections": Area(

@@ -24,7 +24,7 @@ from controlplane.instances.validation import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from controlplane.billing.plans import Plan
+    from controlplane.billing.pricing.plans import Plan
     from controlplane.core.errors import SluiceError
     from controlplane.instances.models import Instance
 

@@ -15,9 +15,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from controlplane.billing import selectors as billing
 from controlplane.billing.chain import number_text
-from controlplane.billing.documents import month_of
-from controlplane.billing.plans import Plan, month_day, plans_on
-from controlplane.billing.rating import Month
+from controlplane.billing.pricing.documents import month_of
+from controlplane.billing.pricing.plans import Plan, month_day, plans_on
+from controlplane.billing.pricing.rating import Month
 from controlplane.billing.services import plan_choose
 from controlplane.billing.verification import invoice_verify
 from controlplane.billing.waiting import months_waiting, waiting_instances

@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from controlplane.billing.documents import month_of
+from controlplane.billing.pricing.documents import month_of
 from controlplane.billing.selectors import invoice_failures, waivers
 from controlplane.billing.services import metering_waive
 from controlplane.billing.waiting import waiting, waiting_instances

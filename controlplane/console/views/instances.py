@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from controlplane.admission import purchases
 from controlplane.billing import selectors as billing
-from controlplane.billing.rating import HOUR
+from controlplane.billing.pricing.rating import HOUR
 from controlplane.clusters.selectors import ports_by_owner, ports_of
 from controlplane.console.flow import directions, flow_of
 from controlplane.console.forms.instances import (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.billing.rating import Line, Month, Period, Term, Used, rate
+from controlplane.billing.pricing.rating import Line, Month, Period, Term, Used, rate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from controlplane.billing.plans import Plan
+    from controlplane.billing.pricing.plans import Plan
 
 
 def rate_under(

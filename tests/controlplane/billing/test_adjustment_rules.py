@@ -9,9 +9,9 @@ from decimal import Decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.billing.adjustments import Late, adjustments, by_span, late_of, together
-from controlplane.billing.plans import PRO, TRAFFIC
-from controlplane.billing.rating import HOUR, USED, Month, Period, Size, Term, Used, rate, spans_of, total
+from controlplane.billing.pricing.adjustments import Late, adjustments, by_span, late_of, together
+from controlplane.billing.pricing.plans import PRO, TRAFFIC
+from controlplane.billing.pricing.rating import HOUR, USED, Month, Period, Size, Term, Used, rate, spans_of, total
 
 MAY = Month(2026, 5)
 LATER = datetime(2026, 6, 1, 7, tzinfo=UTC)

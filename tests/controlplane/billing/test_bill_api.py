@@ -9,10 +9,11 @@ from decimal import Decimal
 import pytest
 
 from controlplane.accounts.models import User
-from controlplane.billing import closing, documents, selectors, waiting
+from controlplane.billing import closing, selectors, waiting
 from controlplane.billing.models import Invoice
-from controlplane.billing.plans import PRO
-from controlplane.billing.rating import Month, Size
+from controlplane.billing.pricing import documents
+from controlplane.billing.pricing.plans import PRO
+from controlplane.billing.pricing.rating import Month, Size
 from controlplane.instances import services as instances
 from controlplane.instances.history import spec_change_list
 from controlplane.instances.models import Instance, SpecChange, SpecChangeKind

@@ -13,7 +13,7 @@ from django.test import Client
 from controlplane.accounts.models import User
 from controlplane.billing import closing, selectors, services
 from controlplane.billing.models import Invoice
-from controlplane.billing.rating import Month
+from controlplane.billing.pricing.rating import Month
 from controlplane.core.errors import Conflict, Invalid, NotFound
 from controlplane.core.models import AuditEntry
 from controlplane.instances import services as instances

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from controlplane.billing.adjustments import Late, adjustments
-from controlplane.billing.documents import (
+from controlplane.billing.pricing.adjustments import Late, adjustments
+from controlplane.billing.pricing.documents import (
     digest_of,
     has_hours,
     hours_in,
@@ -24,9 +24,9 @@ from controlplane.billing.documents import (
     month_of,
     rated,
 )
-from controlplane.billing.money import amount_of, in_units, text_of, total_of
-from controlplane.billing.plans import HUNDRED, PRO, TRAFFIC, Band, Plan, band_of, hourly
-from controlplane.billing.rating import Line, Month, Period, Size, Term, Used, rate
+from controlplane.billing.pricing.money import amount_of, in_units, text_of, total_of
+from controlplane.billing.pricing.plans import HUNDRED, PRO, TRAFFIC, Band, Plan, band_of, hourly
+from controlplane.billing.pricing.rating import Line, Month, Period, Size, Term, Used, rate
 
 from .bills import rate_under
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from controlplane.billing.plans import PRO, TRAFFIC, hourly
-from controlplane.billing.rating import Month, Period, Size, Used, total
+from controlplane.billing.pricing.plans import PRO, TRAFFIC, hourly
+from controlplane.billing.pricing.rating import Month, Period, Size, Used, total
 
 from .bills import rate_under
 

@@ -11,7 +11,7 @@ from django.db import DatabaseError, connection, transaction
 from controlplane.billing import closing
 from controlplane.billing.chain import FIRST, Sealed, number_of, number_text
 from controlplane.billing.models import Invoice
-from controlplane.billing.rating import Month
+from controlplane.billing.pricing.rating import Month
 from controlplane.billing.verification import invoice_verify, organisation_verify
 from controlplane.core.errors import ConcurrentChange
 from controlplane.instances import services as instances

@@ -8,9 +8,9 @@ from decimal import Decimal
 import pytest
 
 from controlplane.billing import closing, services
-from controlplane.billing.documents import moment_text
 from controlplane.billing.models import Invoice, Settled
-from controlplane.billing.rating import Month
+from controlplane.billing.pricing.documents import moment_text
+from controlplane.billing.pricing.rating import Month
 from controlplane.billing.verification import invoice_verify, organisation_verify
 from controlplane.billing.waiting import CLOSE_AFTER
 from controlplane.instances.models import Instance, InstanceState, SpecChange

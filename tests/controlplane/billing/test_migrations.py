@@ -9,9 +9,9 @@ import pytest
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from controlplane.billing.documents import digest_of
 from controlplane.billing.models import Invoice
-from controlplane.billing.plans import PRO
+from controlplane.billing.pricing.documents import digest_of
+from controlplane.billing.pricing.plans import PRO
 from controlplane.billing.verification import organisation_verify
 from controlplane.tenants.models import Organisation
 

@@ -9,9 +9,10 @@ from decimal import Decimal
 import pytest
 from django.test import Client
 
-from controlplane.billing import plans, selectors, services
-from controlplane.billing.plans import TRAFFIC, Edition
-from controlplane.billing.rating import Month
+from controlplane.billing import selectors, services
+from controlplane.billing.pricing import plans
+from controlplane.billing.pricing.plans import TRAFFIC, Edition
+from controlplane.billing.pricing.rating import Month
 from controlplane.core.errors import Conflict, Invalid
 from controlplane.core.models import AuditEntry
 from controlplane.instances.models import SpecChange

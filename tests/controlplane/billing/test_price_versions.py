@@ -8,11 +8,12 @@ from decimal import Decimal
 
 import pytest
 
-from controlplane.billing import closing, plans, selectors, services
-from controlplane.billing.documents import digest_of
+from controlplane.billing import closing, selectors, services
 from controlplane.billing.models import Invoice
-from controlplane.billing.plans import EDITIONS, PRO, Edition, plan_on, plan_version
-from controlplane.billing.rating import Month
+from controlplane.billing.pricing import plans
+from controlplane.billing.pricing.documents import digest_of
+from controlplane.billing.pricing.plans import EDITIONS, PRO, Edition, plan_on, plan_version
+from controlplane.billing.pricing.rating import Month
 from controlplane.billing.verification import invoice_verify
 from controlplane.instances.models import SpecChange
 from tests.controlplane.fakes import ManualClock

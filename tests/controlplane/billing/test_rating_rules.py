@@ -8,9 +8,9 @@ from decimal import Decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.billing.money import amount_of, in_units, text_of
-from controlplane.billing.plans import PRO, TRAFFIC
-from controlplane.billing.rating import HOUR, Line, Month, Period, Size, Term, Used, rate, slots_of, total
+from controlplane.billing.pricing.money import amount_of, in_units, text_of
+from controlplane.billing.pricing.plans import PRO, TRAFFIC
+from controlplane.billing.pricing.rating import HOUR, Line, Month, Period, Size, Term, Used, rate, slots_of, total
 
 from .bills import rate_under
 

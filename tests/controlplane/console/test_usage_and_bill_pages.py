@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from controlplane.billing import closing, services
-from controlplane.billing.rating import Month
+from controlplane.billing.pricing.rating import Month
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.instances.models import Instance, SpecChange
 from tests.controlplane.conftest import run_to_the_end

@@ -15,7 +15,7 @@ from django.urls import reverse
 import controlplane.urls  # noqa: F401  # it knows the converters that the console's routes use
 from controlplane.accounts.models import ApiKey
 from controlplane.billing import closing
-from controlplane.billing.rating import Month
+from controlplane.billing.pricing.rating import Month
 from controlplane.console import urls
 from controlplane.console.middleware import CONTENT_SECURITY_POLICY
 from controlplane.core.models import Operation

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management import BaseCommand, CommandError
 
-from controlplane.billing import closing, documents, services
+from controlplane.billing import closing, services
 from controlplane.billing.models import Invoice
+from controlplane.billing.pricing import documents
 from controlplane.billing.verification import organisation_verify
 from controlplane.billing.waiting import waiting
 from controlplane.core.clock import SYSTEM_CLOCK

@@ -28,8 +28,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import groupby
 
-from controlplane.billing.money import amount_of, in_units, total_of
-from controlplane.billing.plans import GB, Hourly, Plan, hourly
+from controlplane.billing.pricing.money import amount_of, in_units, total_of
+from controlplane.billing.pricing.plans import GB, Hourly, Plan, hourly
 
 HOUR = timedelta(hours=1)
 SECONDS_PER_HOUR = 3600

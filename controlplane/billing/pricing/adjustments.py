@@ -22,8 +22,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from controlplane.billing.money import difference_of
-from controlplane.billing.rating import HOUR, USED, Adjusts, Hours, Line, Month, Span, Term, Used, spans_of, traffic
+from controlplane.billing.pricing.money import difference_of
+from controlplane.billing.pricing.rating import (
+    HOUR,
+    USED,
+    Adjusts,
+    Hours,
+    Line,
+    Month,
+    Span,
+    Term,
+    Used,
+    spans_of,
+    traffic,
+)
 
 Place = tuple[str, datetime]
 """Where a line of use stands on an invoice: its item, and the beginning of the span that its plan priced."""

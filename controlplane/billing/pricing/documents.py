@@ -18,10 +18,10 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from controlplane.billing.adjustments import Late, adjustments
-from controlplane.billing.money import text_of
-from controlplane.billing.plans import Band, Plan
-from controlplane.billing.rating import Hours, Line, Month, Period, Size, Term, Used, rate
+from controlplane.billing.pricing.adjustments import Late, adjustments
+from controlplane.billing.pricing.money import text_of
+from controlplane.billing.pricing.plans import Band, Plan
+from controlplane.billing.pricing.rating import Hours, Line, Month, Period, Size, Term, Used, rate
 
 VERSION = 2
 
