@@ -8,7 +8,7 @@ its server dies          nobody knows whether the change was committed. The clai
                          than that something is made and billed twice
 =======================  =================================================================================================
 
-A key is its caller's own: a person's in an organisation, with whichever of his API keys. The same key for another request is a
+A key is its caller's own: a person's in an organisation, with any of their API keys. The same key for another request is a
 mistake of the client, and refused.
 """
 

@@ -1,6 +1,6 @@
 """Changing the overrides of a topic or broker in ZooKeeper: any broker that is asked does it, and nobody's change is lost.
 
-Read, decide, write at the version that was read; when somebody was faster, all over again on top of what he wrote. The
+Read, decide, write at the version that was read; when another writer was faster, all over again on top of its write. The
 same multi adds the notification that makes every broker read, and looks that the topic is still there, so that no
 configuration outlives its topic.
 """

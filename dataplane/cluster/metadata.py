@@ -3,7 +3,7 @@
 An update carries the partitions that changed and always all live brokers. A partition whose leader is -2 is forgotten
 (its topic is being deleted); what is said of that topic id from then on is late, for ids are not used twice. A full update
 (type 2, the first that a new controller sends) replaces everything: so a broker that missed a deletion under the old
-controller does not remember the topic for ever.
+controller does not remember the topic forever.
 
 An update costs what it changes, whoever else has topics: lists and counts of the instances are kept up to date. A long one
 is taken over in steps, topic by topic, and a reader in between finds each topic as it was or as it is; a full one in

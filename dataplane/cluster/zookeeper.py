@@ -50,7 +50,7 @@ _RECONNECT_LONGEST_S = 0.5
 
 
 class KazooZooKeeper:
-    """One session at a time; see `dataplane.doors.ZooKeeper`. Connects when `connect` is called, and then for ever."""
+    """One session at a time; see `dataplane.doors.ZooKeeper`. Connects when `connect` is called, and then forever."""
 
     def __init__(self, loop: Loop, hosts: str, session_timeout_s: float, chroot: str = "") -> None:
         self._loop = loop

@@ -45,7 +45,7 @@ _END_OF_TIME_MS = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CommitPlan:
     """What to append, for which keys; the errors known already; whose session begins anew."""
 
     records: list[KeyValue]
@@ -54,19 +54,19 @@ class Plan:
     heard_of: Member | None = None
 
 
-def plan(group: Group, ask: Commit, settings: GroupSettings, now_ms: int) -> Plan:
+def plan(group: Group, ask: Commit, settings: GroupSettings, now_ms: int) -> CommitPlan:
     """Decide. Nothing changes yet."""
     problem = commit_problem(group, ask.generation, ask.member_id, ask.instance_id)
     member = None
     if problem in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS) and group.state is not GroupState.EMPTY:
         member = group.members[ask.member_id]
     if problem != ErrorCode.NONE:
-        return Plan([], [], dict.fromkeys(ask.offsets, problem), member)
+        return CommitPlan([], [], dict.fromkeys(ask.offsets, problem), member)
     longest = settings.offset_metadata_max_bytes
     errors = {k: ErrorCode.OFFSET_METADATA_TOO_LARGE for k, o in ask.offsets.items() if len(o.metadata) > longest}
     keys = [key for key in ask.offsets if key not in errors]
     records = [write_offset(group.group_id, *key, _value(ask.offsets[key], ask.retention_ms, now_ms)) for key in keys]
-    return Plan(records, keys, errors, member)
+    return CommitPlan(records, keys, errors, member)
 
 
 def _value(offset: Offset, retention_ms: int, now_ms: int) -> OffsetCommitValue:

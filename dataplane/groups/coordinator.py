@@ -193,7 +193,7 @@ class GroupCoordinator:
         self,
         shard: GroupShard,
         entry: Entry,
-        plan: commits.Plan,
+        plan: commits.CommitPlan,
         refuse: Callable[[ErrorCode], dict[tuple[str, int], ErrorCode]],
     ) -> Future[dict[tuple[str, int], ErrorCode]]:
         token, future = self._runtime.park(shard, refuse)

@@ -160,7 +160,7 @@ class EpollLoop:
     def call_later(self, delay_s: float, callback: Callback) -> _Timer:
         """Run once after `delay_s` seconds.
 
-        A moment that has passed is now: one that is set again and again in the past would hold the loop for ever.
+        A moment that has passed is now: one that is set again and again in the past would hold the loop forever.
         """
         timer = _Timer(self, self.clock.monotonic() + max(delay_s, 0.0), callback)
         heapq.heappush(self._timers, (timer.when, next(self._serial), timer))

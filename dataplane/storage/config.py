@@ -1,6 +1,6 @@
 """What can be set per topic about its logs, with Kafka's names and defaults.
 
-Times in milliseconds, sizes in bytes; -1 as a retention means for ever, `FOREVER` as a flush interval never.
+Times in milliseconds, sizes in bytes; -1 as a retention means forever, `FOREVER` as a flush interval never.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class DebtQueue:
         return waiting
 
     def _left(self, share: Share, waiting: Waiting) -> None:
-        """Somebody has gone before his turn. Who stood behind him may be due before he would have been."""
+        """A request has gone before its turn came. The one behind it may be due earlier."""
         was_first = share.line[0] is waiting
         share.line.remove(waiting)
         self._waiting -= 1
@@ -114,7 +114,7 @@ class DebtQueue:
             self._bucket.wait(now)
 
     def _look_when_due(self, now: float) -> None:
-        """When the debt is paid, or when somebody has earned what his request asks for."""
+        """When the debt is paid, or when a sender has earned what its request asks for."""
         rate = self._bucket.rate
         earned_s = self._shares.covered(rate, now)[1] if rate else LOOK_AGAIN_S
         self._look_in(min(self._bucket.delay(now), max(earned_s, NOTHING_S), LOOK_AGAIN_S))
@@ -186,7 +186,7 @@ class DebtQueues:
         return self.began(bucket, sender, size, delay_s, now)
 
     def began(self, bucket: TokenBucket, sender: Sender, size: int, delay_s: float, now: float) -> float:
-        """The same of what was charged already, and owes `delay_s`: who makes a debt has had more than his part."""
+        """The same of what was charged already, and owes `delay_s`: a sender that makes a debt has had more than its part."""
         line = self._of(bucket)
         earned_s = line.used(sender, size, now)
         return min(delay_s + line.ahead_s(), earned_s, MAX_DELAY_S) if delay_s else 0.0

@@ -87,7 +87,7 @@ class Toll(Protocol):
         ...
 
     def decided(self) -> None:
-        """Nothing more will be paid: whoever waits for his turn may go on. Harmless when said again."""
+        """Nothing more will be paid: requests that wait for their turn may go on. Harmless when said again."""
         ...
 
 

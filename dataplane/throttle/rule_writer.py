@@ -1,7 +1,7 @@
 """Reading and changing an instance's throttle rules in ZooKeeper: a node of their own, or a member of a spec of version 1.
 
 Whoever is asked does it, this broker or another or the control plane, and nobody's change is lost: read, decide, write at
-the version that was read; when somebody was faster, all over again on top of what he wrote.
+the version that was read; when another writer was faster, all over again on top of its write.
 """
 
 from __future__ import annotations

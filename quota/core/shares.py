@@ -1,10 +1,10 @@
-"""How a limit is divided between those who use it, while it does not suffice for all: max-min, by credit.
+"""How a limit is divided between its senders, while it does not suffice for all: max-min, by credit.
 
-While a bucket owes, everybody who uses it earns credit at an equal part of its rate, and keeps at most half a second of
-it. A request that its sender's credit covers passes although the bucket owes: so a sender that asks for less than an equal part
-does not wait for those who ask for more, or no longer than it takes him to earn it. All others wait until the bucket owes
-nothing, and then whoever has used least of
-his part is first. What a sender has used beyond his credit he owes himself.
+While a bucket owes, each sender earns credit at an equal part of its rate, and keeps at most half a second of it. A
+request that its sender's credit covers passes although the bucket owes: so a sender that asks for less than an equal part
+does not wait for those that ask for more, or no longer than it takes to earn the credit. All others wait until the bucket
+owes nothing, and then the sender that has used least of its part is first. What a sender has used beyond its credit is a
+debt of its own.
 
 Together they earn no more than the rate, and what they have kept is half a second of it: so much, and no more, can pass
 beyond the limit at once, however many senders are made up. A sender is a client id and an address; those beyond `MOST`

@@ -6,7 +6,7 @@ utilisation        what was let through, of what could have been: the smaller of
 fairness           Jain's index of flow to fair share, the mean over seconds with any demand
 throttled_under    the part of the time in which somebody waited while less than 95 % of the limit was used
 
-The fair share is max-min: nobody gets more than he wants, and what is left goes to the others in equal parts.
+The fair share is max-min: no sender gets more than it wants, and what is left goes to the others in equal parts.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ and master run. What is modelled is the world around it:
     network    a report reaches the master, and grants the broker, a few milliseconds later
     clocks     every broker ticks at moments of its own
 
-The strategy `static` has no master: every broker stays at its initial share for ever, as per-broker quotas do.
+The strategy `static` has no master: every broker stays at its initial share forever, as per-broker quotas do.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class TopicSettingsForm(ConsoleForm):
         required=False,
         min_value=UNLIMITED,
         max_value=LONGEST_RETENTION_H,
-        help_text="How long records are kept. Empty: the cluster's default. -1: for ever.",
+        help_text="How long records are kept. Empty: the cluster's default. -1: forever.",
     )
     retention_gib = forms.DecimalField(
         label="Size of each partition",
@@ -123,7 +123,7 @@ class TopicSettingsForm(ConsoleForm):
         return wanted
 
     def clean(self) -> dict[str, Any]:
-        """Something changes, and who loses something by it has said that he knows."""
+        """Something changes, and what would lose data has been confirmed."""
         if not self.errors:
             if not self.changes and self.more_partitions is None:
                 raise forms.ValidationError("Nothing was changed: the topic is like this already.")

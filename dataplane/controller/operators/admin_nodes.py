@@ -2,7 +2,7 @@
 
 /admin/reassign_partitions stands until every partition in it has got where it shall, or cannot; it loses partitions on
 the way. /admin/preferred_replica_election goes as soon as the election was held. What cannot be read is deleted: it
-would stand in everybody's way for ever.
+would stand in everybody's way forever.
 """
 
 from __future__ import annotations

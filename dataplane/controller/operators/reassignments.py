@@ -12,7 +12,7 @@ and again while they live. So a controller may die anywhere: its successor finds
 goes on when the ISR says so. A broker that was to delete a replica and was not told learns it from the next
 controller's first LeaderAndIsr, which names all that it hosts.
 
-A reassignment waits for ever for a broker that does not return. To cancel it, or to ask for another one, is the way out.
+A reassignment waits forever for a broker that does not return. To cancel it, or to ask for another one, is the way out.
 """
 
 from __future__ import annotations

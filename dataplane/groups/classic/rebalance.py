@@ -220,7 +220,7 @@ def remove(draft: Draft, member: Member) -> None:
 
 
 def drop(draft: Draft, member: Member) -> None:
-    """Take a member out. What it waits for is answered: its connection would stand still for ever."""
+    """Take a member out. What it waits for is answered: its connection would stand still forever."""
     if member.awaiting_join is not None:
         draft.reply(member.awaiting_join, JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, ""))
     if member.awaiting_sync is not None:

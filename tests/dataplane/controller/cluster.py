@@ -1,6 +1,6 @@
 """A cluster for tests of the controller: real controllers on the in-memory ZooKeeper, brokers that only answer.
 
-    cluster = Cluster(brokers=3)
+    cluster = ControlledCluster(brokers=3)
     cluster.create("orders", partitions=2, factor=3)
     cluster.kill(1)
     cluster.run(5)
@@ -33,7 +33,7 @@ SESSION_S = 2.0
 class FakeBroker:
     """One incarnation of a broker: registration, controller candidate, and what it was told."""
 
-    def __init__(self, cluster: Cluster, broker_id: int, whole_since: int | None = None) -> None:
+    def __init__(self, cluster: ControlledCluster, broker_id: int, whole_since: int | None = None) -> None:
         self.id = broker_id
         self.cluster = cluster
         self.alive = True
@@ -122,7 +122,7 @@ class FakeBroker:
         return known is None or state.partition_epoch >= known.partition_epoch
 
 
-class Cluster:
+class ControlledCluster:
     """Brokers, ZooKeeper and time."""
 
     def __init__(

@@ -9,17 +9,17 @@ import pytest
 from dataplane.cluster.paths import state_path
 from dataplane.doors import SetData
 from dataplane.protocol.errors import ErrorCode
-from tests.dataplane.controller.cluster import Cluster
+from tests.dataplane.controller.cluster import ControlledCluster
 
 
 @pytest.fixture
-def cluster() -> Cluster:
-    made = Cluster(3)
+def cluster() -> ControlledCluster:
+    made = ControlledCluster(3)
     made.create_on("t", 1, 2, 3)
     return made
 
 
-def test_an_isr_shrinks_and_grows_and_the_answer_carries_the_new_partition_epoch(cluster: Cluster) -> None:
+def test_an_isr_shrinks_and_grows_and_the_answer_carries_the_new_partition_epoch(cluster: ControlledCluster) -> None:
     before = cluster.state("t", 0)
     error, answer = cluster.propose(1, "t", [1, 3])
     assert (error, answer.error_code) == (ErrorCode.NONE, ErrorCode.NONE)
@@ -32,7 +32,7 @@ def test_an_isr_shrinks_and_grows_and_the_answer_carries_the_new_partition_epoch
     assert all(b.metadata.partition("t", 0).isr == (1, 3, 2) for b in cluster.brokers.values())  # type: ignore[union-attr]
 
 
-def test_the_leader_is_not_told_again_by_leader_and_isr(cluster: Cluster) -> None:
+def test_the_leader_is_not_told_again_by_leader_and_isr(cluster: ControlledCluster) -> None:
     told = len([r for r in cluster.brokers[1].requests if type(r).__name__ == "LeaderAndIsrRequest"])
     cluster.propose(1, "t", [1, 3])
     cluster.run(1)
@@ -56,7 +56,7 @@ def test_the_leader_is_not_told_again_by_leader_and_isr(cluster: Cluster) -> Non
     ],
 )
 def test_a_proposal_that_cannot_be_is_refused_and_changes_nothing(
-    cluster: Cluster, sender: int, isr: list[int], overrides: dict[str, Any], error: ErrorCode
+    cluster: ControlledCluster, sender: int, isr: list[int], overrides: dict[str, Any], error: ErrorCode
 ) -> None:
     before = cluster.state("t", 0)
     whole, answer = cluster.propose(sender, "t", isr, **overrides)
@@ -64,7 +64,7 @@ def test_a_proposal_that_cannot_be_is_refused_and_changes_nothing(
     assert cluster.state("t", 0) == before
 
 
-def test_the_same_proposal_again_is_accepted_without_a_write(cluster: Cluster) -> None:
+def test_the_same_proposal_again_is_accepted_without_a_write(cluster: ControlledCluster) -> None:
     cluster.propose(1, "t", [1, 3])
     after = cluster.state("t", 0)
     _, answer = cluster.propose(1, "t", [1, 3], partition_epoch=after.partition_epoch - 1)
@@ -72,7 +72,7 @@ def test_the_same_proposal_again_is_accepted_without_a_write(cluster: Cluster) -
     assert cluster.state("t", 0) == after
 
 
-def test_a_dead_replica_or_another_incarnation_of_it_cannot_join(cluster: Cluster) -> None:
+def test_a_dead_replica_or_another_incarnation_of_it_cannot_join(cluster: ControlledCluster) -> None:
     cluster.propose(1, "t", [1, 2])
     old = cluster.epoch(3)
     cluster.kill(3)
@@ -84,7 +84,7 @@ def test_a_dead_replica_or_another_incarnation_of_it_cannot_join(cluster: Cluste
     assert cluster.propose(1, "t", [1, 2, 3])[1].error_code == ErrorCode.NONE
 
 
-def test_a_state_that_somebody_else_wrote_is_not_overwritten(cluster: Cluster) -> None:
+def test_a_state_that_somebody_else_wrote_is_not_overwritten(cluster: ControlledCluster) -> None:
     """Not even by the rightful controller: it learns what is there, and the leader is refused."""
     data = cluster.data(state_path("t", 0)).replace(b'"isr":[1,2,3]', b'"isr":[1,2]')
     before = cluster.state("t", 0).partition_epoch
@@ -96,7 +96,7 @@ def test_a_state_that_somebody_else_wrote_is_not_overwritten(cluster: Cluster) -
     assert (answer.error_code, answer.isr) == (ErrorCode.NONE, (1,))
 
 
-def test_two_proposals_in_one_breath_are_not_both_accepted(cluster: Cluster) -> None:
+def test_two_proposals_in_one_breath_are_not_both_accepted(cluster: ControlledCluster) -> None:
     from dataplane.tasks import Task
 
     controller = cluster.controller().controller

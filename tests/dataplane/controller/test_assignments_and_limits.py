@@ -15,7 +15,7 @@ from dataplane.controller.decisions.creation import (
     grow,
 )
 from dataplane.protocol.errors import ApiError, ErrorCode
-from tests.dataplane.controller.cluster import Cluster
+from tests.dataplane.controller.cluster import ControlledCluster
 
 TOPIC = "k3v9x2qa.orders"
 LIVE = dict.fromkeys((1, 2, 3))
@@ -98,7 +98,7 @@ def test_the_share_is_of_the_brokers_that_serve_the_instance_and_operators_are_f
 
 
 def test_what_an_instance_holds_on_a_broker_follows_its_topics() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     context = cluster.controller().controller._term.context  # type: ignore[union-attr]
 
     def held() -> dict[int, int]:

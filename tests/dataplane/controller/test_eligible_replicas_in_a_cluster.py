@@ -6,19 +6,19 @@ import pytest
 
 from dataplane.cluster.paths import NO_LEADER, PartitionState
 from dataplane.protocol.errors import ErrorCode
-from tests.dataplane.controller.cluster import Cluster
+from tests.dataplane.controller.cluster import ControlledCluster
 
 
 @pytest.fixture
-def cluster() -> Cluster:
+def cluster() -> ControlledCluster:
     """Four brokers; two of three must be in sync."""
-    cluster = Cluster(4)
+    cluster = ControlledCluster(4)
     cluster.enough = 2
     return cluster
 
 
 @pytest.fixture
-def replicas(cluster: Cluster) -> list[int]:
+def replicas(cluster: ControlledCluster) -> list[int]:
     """Of a partition of `t`: three that are not the controller, the first leads and is alone in the ISR; 2nd eligible."""
     a, b, c = (broker.id for broker in cluster.others(cluster.controller().id))
     cluster.create_on("t", a, b, c)
@@ -27,7 +27,7 @@ def replicas(cluster: Cluster) -> list[int]:
     return [a, b, c]
 
 
-def state(cluster: Cluster) -> PartitionState:
+def state(cluster: ControlledCluster) -> PartitionState:
     return cluster.state("t", 0)
 
 

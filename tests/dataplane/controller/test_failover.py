@@ -12,17 +12,17 @@ from dataplane.doors import Create, SetData
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages import control
 from dataplane.tasks import Task
-from tests.dataplane.controller.cluster import Cluster
+from tests.dataplane.controller.cluster import ControlledCluster
 
 
-def _three_of_four() -> tuple[Cluster, list[int]]:
+def _three_of_four() -> tuple[ControlledCluster, list[int]]:
     """A cluster, and three brokers in it that are not the controller."""
-    cluster = Cluster(4)
+    cluster = ControlledCluster(4)
     return cluster, [broker.id for broker in cluster.others(cluster.controller().id)]
 
 
 def test_there_is_one_controller_and_zookeeper_says_who() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     controller = cluster.controller()
     document = json.loads(cluster.data(CONTROLLER))
     assert (document["version"], document["brokerid"]) == (1, controller.id)
@@ -143,7 +143,7 @@ def test_a_broker_that_stops_in_order_hands_its_leadership_over_first() -> None:
 
 @pytest.mark.parametrize("after_s", [0.0, 2.0, 2.002, 2.004, 2.006, 2.008, 2.01, 2.015, 2.02])
 def test_a_controller_that_dies_while_it_replaces_leaders_is_replaced_and_the_work_is_finished(after_s: float) -> None:
-    cluster = Cluster(5)
+    cluster = ControlledCluster(5)
     first = cluster.controller()
     a, b, c, _ = (broker.id for broker in cluster.others(first.id))
     for number in range(5):
@@ -169,7 +169,7 @@ def test_a_controller_that_dies_while_it_replaces_leaders_is_replaced_and_the_wo
 
 
 def test_a_controller_that_lost_its_session_stops_at_once_and_writes_nothing_more() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     first = cluster.controller()
     first.zookeeper.cut()  # it does not know yet
     pending = Task(first.controller.create_topics([NewTopic("t")]))
@@ -186,7 +186,7 @@ def test_a_controller_that_lost_its_session_stops_at_once_and_writes_nothing_mor
 
 
 def test_a_short_interruption_gives_a_new_term_and_never_two_controllers() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     first = cluster.controller()
     cluster.create("t")
     first.zookeeper.suspend()
@@ -201,7 +201,7 @@ def test_a_short_interruption_gives_a_new_term_and_never_two_controllers() -> No
 
 def test_an_old_controllers_write_is_refused_by_zookeeper() -> None:
     """Somebody was elected and the old one has not noticed: the fence is the epoch node, not what it knows."""
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     cluster.create("t")
     first = cluster.controller()
     state = cluster.state("t", 0)
@@ -214,7 +214,7 @@ def test_an_old_controllers_write_is_refused_by_zookeeper() -> None:
 
 
 def test_brokers_refuse_an_old_controller_and_it_steps_down() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     first = cluster.controller()
     witness = cluster.others(first.id)[0]
     witness.metadata.saw_controller(99, 7)  # it has heard of a newer one
@@ -224,7 +224,7 @@ def test_brokers_refuse_an_old_controller_and_it_steps_down() -> None:
 
 
 def test_an_error_within_a_term_ends_it_and_another_begins() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     cluster.controller()
     cluster.server.write([SetData("/brokers/ids/1", b"not json")])
     victim = cluster.controller()
@@ -250,7 +250,7 @@ def test_what_is_meant_for_an_earlier_incarnation_is_refused() -> None:
 
 def test_a_node_of_ours_without_a_term_behind_it_is_deleted_and_contested_again() -> None:
     """Left by an election whose answer was lost: it stands for nobody, and would for as long as its session lives."""
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     first = cluster.controller()
     first.controller.stop()
     first.zookeeper.kill()

@@ -14,13 +14,13 @@ from dataplane.controller.controller import MorePartitions
 from dataplane.controller.decisions.placement import Continuation, place
 from dataplane.protocol.errors import ErrorCode
 from dataplane.tasks import Task
-from tests.dataplane.controller.cluster import Cluster
+from tests.dataplane.controller.cluster import ControlledCluster
 
 TOPIC = "k3v9x2qa.orders"
 
 
 def test_new_partitions_have_leaders_that_every_broker_knows_when_the_answer_comes() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     cluster.create(TOPIC, partitions=2)
     before = parse_topic(cluster.data(topic_path(TOPIC)))
     assert cluster.grow(TOPIC, 6).error is ErrorCode.NONE
@@ -40,7 +40,7 @@ def test_new_partitions_have_leaders_that_every_broker_knows_when_the_answer_com
 
 
 def test_assignments_are_followed() -> None:
-    cluster = Cluster(4)
+    cluster = ControlledCluster(4)
     cluster.create(TOPIC, assignment={0: (1, 2)})
     assert cluster.grow(TOPIC, 3, assignment=((4, 3), (2, 4))).error is ErrorCode.NONE
     assert parse_topic(cluster.data(topic_path(TOPIC))).partitions == {0: (1, 2), 1: (4, 3), 2: (2, 4)}
@@ -67,7 +67,7 @@ def test_assignments_are_followed() -> None:
     ],
 )
 def test_growth_that_cannot_be_is_refused_and_changes_nothing(more: MorePartitions, error: ErrorCode) -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     cluster.create(TOPIC, 2, 2)
     before = cluster.server.tree.dump()
     (outcome,) = cluster.wait(Task(cluster.controller().controller.create_partitions([more])))
@@ -77,7 +77,7 @@ def test_growth_that_cannot_be_is_refused_and_changes_nothing(more: MorePartitio
 
 
 def test_the_partition_limit_counts_growth_and_says_what_is_used() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     cluster.create(TOPIC, 1, 3)
     assert cluster.grow(TOPIC, 2, replica_limit=7).error is ErrorCode.NONE
     refused = cluster.grow(TOPIC, 3, replica_limit=7)
@@ -88,7 +88,7 @@ def test_the_partition_limit_counts_growth_and_says_what_is_used() -> None:
 
 
 def test_validation_only_answers_and_writes_nothing() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     cluster.create(TOPIC)
     before = cluster.server.tree.dump()
     more = [MorePartitions(TOPIC, 2), MorePartitions(TOPIC, 1)]
@@ -98,7 +98,7 @@ def test_validation_only_answers_and_writes_nothing() -> None:
 
 
 def test_a_topic_that_is_being_deleted_and_a_broker_that_is_no_controller_refuse() -> None:
-    cluster = Cluster(3, rebalance_s=1000)
+    cluster = ControlledCluster(3, rebalance_s=1000)
     cluster.create(TOPIC)
     away = cluster.others(cluster.controller().id)[0].id
     other = cluster.others(cluster.controller().id)[1].controller
@@ -112,7 +112,7 @@ def test_a_topic_that_is_being_deleted_and_a_broker_that_is_no_controller_refuse
 
 @pytest.mark.parametrize("after_s", [0.0, 0.002, 0.004, 0.006, 0.008, 0.01, 0.012, 0.015, 0.02])
 def test_growth_whose_controller_dies_in_the_middle_is_whole_or_never_was(after_s: float) -> None:
-    cluster = Cluster(4)
+    cluster = ControlledCluster(4)
     first = cluster.controller()
     replicas = tuple(broker.id for broker in cluster.others(first.id))
     cluster.create(TOPIC, assignment={0: replicas})
@@ -132,7 +132,7 @@ def test_growth_whose_controller_dies_in_the_middle_is_whole_or_never_was(after_
 
 
 def test_a_partition_whose_brokers_are_all_away_starts_when_one_returns() -> None:
-    cluster = Cluster(3, rebalance_s=1000)
+    cluster = ControlledCluster(3, rebalance_s=1000)
     away = cluster.others(cluster.controller().id)[0].id
     cluster.create(TOPIC, assignment={0: (cluster.controller().id,)})
     Task(cluster.controller().controller.create_partitions([MorePartitions(TOPIC, 2, ((away,),))]))
@@ -168,7 +168,7 @@ def test_replicas_are_in_as_many_racks_as_there_can_be(
 
 def test_a_topic_on_brokers_in_racks_is_created_and_grows_across_them() -> None:
     racks = {1: "a", 2: "a", 3: "b", 4: "b"}
-    cluster = Cluster(4, racks=racks)
+    cluster = ControlledCluster(4, racks=racks)
     cluster.create(TOPIC, 4, 2)
     cluster.grow(TOPIC, 8)
     for replicas in parse_topic(cluster.data(topic_path(TOPIC))).partitions.values():

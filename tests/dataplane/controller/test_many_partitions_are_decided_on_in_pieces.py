@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataplane.controller.leaders import Leaders
 from dataplane.protocol.errors import ErrorCode
 from dataplane.tasks import Future, sleep
-from tests.dataplane.controller.cluster import Cluster
+from tests.dataplane.controller.cluster import ControlledCluster
 
 COUNT = 700
 
 
-def _pauses(cluster: Cluster) -> list[float]:
+def _pauses(cluster: ControlledCluster) -> list[float]:
     """When the controller that is in office lets the loop turn, from now on."""
     term = cluster.controller().controller._term
     assert term is not None
@@ -26,7 +26,7 @@ def _pauses(cluster: Cluster) -> list[float]:
 
 
 def test_a_brokers_death_is_decided_in_pieces_and_wholly() -> None:
-    cluster = Cluster(4, rebalance_s=1000)
+    cluster = ControlledCluster(4, rebalance_s=1000)
     others = [broker.id for broker in cluster.others(cluster.controller().id)]
     dies, first, second = others
     replicas = dict.fromkeys(range(COUNT), (dies, first, second))
@@ -45,7 +45,7 @@ def test_a_brokers_death_is_decided_in_pieces_and_wholly() -> None:
 
 
 def test_a_topic_of_many_partitions_is_started_in_pieces_and_shown_whole() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     pauses = _pauses(cluster)
     shown = set()
     for broker in cluster.brokers.values():
@@ -57,7 +57,7 @@ def test_a_topic_of_many_partitions_is_started_in_pieces_and_shown_whole() -> No
 
 
 def test_a_term_that_ends_between_two_pieces_leaves_the_rest_to_the_next() -> None:
-    cluster = Cluster(4, rebalance_s=1000)
+    cluster = ControlledCluster(4, rebalance_s=1000)
     controller = cluster.controller()
     dies, first, second = (broker.id for broker in cluster.others(controller.id))
     cluster.create("t", assignment=dict.fromkeys(range(COUNT), (dies, first, second)))
@@ -71,7 +71,7 @@ def test_a_term_that_ends_between_two_pieces_leaves_the_rest_to_the_next() -> No
 
 
 def test_looking_for_leaders_to_give_back_lets_the_loop_turn() -> None:
-    cluster = Cluster(3, rebalance_s=1.0)
+    cluster = ControlledCluster(3, rebalance_s=1.0)
     for n in range(3):
         cluster.create(f"t{n}", assignment=dict.fromkeys(range(1000), (1,)))
     pauses = _pauses(cluster)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataplane.cluster.paths import CONFIG_CHANGE_PREFIX, CONFIG_CHANGES, config_change_json
 from dataplane.doors import Create
-from tests.dataplane.controller.cluster import Cluster
+from tests.dataplane.controller.cluster import ControlledCluster
 
 
 def test_old_notifications_are_removed_while_a_controller_is_in_office() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     for _ in range(1_100):
         cluster.server.write([Create(CONFIG_CHANGE_PREFIX, config_change_json("t"), sequential=True)])
     written = cluster.server.tree.children(CONFIG_CHANGES)

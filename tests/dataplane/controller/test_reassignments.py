@@ -13,30 +13,34 @@ from dataplane.doors import Create
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages import control
 from dataplane.tasks import Task
-from tests.dataplane.controller.cluster import Cluster
+from tests.dataplane.controller.cluster import ControlledCluster
 
 
-def reassign(cluster: Cluster, wanted: Mapping[tuple[str, int], Sequence[int] | None]) -> dict[tuple[str, int], int]:
+def reassign(
+    cluster: ControlledCluster, wanted: Mapping[tuple[str, int], Sequence[int] | None]
+) -> dict[tuple[str, int], int]:
     """The error of each partition."""
     outcomes = cluster.wait(Task(cluster.controller().controller.reassign(wanted)))
     cluster.run(0.2)
     return {key: 0 if refusal is None else refusal.code for key, refusal in outcomes.items()}
 
 
-def ongoing(cluster: Cluster) -> dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
+def ongoing(
+    cluster: ControlledCluster,
+) -> dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
     """As ListPartitionReassignments would say it: all, adding, removing."""
     found = cluster.wait(Task(cluster.controller().controller.reassigned()))
     return {(p.topic, p.index): (p.replicas, p.assignment.adding, p.assignment.removing) for p in found}
 
 
-def topic(cluster: Cluster, name: str) -> dict[str, Any]:
+def topic(cluster: ControlledCluster, name: str) -> dict[str, Any]:
     """The topic's node, without its id."""
     document = json.loads(cluster.data(topic_path(name)))
     del document["topic_id"]
     return dict(document)
 
 
-def join(cluster: Cluster, name: str, *isr: int) -> None:
+def join(cluster: ControlledCluster, name: str, *isr: int) -> None:
     """The leader proposes what its followers' progress allows."""
     error, answer = cluster.propose(cluster.state(name, 0).leader, name, list(isr))
     assert (error, answer.error_code) == (ErrorCode.NONE, ErrorCode.NONE)
@@ -44,9 +48,9 @@ def join(cluster: Cluster, name: str, *isr: int) -> None:
 
 
 @pytest.fixture
-def cluster() -> Cluster:
+def cluster() -> ControlledCluster:
     """Five brokers of which 5 is the controller: the others may come and go."""
-    cluster = Cluster(5)
+    cluster = ControlledCluster(5)
     for broker_id in (1, 2, 3, 4):
         if cluster.controller().id == 5:
             break
@@ -60,7 +64,7 @@ def cluster() -> Cluster:
     return cluster
 
 
-def test_old_and_new_replicas_hold_the_partition_until_the_new_are_in_sync(cluster: Cluster) -> None:
+def test_old_and_new_replicas_hold_the_partition_until_the_new_are_in_sync(cluster: ControlledCluster) -> None:
     cluster.create_on("t", 1, 2)
     assert reassign(cluster, {("t", 0): (3, 4)}) == {("t", 0): 0}
     assert topic(cluster, "t") == {
@@ -79,7 +83,9 @@ def test_old_and_new_replicas_hold_the_partition_until_the_new_are_in_sync(clust
     assert cluster.brokers[5].metadata.partition("t", 0).replicas == (3, 4, 1, 2)  # type: ignore[union-attr]
 
 
-def test_with_all_the_new_in_sync_the_old_leave_the_lead_moves_and_their_logs_are_deleted(cluster: Cluster) -> None:
+def test_with_all_the_new_in_sync_the_old_leave_the_lead_moves_and_their_logs_are_deleted(
+    cluster: ControlledCluster,
+) -> None:
     cluster.create_on("t", 1, 2)
     reassign(cluster, {("t", 0): (3, 4)})
     join(cluster, "t", 1, 2, 4)
@@ -103,14 +109,14 @@ def test_with_all_the_new_in_sync_the_old_leave_the_lead_moves_and_their_logs_ar
     assert cluster.brokers[5].metadata.partition("t", 0).replicas == (3, 4)  # type: ignore[union-attr]
 
 
-def test_a_leader_that_stays_keeps_the_lead(cluster: Cluster) -> None:
+def test_a_leader_that_stays_keeps_the_lead(cluster: ControlledCluster) -> None:
     cluster.create_on("t", 1, 2)
     reassign(cluster, {("t", 0): (3, 1)})
     join(cluster, "t", 1, 2, 3)
     assert (cluster.state("t", 0).leader, cluster.state("t", 0).isr) == (1, (1, 3))
 
 
-def test_fewer_replicas_or_another_order_are_there_at_once(cluster: Cluster) -> None:
+def test_fewer_replicas_or_another_order_are_there_at_once(cluster: ControlledCluster) -> None:
     cluster.create_on("fewer", 1, 2, 3)
     cluster.create_on("order", 1, 2, 3)
     assert reassign(cluster, {("fewer", 0): (2, 3), ("order", 0): (3, 2, 1)}) == {("fewer", 0): 0, ("order", 0): 0}
@@ -121,7 +127,7 @@ def test_fewer_replicas_or_another_order_are_there_at_once(cluster: Cluster) -> 
     assert cluster.brokers[2].leaderships["order", 0].replicas == (3, 2, 1)
 
 
-def test_cancelled_it_is_as_before_and_the_new_replicas_are_deleted(cluster: Cluster) -> None:
+def test_cancelled_it_is_as_before_and_the_new_replicas_are_deleted(cluster: ControlledCluster) -> None:
     cluster.create_on("t", 1, 2)
     reassign(cluster, {("t", 0): (3, 4)})
     join(cluster, "t", 1, 2, 4)
@@ -134,7 +140,7 @@ def test_cancelled_it_is_as_before_and_the_new_replicas_are_deleted(cluster: Clu
     assert cluster.brokers[1].removed == []
 
 
-def test_a_cancellation_that_would_leave_nobody_in_sync_is_refused(cluster: Cluster) -> None:
+def test_a_cancellation_that_would_leave_nobody_in_sync_is_refused(cluster: ControlledCluster) -> None:
     cluster.create_on("t", 1)
     reassign(cluster, {("t", 0): (3, 4)})
     join(cluster, "t", 1, 3)
@@ -147,7 +153,7 @@ def test_a_cancellation_that_would_leave_nobody_in_sync_is_refused(cluster: Clus
     assert ongoing(cluster) == {}
 
 
-def test_another_target_replaces_the_first(cluster: Cluster) -> None:
+def test_another_target_replaces_the_first(cluster: ControlledCluster) -> None:
     cluster.create_on("t", 1, 2)
     reassign(cluster, {("t", 0): (3, 4)})
     assert reassign(cluster, {("t", 0): (4, 2)}) == {("t", 0): 0}
@@ -170,7 +176,7 @@ def test_another_target_replaces_the_first(cluster: Cluster) -> None:
     ],
 )
 def test_what_cannot_be_is_refused_and_changes_nothing(
-    cluster: Cluster, key: tuple[str, int], target: Sequence[int] | None, code: ErrorCode
+    cluster: ControlledCluster, key: tuple[str, int], target: Sequence[int] | None, code: ErrorCode
 ) -> None:
     cluster.create_on("t", 1, 2)
     before = cluster.data(topic_path("t"))
@@ -178,7 +184,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(
     assert cluster.data(topic_path("t")) == before
 
 
-def test_a_broker_that_is_dead_may_be_moved_away_from(cluster: Cluster) -> None:
+def test_a_broker_that_is_dead_may_be_moved_away_from(cluster: ControlledCluster) -> None:
     cluster.create_on("t", 1, 2)
     cluster.kill(1)
     cluster.run(3)
@@ -191,7 +197,7 @@ def test_a_broker_that_is_dead_may_be_moved_away_from(cluster: Cluster) -> None:
     assert returned.leaderships == {}
 
 
-def test_a_new_replica_that_dies_is_waited_for(cluster: Cluster) -> None:
+def test_a_new_replica_that_dies_is_waited_for(cluster: ControlledCluster) -> None:
     cluster.create_on("t", 1, 2)
     reassign(cluster, {("t", 0): (3, 4)})
     join(cluster, "t", 1, 2, 3)
@@ -207,7 +213,7 @@ def test_a_new_replica_that_dies_is_waited_for(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("after_s", [round(0.0007 * step, 4) for step in range(12)])
-def test_wherever_the_controller_dies_the_next_one_goes_on(cluster: Cluster, after_s: float) -> None:
+def test_wherever_the_controller_dies_the_next_one_goes_on(cluster: ControlledCluster, after_s: float) -> None:
     """Within the first step, or between the last replica's joining and the end."""
     cluster.create_on("t", 1, 2)
     Task(cluster.controller().controller.reassign({("t", 0): (3, 4)}))
@@ -236,7 +242,7 @@ def test_wherever_the_controller_dies_the_next_one_goes_on(cluster: Cluster, aft
         assert not {3, 4} <= {*isr}
 
 
-def test_the_node_of_operators_begins_it_and_goes_when_all_is_done(cluster: Cluster) -> None:
+def test_the_node_of_operators_begins_it_and_goes_when_all_is_done(cluster: ControlledCluster) -> None:
     cluster.create_on("t", 1, 2)
     cluster.create_on("u", 1, 2)
     asked = {("t", 0): (3, 2), ("u", 0): (1, 2), ("gone", 0): (1, 2), ("u", 9): (1,)}
@@ -252,7 +258,7 @@ def test_the_node_of_operators_begins_it_and_goes_when_all_is_done(cluster: Clus
     assert not cluster.exists(REASSIGN_PARTITIONS)
 
 
-def test_the_node_is_taken_up_by_the_next_controller(cluster: Cluster) -> None:
+def test_the_node_is_taken_up_by_the_next_controller(cluster: ControlledCluster) -> None:
     cluster.create_on("t", 1, 2)
     cluster.server.write([Create(REASSIGN_PARTITIONS, reassignment_json({("t", 0): (3, 2)}))])
     cluster.kill(5)
@@ -262,7 +268,7 @@ def test_the_node_is_taken_up_by_the_next_controller(cluster: Cluster) -> None:
     assert not cluster.exists(REASSIGN_PARTITIONS)
 
 
-def test_a_request_is_the_latest_word_over_the_node(cluster: Cluster) -> None:
+def test_a_request_is_the_latest_word_over_the_node(cluster: ControlledCluster) -> None:
     cluster.create_on("t", 1, 2)
     cluster.server.write([Create(REASSIGN_PARTITIONS, reassignment_json({("t", 0): (3, 2)}))])
     cluster.run(1)
@@ -271,13 +277,13 @@ def test_a_request_is_the_latest_word_over_the_node(cluster: Cluster) -> None:
     assert topic(cluster, "t")["partitions"] == {"0": [2, 1]}  # the order is lost on the way, as in Kafka
 
 
-def test_a_node_that_cannot_be_read_is_deleted(cluster: Cluster) -> None:
+def test_a_node_that_cannot_be_read_is_deleted(cluster: ControlledCluster) -> None:
     cluster.server.write([Create(REASSIGN_PARTITIONS, b"{}")])
     cluster.run(1)
     assert not cluster.exists(REASSIGN_PARTITIONS)
 
 
-def test_a_topic_that_is_deleted_on_the_way_goes_from_all_its_brokers(cluster: Cluster) -> None:
+def test_a_topic_that_is_deleted_on_the_way_goes_from_all_its_brokers(cluster: ControlledCluster) -> None:
     cluster.create_on("t", 1, 2)
     cluster.server.write([Create(REASSIGN_PARTITIONS, reassignment_json({("t", 0): (3, 2)}))])
     cluster.run(1)
@@ -288,7 +294,7 @@ def test_a_topic_that_is_deleted_on_the_way_goes_from_all_its_brokers(cluster: C
     assert not cluster.exists(REASSIGN_PARTITIONS)
 
 
-def test_a_topic_does_not_grow_while_it_moves(cluster: Cluster) -> None:
+def test_a_topic_does_not_grow_while_it_moves(cluster: ControlledCluster) -> None:
     """How many replicas it has cannot be told from a partition that has the old and the new."""
     cluster.create_on("t", 1, 2)
     reassign(cluster, {("t", 0): (3, 4)})
@@ -299,7 +305,7 @@ def test_a_topic_does_not_grow_while_it_moves(cluster: Cluster) -> None:
 
 
 def test_preferred_replicas_get_the_lead_back_only_when_the_move_is_over() -> None:
-    cluster = Cluster(4, rebalance_s=0.5)
+    cluster = ControlledCluster(4, rebalance_s=0.5)
     controller = cluster.controller().id
     a, b, c = (broker.id for broker in cluster.others(controller))
     cluster.create_on("t", a, b)
@@ -310,7 +316,7 @@ def test_preferred_replicas_get_the_lead_back_only_when_the_move_is_over() -> No
     assert cluster.state("t", 0).leader == b
 
 
-def test_many_partitions_move_in_few_transactions(cluster: Cluster) -> None:
+def test_many_partitions_move_in_few_transactions(cluster: ControlledCluster) -> None:
     cluster.create("t", assignment=dict.fromkeys(range(450), (1, 2)))
     cluster.run(1)
     version = cluster.server.tree.node(topic_path("t")).version
@@ -319,7 +325,7 @@ def test_many_partitions_move_in_few_transactions(cluster: Cluster) -> None:
     assert len(ongoing(cluster)) == 450
 
 
-def removals(cluster: Cluster, broker_id: int) -> list[int]:
+def removals(cluster: ControlledCluster, broker_id: int) -> list[int]:
     """The leader epochs with which a broker was told to remove replicas."""
     return [
         partition.leader_epoch
@@ -330,7 +336,9 @@ def removals(cluster: Cluster, broker_id: int) -> list[int]:
     ]
 
 
-def test_a_removal_names_the_epoch_in_which_it_was_decided_and_a_deletion_is_above_all(cluster: Cluster) -> None:
+def test_a_removal_names_the_epoch_in_which_it_was_decided_and_a_deletion_is_above_all(
+    cluster: ControlledCluster,
+) -> None:
     """KIP-570: so a replica that has come back since is not removed by a request that was late."""
     cluster.create_on("t", 1, 2)
     cluster.run(0.2)

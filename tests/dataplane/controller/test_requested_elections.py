@@ -10,23 +10,25 @@ from dataplane.controller.operators.requested_elections import ElectionType
 from dataplane.doors import Create, SetData
 from dataplane.protocol.errors import ErrorCode
 from dataplane.tasks import Task
-from tests.dataplane.controller.cluster import Cluster
+from tests.dataplane.controller.cluster import ControlledCluster
 
 PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN
 
 
-def elect(cluster: Cluster, keys: list[tuple[str, int]] | None, kind: ElectionType) -> dict[tuple[str, int], int]:
+def elect(
+    cluster: ControlledCluster, keys: list[tuple[str, int]] | None, kind: ElectionType
+) -> dict[tuple[str, int], int]:
     outcomes = cluster.wait(Task(cluster.controller().controller.elect(keys, kind, 5.0)))
     return {key: 0 if refusal is None else refusal.code for key, refusal in outcomes.items()}
 
 
-def four() -> tuple[Cluster, list[int]]:
+def four() -> tuple[ControlledCluster, list[int]]:
     """A cluster that does not rebalance by itself, and three brokers of it that are not the controller."""
-    cluster = Cluster(4, rebalance_s=1000.0)
+    cluster = ControlledCluster(4, rebalance_s=1000.0)
     return cluster, [broker.id for broker in cluster.others(cluster.controller().id)]
 
 
-def lead_by_another(cluster: Cluster, name: str, first: int, second: int) -> None:
+def lead_by_another(cluster: ControlledCluster, name: str, first: int, second: int) -> None:
     """The preferred replica is in sync and does not lead."""
     cluster.create_on(name, first, second)
     cluster.kill(first)
@@ -36,7 +38,7 @@ def lead_by_another(cluster: Cluster, name: str, first: int, second: int) -> Non
     cluster.propose(second, name, [second, first])
 
 
-def lose_all(cluster: Cluster, name: str, in_sync: int, other: int) -> None:
+def lose_all(cluster: ControlledCluster, name: str, in_sync: int, other: int) -> None:
     """The only replica in sync dies; the other one lives."""
     cluster.create_on(name, in_sync, other)
     cluster.propose(in_sync, name, [in_sync])

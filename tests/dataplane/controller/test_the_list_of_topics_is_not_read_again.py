@@ -10,10 +10,10 @@ import pytest
 from dataplane.cluster.paths import DELETE_TOPICS, TOPICS, delete_topic_path, topic_path
 from dataplane.doors import Create, Delete
 from dataplane.protocol.errors import ErrorCode
-from tests.dataplane.controller.cluster import Cluster
+from tests.dataplane.controller.cluster import ControlledCluster
 
 
-def _readings(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def _readings(cluster: ControlledCluster, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Paths whose children the controller reads from now on."""
     zookeeper = cluster.controller().zookeeper
     read: list[str] = []
@@ -28,7 +28,7 @@ def _readings(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_its_own_topics_are_no_reason_to_read_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     cluster.run(2)
     read = _readings(cluster, monkeypatch)
     for n in range(20):
@@ -44,7 +44,7 @@ def test_its_own_topics_are_no_reason_to_read_them_all(monkeypatch: pytest.Monke
 
 
 def test_what_others_do_among_its_own_changes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     cluster.create("model")
     cluster.run(2)
     read = _readings(cluster, monkeypatch)
@@ -64,7 +64,7 @@ def test_what_others_do_among_its_own_changes_is_found(monkeypatch: pytest.Monke
 
 
 def test_one_that_came_and_one_that_went_are_two_changes() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     cluster.create("model")
     cluster.run(2)
     document = json.loads(cluster.data(topic_path("model")))

@@ -28,7 +28,7 @@ from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.session import Session
 from quota.contracts.instance import InstanceSpec, InstanceState, Limits
 from quota.contracts.namespace import ClusterNames
-from tests.dataplane.controller.cluster import Cluster
+from tests.dataplane.controller.cluster import ControlledCluster
 from tests.support.answering import answer_of
 
 KEY = "k3v9x2qa"
@@ -49,7 +49,7 @@ class World:
     """A cluster of four, of which the instance uses three; requests go over the wire to the controller."""
 
     def __init__(self, settings: Settings = SETTINGS, spec: InstanceSpec = SPEC) -> None:
-        self.cluster = Cluster(4)
+        self.cluster = ControlledCluster(4)
         self.settings = settings
         self.slices = Slices(self.cluster.time, None)  # type: ignore[arg-type]
         self.instance = Instance(spec)

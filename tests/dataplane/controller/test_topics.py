@@ -17,11 +17,11 @@ from dataplane.cluster.paths import (
 from dataplane.controller.controller import NewTopic
 from dataplane.protocol.errors import ErrorCode
 from dataplane.tasks import Task
-from tests.dataplane.controller.cluster import Cluster
+from tests.dataplane.controller.cluster import ControlledCluster
 
 
 def test_a_created_topic_has_leaders_that_every_broker_knows_when_the_answer_comes() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     outcome = cluster.create("k3v9x2qa.orders", partitions=6, factor=3, config={"retention.ms": "1000"})
     assert outcome.error is ErrorCode.NONE
     assert (outcome.partitions, outcome.replication_factor) == (6, 3)
@@ -39,7 +39,7 @@ def test_a_created_topic_has_leaders_that_every_broker_knows_when_the_answer_com
 
 
 def test_leaders_of_a_topic_are_spread_evenly() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     cluster.create("t", partitions=6)
     leaders = [cluster.state("t", index).leader for index in range(6)]
     assert sorted(leaders) == [1, 1, 2, 2, 3, 3]
@@ -62,7 +62,7 @@ def test_leaders_of_a_topic_are_spread_evenly() -> None:
     ],
 )
 def test_a_topic_that_cannot_be_is_refused_and_leaves_nothing(topic: NewTopic, error: ErrorCode) -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     cluster.create("there")
     before = cluster.server.tree.dump().keys()
     (outcome,) = cluster.wait(Task(cluster.controller().controller.create_topics([topic])))
@@ -72,7 +72,7 @@ def test_a_topic_that_cannot_be_is_refused_and_leaves_nothing(topic: NewTopic, e
 
 
 def test_the_partition_limit_counts_all_topics_of_one_instance_also_within_one_request() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     wanted = [NewTopic(f"k3v9x2qa.t{i}", 1, 3, replica_limit=6) for i in range(3)]
     outcomes = cluster.wait(Task(cluster.controller().controller.create_topics(wanted)))
     assert [outcome.error for outcome in outcomes] == [0, 0, ErrorCode.POLICY_VIOLATION]
@@ -83,7 +83,7 @@ def test_the_partition_limit_counts_all_topics_of_one_instance_also_within_one_r
 
 
 def test_the_topic_limit_counts_the_topics_of_one_instance_and_names_limit_and_use() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     wanted = [NewTopic(f"k3v9x2qa.t{i}", 4, 3, topic_limit=2) for i in range(3)]
     outcomes = cluster.wait(Task(cluster.controller().controller.create_topics(wanted)))
     assert [outcome.error for outcome in outcomes] == [0, 0, ErrorCode.POLICY_VIOLATION]
@@ -95,7 +95,7 @@ def test_the_topic_limit_counts_the_topics_of_one_instance_and_names_limit_and_u
 
 
 def test_a_new_controller_has_counted_what_the_one_before_it_made() -> None:
-    cluster = Cluster(4)
+    cluster = ControlledCluster(4)
     first = cluster.controller().id
     assert cluster.create("k3v9x2qa.t0", topic_limit=1).error is ErrorCode.NONE
     cluster.kill(first)
@@ -105,11 +105,11 @@ def test_a_new_controller_has_counted_what_the_one_before_it_made() -> None:
 
 
 def test_where_no_topic_is_allowed_none_is_made() -> None:
-    assert Cluster(3).create("k3v9x2qa.t", topic_limit=0).error is ErrorCode.POLICY_VIOLATION
+    assert ControlledCluster(3).create("k3v9x2qa.t", topic_limit=0).error is ErrorCode.POLICY_VIOLATION
 
 
 def test_validation_only_answers_and_writes_nothing() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     before = cluster.server.tree.dump()
     topic = NewTopic("t", 2, 3)
     (outcome,) = cluster.wait(Task(cluster.controller().controller.create_topics([topic], validate_only=True)))
@@ -118,7 +118,7 @@ def test_validation_only_answers_and_writes_nothing() -> None:
 
 
 def test_a_broker_that_does_not_answer_delays_the_answer_until_its_timeout() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     deaf = cluster.others(cluster.controller().id)[0]
     deaf.deaf = True
     controller = cluster.controller().controller
@@ -132,7 +132,7 @@ def test_a_broker_that_does_not_answer_delays_the_answer_until_its_timeout() -> 
 
 
 def test_a_broker_that_is_not_the_controller_says_so() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     other = cluster.others(cluster.controller().id)[0].controller
     (created,) = cluster.wait(Task(other.create_topics([NewTopic("t")])))
     (deleted,) = cluster.wait(Task(other.delete_topics(["t"])))
@@ -141,7 +141,7 @@ def test_a_broker_that_is_not_the_controller_says_so() -> None:
 
 @pytest.mark.parametrize("after_s", [0.0, 0.002, 0.004, 0.006, 0.008, 0.01, 0.012, 0.015, 0.02])
 def test_a_topic_whose_controller_dies_in_the_middle_is_whole_or_was_never_there(after_s: float) -> None:
-    cluster = Cluster(4)
+    cluster = ControlledCluster(4)
     first = cluster.controller()
     replicas = [broker.id for broker in cluster.others(first.id)]
     topic = NewTopic("t", assignment={0: tuple(replicas), 1: tuple(reversed(replicas))})
@@ -163,7 +163,7 @@ def test_a_topic_whose_controller_dies_in_the_middle_is_whole_or_was_never_there
 def test_a_topic_written_by_another_tool_is_taken_up() -> None:
     from dataplane.doors import Create
 
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     cluster.create("model")
     data = cluster.data(topic_path("model")).replace(b'"topic_id":"', b'"topic_id":"AAAA')
     document = json.loads(data)
@@ -175,7 +175,7 @@ def test_a_topic_written_by_another_tool_is_taken_up() -> None:
 
 
 def test_a_deleted_topic_is_gone_everywhere_when_the_answer_comes() -> None:
-    cluster = Cluster(3)
+    cluster = ControlledCluster(3)
     cluster.create("t", partitions=4)
     cluster.create("stays")
     assert cluster.delete("t").error is ErrorCode.NONE
@@ -191,7 +191,7 @@ def test_a_deleted_topic_is_gone_everywhere_when_the_answer_comes() -> None:
 
 @pytest.mark.parametrize("after_s", [0.0, 0.002, 0.004, 0.006, 0.008, 0.01, 0.012, 0.015, 0.02])
 def test_a_deletion_whose_controller_dies_is_finished_by_the_next_one(after_s: float) -> None:
-    cluster = Cluster(4)
+    cluster = ControlledCluster(4)
     first = cluster.controller()
     replicas = tuple(broker.id for broker in cluster.others(first.id))
     cluster.create("t", assignment={0: replicas, 1: replicas})
@@ -209,7 +209,7 @@ def test_a_deletion_whose_controller_dies_is_finished_by_the_next_one(after_s: f
 
 
 def test_a_deletion_waits_for_a_replica_that_is_away() -> None:
-    cluster = Cluster(3, rebalance_s=1000)
+    cluster = ControlledCluster(3, rebalance_s=1000)
     cluster.create("t")
     away = cluster.others(cluster.controller().id)[0].id
     cluster.kill(away)
@@ -228,7 +228,7 @@ def test_a_deletion_waits_for_a_replica_that_is_away() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_notes_of_deletions_that_follow_each_other_closely_end_no_term(seed: int) -> None:
-    cluster = Cluster(3, seed)
+    cluster = ControlledCluster(3, seed)
     names = [f"t{number}" for number in range(6)]
     for name in names:
         cluster.create(name)
@@ -244,7 +244,7 @@ def test_notes_of_deletions_that_follow_each_other_closely_end_no_term(seed: int
 @pytest.mark.parametrize("seed", range(8))
 def test_a_topic_created_again_survives_the_note_of_its_predecessors_deletion(seed: int) -> None:
     """A list of notes is old by the time it is acted on; its topic may have gone, and another have come."""
-    cluster = Cluster(3, seed)
+    cluster = ControlledCluster(3, seed)
     cluster.create("t")
     cluster.create("u")
     controller = cluster.controller().controller

@@ -66,7 +66,7 @@ def partition(leader):
     return PartitionMetadata(leader, 0, (leader,), (leader,), ())
 
 
-class Cluster:
+class FixedMetadata:
     """What handlers ask of the metadata."""
 
     def __init__(self):
@@ -93,7 +93,7 @@ class Tenant:
         loop = self.world.loop
         self.broker = SimpleNamespace(
             groups=self.world.coordinator,
-            metadata=Cluster(),
+            metadata=FixedMetadata(),
             doors=SimpleNamespace(loop=loop, zookeeper=ZooKeeperServer(loop.call_later).connect()),
             ensure_internal_topic=self.ensure,
             slices=SlicesAtOnce(),

@@ -11,7 +11,7 @@ from dataplane.protocol.codec import decode, encode
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.reassignment import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 from dataplane.tasks import Future
-from tests.dataplane.controller.cluster import Cluster
+from tests.dataplane.controller.cluster import ControlledCluster
 from tests.dataplane.handlers.doors import internal, reply, versions
 
 ALL = versions(ApiKey.ELECT_LEADERS)
@@ -21,7 +21,7 @@ PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN
 @pytest.fixture
 def cluster():
     """Two brokers beside the controller hold ``t``; its preferred replica is in sync and does not lead."""
-    made = Cluster(4, rebalance_s=1000.0)
+    made = ControlledCluster(4, rebalance_s=1000.0)
     first, second, _ = (broker.id for broker in made.others(made.controller().id))
     made.create("t", assignment={0: (first, second), 1: (second, first)})
     made.kill(first)

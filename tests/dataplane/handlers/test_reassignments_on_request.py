@@ -25,7 +25,7 @@ from dataplane.protocol.messages.reassignment import (
     ReassignableTopic,
 )
 from dataplane.tasks import Future
-from tests.dataplane.controller.cluster import Cluster
+from tests.dataplane.controller.cluster import ControlledCluster
 from tests.dataplane.handlers.doors import internal, reply, versions
 
 ORDERS = "aaaabbbb.orders"
@@ -35,7 +35,7 @@ OWNERS = {"aaaabbbb": SimpleNamespace(spec=SimpleNamespace(brokers=(1, 2, 3)))}
 
 @pytest.fixture
 def cluster():
-    made = Cluster(4, rebalance_s=1000.0)
+    made = ControlledCluster(4, rebalance_s=1000.0)
     made.create("t", assignment={0: (1, 2), 1: (1, 2)})
     made.create_on(ORDERS, 1, 2)
     return made
