@@ -1,1 +1,7 @@
-"""What each API does: one file per family, found through the one table in `table.py`."""
+"""What each API does: one file per family, found through the one table in `table.py`.
+
+table                                    every API: versions, listeners, function
+context outcome                          what a handler is given, and what it may reply: now, later, or the end
+ownership authorized                     whose a topic is; what a client may do, as bits
+records groups admin discovery internal  the handlers, by what is asked
+"""

@@ -37,7 +37,7 @@ def in_slices(ctx: RequestContext, steps: Steps[T]) -> Future[T]:
 def policy(ctx: RequestContext, physical: str) -> TopicPolicy | None:
     """What may be set about a topic, over what brokers take; None where it is the cluster's own.
 
-    Who runs the brokers may throttle a tenant's replicas, as the tools for reassignment do.
+    Operators of the cluster may throttle a tenant's replicas, as the tools for reassignment do.
     """
     if split_physical(physical) is None:
         return None

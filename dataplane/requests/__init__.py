@@ -1,1 +1,8 @@
-"""Between socket and handler: from frames to requests, from replies to answers in their order."""
+"""Between socket and handler: from frames to requests, from replies to answers in their order.
+
+dispatch       from frames to handlers and back: one connection
+turnstile      what may begin now, and what waits unread
+answers slots  answers in the order of requests; the place of one
+served         a connection as the short cuts see it, with its parts
+fastpath       Produce and Fetch without decoding
+"""

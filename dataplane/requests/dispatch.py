@@ -357,7 +357,7 @@ class ClientConnection:
             turnstile.told_s = of_the_last
 
     def _settle(self, row: Handler, ctx: RequestContext, slot: Slot, future: Future[Any]) -> None:
-        """Never raises: it runs on the stack of whoever resolved the future, who has others to tell."""
+        """Never raises: it runs on the stack of the code that resolved the future, which has others to tell."""
         if self.answers.is_closed:
             return
         try:

@@ -94,7 +94,9 @@ class Turnstile:
         self.reads_nothing = False  # so it was with the request that began last
         self.told_s = 0.0  # what the answer to the request that began last tells its sender to wait
         self._clear_key = self._clear_bytes = 0  # frames of this kind may begin unasked: so many bytes, with lengths
-        self._clear_owed: tuple[TokenBucket, int] | None = None  # who is owed for them, and what was clear at first
+        self._clear_owed: tuple[TokenBucket, int] | None = (
+            None  # the bucket that is owed for them, and what was clear at first
+        )
         self._waiting: Waiting | None = None
         self._let_in: tuple[TokenBucket, ...] = ()  # by their lines
         self._fetched_bytes = 0  # by the last fetch
@@ -106,7 +108,7 @@ class Turnstile:
     def begins(self, key: int, size: int, behind: int = 0) -> bool:
         """Whether a request of this kind and size may be taken now; if not, reading goes on when it may.
 
-        `behind`: bytes that were received with it and come next. Whoever says so calls `settle` when these are handed out.
+        `behind`: bytes that were received with it and come next. A caller that says so calls `settle` when these are handed out.
         """
         if size < self._clear_bytes and key == self._clear_key:
             self._clear_bytes -= size + SIZE_BYTES

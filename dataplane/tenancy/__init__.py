@@ -2,6 +2,6 @@
 
 registry          specs in ZooKeeper become instances with listeners
 instance session  one instance as served here; who is on a connection
-whitelist         which addresses a list of CIDRs lets in (pure)
+access whitelist  who may do what, decided in one place; which addresses a list lets in (pure)
 gate              limits become buckets; the storage fence
 """

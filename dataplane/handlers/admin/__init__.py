@@ -1,1 +1,8 @@
-"""What an instance's owner asks for: topics, configurations, quotas, directories."""
+"""What an instance's owner asks for: topics, configurations, quotas, directories.
+
+topics partitions once_named     CreateTopics, DeleteTopics; CreatePartitions; what both refuse beforehand
+configs alter_configs resources  DescribeConfigs; AlterConfigs; what a resource stands for
+client_quotas                    a tenant's quotas are throttle rules
+log_dirs                         where replicas are on the disks
+tolls                            what a request pays for changes
+"""

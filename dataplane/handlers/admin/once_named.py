@@ -27,7 +27,7 @@ T = TypeVar("T")
 def asked_and_refused(
     topics: Sequence[Topic], make: Callable[[Topic], T], per_step: int
 ) -> Steps[tuple[dict[str, T], dict[str, TopicOutcome]]]:
-    """What `make` makes of each topic, by name, and why it refuses others (ApiError). Whoever is named twice is refused."""
+    """What `make` makes of each topic, by name, and why it refuses others (ApiError). A topic that is named twice is refused."""
     times: Counter[str] = Counter()
     for first in range(0, len(topics), _NAMES_PER_STEP):
         times.update(topic.name for topic in topics[first : first + _NAMES_PER_STEP])

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 10.0
 _IDS_ARE_CARRIED_SINCE, _TOPIC_IDS_SINCE = 10, 12
-_ASKS_FOR_CREATION_SINCE = 4  # before, whoever asks wants it to be
+_ASKS_FOR_CREATION_SINCE = 4  # before, every request wants it to be
 _NAME_US, _REFUSAL_US, _TOPIC_US, _PARTITION_US, _CREATION_US = 1, 2, 12, 4, 40
 _PARTITIONS_PER_STEP = 16
 

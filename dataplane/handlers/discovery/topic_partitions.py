@@ -117,7 +117,7 @@ def _partition(
         leader_epoch=partition.leader_epoch,
         replica_nodes=tuple(partition.replicas),
         isr_nodes=tuple(partition.isr),
-        eligible_leader_replicas=(),  # nobody who is not in sync may lead
+        eligible_leader_replicas=(),  # no replica that is not in sync may lead
         last_known_elr=(),
         offline_replicas=tuple(r for r in partition.replicas if r not in ctx.broker.metadata.brokers),
     )

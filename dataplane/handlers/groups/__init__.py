@@ -1,1 +1,6 @@
-"""Consumer groups: their members, their offsets, and who coordinates them."""
+"""Consumer groups: their members, their offsets, and who coordinates them.
+
+find_coordinator  which broker keeps a group
+membership        JoinGroup, SyncGroup, Heartbeat, LeaveGroup; groups as administrators see them
+offsets           OffsetCommit, OffsetFetch, OffsetDelete
+"""

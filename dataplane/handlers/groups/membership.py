@@ -259,7 +259,7 @@ def _described_member(group: Group, member: Member, *, stable: bool) -> Describe
 
 
 def handle_list_groups(ctx: RequestContext, request: ListGroupsRequest) -> Steps[ListGroupsResponse]:
-    """The groups that this broker coordinates and that belong to whoever asks, as they are when the request begins."""
+    """The groups that this broker coordinates and that belong to the instance that asks, as they are when the request begins."""
     pace = Pace()
     groups, error = ctx.broker.groups.groups()
     states = frozenset((yield from each(request.states_filter, str.lower, _NAME_US, pace)))

@@ -1,1 +1,5 @@
-"""For other brokers, the controller and operators: never on a tenant's listener."""
+"""For other brokers, the controller and operators: never on a tenant's listener.
+
+replication control      what the controller sends; what is asked of it
+reassignments elections  for operators
+"""

@@ -61,7 +61,7 @@ def handle_list_offsets(ctx: RequestContext, request: ListOffsetsRequest) -> Ste
 def handle_offset_for_leader_epoch(
     ctx: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> Steps[OffsetForLeaderEpochResponse]:
-    """Where leader epochs ended, for who wants to know whether its position still exists (KIP-320)."""
+    """Where leader epochs ended, for a client that wants to know whether its position still exists (KIP-320)."""
     return _epochs(ctx.broker.replicas, request, refusal=partial(ctx.topic_refusal, Operation.DESCRIBE))
 
 

@@ -83,7 +83,7 @@ def shape_of(ctx: RequestContext, request: FetchRequest) -> Shape | None:
 
 
 def _answer(ctx: RequestContext, request: FetchRequest, physical: str) -> AnswerTemplate:
-    """No error, no preferred replica; no aborted transactions, null for who reads what is uncommitted."""
+    """No error, no preferred replica; no aborted transactions, null for a client that reads what is uncommitted."""
     topic = request.topics[0]
     row = FetchResponsePartitionData(
         partition_index=topic.partitions[0].partition,
