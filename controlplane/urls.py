@@ -11,6 +11,7 @@ from controlplane.accounts import api as accounts
 from controlplane.admission import api as admission
 from controlplane.api import operations
 from controlplane.billing import api as billing
+from controlplane.groups import api as groups
 from controlplane.health import api as health
 from controlplane.instance_rest import api as instances
 from controlplane.metering import api as metering
@@ -25,11 +26,19 @@ class IdConverter(StringConverter):
     regex = "[a-z]{2,4}-[a-z0-9]{8,12}"
 
 
+class NameConverter(StringConverter):
+    """Names as clients of Kafka choose them: of groups, of members. They may hold anything, line ends and "/" too."""
+
+    regex = r"[\s\S]+"
+
+
 register_converter(IdConverter, "id")
+register_converter(NameConverter, "name")
 
 V1 = "api/v1"
 INSTANCE = f"{V1}/instances/<id:instance_id>"
 TOPIC = f"{INSTANCE}/topics/<str:topic>"
+GROUP = f"{INSTANCE}/groups/<name:group>"  # a name may hold a "/": the longer addresses come first
 
 urlpatterns = [
     path("health", operations.health),
@@ -64,6 +73,10 @@ urlpatterns = [
     path(f"{INSTANCE}/topics", topics.TopicsApi.as_view()),
     path(TOPIC, topics.TopicApi.as_view()),
     path(f"{TOPIC}/whitelist", topics.TopicWhitelistApi.as_view()),
+    path(f"{INSTANCE}/groups", groups.GroupsApi.as_view()),
+    path(f"{GROUP}/offsets", groups.GroupOffsetsApi.as_view()),
+    path(f"{GROUP}/members/<name:member>", groups.GroupMemberApi.as_view()),
+    path(GROUP, groups.GroupApi.as_view()),
     path("", include("controlplane.console.urls")),
 ]
 

@@ -1,6 +1,9 @@
 """The door to the brokers' Kafka. Each call says which cluster it is for.
 
-client    the admin protocol over librdkafka: the only module that imports confluent_kafka
-patience  asks again while a cluster changes its controller
-topics    an instance's topics by their tenant's names
+client      the admin protocol over librdkafka: with group_door, all that imports confluent_kafka
+group_door  what is asked about consumer groups, by the same connections
+leaving     LeaveGroup, which librdkafka has no call for
+patience    asks again while a cluster changes its controller
+topics      an instance's topics by their tenant's names
+groups      an instance's consumer groups by their tenant's names
 """

@@ -1,4 +1,4 @@
-"""The door to the brokers' admin protocol: the one module of the control plane that imports confluent_kafka.
+"""The door to the brokers' admin protocol. This module and `group_door` alone import confluent_kafka in the control plane.
 
 It speaks on the internal listener, where names are physical, and signs in with the cluster secret. `admin(cluster)` gives
 this process's client of a cluster, made at the first call and anew after a fork (librdkafka's threads do not survive one).
@@ -115,19 +115,24 @@ class KafkaAdmin:
     """The brokers' admin protocol, spoken by librdkafka."""
 
     def __init__(self, bootstrap: str, secret: str) -> None:
-        self._client = AdminClient(
-            {
-                "bootstrap.servers": bootstrap,
-                "security.protocol": "SASL_PLAINTEXT",
-                "sasl.mechanism": "PLAIN",
-                "sasl.username": USER,
-                "sasl.password": secret,
-                "client.id": "sluice-controlplane",
-                "socket.timeout.ms": int(TIMEOUT_S * 1000),
-                "reconnect.backoff.max.ms": 1000,
-                "log_level": 2,  # a broker that is away is normal here, and is reported by the call that meets it
-            }
-        )
+        self.secret = secret
+        self.settings: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": USER,
+            "sasl.password": secret,
+            "client.id": "sluice-controlplane",
+            "socket.timeout.ms": int(TIMEOUT_S * 1000),
+            "reconnect.backoff.max.ms": 1000,
+            "log_level": 2,  # a broker that is away is normal here, and is reported by the call that meets it
+        }
+        self._client = AdminClient(self.settings)
+
+    @property
+    def kafka(self) -> AdminClient:
+        """For `group_door`, which asks by the same connections."""
+        return self._client
 
     def layouts(self, names: Sequence[str]) -> list[Layout]:
         if not names:
@@ -214,7 +219,7 @@ _REFUSALS: Mapping[int, tuple[type[SluiceError], str]] = {
 }
 
 
-_PASSING = (
+PASSING = (
     KafkaError.NOT_CONTROLLER,
     KafkaError.REQUEST_TIMED_OUT,
     KafkaError.BROKER_NOT_AVAILABLE,
@@ -233,7 +238,7 @@ def problem_of(error: KafkaError, physical: str) -> SluiceError:
     if owned:
         text = text.replace(physical, owned[1])
     if error.code() not in _REFUSALS:
-        kind_now = ClusterChanging if error.code() in _PASSING else ClusterUnavailable
+        kind_now = ClusterChanging if error.code() in PASSING else ClusterUnavailable
         return kind_now(f"the cluster cannot do this now ({error.name()})")
     kind, code = _REFUSALS[error.code()]
     if kind is Unsupported:

@@ -124,7 +124,7 @@ def open_page(chromium, console) -> Iterator[Callable[..., Page]]:
     yield opened
     for context in contexts:
         context.close()
-    for name in ("cluster-away", "brokers-slow", "storage-full", "broker-away"):
+    for name in ("cluster-away", "brokers-slow", "storage-full", "broker-away", "consumers-stopped"):
         console.switch(name, on=False)
     assert complaints == []
 

@@ -10,6 +10,7 @@ from controlplane.billing.waiting import months_due
 if TYPE_CHECKING:
     from .conftest import Console
 
+MEMBER = "billing-1-0b8f44d2-9f3e-4d6a-8f5b-2f1f2c1f9a01"
 STRANGERS = {"landing": "/", "sign-in": "/sign-in", "sign-up": "/sign-up", "nothing-here": "/nothing"}
 
 
@@ -44,6 +45,13 @@ def tenants(console: Console) -> dict[str, str]:
         "topic-access": f"{one}/topics/orders/access",
         "topic-settings": f"{one}/topics/orders/settings",
         "topic-delete": f"{one}/topics/orders/delete",
+        "groups": f"{one}/groups",
+        "groups-empty": f"{org}/instances/{console.instances['clickstream']}/groups",
+        "group": f"{one}/groups/billing",
+        "group-expired": f"{one}/groups/audit",
+        "group-offsets": f"{one}/group-offsets/billing",
+        "group-delete": f"{one}/group-deletion/audit",
+        "group-removal": f"{one}/group-members/billing/member/{MEMBER}",
         "bills": f"{org}/bills",
         "caps": f"{org}/caps",
         "operations": f"{org}/operations",

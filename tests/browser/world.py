@@ -5,6 +5,7 @@ stopped. The database is a file in DIRECTORY. Brokers, topics and the flow maste
 operations are carried out by the real code. Files in DIRECTORY are switches for a test:
 
     cluster-away   nothing of the cluster answers        brokers-slow   brokers apply nothing
+    consumers-stopped   the group `billing` has no members
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class World:
         self.tree = FakeTree()
         self.brokers = FakeBrokers(self.tree)
         self.admin = FakeAdmin(self.tree)
+        self.read_at = time.time()
 
     def switched(self, name: str) -> bool:
         return (self.directory / name).exists()
@@ -75,6 +77,21 @@ class World:
             self.brokers.apply()
         self.brokers.paused = {1, 2, 3} if slow else set()
         return thing
+
+    def read_on(self, groups: Any) -> Any:
+        """The group `billing` reads 20 records a second of partition 0, while it has its members."""
+        now = time.time()
+        for name, group in groups.found.items():
+            if not name.endswith(".billing"):
+                continue
+            group.members[:] = [] if self.switched("consumers-stopped") else MEMBERS
+            place = (name.replace(".billing", ".orders"), 0)
+            if group.members and now > self.read_at:
+                start, records = groups.logs[place]
+                read = int(20 * min(10, now - self.read_at))  # while nobody looked, it did not read to its end
+                group.offsets[place] = min(start + len(records), group.offsets[place] + read)
+            self.read_at = now
+        return groups
 
     def allocation(self, _cluster: object, instance_id: str) -> dict[str, Any]:
         from controlplane.core.errors import MasterUnavailable
@@ -197,8 +214,37 @@ def prepare(world: World) -> None:
     accounts.api_key_create(organisation=harbour, user=people["Bob"], name="deploy pipeline")
     use(made[1].id)
     wait(made[1].id)
+    consume(world, made[1].id)
     document = {"organisation": harbour.id, "instances": {each.name: each.id for each in made}}
     (world.directory / "world.json").write_text(json.dumps(document))
+
+
+def consume(world: World, instance_id: str) -> None:
+    """A group with two members that lags in one partition, one that lost records, one without offsets."""
+    from controlplane.kafka.group_door import Member
+    from tests.controlplane.fakes import FakeGroup
+
+    groups, key = world.admin.groups, instance_id.removeprefix("ins-")
+    now_ms = int(time.time() * 1000)
+    orders, payments = f"{key}.orders", f"{key}.payments"
+    groups.logs |= {(orders, 0): (8_000, [now_ms - 3_600_000 + 400 * number for number in range(9_000)])}
+    groups.logs |= {(orders, number): (0, [now_ms - 60_000] * 40) for number in range(1, 6)}
+    groups.logs |= {(payments, 0): (500, [now_ms - 86_400_000, now_ms - 7_000])}
+    MEMBERS.extend(
+        Member(f"billing-{n}-0b8f44d2-9f3e-4d6a-8f5b-2f1f2c1f9a0{n}", f"billing-{n}", f"10.20.0.{n}", held)
+        for n, held in (
+            (1, (("orders", 0), ("orders", 1), ("orders", 2))),
+            (2, tuple(("orders", p) for p in (3, 4, 5))),
+        )
+    )
+    groups.found |= {
+        f"{key}.billing": FakeGroup({(orders, 0): 8_400} | {(orders, number): 40 for number in range(1, 6)}),
+        f"{key}.audit": FakeGroup({(payments, 0): 320}),
+        f"{key}.new-reports": FakeGroup(),
+    }
+
+
+MEMBERS: list[Any] = []
 
 
 def use(instance_id: str) -> None:
@@ -344,12 +390,13 @@ def main() -> None:
 
     from controlplane.clusters import master, zookeeper
     from controlplane.core import operations
-    from controlplane.kafka import client
+    from controlplane.kafka import client, group_door
     from controlplane.wsgi import application
 
     world = World(directory)
     zookeeper.tree = lambda _cluster: world.enter(world.tree)
     client.admin = lambda _cluster: world.enter(world.admin)
+    group_door.door = lambda _cluster: world.read_on(world.enter(world.admin).groups)
     master.allocation, master.short, master.brokers = world.allocation, world.short, world.broker_rows
     master.allocations = world.allocations
     operations.wake = lambda _ids: None

@@ -15,7 +15,7 @@ from controlplane.core import operations
 from controlplane.core.errors import MasterUnavailable
 from controlplane.core.models import Operation
 from controlplane.instances import services as instances
-from controlplane.kafka import client
+from controlplane.kafka import client, group_door
 from controlplane.tenants import services as tenants
 from controlplane.tenants.models import Organisation, Role
 
@@ -111,6 +111,7 @@ def brokers(tree: FakeTree) -> FakeBrokers:
 def admin(monkeypatch: pytest.MonkeyPatch, tree: FakeTree) -> FakeAdmin:
     fake = FakeAdmin(tree)
     monkeypatch.setattr(client, "admin", lambda _cluster: fake)
+    monkeypatch.setattr(group_door, "door", lambda _cluster: fake.groups)
     return fake
 
 

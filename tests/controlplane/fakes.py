@@ -7,19 +7,24 @@ runs the same suite on it and on a real server. `FakeBrokers` apply what stands 
 from __future__ import annotations
 
 import json
+from collections import Counter
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from controlplane.clusters.topic_names import TOPICS_PATH
 from controlplane.clusters.zookeeper import Check, Create, Delete, Put, VersionMismatch, Write
-from controlplane.core.errors import AlreadyExists, ClusterUnavailable, Invalid, NotFound
+from controlplane.core.errors import AlreadyExists, ClusterUnavailable, Conflict, Invalid, NotFound
 from controlplane.kafka.client import Layout, Partition
+from controlplane.kafka.group_door import NOTHING_LEFT, DescribedGroup, ListedGroup, Member, Span
 from quota.contracts.apart import joined, rules_path, spec_path, whitelists_path
 from quota.contracts.applied import Applied, AppliedInstance
 from quota.contracts.instance import APPLIED_PATH, INSTANCES_PATH, InstanceSpec, InstanceState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+
+    from controlplane.kafka.group_door import Place
 
 
 LARGEST_REQUEST = 1_048_575  # bytes: ZooKeeper's jute.maxbuffer
@@ -210,6 +215,7 @@ class FakeAdmin:
         self.asked = 0
         self.configs: dict[str, dict[str, str]] = {}
         self.away = False
+        self.groups = FakeGroups(self)
 
     def _check(self) -> None:
         if self.away:
@@ -260,3 +266,104 @@ class FakeAdmin:
                 self.configs[name].pop(key, None)
             else:
                 self.configs[name][key] = value
+
+
+@dataclass
+class FakeGroup:
+    """What a coordinator keeps of a group."""
+
+    offsets: dict[Place, int] = field(default_factory=dict)
+    members: list[Member] = field(default_factory=list)
+
+    @property
+    def state(self) -> str:
+        return "Stable" if self.members else "Empty"
+
+
+class FakeGroups:
+    """Coordinators and leaders. `logs`: by physical partition, the first offset kept and the timestamps (ms) from there on.
+
+    `rounds` counts the questions that were asked; a page is to be a few, whatever it shows.
+    """
+
+    def __init__(self, admin: FakeAdmin) -> None:
+        self.admin = admin
+        self.found: dict[str, FakeGroup] = {}
+        self.logs: dict[Place, tuple[int, list[int]]] = {}
+        self.rounds: Counter[str] = Counter()
+        self.slow = False  # leaders answer, and send no record in time
+
+    def _round(self, name: str) -> None:
+        self.rounds[name] += 1
+        if self.admin.away:
+            raise ClusterUnavailable("the cluster does not answer")
+
+    def listed(self) -> list[ListedGroup]:
+        self._round("listed")
+        return [ListedGroup(name, group.state) for name, group in self.found.items()]
+
+    def described(self, names: Sequence[str]) -> dict[str, DescribedGroup]:
+        self._round("described")
+        return {name: self._described(name) for name in names}
+
+    def _described(self, name: str) -> DescribedGroup:
+        group = self.found.get(name)
+        if group is None:
+            return DescribedGroup(name, "Dead", "", ())
+        protocol = "range" if group.members else ""
+        return DescribedGroup(name, group.state, protocol, tuple(group.members), ("127.0.0.1", 1))
+
+    def committed(self, names: Sequence[str]) -> dict[str, dict[Place, int]]:
+        self._round("committed")
+        return {name: dict(self.found[name].offsets) if name in self.found else {} for name in names}
+
+    def read(self, names: Sequence[str]) -> tuple[dict[str, DescribedGroup], dict[str, dict[Place, int]]]:
+        return self.described(names), self.committed(names)
+
+    def spans(self, places: Iterable[Place]) -> dict[Place, Span]:
+        self._round("spans")
+        return {place: self._span(place) for place in places if self._leader(place) is not None}
+
+    def _leader(self, place: Place) -> int | None:
+        layout = self.admin.topics.get(place[0])
+        assert layout is not None, f"librdkafka would wait for {place[0]}, which is not there"
+        return layout.partitions[place[1]].leader
+
+    def _span(self, place: Place) -> Span:
+        start, timestamps = self.logs.get(place, (0, []))
+        return Span(start, start + len(timestamps))
+
+    def offsets_at(self, places: Iterable[Place], timestamp_ms: int) -> dict[Place, int | None]:
+        self._round("offsets_at")
+        found = {}
+        for place in places:
+            start, timestamps = self.logs.get(place, (0, []))
+            found[place] = next((start + n for n, at in enumerate(timestamps) if at >= timestamp_ms), None)
+        return found
+
+    def oldest(self, positions: Mapping[Place, int]) -> dict[Place, int]:
+        self._round("oldest")
+        if self.slow:
+            return {}
+        found = {}
+        for place, offset in positions.items():
+            start, timestamps = self.logs[place]
+            found[place] = timestamps[offset - start] if offset - start < len(timestamps) else NOTHING_LEFT
+        return found
+
+    def commit(self, name: str, offsets: Mapping[Place, int]) -> None:
+        self._round("commit")
+        if self.found[name].members:
+            raise Conflict("the group has members: stop its consumers first", code="group_not_empty")
+        self.found[name].offsets.update(offsets)
+
+    def delete(self, name: str) -> None:
+        self._round("delete")
+        if name not in self.found:
+            raise NotFound("no such group", code="group_not_found")
+        del self.found[name]
+
+    def remove(self, name: str, member_id: str) -> None:
+        self._round("remove")
+        members = self.found[name].members
+        members[:] = [member for member in members if member.id != member_id]

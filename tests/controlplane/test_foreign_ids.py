@@ -18,7 +18,9 @@ from controlplane.accounts.models import ApiKey
 from controlplane.billing import closing
 from controlplane.billing.pricing.rating import Month
 from controlplane.core.models import Operation
+from controlplane.kafka.group_door import Member
 
+from .fakes import FakeGroup
 from .test_instances_api import problem
 
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -31,6 +33,7 @@ BODIES = {
     ("post", "instances/<id:instance_id>/topics"): {"name": "t", "partitions": 1},
     ("patch", "instances/<id:instance_id>/topics/<str:topic>"): {"partitions": 9},
     ("put", "instances/<id:instance_id>/topics/<str:topic>/whitelist"): {"cidrs": []},
+    ("post", "instances/<id:instance_id>/groups/<name:group>/offsets"): {"strategy": "earliest", "topic": "orders"},
     ("post", "instances/<id:instance_id>/throttle-rules"): {
         "kind": "topic",
         "topics": ["orders"],
@@ -60,18 +63,22 @@ WITHOUT = sorted({text for _, text in endpoints() if "<" not in text})
 
 
 @pytest.fixture
-def theirs(alice, instance):
+def theirs(alice, instance, admin):
     """Alice's ids, by the names that routes give them."""
     assert alice.api.post(f"/{PREFIX}instances/{instance.id}/topics", {"name": "orders"}).status_code == 201
     rule = {"kind": "client", "users": ["ann"], "consume_mib_per_s": 1}
     rule_id = alice.api.post(f"/{PREFIX}instances/{instance.id}/throttle-rules", rule).json()["id"]
     closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
+    key = instance.id.removeprefix("ins-")
+    admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
     return {
         "<id:organisation_id>": alice.organisation.id,
         "<id:instance_id>": instance.id,
         "<id:number>": "inv-00000001",
         "<str:topic>": "orders",
         "<id:rule_id>": rule_id,
+        "<name:group>": "readers",
+        "<name:member>": "reader-1",
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
         "<id:key_id>": ApiKey.objects.for_organisation(alice.organisation).first().id,
     }
@@ -100,7 +107,7 @@ def rows():
 
 @pytest.mark.parametrize(("method", "text"), WITH_IDS)
 def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin, method, text):
-    before = (rows(), deepcopy(tree.nodes), deepcopy(admin.topics), deepcopy(admin.configs))
+    before = (rows(), *deepcopy((tree.nodes, admin.topics, admin.configs, admin.groups.found)))
     path = address(text, theirs)
     call = getattr(charlie.api, method)
     answer = call(path, BODIES.get((method, text)))
@@ -112,12 +119,15 @@ def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin
     for name, value in theirs.items():
         told = told.replace(value, missing[name])
     assert {**found, "detail": told} == nothing, "the answer tells that there is something"
-    assert (rows(), tree.nodes, admin.topics, admin.configs) == before
+    assert (rows(), tree.nodes, admin.topics, admin.configs, admin.groups.found) == before
 
 
 @pytest.mark.parametrize(("method", "text"), WITH_IDS)
-def test_its_owner_is_answered(alice, theirs, flow_master, method, text):
+def test_its_owner_is_answered(alice, theirs, admin, flow_master, method, text):
     """Or the 404 of the others would mean nothing."""
+    if "<name:member>" in text:
+        (group,) = admin.groups.found.values()
+        group.members.append(Member("reader-1", "reader", "10.0.0.7", ()))
     flow_master.answers[theirs["<id:instance_id>"]] = {}
     answer = getattr(alice.api, method)(address(text, theirs), BODIES.get((method, text)))
     assert answer.status_code in ((403,) if (method, text) in OPERATORS else (200, 201, 202, 204)), answer.content

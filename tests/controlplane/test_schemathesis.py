@@ -30,6 +30,7 @@ from controlplane.env import ROOT
 from controlplane.wsgi import application
 
 from .console.test_instance_pages import flowing
+from .fakes import FakeGroup
 
 SCHEMA = schemathesis.openapi.from_path(str(ROOT / "docs" / "openapi.yaml"))
 SCHEMA.app = application
@@ -52,6 +53,9 @@ RULED = {
     "accept_full_storage": "no change by itself",
     "confirm_price": "the same",
     "reason": "not blank",
+    "value": "one where the strategy needs it, and none where it does not",
+    "partitions": "of a topic that is named, and that has them",
+    "strategy": "there is an offset to shift from",
 }
 RULED_AS_A_WHOLE = {
     "invalid_replication_factor",  # the cluster has fewer brokers
@@ -67,6 +71,8 @@ def world(alice, instance, tree, admin, flow_master):
     alice.api.post(f"/api/v1/instances/{instance.id}/topics", {"name": "orders", "partitions": 1})
     rule = alice.api.post(f"/api/v1/instances/{instance.id}/throttle-rules", RULE).json()
     flow_master.answers[instance.id] = flowing()
+    key = instance.id.removeprefix("ins-")
+    admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
     closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
     real = {
         "organisation_id": instance.organisation_id,
@@ -75,6 +81,8 @@ def world(alice, instance, tree, admin, flow_master):
         "topic": "orders",
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
         "rule_id": rule["id"],
+        "group": "readers",
+        "member": "reader-1",
         "key_id": ApiKey.objects.for_organisation(alice.organisation).first().id,
     }
     world = World(alice.key, real, tree, admin)
@@ -86,7 +94,7 @@ class World:
     def __init__(self, key, real, tree, admin):
         self.key, self.real, self.tree, self.admin = key, real, tree, admin
         self.asked = 0
-        self.kept = (dict(tree.nodes), dict(admin.topics), deepcopy(admin.configs))
+        self.kept = (dict(tree.nodes), dict(admin.topics), deepcopy(admin.configs), deepcopy(admin.groups.found))
 
     def ask(self, case):
         """Send one request and check the answer; then be as before."""
@@ -100,8 +108,9 @@ class World:
                 assert is_taken(case, response), (response.status_code, response.text, case.as_curl_command())
                 transaction.set_rollback(True)
         finally:
-            nodes, found, configs = self.kept
+            nodes, found, configs, groups = self.kept
             self.tree.nodes, self.admin.topics, self.admin.configs = dict(nodes), dict(found), deepcopy(configs)
+            self.admin.groups.found = deepcopy(groups)
 
     def _name_what_exists(self, case):
         path = case.meta.components.get(ParameterLocation.PATH)

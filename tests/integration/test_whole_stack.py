@@ -8,6 +8,7 @@ import socket
 import time
 
 import pytest
+from confluent_kafka import TopicPartition
 
 from tests.demo.stack import first_address
 from tests.integration.clients import consumer, create_topic, produce, read_all, take
@@ -218,3 +219,45 @@ def test_a_second_start_resumes_with_everything(stack):
         produce(bought, "orders", [b"after"])
         assert take(reader, 1)[0].value() == b"after"
     assert len(stored(bought)) == 501
+
+
+def test_a_group_from_its_lag_to_its_reset(stack):
+    """By REST, with a real consumer, beside another tenant's group of the same name."""
+    api, others = stack.api(), stack.api(1)
+    bought, theirs = api.running("groups"), others.running("groups")
+    for one, theirs_api in ((bought, api), (theirs, others)):
+        theirs_api.topic(one, "orders", 1)
+        produce(one, "orders", ROWS)
+        with consumer(one, "billing", client_id="reader-1") as reader:
+            reader.subscribe(["orders"])
+            read = take(reader, 100)[-1]
+            reader.commit(message=read, asynchronous=False)
+            shown = theirs_api.call("GET", f"/instances/{one.id}/groups/billing")
+            (member,) = shown["members"]
+            assert (shown["state"], member["client_id"]) == ("Stable", "reader-1")
+            assert member["partitions"] == [{"topic": "orders", "partitions": [0]}]
+            body = {"topic": "orders", "strategy": "earliest"}
+            refusal = theirs_api.call("POST", f"/instances/{one.id}/groups/billing/offsets", body, expect=409)
+            assert refusal["code"] == "group_not_empty"
+    url = f"/instances/{bought.id}/groups"
+    wait_for(lambda: api.call("GET", f"{url}/billing")["state"] == "Empty", 20, "the consumer to have left")
+    shown = api.call("GET", f"{url}/billing")
+    oldest_s = time.time() - read_time(bought, read.offset() + 1)
+    assert shown["lag_messages"] == len(ROWS) - read.offset() - 1
+    assert abs(shown["lag_seconds"] - oldest_s) < 1
+    preview = api.call("POST", f"{url}/billing/offsets", {**body, "dry_run": True})
+    assert preview["read_again"] == read.offset() + 1
+    assert api.call("POST", f"{url}/billing/offsets", body) == preview
+    assert api.call("GET", f"{url}/billing")["lag_messages"] == len(ROWS)
+    api.call("DELETE", f"{url}/billing", expect=204)
+    assert api.call("GET", url)["items"] == []
+    assert [group["name"] for group in others.call("GET", f"/instances/{theirs.id}/groups")["items"]] == ["billing"]
+    others.call("GET", f"{url}/billing", expect=404)
+
+
+def read_time(tenant, offset) -> float:
+    """The moment of one record, in seconds, as a consumer has it."""
+    with consumer(tenant, "looking") as reader:
+        reader.assign([TopicPartition("orders", 0, offset)])
+        (message,) = take(reader, 1)
+        return message.timestamp()[1] / 1000

@@ -17,6 +17,7 @@ from controlplane.health.selectors import health_remembered
 from quota.contracts.rows import LOOP_MS, REQUEST, Row, Unit
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from django.forms import BoundField
@@ -35,6 +36,8 @@ STEP = 1024
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 SECONDS_PER_HOUR = 3600
 DURATIONS = ((86_400_000, "days"), (3_600_000, "hours"), (60_000, "minutes"), (1000, "seconds"), (1, "ms"))
+MINUTE_S, TENS = 60, 10
+SPANS = ((86_400, "days", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 DASH = "\N{EN DASH}"
 UNKNOWN = (None, "")  # the second is what a template makes of a member of nothing
 NARROW = "\N{NARROW NO-BREAK SPACE}"
@@ -86,6 +89,50 @@ def amount(value: float | None) -> str:
         return DASH
     text = f"{float(value):,.6f}".rstrip("0").rstrip(".")
     return text.replace(",", NARROW)
+
+
+@register.filter
+def per_s(value: float) -> str:
+    """Records a second; one digit more where there are few."""
+    return f"{amount(round(value, 1 if value < TENS else 0))} a second"
+
+
+@register.filter
+def duration(seconds: float) -> str:
+    """``4.2 s``, ``3 min 5 s``, ``2 h 10 min``, ``5 days 3 h``: the largest unit and the next."""
+    whole = round(seconds)
+    if whole < MINUTE_S:
+        return f"{amount(round(seconds, 1))} s"
+    for size, unit, next_size, next_unit in SPANS:
+        if whole >= size:
+            rest = whole % size // next_size
+            name = unit if whole // size > 1 or unit != "days" else "day"
+            return f"{amount(whole // size)} {name}" + (f" {rest} {next_unit}" if rest else "")
+    raise AssertionError("the last of SPANS is a minute")
+
+
+GROUP_STATES = {
+    "Stable": ("running", "Stable"),
+    "Empty": ("deleted", "No members"),
+    "Dead": ("deleted", "Gone"),
+    "PreparingRebalance": ("warning", "Rebalancing"),
+    "CompletingRebalance": ("warning", "Rebalancing"),
+}
+
+
+@register.filter
+def group_state(state: str) -> tuple[str, str]:
+    """Colour and words."""
+    return GROUP_STATES.get(state, ("", state))
+
+
+@register.filter
+def by_topic(places: Sequence[tuple[str, int]]) -> str:
+    """``orders 0, 1; payments 2``."""
+    found: dict[str, list[str]] = {}
+    for topic, partition in places:
+        found.setdefault(topic, []).append(str(partition))
+    return "; ".join(f"{topic} {', '.join(partitions)}" for topic, partitions in found.items())
 
 
 @register.filter

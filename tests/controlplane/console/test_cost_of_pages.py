@@ -19,6 +19,7 @@ from controlplane.core.models import Operation
 from controlplane.instances.models import Instance
 from controlplane.kafka.client import Layout, Partition
 from controlplane.tenants.models import Membership
+from tests.controlplane.fakes import FakeGroup
 from tests.support.usage import usage_raise, usage_row
 
 from .test_instance_pages import flowing
@@ -80,6 +81,7 @@ def populate(organisation, admin, flow_master, instances: int, *, hours: int = 2
             name = f"{instance.id.removeprefix('ins-')}.topic-{topic:03}"
             admin.topics[name] = Layout(name, (partition,) * 3)
             admin.configs[name] = {}
+            admin.groups.found[f"{name}-readers"] = FakeGroup({(name, 0): 0})
     flow_master.answers = dict.fromkeys((instance.id for instance in made), flowing())
     for number in range(60):
         user = User.objects.create_user(f"member{number}@example.com")
@@ -101,7 +103,8 @@ def paths(first: str) -> list[str]:
     one = f"instances/{first}"
     return [
         "instances", "instances?q=instance&page=2", one, f"{one}/settings", f"{one}/delete", f"{one}/access",
-        f"{one}/live", f"{one}/status", f"{one}/topics", f"{one}/topics/topic-007", f"{one}/usage",
+        f"{one}/live", f"{one}/status", f"{one}/topics", f"{one}/topics/topic-007", f"{one}/groups", f"{one}/groups?q=7",
+        f"{one}/groups/topic-007-readers", f"{one}/group-offsets/topic-007-readers", f"{one}/usage",
         f"{one}/usage?month={datetime.now(UTC):%Y-%m}", f"{one}/usage/{datetime.now(UTC):%Y-%m-%dT%H}", f"{one}/bill",
         "operations", "operations?q=instance", "bills", "keys", "members", "instances/new",
     ]  # fmt: skip

@@ -21,6 +21,7 @@ from controlplane.console.middleware import CONTENT_SECURITY_POLICY
 from controlplane.core.models import Operation
 from controlplane.tenants.models import Membership
 from controlplane.topics import services as topics
+from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.test_foreign_ids import rows
 
 from .conftest import text_of
@@ -32,11 +33,15 @@ OPERATORS = [name for name in NAMES if name.startswith("fleet")]
 
 
 @pytest.fixture
-def address(alice, instance):
+def address(alice, instance, admin):
     """The address of a page by name, with alice's own ids in it."""
     topics.topic_create(organisation=alice.organisation, actor="a", instance_id=instance.id, name="orders")
     closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
+    key = instance.id.removeprefix("ins-")
+    admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
     ids = {
+        "group": "readers",
+        "member": "reader-1",
         "number": "inv-00000001",
         "organisation_id": alice.organisation.id,
         "owner_id": alice.organisation.id,
@@ -72,7 +77,9 @@ def test_to_a_stranger_it_does_not_exist(at_charlie, address, name):
         assert "events" not in page.content.decode()
 
 
-@pytest.mark.parametrize("name", [name for name in TENANTS if "instance" in name or "topic" in name or "usage" in name])
+@pytest.mark.parametrize(
+    "name", [name for name in TENANTS if any(part in name for part in ("instance", "topic", "group", "usage"))]
+)
 def test_ones_own_organisation_does_not_open_anothers_instance(at_charlie, address, name):
     page = at_charlie.client.get(address(name, organisation_id=at_charlie.organisation.id))
     assert page.status_code == (200 if name in ("instances", "instance_new", "instance_estimate") else 404)
@@ -93,6 +100,8 @@ FORMS = {
     "topic_new": {"name": "mine", "partitions": 1, "replication_factor": 1},
     "topic_access": {"cidrs": "0.0.0.0/0", "own": "on"},
     "topic_delete": {"confirmation": "orders"},
+    "group_reset": {"strategy": "earliest", "topic": "orders", "move": ""},
+    "group_delete": {"confirmation": "readers"},
     "key_revoke": {},
     "member_role": {"role": "viewer"},
     "member_remove": {},
@@ -109,12 +118,12 @@ def test_a_form_of_ones_own_organisation_does_nothing_to_what_is_anothers(at_cha
     """Charlie owns his organisation, and sends alice's ids through it."""
     path = address(name, organisation_id=at_charlie.organisation.id)
     at_charlie.get()  # the session remembers where he last was
-    before = (rows(), deepcopy(tree.nodes), deepcopy(admin.topics), deepcopy(admin.configs))
+    before = (rows(), *deepcopy((tree.nodes, admin.topics, admin.configs, admin.groups.found)))
     answer = at_charlie.client.post(path, FORMS.get(name, {}))
     assert answer.status_code in ((404,) if name in FORMS else (404, 405))
     assert "events" not in text_of(answer)
     assert "alice" not in text_of(answer)
-    assert (rows(), tree.nodes, admin.topics, admin.configs) == before
+    assert (rows(), tree.nodes, admin.topics, admin.configs, admin.groups.found) == before
 
 
 @pytest.mark.parametrize("name", sorted(FORMS))

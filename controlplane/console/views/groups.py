@@ -1,0 +1,160 @@
+"""Consumer groups of an instance: who reads, how far behind, and moving them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import messages
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from controlplane.console.forms.groups import OffsetsForm
+from controlplane.console.forms.instances import DeletionForm
+from controlplane.console.listing import listing, searched
+from controlplane.console.page import tenant_page
+from controlplane.core.errors import SluiceError, Unavailable
+from controlplane.groups import selectors, services
+from controlplane.instances.models import InstanceState
+from controlplane.instances.selectors import instance_get
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from controlplane.accounts.selectors import Caller
+
+PARTITION_ROWS = 100
+PREVIEW_ROWS = 200
+EVERY_S = 5
+"""Between two looks of a page that stays open; the first two make a rate."""
+
+
+@require_safe
+@tenant_page
+def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """Every group; state and lag of those on this page. A cluster that is away is said calmly."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    search, names, views, away = searched(request), [], [], None
+    at = {"organisation": caller.organisation, "instance_id": instance_id}
+    found = None
+    try:
+        names = [group.name for group in selectors.group_names(**at)]
+        found = listing(request, [name for name in names if search.lower() in name.lower()], search=search)
+        views = selectors.group_summaries(**at, names=list(found.page.object_list))
+    except Unavailable as error:
+        away = error
+    context = {
+        "instance": instance,
+        "tab": "groups",
+        "listing": found or listing(request, [], search=search),
+        "views": views,
+        "away": away,
+        "running": instance.state == InstanceState.RUNNING,
+        "none_at_all": not names and away is None,
+    }
+    part = request.htmx  # type: ignore[attr-defined]
+    template = "console/parts/group_rows.html" if part else "console/groups.html"
+    return render(request, template, context, status=503 if away and not part else 200)
+
+
+@require_safe
+@tenant_page
+def shown(request: HttpRequest, caller: Caller, instance_id: str, group: str) -> HttpResponse:
+    """Lag by partition, rates and members; the page looks again by itself."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    part = request.htmx  # type: ignore[attr-defined]
+    context = {"instance": instance, "tab": "groups", "name": group, "every_s": EVERY_S, "away": None, "view": None}
+    try:
+        view = selectors.group_get(organisation=caller.organisation, instance_id=instance_id, name=group)
+        context |= {"view": view, "listing": listing(request, _worst_first(view), size=PARTITION_ROWS)}
+    except Unavailable as error:
+        context["away"] = error
+    template = "console/parts/group_now.html" if part else "console/group.html"
+    return render(request, template, context, status=503 if context["away"] and not part else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def reset(request: HttpRequest, caller: Caller, instance_id: str, group: str) -> HttpResponse:
+    """Choose, look at what it means, and only then move."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    view = selectors.group_get(organisation=caller.organisation, instance_id=instance_id, name=group, paced=False)
+    form, preview = OffsetsForm(request.POST or None, topics=view.topics), None
+    if request.method == "POST" and form.is_valid():
+        move = "move" in request.POST
+        try:
+            preview = services.offsets_reset(
+                organisation=caller.organisation,
+                actor=caller.actor,
+                instance_id=instance.id,
+                name=group,
+                **form.wanted(),
+                dry_run=not move,
+            )
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            if move:
+                messages.success(request, _moved(preview))
+                return redirect("console:group", caller.organisation.id, instance.id, group)
+    context = {
+        "instance": instance,
+        "tab": "groups",
+        "view": view,
+        "form": form,
+        "preview": preview,
+        "rows": preview.moves[:PREVIEW_ROWS] if preview else (),
+    }
+    return render(request, "console/group_reset.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def delete(request: HttpRequest, caller: Caller, instance_id: str, group: str) -> HttpResponse:
+    """Delete, once its name was typed."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    view = selectors.group_get(organisation=caller.organisation, instance_id=instance_id, name=group, paced=False)
+    form = DeletionForm(request.POST or None, name=group)
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.group_delete(
+                organisation=caller.organisation, actor=caller.actor, instance_id=instance.id, name=group
+            )
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            messages.success(request, f"Group {group} was deleted.")
+            return redirect("console:groups", caller.organisation.id, instance.id)
+    context = {"instance": instance, "tab": "groups", "view": view, "form": form}
+    return render(request, "console/group_delete.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def removal(request: HttpRequest, caller: Caller, instance_id: str, group: str, member: str) -> HttpResponse:
+    """Take a member out, once that was confirmed."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    view = selectors.group_get(organisation=caller.organisation, instance_id=instance_id, name=group, paced=False)
+    found = next((each for each in view.members if each.id == member), None)
+    if request.method == "POST":
+        services.member_remove(
+            organisation=caller.organisation, actor=caller.actor, instance_id=instance.id, name=group, member_id=member
+        )
+        messages.success(request, f"{found.client_id if found else member} was taken out of the group.")
+        return redirect("console:group", caller.organisation.id, instance.id, group)
+    context = {"instance": instance, "tab": "groups", "view": view, "member": found, "member_id": member}
+    return render(request, "console/group_removal.html", context)
+
+
+def _worst_first(view: selectors.GroupView) -> list[selectors.PartitionLag]:
+    """What is not known stands above what is: it may be worse."""
+    most = 2**63
+    return sorted(
+        view.partitions,
+        key=lambda row: (-(most if row.lag_messages is None else row.lag_messages), row.topic, row.partition),
+    )
+
+
+def _moved(done: services.Reset) -> str:
+    if not done.changes:
+        return "Nothing had to be moved: the offsets are there already."
+    return "1 offset was moved." if done.changes == 1 else f"{done.changes} offsets were moved."

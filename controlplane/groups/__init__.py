@@ -1,0 +1,1 @@
+"""Consumer groups of an instance: members, lag, moving offsets. The truth is in the cluster."""

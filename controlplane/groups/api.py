@@ -1,0 +1,95 @@
+"""REST of consumer groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.accounts.permissions import caller_of
+from controlplane.api import pagination
+from controlplane.groups import selectors, services
+from controlplane.groups.serializers import (
+    GROUP_EXAMPLE,
+    RESET_EXAMPLES,
+    GroupPageSerializer,
+    GroupSerializer,
+    GroupSummarySerializer,
+    OffsetsResetSerializer,
+    ResetSerializer,
+)
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+TAGS = ["groups"]
+
+
+class GroupsApi(APIView):
+    """/api/v1/instances/{id}/groups."""
+
+    @extend_schema(responses=GroupPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """Consumer groups by name, with members and lag in records, as their coordinators have them at this moment."""
+        organisation = caller_of(request).organisation
+        listed = selectors.group_names(organisation=organisation, instance_id=instance_id)
+        page, following = pagination.items_page(request, listed, lambda group: group.name)
+        names = [group.name for group in page]
+        views = selectors.group_summaries(organisation=organisation, instance_id=instance_id, names=names)
+        return Response(pagination.body(list(GroupSummarySerializer(views, many=True).data), following))
+
+
+class GroupApi(APIView):
+    """/api/v1/instances/{id}/groups/{group}."""
+
+    @extend_schema(responses=GroupSerializer, examples=[GROUP_EXAMPLE], tags=TAGS)
+    def get(self, request: Request, instance_id: str, group: str) -> Response:
+        """Members, and for each partition what is left to read in records and seconds; rates since an earlier look."""
+        organisation = caller_of(request).organisation
+        view = selectors.group_get(organisation=organisation, instance_id=instance_id, name=group)
+        return Response(GroupSerializer(view).data)
+
+    @extend_schema(responses={204: None}, tags=TAGS)
+    def delete(self, request: Request, instance_id: str, group: str) -> Response:
+        """Delete a group that has no members, with its offsets."""
+        caller = caller_of(request)
+        services.group_delete(organisation=caller.organisation, actor=caller.actor, instance_id=instance_id, name=group)
+        return Response(status=204)
+
+
+class GroupOffsetsApi(APIView):
+    """/api/v1/instances/{id}/groups/{group}/offsets."""
+
+    @extend_schema(request=OffsetsResetSerializer, responses=ResetSerializer, examples=RESET_EXAMPLES, tags=TAGS)
+    def post(self, request: Request, instance_id: str, group: str) -> Response:
+        """Move the offsets of a group without members, or say (dry_run) what would be read again or skipped."""
+        body = OffsetsResetSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        caller = caller_of(request)
+        reset = services.offsets_reset(
+            organisation=caller.organisation,
+            actor=caller.actor,
+            instance_id=instance_id,
+            name=group,
+            **body.validated_data,
+        )
+        return Response(ResetSerializer(reset).data)
+
+
+class GroupMemberApi(APIView):
+    """/api/v1/instances/{id}/groups/{group}/members/{member}."""
+
+    @extend_schema(responses={204: None}, tags=TAGS)
+    def delete(self, request: Request, instance_id: str, group: str, member: str) -> Response:
+        """Take a member out of the group: its partitions go to the others. A consumer that lives joins again by itself."""
+        caller = caller_of(request)
+        services.member_remove(
+            organisation=caller.organisation,
+            actor=caller.actor,
+            instance_id=instance_id,
+            name=group,
+            member_id=member,
+        )
+        return Response(status=204)

@@ -1,0 +1,232 @@
+"""Reading groups, within an organisation.
+
+A page is one round of each question, however many groups and partitions it shows: which groups there are (a list only);
+members and offsets; what the partitions hold; for one group also one record of each partition that it lags in, whose
+timestamp is the lag in seconds. Each round is bounded (`group_door`); at worst a page takes 12 s and says what is away.
+
+Between two looks, what was seen is kept in the cache, for a minute and a half: rates come from it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from django.core.cache import cache
+from redis.exceptions import RedisError
+
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Unavailable
+from controlplane.groups import lag
+from controlplane.groups.lag import Observation, Pace
+from controlplane.instances.selectors import instance_get
+from controlplane.kafka import groups
+from controlplane.kafka.group_door import NOTHING_LEFT, UNDATED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from controlplane.instances.models import Instance
+    from controlplane.kafka.group_door import ListedGroup, Member, Place, Span
+    from controlplane.kafka.groups import Group
+    from controlplane.tenants.models import Organisation
+
+LOG = logging.getLogger(__name__)
+_AWAY = (RedisError, OSError)
+"""What a cache says that is not there: a page without rates is better than none."""
+MOST_DATED = 500
+"""Partitions of which a record is looked at for one page."""
+
+NEVER_COMMITTED = "the group has committed no offset here"
+NO_LEADER = "the partition has no leader now, or its topic is gone"
+NO_TIMESTAMP = "the record carries no timestamp"
+NO_ANSWER = "the broker did not send the record in time"
+TOO_MANY = f"only {MOST_DATED} partitions are looked at"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLag:
+    """One partition of a group. None is what is not known; `unknown` says why the seconds are not."""
+
+    topic: str
+    partition: int
+    offset: int | None
+    start_offset: int | None = None
+    end_offset: int | None = None
+    lag_messages: int | None = None
+    lag_seconds: float | None = None
+    unknown: str = ""
+    client_id: str | None = None  # of the member that reads it now
+    expired: int = 0  # records that were deleted before the group read them
+
+    @property
+    def place(self) -> Place:
+        """Topic and number."""
+        return self.topic, self.partition
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSummary:
+    """A group in a list."""
+
+    name: str
+    state: str
+    protocol: str
+    members: tuple[Member, ...]
+    lag_messages: int | None  # None: no offset is committed, or no partition's end is known
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView(GroupSummary):
+    """A group with its partitions."""
+
+    partitions: tuple[PartitionLag, ...]
+    lag_seconds: float | None  # the largest of those that are known
+    pace: Pace | None
+
+    @property
+    def drain_seconds(self) -> float | None:
+        """See `lag.drain_seconds`."""
+        return lag.drain_seconds(self.lag_messages, self.pace)
+
+    @property
+    def falls_behind(self) -> bool:
+        """See `lag.falls_behind`."""
+        return lag.falls_behind(self.lag_messages, self.pace)
+
+    @property
+    def seconds_unknown(self) -> int:
+        """Partitions with a lag whose age is not known."""
+        return sum(row.lag_seconds is None and row.lag_messages != 0 for row in self.partitions)
+
+    @property
+    def topics(self) -> list[str]:
+        """Of which it has an offset."""
+        return sorted({row.topic for row in self.partitions if row.offset is not None})
+
+
+def group_names(*, organisation: Organisation, instance_id: str) -> list[ListedGroup]:
+    """Name and state of every group, by name. Raises NotFound, ClusterUnavailable."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    return groups.list_all(instance.cluster.address, instance.id)
+
+
+def group_summaries(*, organisation: Organisation, instance_id: str, names: Sequence[str]) -> list[GroupSummary]:
+    """These groups, which may be those of one page, with members and lag. Raises NotFound, ClusterUnavailable."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    found = groups.read(instance.cluster.address, instance.id, names)
+    spans = _spans_if_any(instance, sorted({place for group in found for place in group.committed}))
+    return [_summary(group, spans) for group in found]
+
+
+def group_get(
+    *, organisation: Organisation, instance_id: str, name: str, clock: Clock = SYSTEM_CLOCK, paced: bool = True
+) -> GroupView:
+    """One group with its lag in records and seconds; `paced` with its rates. Raises NotFound, ClusterUnavailable."""
+    instance = instance_get(organisation=organisation, instance_id=instance_id)
+    group = groups.get(instance.cluster.address, instance.id, name)
+    readers = {place: member.client_id for member in group.described.members for place in member.partitions}
+    places = sorted({*group.committed, *readers})
+    spans = _spans_if_any(instance, places)
+    rows = [_row(place, group.committed.get(place), spans.get(place), readers.get(place)) for place in places]
+    rows = _dated(instance, rows, clock)
+    summary = _summary(group, spans)
+    return GroupView(
+        **{field: getattr(summary, field) for field in GroupSummary.__dataclass_fields__},
+        partitions=tuple(rows),
+        lag_seconds=_oldest(rows),
+        pace=_pace(instance.id, group, spans, clock) if paced else None,
+    )
+
+
+def group_forget(instance_id: str, name: str) -> None:
+    """Its offsets were moved: what was seen before says nothing about how fast it reads."""
+    try:
+        cache.delete(_key(instance_id, name))
+    except _AWAY as error:
+        LOG.warning("the next rates of a group may be wrong: %s", error)
+
+
+def _spans_if_any(instance: Instance, places: Sequence[Place]) -> Mapping[Place, Span]:
+    return groups.spans(instance.cluster.address, instance.id, places) if places else {}
+
+
+def _summary(group: Group, spans: Mapping[Place, Span]) -> GroupSummary:
+    lags = [
+        lag.lag_messages(offset, spans[place].start, spans[place].end)
+        for place, offset in group.committed.items()
+        if place in spans
+    ]
+    about = group.described
+    return GroupSummary(about.name, about.state, about.protocol, about.members, sum(lags) if lags else None)
+
+
+def _row(place: Place, offset: int | None, span: Span | None, client_id: str | None) -> PartitionLag:
+    if span is None:
+        return PartitionLag(*place, offset, unknown=NO_LEADER, client_id=client_id)
+    if offset is None:
+        return PartitionLag(*place, None, span.start, span.end, unknown=NEVER_COMMITTED, client_id=client_id)
+    left = lag.lag_messages(offset, span.start, span.end)
+    return PartitionLag(
+        *place,
+        offset,
+        span.start,
+        span.end,
+        left,
+        lag_seconds=None if left else 0.0,
+        client_id=client_id,
+        expired=max(0, span.start - offset),
+    )
+
+
+def _dated(instance: Instance, rows: Sequence[PartitionLag], clock: Clock) -> list[PartitionLag]:
+    """With the age of the oldest record that each partition has for the group."""
+    behind = {row.place: max(row.offset or 0, row.start_offset or 0) for row in rows if row.lag_messages}
+    asked = dict(list(behind.items())[:MOST_DATED])
+    try:
+        found = groups.oldest(instance.cluster.address, instance.id, asked)
+    except Unavailable:  # the rest of the page is known
+        found = {}
+    now_ms = clock.now().timestamp() * lag.SECOND_MS
+    return [_with_age(row, found.get(row.place), now_ms, asked) if row.place in behind else row for row in rows]
+
+
+def _with_age(row: PartitionLag, timestamp_ms: int | None, now_ms: float, asked: Mapping[Place, int]) -> PartitionLag:
+    if timestamp_ms is None:
+        return replace(row, unknown=NO_ANSWER if row.place in asked else TOO_MANY)
+    if timestamp_ms == UNDATED:
+        return replace(row, unknown=NO_TIMESTAMP)
+    age_ms = 0.0 if timestamp_ms == NOTHING_LEFT else max(0.0, now_ms - timestamp_ms)
+    return replace(row, lag_seconds=round(age_ms / lag.SECOND_MS, 1))
+
+
+def _oldest(rows: Sequence[PartitionLag]) -> float | None:
+    """The largest age that is known of partitions with a lag; 0 where none has one."""
+    behind = [row for row in rows if row.lag_messages]
+    known = [row.lag_seconds for row in behind or rows if row.lag_seconds is not None]
+    return max(known, default=None)
+
+
+def _pace(instance_id: str, group: Group, spans: Mapping[Place, Span], clock: Clock) -> Pace | None:
+    """Since an earlier look, if there was one; this look is kept for later ones."""
+    now = Observation(
+        int(clock.now().timestamp() * lag.SECOND_MS),
+        dict(group.committed),
+        {place: span.end for place, span in spans.items()},
+    )
+    key = _key(instance_id, group.name)
+    try:
+        kept = cache.get(key) or []
+        cache.set(key, lag.kept_with(kept, now), timeout=lag.LONGEST_MS // lag.SECOND_MS)
+    except _AWAY as error:
+        LOG.warning("a group is shown without rates: %s", error)
+        return None
+    before = lag.oldest_of(kept, now)
+    return None if before is None else lag.pace(before, now)
+
+
+def _key(instance_id: str, name: str) -> str:
+    """Hashed: a group's name may hold what a cache's key must not."""
+    return f"group:{instance_id}:{hashlib.sha256(name.encode()).hexdigest()[:32]}"

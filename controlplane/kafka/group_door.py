@@ -1,0 +1,347 @@
+"""The door to consumer groups: what `client` is for topics. The second module that imports confluent_kafka.
+
+Names are physical, but for the topics of members' assignments: those are the bytes that a client wrote, with the names that
+it knows. `door(cluster)` asks by this process's client of that cluster. Each call is one round: what it asks of several
+groups, or of several brokers, is asked at once and has ROUND_S together. A failure is one of core.errors, and is not tried
+again: whoever looks will look again.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+from confluent_kafka.admin import OffsetSpec
+
+from controlplane.core.errors import ClusterUnavailable, Conflict, NotFound, SluiceError, Unsupported
+from controlplane.kafka import client, leaving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from controlplane.clusters.address import ClusterAddress
+
+ROUND_S = 3.0
+OLDEST_S = 2.0
+FIRST_BYTES = 16 * 1024
+"""What is fetched of a partition to see one record. A larger batch is asked for again by librdkafka, with room for it."""
+
+Place = tuple[str, int]
+"""A topic and a partition's number."""
+
+NOTHING_LEFT = -1
+"""Instead of a timestamp: between the offset and the end there are no records, only marks of transactions."""
+UNDATED = -2
+"""Instead of a timestamp: the record has none (of a producer from before 0.10)."""
+
+STATES: Mapping[ConsumerGroupState, str] = {
+    ConsumerGroupState.STABLE: "Stable",
+    ConsumerGroupState.EMPTY: "Empty",
+    ConsumerGroupState.DEAD: "Dead",
+    ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
+    ConsumerGroupState.COMPLETING_REBALANCING: "CompletingRebalance",
+}
+"""Kafka's own words."""
+UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """A group in a list."""
+
+    name: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One consumer of a group. `partitions` are of the topics that it names: a tenant's names."""
+
+    id: str
+    client_id: str
+    host: str
+    partitions: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedGroup:
+    """A group as its coordinator knows it. One that does not exist is Dead."""
+
+    name: str
+    state: str
+    protocol: str
+    members: tuple[Member, ...]
+    coordinator: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What a partition holds: records from `start` to before `end`."""
+
+    start: int
+    end: int
+
+
+class GroupDoor(Protocol):
+    """What this service asks about groups. Every call may raise ClusterUnavailable."""
+
+    def listed(self) -> list[ListedGroup]:
+        """Every group of the cluster."""
+        ...
+
+    def described(self, names: Sequence[str]) -> dict[str, DescribedGroup]:
+        """By name, those that do not exist included."""
+        ...
+
+    def committed(self, names: Sequence[str]) -> dict[str, dict[Place, int]]:
+        """By name: the next offset that the group will read."""
+        ...
+
+    def read(self, names: Sequence[str]) -> tuple[dict[str, DescribedGroup], dict[str, dict[Place, int]]]:
+        """`described` and `committed` in one round."""
+        ...
+
+    def spans(self, places: Iterable[Place]) -> dict[Place, Span]:
+        """Without partitions that have no leader now."""
+        ...
+
+    def offsets_at(self, places: Iterable[Place], timestamp_ms: int) -> dict[Place, int | None]:
+        """The first record of that time or later; None: there is none."""
+        ...
+
+    def oldest(self, positions: Mapping[Place, int]) -> dict[Place, int]:
+        """The timestamp, in ms, of the first record from each offset on; NOTHING_LEFT; UNDATED; absent: no answer in time."""
+        ...
+
+    def commit(self, name: str, offsets: Mapping[Place, int]) -> None:
+        """Set offsets of a group without members. Raises Conflict."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """A group and its offsets. Raises NotFound, Conflict."""
+        ...
+
+    def remove(self, name: str, member_id: str) -> None:
+        """Take a member out. Raises NotFound."""
+        ...
+
+
+class KafkaGroups:
+    """The real one."""
+
+    def __init__(self, cluster: ClusterAddress, admin: client.KafkaAdmin) -> None:
+        self._cluster = cluster
+        self._admin = admin
+        self._client = admin.kafka
+
+    def listed(self) -> list[ListedGroup]:
+        """See GroupDoor."""
+        answer = self._result(self._client.list_consumer_groups(request_timeout=ROUND_S))
+        if answer.errors:  # a list that silently lacks one coordinator's groups would be a wrong one
+            raise self._problem(answer.errors[0])
+        return [ListedGroup(group.group_id, STATES.get(group.state, UNKNOWN)) for group in answer.valid]
+
+    def described(self, names: Sequence[str]) -> dict[str, DescribedGroup]:
+        """See GroupDoor."""
+        return {name: _described(name, self._result(future)) for name, future in self._describe(names).items()}
+
+    def committed(self, names: Sequence[str]) -> dict[str, dict[Place, int]]:
+        """See GroupDoor."""
+        return {name: _committed(self._result(future)) for name, future in self._fetch(names).items()}
+
+    def read(self, names: Sequence[str]) -> tuple[dict[str, DescribedGroup], dict[str, dict[Place, int]]]:
+        """See GroupDoor."""
+        described, fetched = self._describe(names), self._fetch(names)
+        return (
+            {name: _described(name, self._result(future)) for name, future in described.items()},
+            {name: _committed(self._result(future)) for name, future in fetched.items()},
+        )
+
+    def _describe(self, names: Sequence[str]) -> dict[str, Future[Any]]:
+        return self._client.describe_consumer_groups(list(names), request_timeout=ROUND_S) if names else {}
+
+    def _fetch(self, names: Sequence[str]) -> dict[str, Future[Any]]:
+        """A call takes one group only; all are on their way before the first answer is waited for."""
+        found: dict[str, Future[Any]] = {}
+        for name in names:
+            asked = [ConsumerGroupTopicPartitions(name)]
+            found |= self._client.list_consumer_group_offsets(asked, request_timeout=ROUND_S)
+        return found
+
+    def spans(self, places: Iterable[Place]) -> dict[Place, Span]:
+        """See GroupDoor."""
+        places = list(places)
+        first = self._list_offsets(places, OffsetSpec.earliest())
+        last = self._list_offsets(places, OffsetSpec.latest())
+        starts, ends = self._offsets(first), self._offsets(last)
+        return {place: Span(starts[place], ends[place]) for place in places if place in starts and place in ends}
+
+    def offsets_at(self, places: Iterable[Place], timestamp_ms: int) -> dict[Place, int | None]:
+        """See GroupDoor."""
+        found = self._offsets(self._list_offsets(places, OffsetSpec.for_timestamp(timestamp_ms)))
+        return {place: offset if offset >= 0 else None for place, offset in found.items()}
+
+    def _list_offsets(self, places: Iterable[Place], spec: OffsetSpec) -> dict[TopicPartition, Future[Any]]:
+        asked = {TopicPartition(*place): spec for place in places}
+        return self._client.list_offsets(asked, request_timeout=ROUND_S) if asked else {}
+
+    def _offsets(self, futures: Mapping[TopicPartition, Future[Any]]) -> dict[Place, int]:
+        found = {}
+        for partition, future in futures.items():
+            try:
+                found[partition.topic, partition.partition] = int(self._result(future).offset)
+            except (ClusterUnavailable, NotFound):  # one partition without a leader hides no other
+                continue
+        if futures and not found:
+            raise ClusterUnavailable("the leaders of the partitions do not answer")
+        return found
+
+    def oldest(self, positions: Mapping[Place, int]) -> dict[Place, int]:
+        """See GroupDoor."""
+        if not positions:
+            return {}
+        consumer = Consumer(self._admin.settings | _ONE_RECORD)
+        try:
+            consumer.assign([TopicPartition(*place, offset) for place, offset in positions.items()])
+            return _first_of_each(consumer, len(positions))
+        finally:
+            consumer.close()
+
+    def commit(self, name: str, offsets: Mapping[Place, int]) -> None:
+        """See GroupDoor."""
+        wanted = [TopicPartition(*place, offset) for place, offset in offsets.items()]
+        asked = [ConsumerGroupTopicPartitions(name, wanted)]
+        done = self._result(self._client.alter_consumer_group_offsets(asked, request_timeout=ROUND_S)[name])
+        for partition in done.topic_partitions:
+            if partition.error is not None:
+                raise self._problem(partition.error)
+
+    def delete(self, name: str) -> None:
+        """See GroupDoor."""
+        self._result(self._client.delete_consumer_groups([name], request_timeout=ROUND_S)[name])
+
+    def remove(self, name: str, member_id: str) -> None:
+        """See GroupDoor."""
+        coordinator = self.described([name])[name].coordinator
+        if coordinator is None:
+            raise ClusterUnavailable("the group has no coordinator now")
+        code = leaving.leave(coordinator, self._admin.secret, name, member_id, timeout_s=ROUND_S)
+        if code == KafkaError.UNKNOWN_MEMBER_ID:
+            raise NotFound("the member has left the group", code="member_not_found")
+        if code:
+            raise self._problem(KafkaError(code))
+
+    def _result(self, future: Future[Any]) -> Any:
+        try:
+            return future.result(timeout=ROUND_S + 1)
+        except FutureTimeoutError as error:
+            raise ClusterUnavailable("the cluster does not answer") from error
+        except KafkaException as error:
+            raise self._problem(error.args[0]) from error
+
+    def _problem(self, error: KafkaError | KafkaException) -> SluiceError:
+        found = problem_of(error.args[0] if isinstance(error, KafkaException) else error)
+        if isinstance(found, client.ClusterChanging):
+            client.forget(self._cluster, self._admin)  # it may cling to a broker that is dead
+        return found
+
+
+_ONE_RECORD: dict[str, str | int | float | bool] = {
+    "group.id": "sluice-lag",  # asked for by librdkafka; nothing joins it and nothing is committed
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+    "isolation.level": "read_uncommitted",
+    "fetch.wait.max.ms": 50,
+    "fetch.message.max.bytes": FIRST_BYTES,
+    "queued.min.messages": 1,
+}
+
+
+def _first_of_each(consumer: Consumer, wanted: int) -> dict[Place, int]:
+    found: dict[Place, int] = {}
+    until = time.monotonic() + OLDEST_S
+    while len(found) < wanted and time.monotonic() < until:
+        for message in consumer.consume(wanted - len(found), 0.1):
+            place = (message.topic(), message.partition())
+            if place in found:
+                continue
+            error = message.error()
+            if error is None:
+                kind, timestamp_ms = message.timestamp()
+                found[place] = UNDATED if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms
+                consumer.pause([TopicPartition(*place)])
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # librdkafka's local codes begin so
+                found[place] = NOTHING_LEFT
+    return found
+
+
+def _described(name: str, found: Any) -> DescribedGroup:
+    members = tuple(
+        Member(
+            member.member_id,
+            member.client_id,
+            member.host.removeprefix("/"),
+            tuple(sorted((place.topic, place.partition) for place in member.assignment.topic_partitions)),
+        )
+        for member in found.members
+    )
+    at = found.coordinator
+    return DescribedGroup(
+        name,
+        STATES.get(found.state, UNKNOWN),
+        found.partition_assignor or "",
+        tuple(sorted(members, key=lambda member: (member.client_id, member.id))),
+        (at.host, at.port) if at is not None else None,
+    )
+
+
+def _committed(found: Any) -> dict[Place, int]:
+    return {
+        (place.topic, place.partition): place.offset
+        for place in found.topic_partitions
+        if place.error is None and place.offset >= 0
+    }
+
+
+_HAS_MEMBERS = "the group has members: stop its consumers first"
+_REFUSALS: Mapping[int, Callable[[], SluiceError]] = {
+    KafkaError.NON_EMPTY_GROUP: lambda: Conflict(_HAS_MEMBERS, code="group_not_empty"),
+    # Offsets are committed here as by nobody's member, which a coordinator refuses while there are any.
+    KafkaError.UNKNOWN_MEMBER_ID: lambda: Conflict(_HAS_MEMBERS, code="group_not_empty"),
+    KafkaError.REBALANCE_IN_PROGRESS: lambda: Conflict(_HAS_MEMBERS, code="group_not_empty"),
+    KafkaError.GROUP_ID_NOT_FOUND: lambda: NotFound("no such group", code="group_not_found"),
+    KafkaError.UNKNOWN_TOPIC_OR_PART: lambda: NotFound("no such topic or partition", code="topic_not_found"),
+    KafkaError.UNSUPPORTED_VERSION: lambda: Unsupported("this cluster's release does not support it"),
+}
+_PASSING = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
+
+
+def problem_of(error: KafkaError) -> SluiceError:
+    """The answer for a Kafka error about a group; no text of a broker's is in it, which would name physical names."""
+    if error.code() in _REFUSALS:
+        return _REFUSALS[error.code()]()
+    passing = error.code() in (*_PASSING, *client.PASSING)
+    kind = client.ClusterChanging if passing else ClusterUnavailable
+    return kind(f"the cluster cannot do this now ({error.name()})")
+
+
+def door(cluster: ClusterAddress) -> GroupDoor:
+    """By this process's client of a cluster. Raises ClusterUnavailable where no broker is registered."""
+    return KafkaGroups(cluster, cast("client.KafkaAdmin", client.admin(cluster)))

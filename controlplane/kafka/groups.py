@@ -1,0 +1,169 @@
+"""An instance's consumer groups by the tenant's own names. Nothing about them is kept here; the coordinators are the truth.
+
+The internal listener shows the groups of every tenant. What leaves this module belongs to the instance asked for: names of
+groups and topics are mapped by `InstanceNames`, and what the instance does not own is left out before anything else is done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from controlplane.clusters import zookeeper
+from controlplane.clusters.topic_names import physical_names
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import NotFound
+from controlplane.kafka import group_door
+from controlplane.kafka.patience import patiently
+from controlplane.kafka.topics import names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from controlplane.clusters.address import ClusterAddress
+    from controlplane.kafka.group_door import DescribedGroup, GroupDoor, ListedGroup, Place, Span
+    from quota.contracts.namespace import InstanceNames
+
+    Answer = TypeVar("Answer")
+
+DEAD, EMPTY = "Dead", "Empty"
+MOST_NAME = 1000
+"""As brokers have it: a longer name is nobody's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group as its tenant knows it."""
+
+    described: DescribedGroup
+    committed: Mapping[Place, int]
+
+    @property
+    def name(self) -> str:
+        """Its tenant's name."""
+        return self.described.name
+
+    @property
+    def exists(self) -> bool:
+        """A coordinator describes any name; what has no member and no offset is not there."""
+        return self.described.state != DEAD or bool(self.described.members) or bool(self.committed)
+
+
+def list_all(cluster: ClusterAddress, instance_id: str) -> list[ListedGroup]:
+    """Every group of the instance, by name, but for one with an empty name (simple consumers may): it has no address."""
+    names = names_of(instance_id)
+    owned = (group for group in group_door.door(cluster).listed() if names.owns(group.name))
+    mapped = (replace(group, name=names.group_out(group.name)) for group in owned)
+    return sorted((group for group in mapped if group.name), key=lambda group: group.name)
+
+
+def read(cluster: ClusterAddress, instance_id: str, wanted: Sequence[str]) -> list[Group]:
+    """These groups in this order, without those that are not there: members and offsets, asked for in one round."""
+    names = names_of(instance_id)
+    physical = [names.group_in(name) for name in wanted if can_be(name)]
+    described, committed = group_door.door(cluster).read(physical)
+    found = [
+        Group(
+            replace(described[name], name=names.group_out(name)),
+            {
+                (names.topic_out(topic), number): offset
+                for (topic, number), offset in sorted(committed[name].items())
+                if names.owns(topic)
+            },
+        )
+        for name in physical
+    ]
+    return [group for group in found if group.exists]
+
+
+def get(cluster: ClusterAddress, instance_id: str, name: str) -> Group:
+    """One group. Raises NotFound."""
+    found = read(cluster, instance_id, [name])
+    if not found:
+        raise missing(name)
+    return found[0]
+
+
+def can_be(name: str) -> bool:
+    """Whether a group can have this name. librdkafka ends a name at NUL, and would ask for another's of the same tenant."""
+    return (
+        0 < len(name) <= MOST_NAME and "\0" not in name and not any("\ud800" <= letter <= "\udfff" for letter in name)
+    )
+
+
+def missing(name: str) -> NotFound:
+    """What is said of a group that is not there."""
+    return NotFound(f"no group {name}", code="group_not_found")
+
+
+def topic_names(cluster: ClusterAddress, instance_id: str) -> set[str]:
+    """The topics that are there: to ask for the offsets of one that is not would be waited for in vain."""
+    names = names_of(instance_id)
+    return {names.topic_out(topic) for topic in physical_names(zookeeper.tree(cluster), instance_id)}
+
+
+def spans(cluster: ClusterAddress, instance_id: str, places: Iterable[Place]) -> dict[Place, Span]:
+    """What the partitions hold now, without those whose topic is gone or that have no leader."""
+    there = topic_names(cluster, instance_id)
+    return _by_tenants_names(
+        cluster, instance_id, [place for place in places if place[0] in there], lambda door, asked: door.spans(asked)
+    )
+
+
+def offsets_at(
+    cluster: ClusterAddress, instance_id: str, places: Iterable[Place], timestamp_ms: int
+) -> dict[Place, int | None]:
+    """Of each partition the first record of that time or later; None: there is none."""
+    return _by_tenants_names(cluster, instance_id, places, lambda door, asked: door.offsets_at(asked, timestamp_ms))
+
+
+def oldest(cluster: ClusterAddress, instance_id: str, positions: Mapping[Place, int]) -> dict[Place, int]:
+    """See `GroupDoor.oldest`."""
+    names = names_of(instance_id)
+    asked = {(names.topic_in(topic), number): offset for (topic, number), offset in positions.items()}
+    return _out(names, group_door.door(cluster).oldest(asked)) if asked else {}
+
+
+def commit(
+    cluster: ClusterAddress, instance_id: str, name: str, offsets: Mapping[Place, int], *, clock: Clock = SYSTEM_CLOCK
+) -> None:
+    """Set offsets of a group without members. Raises Conflict."""
+    names = names_of(instance_id)
+    wanted = {(names.topic_in(topic), number): offset for (topic, number), offset in offsets.items()}
+    patiently(cluster, lambda _admin, _again: group_door.door(cluster).commit(names.group_in(name), wanted), clock)
+
+
+def delete(cluster: ClusterAddress, instance_id: str, name: str, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    """A group and its offsets. Raises NotFound, Conflict while it has members."""
+    if not can_be(name):
+        raise missing(name)
+    physical = names_of(instance_id).group_in(name)
+
+    def attempt(again: bool) -> None:
+        try:
+            group_door.door(cluster).delete(physical)
+        except NotFound as error:
+            if not again:  # an attempt whose answer was lost may have done it
+                raise missing(name) from error
+
+    patiently(cluster, lambda _admin, again: attempt(again), clock)
+
+
+def remove(cluster: ClusterAddress, instance_id: str, name: str, member_id: str) -> None:
+    """Take a member out of a group; one that lives comes back by itself. Raises ClusterUnavailable."""
+    group_door.door(cluster).remove(names_of(instance_id).group_in(name), member_id)
+
+
+def _by_tenants_names(
+    cluster: ClusterAddress,
+    instance_id: str,
+    places: Iterable[Place],
+    ask: Callable[[GroupDoor, list[Place]], dict[Place, Answer]],
+) -> dict[Place, Answer]:
+    names = names_of(instance_id)
+    asked = [(names.topic_in(topic), number) for topic, number in places]
+    return _out(names, ask(group_door.door(cluster), asked)) if asked else {}
+
+
+def _out(names: InstanceNames, found: Mapping[Place, Answer]) -> dict[Place, Answer]:
+    return {(names.topic_out(topic), number): answer for (topic, number), answer in found.items()}

@@ -1,0 +1,170 @@
+"""Groups in the console: who reads, how far behind, moving offsets, deleting, taking a member out."""
+
+from __future__ import annotations
+
+import pytest
+
+from controlplane.core.models import AuditEntry
+from tests.controlplane.fakes import FakeGroup
+from tests.controlplane.groups.conftest import ALIVE, hers  # noqa: F401  # a fixture
+
+from .conftest import problem_beside, text_of
+
+
+@pytest.fixture
+def at(hers):  # noqa: F811
+    """Where her instance is."""
+    return f"instances/{hers.instance_id}"
+
+
+@pytest.fixture
+def billing(hers):  # noqa: F811
+    """The group, as its coordinator has it."""
+    return hers.billing
+
+
+def offsets(group):
+    return list(group.offsets.values())
+
+
+def test_an_empty_list_says_how_a_group_comes_into_being(at_alice, instance):
+    assert "No consumer group yet" in text_of(at_alice.get(f"instances/{instance.id}/groups"))
+
+
+def test_the_list_has_state_members_and_lag(at_alice, at, billing, admin, instance):
+    admin.groups.found[f"{instance.id.removeprefix('ins-')}.idle"] = FakeGroup()
+    billing.members.append(ALIVE)
+    text = text_of(at_alice.get(f"{at}/groups"))
+    assert "billing Stable 1 range 2 records" in text
+    assert "idle No members 0" in text
+    assert "no offset yet" in text
+    assert "idle" not in text_of(at_alice.get(f"{at}/groups?q=BILL", HTTP_HX_REQUEST="true"))
+    assert "No group matches" in text_of(at_alice.get(f"{at}/groups?q=zzz"))
+
+
+def test_a_group_shows_what_is_behind_first(at_alice, at, billing):
+    billing.members.append(ALIVE)
+    text = text_of(at_alice.get(f"{at}/groups/billing"))
+    assert "Lag 2 records Oldest unread record 30" in text
+    assert "known after a few seconds of looking" in text
+    assert text.index("orders 0 2") < text.index("orders 1 0")
+    assert "billing-1 billing-1-uuid 10.0.0.7 orders 0, 1 Remove" in text
+
+
+def test_what_is_not_known_is_said_with_its_reason(at_alice, at, billing, admin):
+    admin.groups.slow = True
+    text = text_of(at_alice.get(f"{at}/groups/billing"))
+    assert "Oldest unread record not known" in text
+    assert "not known the broker did not send the record in time" in text
+
+
+def test_the_page_looks_again_by_itself_at_its_part(at_alice, at, billing):
+    page = at_alice.get(f"{at}/groups/billing")
+    assert 'hx-trigger="every 5s"' in page.content.decode()
+    part = at_alice.get(f"{at}/groups/billing", HTTP_HX_REQUEST="true").content.decode()
+    assert part.startswith('<div id="group-now"')
+
+
+def test_a_preview_says_what_is_read_again_and_moves_nothing(at_alice, at, billing):
+    page = at_alice.post(f"{at}/group-offsets/billing", {"strategy": "earliest", "preview": ""})
+    assert "4 records are read again, 0 records are skipped." in text_of(page)
+    assert "Move 2 offsets" in text_of(page)
+    assert offsets(billing) == [102, 2]
+
+
+def test_after_the_preview_they_are_moved(at_alice, at, billing, instance):
+    page = at_alice.post(
+        f"{at}/group-offsets/billing",
+        {"strategy": "shift", "shift": "-1", "partitions": "0", "topic": "orders", "move": ""},
+    )
+    assert page["Location"] == at_alice.address(f"{at}/groups/billing")
+    assert offsets(billing) == [101, 2]
+    assert "1 offset was moved." in text_of(at_alice.get(f"{at}/groups/billing"))
+    entry = AuditEntry.objects.for_organisation(at_alice.organisation).get(action="group.offsets.reset")
+    assert (entry.actor, entry.target) == ("alice@example.com", f"{instance.id}/groups/billing")
+
+
+def test_a_time_is_utc(at_alice, at, billing):
+    wanted = {"strategy": "timestamp", "time": "2020-01-01T00:00", "move": ""}
+    assert at_alice.post(f"{at}/group-offsets/billing", wanted).status_code == 302
+    assert offsets(billing) == [100, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "said"),
+    [
+        ({"strategy": "shift"}, "shift", "This is needed for this choice."),
+        ({"strategy": "timestamp", "time": "soon"}, "time", "Enter a valid date/time."),
+        ({"strategy": "offset", "offset": "-3"}, "offset", "Ensure this value is greater than or equal to 0."),
+        ({"partitions": "one"}, "partitions", "“one” is no partition"),
+        ({"partitions": "7-5"}, "partitions", "“7-5” is no range"),
+        ({"partitions": "5"}, "partitions", "The topic has no partition 5: it has 2, from 0."),
+        ({"topic": "secret"}, "topic", "Select a valid choice."),
+    ],
+)
+def test_what_is_wrong_stands_beside_its_field(at_alice, at, billing, change, field, said):
+    page = at_alice.post(
+        f"{at}/group-offsets/billing", {"strategy": "earliest", "topic": "orders", "move": "", **change}
+    )
+    assert page.status_code == 422
+    assert problem_beside(page, field).startswith(said)
+    assert offsets(billing) == [102, 2]
+
+
+def test_while_members_live_the_preview_is_shown_and_moving_refused_in_a_sentence(at_alice, at, billing):
+    billing.members.append(ALIVE)
+    page = text_of(at_alice.post(f"{at}/group-offsets/billing", {"strategy": "earliest", "preview": ""}))
+    assert "offsets move only after its consumers are stopped" in page
+    assert "4 records are read again" in page
+    assert "Move 2 offsets" not in page
+    page = at_alice.post(f"{at}/group-offsets/billing", {"strategy": "earliest", "move": ""})
+    assert page.status_code == 422
+    assert "The group has a member: stop it first" in text_of(page)
+    assert offsets(billing) == [102, 2]
+
+
+def test_a_group_is_deleted_once_its_name_was_typed(at_alice, at, billing, admin):
+    assert at_alice.post(f"{at}/group-deletion/billing", {"confirmation": "bill"}).status_code == 422
+    assert at_alice.post(f"{at}/group-deletion/billing", {"confirmation": "billing"}).status_code == 302
+    assert admin.groups.found == {}
+    assert "Group billing was deleted." in text_of(at_alice.get(f"{at}/groups"))
+
+
+def test_a_member_is_taken_out_once_that_was_confirmed(at_alice, at, billing):
+    billing.members.append(ALIVE)
+    path = f"{at}/group-members/billing/member/{ALIVE.id}"
+    assert "Remove billing-1?" in text_of(at_alice.get(path))
+    assert len(billing.members) == 1
+    assert at_alice.post(path).status_code == 302
+    assert billing.members == []
+    assert "This member has left the group." in text_of(at_alice.get(path))
+    assert at_alice.post(path).status_code == 404
+
+
+def test_a_viewer_sees_lag_and_no_button(at_viewer, at, billing):
+    billing.members.append(ALIVE)
+    text = text_of(at_viewer.get(f"{at}/groups/billing"))
+    assert "2 records" in text
+    for word in ("Move offsets", "Delete…", "Remove"):
+        assert word not in text
+    assert "You may look and change nothing here." in text_of(at_viewer.get(f"{at}/group-offsets/billing"))
+
+
+@pytest.mark.parametrize("name", ["a/b", "<script>", "two\nlines", "ü"])
+def test_a_name_that_is_odd_is_shown_and_found(at_alice, at, hers, name):  # noqa: F811
+    hers.groups.found[f"{hers.key}.{name}"] = FakeGroup({(f"{hers.key}.orders", 0): 101})
+    listed = at_alice.get(f"{at}/groups").content.decode()
+    assert "<script>" not in listed.replace("<script src", "")
+    address = next(
+        part.split('"')[0] for part in listed.split('href="')[1:] if "/groups/" in part and "billing" not in part
+    )
+    assert "3 records" in text_of(at_alice.client.get(address.replace("&amp;", "&")))
+
+
+def test_a_cluster_that_is_away_is_said_calmly(at_alice, at, billing, admin):
+    admin.away = True
+    for path in ("groups", "groups/billing"):
+        page = at_alice.get(f"{at}/{path}")
+        assert page.status_code == 503
+        assert "The cluster does not answer." in text_of(page)
+        assert at_alice.get(f"{at}/{path}", HTTP_HX_REQUEST="true").status_code == 200

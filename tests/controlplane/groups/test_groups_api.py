@@ -1,0 +1,318 @@
+"""Groups by REST, over coordinators in memory."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+
+from controlplane.core.models import AuditEntry
+from controlplane.groups import selectors
+from tests.controlplane.fakes import FakeGroup
+from tests.controlplane.test_instances_api import problem
+
+from .conftest import ALIVE
+
+
+def test_a_list_has_state_protocol_members_and_lag_and_only_ones_own(alice, hers, his):
+    hers.groups.found[f"{hers.key}.audit"] = FakeGroup()
+    hers.groups.found["__consumer"] = FakeGroup()
+    hers.billing.members.append(ALIVE)
+    his.groups.found[f"{his.key}.secret"] = FakeGroup()
+    page = alice.api.get(hers.url).json()
+    assert page == {
+        "items": [
+            {"name": "audit", "state": "Empty", "protocol": "", "members": [], "lag_messages": None},
+            {
+                "name": "billing",
+                "state": "Stable",
+                "protocol": "range",
+                "members": [
+                    {
+                        "id": "billing-1-uuid",
+                        "client_id": "billing-1",
+                        "host": "10.0.0.7",
+                        "partitions": [{"topic": "orders", "partitions": [0, 1]}],
+                    }
+                ],
+                "lag_messages": 2,
+            },
+        ],
+        "next": None,
+    }
+    first = alice.api.get(hers.url, {"limit": 1}).json()
+    second = alice.api.get(hers.url, {"limit": 1, "cursor": first["next"]}).json()
+    assert [row["name"] for row in (*first["items"], *second["items"])] == ["audit", "billing"]
+
+
+def test_a_group_says_its_lag_in_records_and_seconds(alice, hers):
+    shown = alice.api.get(f"{hers.url}/billing").json()
+    assert (shown["lag_messages"], shown["state"]) == (2, "Empty")
+    assert shown["lag_seconds"] == pytest.approx(30, abs=2)
+    behind, current = shown["partitions"]
+    assert behind["lag_seconds"] == shown["lag_seconds"]
+    assert (behind["offset"], behind["start_offset"], behind["end_offset"], behind["lag_messages"]) == (
+        102,
+        100,
+        104,
+        2,
+    )
+    assert (current["lag_messages"], current["lag_seconds"], current["lag_seconds_unknown"]) == (0, 0, "")
+    assert (shown["consume_rate_per_s"], shown["drain_seconds"]) == (None, None)
+
+
+def test_records_that_expired_unread_are_counted_and_no_part_of_the_lag(alice, hers):
+    hers.billing.offsets[f"{hers.key}.orders", 0] = 90
+    row = alice.api.get(f"{hers.url}/billing").json()["partitions"][0]
+    assert (row["lag_messages"], row["expired_messages"]) == (4, 10)
+    assert row["lag_seconds"] == pytest.approx(90, abs=2)  # of the oldest that is left
+
+
+def test_two_looks_make_a_rate_and_a_time_to_drain(alice, hers, clock, instance):
+    hers.log(0, 0, [0.0] * 1000)
+    at = {"organisation": alice.organisation, "instance_id": instance.id, "name": "billing", "clock": clock}
+    hers.billing.offsets = {(f"{hers.key}.orders", 0): 100}
+    assert selectors.group_get(**at).pace is None
+    clock.advance(10)
+    hers.billing.offsets[f"{hers.key}.orders", 0] = 400
+    hers.log(0, 0, [0.0] * 1100)
+    view = selectors.group_get(**at)
+    assert (view.pace.consumed_per_s, view.pace.produced_per_s, view.drain_seconds) == (30, 10, 35)
+
+
+def test_moving_the_offsets_begins_the_rates_anew(alice, hers, clock, instance):
+    at = {"organisation": alice.organisation, "instance_id": instance.id, "name": "billing", "clock": clock}
+    selectors.group_get(**at)
+    clock.advance(10)
+    assert alice.api.post(f"{hers.url}/billing/offsets", {"strategy": "latest"}).status_code == 200
+    assert selectors.group_get(**at).pace is None
+
+
+def test_what_cannot_be_known_is_null_and_says_why(alice, hers, admin):
+    hers.groups.slow = True
+    shown = alice.api.get(f"{hers.url}/billing").json()
+    row = shown["partitions"][0]
+    assert (row["lag_messages"], row["lag_seconds"], shown["lag_seconds"]) == (2, None, None)
+    assert row["lag_seconds_unknown"] == selectors.NO_ANSWER
+    hers.billing.members.append(ALIVE)
+    del hers.billing.offsets[f"{hers.key}.orders", 1]
+    row = alice.api.get(f"{hers.url}/billing").json()["partitions"][1]
+    assert (row["offset"], row["lag_seconds_unknown"]) == (None, selectors.NEVER_COMMITTED)
+    assert row["client_id"] == "billing-1"
+    del admin.topics[f"{hers.key}.orders"]
+    row = alice.api.get(f"{hers.url}/billing").json()["partitions"][0]
+    assert (row["end_offset"], row["lag_messages"], row["lag_seconds_unknown"]) == (None, None, selectors.NO_LEADER)
+
+
+def test_a_page_is_one_round_of_each_question(alice, hers):
+    topic = f"{hers.key}.orders"
+    for number in range(40):
+        hers.groups.found[f"{hers.key}.group-{number}"] = FakeGroup({(topic, 0): 101, (topic, 1): 1})
+    hers.groups.rounds.clear()
+    assert len(alice.api.get(hers.url).json()["items"]) == 41
+    assert hers.groups.rounds == {"listed": 1, "described": 1, "committed": 1, "spans": 1}
+    hers.groups.rounds.clear()
+    alice.api.get(f"{hers.url}/billing")
+    assert hers.groups.rounds == {"described": 1, "committed": 1, "spans": 1, "oldest": 1}
+
+
+# --- moving offsets ---------------------------------------------------------------------------------------------------
+
+
+def moves(answer):
+    assert answer.status_code == 200, answer.content
+    return [(row["partition"], row["from"], row["to"]) for row in answer.json()["partitions"]]
+
+
+@pytest.mark.parametrize(
+    ("body", "after", "again", "skipped"),
+    [
+        ({"strategy": "earliest"}, [(0, 102, 100), (1, 2, 0)], 4, 0),
+        ({"strategy": "latest"}, [(0, 102, 104), (1, 2, 2)], 0, 2),
+        ({"strategy": "shift", "value": -1}, [(0, 102, 101), (1, 2, 1)], 2, 0),
+        ({"strategy": "shift", "value": 50}, [(0, 102, 104), (1, 2, 2)], 0, 2),
+        ({"strategy": "offset", "value": 103, "topic": "orders", "partitions": [0]}, [(0, 102, 103)], 0, 1),
+        ({"strategy": "earliest", "topic": "orders", "partitions": [1]}, [(1, 2, 0)], 2, 0),
+        (
+            {"strategy": "earliest", "topic": "orders", "partitions": None, "value": None},
+            [(0, 102, 100), (1, 2, 0)],
+            4,
+            0,
+        ),
+    ],
+)
+def test_offsets_are_moved_as_their_preview_said(alice, hers, body, after, again, skipped):
+    kept = dict(hers.billing.offsets)
+    preview = alice.api.post(f"{hers.url}/billing/offsets", {**body, "dry_run": True})
+    assert moves(preview) == after
+    assert (preview.json()["read_again"], preview.json()["skipped"]) == (again, skipped)
+    assert hers.billing.offsets == kept
+    assert alice.api.post(f"{hers.url}/billing/offsets", body).json() == preview.json()
+    assert hers.billing.offsets == kept | {(f"{hers.key}.orders", p): to for p, _, to in after}
+
+
+def test_a_time_is_the_first_record_of_it_or_later(alice, hers):
+    _, stamps = hers.groups.logs[f"{hers.key}.orders", 0]
+    body = {"topic": "orders", "strategy": "timestamp", "value": stamps[1], "dry_run": True}
+    assert moves(alice.api.post(f"{hers.url}/billing/offsets", body)) == [(0, 102, 101), (1, 2, 0)]
+
+
+def test_an_offset_beyond_the_partition_is_the_nearest_and_says_so(alice, hers):
+    body = {"topic": "orders", "strategy": "offset", "value": 5, "dry_run": True}
+    rows = alice.api.post(f"{hers.url}/billing/offsets", body).json()["partitions"]
+    assert [(row["to"], row["clamped"]) for row in rows] == [(100, True), (2, True)]
+
+
+def test_while_members_live_nothing_is_moved_and_the_preview_is(alice, hers):
+    hers.billing.members.append(ALIVE)
+    kept = dict(hers.billing.offsets)
+    refusal = problem(alice.api.post(f"{hers.url}/billing/offsets", {"strategy": "latest"}), 409, "group_not_empty")
+    assert refusal["detail"].startswith("the group has a member: stop it first")
+    assert moves(alice.api.post(f"{hers.url}/billing/offsets", {"strategy": "latest", "dry_run": True}))
+    problem(alice.api.delete(f"{hers.url}/billing"), 409, "group_not_empty")
+    assert hers.billing.offsets == kept
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "strategy"),
+        ({"strategy": "newest"}, "strategy"),
+        ({"strategy": "shift"}, "value"),
+        ({"strategy": "offset", "value": -1}, "value"),
+        ({"strategy": "earliest", "value": 1}, "value"),
+        ({"strategy": "earliest", "partitions": [0]}, "partitions"),
+        ({"strategy": "earliest", "topic": "orders", "partitions": [2]}, "partitions"),
+        ({"strategy": "earliest", "topic": "orders", "partitions": []}, "partitions"),
+        ({"strategy": "earliest", "dryrun": True}, "dryrun"),
+    ],
+)
+def test_a_bad_member_is_named(alice, hers, body, field):
+    body = problem(alice.api.post(f"{hers.url}/billing/offsets", body), 400, "invalid")
+    assert body["errors"][0]["field"].partition(".")[0] == field
+
+
+def test_a_topic_that_is_gone_does_not_keep_the_others_from_being_moved(alice, hers):
+    hers.billing.offsets[f"{hers.key}.gone", 0] = 7
+    assert len(moves(alice.api.post(f"{hers.url}/billing/offsets", {"strategy": "earliest"}))) == 2
+
+
+def test_a_missing_topic_and_a_group_without_offsets_are_said(alice, hers):
+    answer = alice.api.post(f"{hers.url}/billing/offsets", {"strategy": "earliest", "topic": "nothing"})
+    problem(answer, 404, "topic_not_found")
+    hers.groups.found[f"{hers.key}.new"] = FakeGroup()
+    problem(alice.api.post(f"{hers.url}/new/offsets", {"strategy": "earliest"}), 400, "invalid")
+    answer = alice.api.post(f"{hers.url}/new/offsets", {"strategy": "earliest", "topic": "orders"})
+    assert moves(answer) == [(0, None, 100), (1, None, 0)]
+
+
+# --- deleting, removing, and who may ----------------------------------------------------------------------------------
+
+
+def test_a_deleted_group_is_gone(alice, hers):
+    assert alice.api.delete(f"{hers.url}/billing").status_code == 204
+    problem(alice.api.get(f"{hers.url}/billing"), 404, "group_not_found")
+    problem(alice.api.delete(f"{hers.url}/billing"), 404, "group_not_found")
+
+
+def test_a_member_is_removed_by_its_id(alice, hers):
+    hers.billing.members.append(ALIVE)
+    problem(alice.api.delete(f"{hers.url}/billing/members/nobody"), 404, "member_not_found")
+    assert alice.api.delete(f"{hers.url}/billing/members/{ALIVE.id}").status_code == 204
+    assert hers.billing.members == []
+
+
+@pytest.mark.parametrize("name", ["a/b", "ü ber", "50%", "..x", "a?b#c", "members", "two\nlines"])
+def test_a_name_may_hold_anything(alice, hers, name):
+    hers.groups.found[f"{hers.key}.{name}"] = FakeGroup({(f"{hers.key}.orders", 0): 104})
+    url = f"{hers.url}/{quote(name, safe='')}"
+    assert alice.api.get(url).json()["name"] == name
+    assert moves(alice.api.post(f"{url}/offsets", {"strategy": "earliest"})) == [(0, 104, 100)]
+    assert alice.api.delete(url).status_code == 204
+
+
+@pytest.mark.parametrize("name", ["billing%00x", "x" * 1001, "%ED%A0%80"])
+def test_a_name_that_no_group_can_have_is_not_found(alice, hers, name):
+    assert alice.api.get(f"{hers.url}/{name}").status_code == 404
+    assert alice.api.delete(f"{hers.url}/{name}").status_code == 404
+
+
+def test_the_same_names_at_another_tenant_are_other_groups(alice, charlie, hers, his):
+    kept = dict(his.billing.offsets)
+    alice.api.post(f"{hers.url}/billing/offsets", {"strategy": "earliest"})
+    alice.api.delete(f"{hers.url}/billing")
+    assert his.billing.offsets == kept
+    assert [row["name"] for row in charlie.api.get(his.url).json()["items"]] == ["billing"]
+    assert alice.api.get(hers.url).json()["items"] == []
+
+
+def test_anothers_group_is_byte_for_byte_like_one_that_is_missing(charlie, hers, his):
+    missing = hers.url.replace(hers.instance_id, "ins-00000000")
+    hers.billing.members.append(ALIVE)
+    for method, path, body in (
+        ("get", "", None),
+        ("get", "/billing", None),
+        ("delete", "/billing", None),
+        ("post", "/billing/offsets", {"strategy": "earliest"}),
+        ("delete", f"/billing/members/{ALIVE.id}", None),
+    ):
+        call = getattr(charlie.api, method)
+        theirs, nothing = call(hers.url + path, body), call(missing + path, body)
+        assert theirs.status_code == nothing.status_code == 404
+        assert theirs.content.replace(hers.instance_id.encode(), b"ins-00000000") == nothing.content
+    his.groups.found.pop(f"{his.key}.billing")  # hers has this name, and his has not any more
+    there, not_there = charlie.api.get(f"{his.url}/billing"), charlie.api.get(f"{his.url}/nothing")
+    assert there.status_code == not_there.status_code == 404
+    assert there.content.replace(b"billing", b"nothing") == not_there.content
+
+
+def test_a_viewer_looks_and_changes_nothing(viewer, hers):
+    assert viewer.api.get(hers.url).status_code == viewer.api.get(f"{hers.url}/billing").status_code == 200
+    kept = dict(hers.billing.offsets)
+    problem(viewer.api.post(f"{hers.url}/billing/offsets", {"strategy": "latest"}), 403, "forbidden")
+    problem(viewer.api.delete(f"{hers.url}/billing"), 403, "forbidden")
+    problem(viewer.api.delete(f"{hers.url}/billing/members/x"), 403, "forbidden")
+    assert hers.billing.offsets == kept
+
+
+def test_changes_are_in_the_audit_trail_with_their_actor(alice, bob, hers):
+    hers.billing.members.append(ALIVE)
+    bob.api.delete(f"{hers.url}/billing/members/{ALIVE.id}")
+    alice.api.post(f"{hers.url}/billing/offsets", {"strategy": "earliest", "dry_run": True})
+    alice.api.post(f"{hers.url}/billing/offsets", {"strategy": "earliest"})
+    alice.api.delete(f"{hers.url}/billing")
+    rows = AuditEntry.objects.for_organisation(alice.organisation).filter(target=f"{hers.instance_id}/groups/billing")
+    assert [(row.actor, row.action) for row in rows.order_by("id")] == [
+        ("bob@example.com", "group.member.remove"),
+        ("alice@example.com", "group.offsets.reset"),
+        ("alice@example.com", "group.delete"),
+    ]
+    reset = rows.get(action="group.offsets.reset").detail
+    assert reset["moved"][0] == {"topic": "orders", "partition": 0, "from": 102, "to": 100}
+
+
+def test_the_longest_name_fits_the_audit_trail(alice, hers):
+    name = "x" * 1000
+    hers.groups.found[f"{hers.key}.{name}"] = FakeGroup()
+    assert alice.api.delete(f"{hers.url}/{name}").status_code == 204
+    row = AuditEntry.objects.for_organisation(alice.organisation).get(action="group.delete")
+    assert (len(row.target), row.detail["group"]) == (320, name)
+
+
+def test_a_repeated_call_with_its_key_moves_once(alice, hers):
+    body, key = {"strategy": "shift", "value": -1}, {"HTTP_IDEMPOTENCY_KEY": "shift-once"}
+    first = alice.api.post(f"{hers.url}/billing/offsets", body, **key)
+    again = alice.api.post(f"{hers.url}/billing/offsets", body, **key)
+    assert again.json() == first.json()
+    assert hers.billing.offsets[f"{hers.key}.orders", 0] == 101
+
+
+def test_a_cluster_that_is_away_is_a_retriable_503(alice, hers, admin):
+    admin.away = True
+    for path in ("", "/billing"):
+        assert problem(alice.api.get(hers.url + path), 503, "cluster_unavailable")["retriable"] is True
+
+
+def test_an_instance_that_does_not_run_has_its_groups_left_alone(alice, hers):
+    alice.api.delete(f"/api/v1/instances/{hers.instance_id}")
+    problem(alice.api.post(f"{hers.url}/billing/offsets", {"strategy": "earliest"}), 409, "instance_not_running")

@@ -1,0 +1,220 @@
+"""The control plane's door to consumer groups, against real brokers and real consumers."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+
+from controlplane.clusters import zookeeper
+from controlplane.clusters.address import ClusterAddress
+from controlplane.core.errors import Conflict, NotFound
+from controlplane.kafka import client, group_door, groups
+from tests.integration.clients import QUIET, admin, consumer, create_topic, produce, take
+from tests.support.processes import HOST, SECRET
+from tests.support.waiting import wait_for
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # kafka-python reads its schemas in a way that Python 3.11 calls old
+    from kafka import KafkaConsumer
+
+pytestmark = pytest.mark.integration
+
+MOST_ERROR_S = 1.0
+CLUSTER = ClusterAddress(0, "")  # what the doors below are handed out for
+
+
+@pytest.fixture(autouse=True)
+def door(cluster, monkeypatch):
+    """As a process of the control plane has it."""
+    bootstrap = ",".join(f"{HOST}:{broker.ports['internal']}" for broker in cluster.brokers.values())
+    asks = client.KafkaAdmin(bootstrap, SECRET)
+    made = group_door.KafkaGroups(CLUSTER, asks)
+    tree = zookeeper.KazooTree(",".join(f"{host}:{port}" for host, port in cluster.zookeeper.hosts))
+    tree.wait_connected(10)
+    monkeypatch.setattr(client, "admin", lambda _cluster: asks)
+    monkeypatch.setattr(group_door, "door", lambda _cluster: made)
+    monkeypatch.setattr(zookeeper, "tree", lambda _cluster: tree)
+    yield made
+    tree.close()
+
+
+def commit(tenant, group, offsets, topic="orders"):
+    with consumer(tenant, group) as reader:
+        wanted = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        reader.commit(offsets=wanted, asynchronous=False)
+
+
+def stamped(tenant, ages_s, **config):
+    """Records of these ages, one batch each unless lingering; the moments in seconds."""
+    now, producer = time.time(), Producer({"bootstrap.servers": tenant.bootstrap, "acks": "all", **QUIET, **config})
+    for age in ages_s:
+        producer.produce("orders", os.urandom(100), partition=0, timestamp=int(1000 * (now - age)))
+        if not config:
+            assert producer.flush(20) == 0
+    assert producer.flush(20) == 0
+    return [now - age for age in ages_s]
+
+
+@contextmanager
+def polling(tenant, group, **config):
+    """A consumer that lives, in a thread of its own."""
+    over = threading.Event()
+    with consumer(tenant, group, client_id="reader-1", session_timeout_ms=6000, **config) as reader:
+        reader.subscribe(["orders"])
+        thread = threading.Thread(target=lambda: [reader.poll(0.1) for _ in iter(over.is_set, True)])
+        thread.start()
+        try:
+            yield reader
+        finally:
+            over.set()
+            thread.join()
+
+
+def state(tenant, group):
+    return groups.get(CLUSTER, tenant.id, group).described.state
+
+
+def members(tenant, group):
+    return groups.get(CLUSTER, tenant.id, group).described.members
+
+
+def test_lists_hold_ones_own_groups_whatever_the_others_are_called(tenant, new_tenant):
+    other = new_tenant()
+    for one in (tenant, other):
+        create_topic(one, "orders", 2)
+        commit(one, "readers", {0: 0})
+    commit(other, "secret", {1: 0})
+    assert [(group.name, group.state) for group in groups.list_all(CLUSTER, tenant.id)] == [("readers", "Empty")]
+    assert [group.name for group in groups.list_all(CLUSTER, other.id)] == ["readers", "secret"]
+    with pytest.raises(NotFound) as missing:
+        groups.get(CLUSTER, tenant.id, "secret")
+    assert missing.value.detail == "no group secret"
+
+
+def test_members_are_shown_with_client_address_and_assignment(tenant):
+    create_topic(tenant, "orders", 3)
+    with polling(tenant, "readers"):
+        wait_for(lambda: state(tenant, "readers") == "Stable", 20, "a stable group")
+        (member,) = members(tenant, "readers")
+        assert (member.client_id, member.host) == ("reader-1", "127.0.0.1")
+        assert member.partitions == (("orders", 0), ("orders", 1), ("orders", 2))
+        assert groups.get(CLUSTER, tenant.id, "readers").described.protocol == "range"
+    wait_for(lambda: state(tenant, "readers") == "Empty" if groups.list_all(CLUSTER, tenant.id) else True, 20, "nobody")
+
+
+def test_a_kafka_python_consumer_is_shown_too(tenant):
+    create_topic(tenant, "orders", 2)
+    options = {"bootstrap_servers": tenant.bootstrap.split(","), "group_id": "billing", "client_id": "py-1"}
+    with KafkaConsumer("orders", **options) as reader:
+        wait_for(lambda: reader.poll(500) is not None and bool(reader.assignment()), 30, "an assignment")
+        (member,) = members(tenant, "billing")
+        assert (member.client_id, member.partitions) == ("py-1", (("orders", 0), ("orders", 1)))
+
+
+@pytest.mark.parametrize("at", [0, 1, 3])
+def test_the_oldest_unread_record_has_its_time(tenant, at):
+    create_topic(tenant, "orders")
+    moments = stamped(tenant, [400.0, 300.0, 20.0, 5.0])
+    commit(tenant, "readers", {0: at})
+    committed = groups.get(CLUSTER, tenant.id, "readers").committed
+    assert committed == {("orders", 0): at}
+    found = groups.oldest(CLUSTER, tenant.id, committed)
+    assert found["orders", 0] / 1000 == pytest.approx(moments[at], abs=MOST_ERROR_S)
+
+
+def test_within_a_batch_it_is_the_records_own_time_and_a_large_batch_is_read_whole(tenant):
+    create_topic(tenant, "orders")
+    moments = stamped(tenant, [900.0 - age for age in range(800)], **{"linger.ms": 300, "compression.type": "lz4"})
+    found = groups.oldest(CLUSTER, tenant.id, {("orders", 0): 700})
+    assert found["orders", 0] / 1000 == pytest.approx(moments[700], abs=MOST_ERROR_S)
+
+
+def test_many_partitions_are_asked_at_once_and_in_time(tenant):
+    create_topic(tenant, "orders", 60)
+    began = time.time()
+    produce(tenant, "orders", (os.urandom(500) for _ in range(3000)))
+    held = groups.spans(CLUSTER, tenant.id, [("orders", partition) for partition in range(60)])
+    behind = {place: span.start for place, span in held.items() if span.end}
+    started = time.monotonic()
+    found = groups.oldest(CLUSTER, tenant.id, behind)
+    took_s = time.monotonic() - started
+    print(f"{len(found)} partitions in {took_s:.2f} s")
+    assert found.keys() == behind.keys()
+    assert all(began - 1 <= at / 1000 <= time.time() for at in found.values())
+
+
+def test_at_the_end_there_is_nothing_to_read(tenant):
+    create_topic(tenant, "orders")
+    produce(tenant, "orders", [b"1"])
+    assert groups.oldest(CLUSTER, tenant.id, {("orders", 0): 1}) == {("orders", 0): group_door.NOTHING_LEFT}
+
+
+def test_spans_leave_out_a_topic_that_is_gone(tenant):
+    create_topic(tenant, "orders")
+    produce(tenant, "orders", [b"1", b"2"])
+    found = groups.spans(CLUSTER, tenant.id, [("orders", 0), ("gone", 0)])
+    assert found == {("orders", 0): group_door.Span(0, 2)}
+
+
+def test_a_time_is_the_first_record_from_then_on(tenant):
+    create_topic(tenant, "orders")
+    moments = stamped(tenant, [400.0, 300.0, 20.0])
+    at = int(1000 * moments[1])
+    assert groups.offsets_at(CLUSTER, tenant.id, [("orders", 0)], at) == {("orders", 0): 1}
+    assert groups.offsets_at(CLUSTER, tenant.id, [("orders", 0)], at + 10**9) == {("orders", 0): None}
+
+
+def test_a_moved_offset_is_where_the_next_consumer_begins(tenant):
+    create_topic(tenant, "orders")
+    produce(tenant, "orders", [b"%d" % number for number in range(10)])
+    commit(tenant, "readers", {0: 10})
+    groups.commit(CLUSTER, tenant.id, "readers", {("orders", 0): 7})
+    with consumer(tenant, "readers") as reader:
+        reader.subscribe(["orders"])
+        assert [message.value() for message in take(reader, 3)] == [b"7", b"8", b"9"]
+
+
+def test_while_a_member_lives_nothing_is_moved_or_deleted(tenant):
+    create_topic(tenant, "orders")
+    commit(tenant, "readers", {0: 0})
+    with polling(tenant, "readers"):
+        wait_for(lambda: state(tenant, "readers") == "Stable", 20, "a stable group")
+        for act in (
+            lambda: groups.commit(CLUSTER, tenant.id, "readers", {("orders", 0): 0}),
+            lambda: groups.delete(CLUSTER, tenant.id, "readers"),
+        ):
+            with pytest.raises(Conflict) as refusal:
+                act()
+            assert refusal.value.code == "group_not_empty"
+    groups.delete(CLUSTER, tenant.id, "readers")
+    with pytest.raises(NotFound):
+        groups.get(CLUSTER, tenant.id, "readers")
+    with pytest.raises(NotFound):
+        groups.delete(CLUSTER, tenant.id, "readers")
+
+
+def test_a_member_that_hangs_is_removed_and_one_that_lives_comes_back(tenant):
+    create_topic(tenant, "orders", 2)
+    with polling(tenant, "readers"):
+        wait_for(lambda: state(tenant, "readers") == "Stable", 20, "a stable group")
+        (before,) = members(tenant, "readers")
+        groups.remove(CLUSTER, tenant.id, "readers", before.id)
+        with pytest.raises(NotFound):
+            group_door.door(CLUSTER).remove(f"{tenant.key}.readers", before.id)
+        wait_for(lambda: [m.id for m in members(tenant, "readers")] not in ([], [before.id]), 30, "it to come back")
+
+
+def test_reading_lag_leaves_no_trace(tenant):
+    """No group of its own, neither the tenant's nor the cluster's."""
+    create_topic(tenant, "orders")
+    produce(tenant, "orders", [b"1"])
+    groups.oldest(CLUSTER, tenant.id, {("orders", 0): 0})
+    assert not any(group.name == "sluice-lag" for group in group_door.door(CLUSTER).listed())
+    asks = admin(tenant)
+    assert asks.list_consumer_groups(request_timeout=10).result(15).valid == []
