@@ -7,7 +7,8 @@ DATABASE_URL          ``sqlite:///path`` (three slashes + path) or ``postgresql:
 REDIS_URL             Celery's broker                                                      ``redis://127.0.0.1:20002/0``
 ZOOKEEPER_HOSTS       ``host:port,host:port`` with an optional ``/chroot``                 ``127.0.0.1:20001``
 SLUICE_STACK_DIR      where this installation keeps its files                              ``var``
-SLUICE_SECRETS_FILE   JSON with ``cluster_secret``, ``django_secret_key``, ``metrics_token``  ``<stack dir>/secrets.json``
+SLUICE_SECRETS_FILE   JSON with ``cluster_secret``, ``django_secret_key``, ``metrics_token``,  ``<stack dir>/secrets.json``
+                      ``access_key_secret``
 SLUICE_PORT_RANGE     ports for tenants' listeners, both ends included                     ``20100-21999``
 SLUICE_LISTEN_HOST    address brokers bind tenants' listeners to; empty: broker's own      ``127.0.0.1``
 SLUICE_ADVERTISED_HOST  address tenants are told; empty: as bound                          empty

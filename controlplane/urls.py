@@ -47,6 +47,8 @@ urlpatterns = [
     path(f"{V1}/me", accounts.CallerApi.as_view()),
     path(f"{V1}/api-keys", accounts.ApiKeysApi.as_view()),
     path(f"{V1}/api-keys/<id:key_id>", accounts.ApiKeyApi.as_view()),
+    path(f"{V1}/access-keys", accounts.AccessKeysApi.as_view()),
+    path(f"{V1}/access-keys/<id:access_key_id>", accounts.AccessKeyApi.as_view()),
     path(f"{V1}/caps", admission.CapsApi.as_view()),
     path(f"{V1}/organisations/<id:organisation_id>/caps", admission.OrganisationCapsApi.as_view()),
     path(f"{V1}/capacity", admission.CapacityApi.as_view()),

@@ -1,4 +1,4 @@
-"""REST of the caller and of API keys."""
+"""REST of the caller, of API keys and of access keys."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from rest_framework.views import APIView
 
 from controlplane.accounts import selectors, services
 from controlplane.accounts.serializers import (
+    AccessKeyPageSerializer,
+    AccessKeySerializer,
     ApiKeyCreateSerializer,
     ApiKeyPageSerializer,
     ApiKeySerializer,
     CallerSerializer,
+    NewAccessKeySerializer,
     NewApiKeySerializer,
 )
 from controlplane.api import pagination
@@ -62,4 +65,38 @@ class ApiKeyApi(APIView):
         """Revoke a key, from the next request on."""
         caller = request.user
         services.api_key_revoke(organisation=caller.organisation, actor=caller.actor, key_id=key_id)
+        return Response(status=204)
+
+
+class AccessKeysApi(APIView):
+    """/api/v1/access-keys."""
+
+    @extend_schema(responses=AccessKeyPageSerializer, parameters=pagination.PARAMETERS, tags=["account"])
+    def get(self, request: Request) -> Response:
+        """Access keys of the organisation, revoked ones too; never a secret."""
+        rows = selectors.access_key_list(organisation=request.user.organisation)
+        keys, following = pagination.rows_page(request, rows)
+        return Response(pagination.body(AccessKeySerializer(keys, many=True).data, following))
+
+    @extend_schema(request=ApiKeyCreateSerializer, responses={201: NewAccessKeySerializer}, tags=["account"])
+    def post(self, request: Request) -> Response:
+        """A new pair of SecretId and SecretKey with the caller's own rights, for /compat/ckafka. The secret is shown once."""
+        body = ApiKeyCreateSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        caller = request.user
+        key, secret = services.access_key_create(
+            organisation=caller.organisation, user=caller.user, name=body.validated_data["name"]
+        )
+        headers = {"Cache-Control": "no-store"}
+        return Response({**AccessKeySerializer(key).data, "secret_key": secret}, status=201, headers=headers)
+
+
+class AccessKeyApi(APIView):
+    """/api/v1/access-keys/{id}."""
+
+    @extend_schema(responses={204: None}, tags=["account"])
+    def delete(self, request: Request, access_key_id: str) -> Response:
+        """Revoke an access key: what is signed with it is refused from now on."""
+        caller = request.user
+        services.access_key_revoke(organisation=caller.organisation, actor=caller.actor, key_id=access_key_id)
         return Response(status=204)

@@ -1,4 +1,4 @@
-"""People, who sign in by email, and their API keys."""
+"""People, who sign in by email, their API keys, and their access keys."""
 
 from __future__ import annotations
 
@@ -66,3 +66,22 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} (slc_{self.prefix}_…)"
+
+
+class AccessKey(models.Model):
+    """What a program signs with: one person's rights in one organisation. The secret is in no row: see access_keys.py."""
+
+    id = models.CharField(primary_key=True, max_length=32)
+    organisation = models.ForeignKey("tenants.Organisation", models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    name = models.CharField(max_length=128)
+    secret_id = models.CharField(max_length=32, unique=True)
+    made_with = models.CharField(max_length=16)  # fingerprint of the installation key
+    created_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.secret_id})"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from controlplane.accounts import keys
-from controlplane.accounts.models import ApiKey, User
+from django.conf import settings
+
+from controlplane.accounts import access_keys, keys
+from controlplane.accounts.models import AccessKey, ApiKey, User
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import NotFound, Unauthenticated
 from controlplane.tenants.models import Membership, Organisation, Role
@@ -44,6 +46,15 @@ class Caller:
         return self.role == Role.OWNER
 
 
+@dataclass(frozen=True, slots=True)
+class SigningCaller:
+    """Who would be calling, if the signature is made with `secret`."""
+
+    key: AccessKey
+    caller: Caller
+    secret: str = field(repr=False)
+
+
 def caller_in(*, user: User, organisation_id: str) -> Caller:
     """A signed-in person in one of their organisations. Raises NotFound, also for an organisation of others."""
     membership = (
@@ -68,13 +79,51 @@ def caller_of_key(text: str, *, clock: Clock = SYSTEM_CLOCK) -> Caller:
     )
     if key is None or not keys.matches(text, key.digest):
         raise refused
-    membership = Membership.objects.filter(organisation=key.organisation, user=key.user).first()
-    if membership is None:  # left the organisation: the key left with them
+    caller = _caller_with(key)
+    if caller is None:
         raise refused
+    _note_use(key, clock)
+    return caller
+
+
+def access_key_get(secret_id: str) -> SigningCaller | None:
+    """Whose signatures bear this SecretId; None: nobody's. The caller is known only once a signature has been verified."""
+    if not access_keys.is_secret_id(secret_id):
+        return None
+    key = (
+        AccessKey.objects.unscoped("the key decides the organisation")
+        .select_related("user", "organisation")
+        .filter(secret_id=secret_id, revoked_at__isnull=True, user__is_active=True)
+        .first()
+    )
+    caller = key and _caller_with(key)
+    installed = access_keys.installation_keys(settings.ENVIRONMENT.secret("access_key_secret"))
+    made_with = key and next((each for each in installed if access_keys.fingerprint(each) == key.made_with), None)
+    if not (key and caller and made_with):
+        return None
+    return SigningCaller(key, caller, access_keys.secret_of(made_with, key.secret_id))
+
+
+def access_key_used(key: AccessKey, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    """A signature by it was right."""
+    _note_use(key, clock)
+
+
+def access_key_list(*, organisation: Organisation) -> QuerySet[AccessKey]:
+    """Access keys of an organisation, revoked ones too."""
+    return AccessKey.objects.for_organisation(organisation).select_related("user")
+
+
+def _caller_with(key: ApiKey | AccessKey) -> Caller | None:
+    """None: the key's owner has left the organisation, and the key left with them."""
+    membership = Membership.objects.filter(organisation=key.organisation, user=key.user).first()
+    return Caller(key.user, key.organisation, Role(membership.role)) if membership else None
+
+
+def _note_use(key: ApiKey | AccessKey, clock: Clock) -> None:
     now = clock.now()
     if key.last_used_at is None or now - key.last_used_at > LAST_USED_PRECISION:
-        ApiKey.objects.for_organisation(key.organisation).filter(pk=key.pk).update(last_used_at=now)
-    return Caller(key.user, key.organisation, Role(membership.role))
+        type(key).objects.for_organisation(key.organisation).filter(pk=key.pk).update(last_used_at=now)
 
 
 def api_key_list(*, organisation: Organisation) -> QuerySet[ApiKey]:

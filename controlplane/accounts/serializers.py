@@ -1,4 +1,4 @@
-"""API keys and the caller as JSON."""
+"""API keys, access keys and the caller as JSON."""
 
 from __future__ import annotations
 
@@ -38,6 +38,31 @@ class ApiKeyPageSerializer(serializers.Serializer[Any]):
     """An organisation's API keys, a page at a time; the keys themselves are never shown again."""
 
     items = ApiKeySerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class AccessKeySerializer(serializers.Serializer[Any]):
+    """An access key without its secret."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+    secret_id = serializers.CharField(help_text="SecretId of the SDK")
+    owner = serializers.EmailField(source="user.email")
+    created_at = serializers.DateTimeField()
+    last_used_at = serializers.DateTimeField(allow_null=True)
+    revoked_at = serializers.DateTimeField(allow_null=True)
+
+
+class NewAccessKeySerializer(AccessKeySerializer):
+    """The answer to POST, the one time that the secret is shown."""
+
+    secret_key = serializers.CharField(help_text="SecretKey of the SDK; shown once")
+
+
+class AccessKeyPageSerializer(serializers.Serializer[Any]):
+    """A page of access keys."""
+
+    items = AccessKeySerializer(many=True)
     next = serializers.CharField(allow_null=True)
 
 

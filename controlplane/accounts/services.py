@@ -5,15 +5,16 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from controlplane.accounts import keys
-from controlplane.accounts.models import ApiKey, User
+from controlplane.accounts import access_keys, keys
+from controlplane.accounts.models import AccessKey, ApiKey, User
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import FieldProblem, Invalid, NotFound
+from controlplane.core.errors import FieldProblem, Invalid, NotFound, Unsupported
 from controlplane.core.text import name_checked
 
 if TYPE_CHECKING:
@@ -91,3 +92,37 @@ def api_key_revoke(*, organisation: Organisation, actor: str, key_id: str, clock
         raise NotFound(f"no API key {key_id}")
     if rows.filter(revoked_at__isnull=True).update(revoked_at=clock.now()):
         audit.record(organisation=organisation, actor=actor, action="api_key.revoke", target=key_id)
+
+
+@transaction.atomic
+def access_key_create(
+    *, organisation: Organisation, user: User, name: str, clock: Clock = SYSTEM_CLOCK
+) -> tuple[AccessKey, str]:
+    """A new access key, and its secret, which is shown this one time. Raises Invalid, Unsupported."""
+    name = name_checked(name)
+    installed = access_keys.installation_keys(settings.ENVIRONMENT.secret("access_key_secret"))
+    if not installed:
+        raise Unsupported("this installation has no key to make access keys with", code="access_keys_not_set_up")
+    source = random.SystemRandom()
+    key = AccessKey(
+        id=ids.api_key_id(source),
+        organisation=organisation,
+        user=user,
+        name=name,
+        secret_id=access_keys.secret_id(source),
+        made_with=access_keys.fingerprint(installed[0]),
+        created_at=clock.now(),
+    )
+    key.save(force_insert=True)
+    audit.record(organisation=organisation, actor=user.email, action="access_key.create", target=key.id)
+    return key, access_keys.secret_of(installed[0], key.secret_id)
+
+
+@transaction.atomic
+def access_key_revoke(*, organisation: Organisation, actor: str, key_id: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    """End an access key, from the next request on. Revoking twice is once. Raises NotFound."""
+    rows = AccessKey.objects.for_organisation(organisation).filter(pk=key_id)
+    if not rows.exists():
+        raise NotFound(f"no access key {key_id}")
+    if rows.filter(revoked_at__isnull=True).update(revoked_at=clock.now()):
+        audit.record(organisation=organisation, actor=actor, action="access_key.revoke", target=key_id)

@@ -127,6 +127,7 @@ def ensure_secrets(path: Path) -> dict[str, Any]:
     known = dict(document)
     document.setdefault("cluster_secret", secrets.token_urlsafe(32))
     document.setdefault("django_secret_key", secrets.token_urlsafe(48))
+    document.setdefault("access_key_secret", secrets.token_urlsafe(32))
     document.setdefault("metrics_token", secrets.token_urlsafe(32))
     document.setdefault("admin_password", secrets.token_urlsafe(12))
     document.setdefault("api_keys", {})

@@ -14,7 +14,7 @@ from django.db import connection
 from django.urls.resolvers import URLPattern
 
 import controlplane.urls
-from controlplane.accounts.models import ApiKey
+from controlplane.accounts.models import AccessKey, ApiKey
 from controlplane.billing import closing
 from controlplane.billing.pricing.rating import Month
 from controlplane.core.models import Operation
@@ -68,6 +68,11 @@ def theirs(alice, instance, admin):
     assert alice.api.post(f"/{PREFIX}instances/{instance.id}/topics", {"name": "orders"}).status_code == 201
     rule = {"kind": "client", "users": ["ann"], "consume_mib_per_s": 1}
     rule_id = alice.api.post(f"/{PREFIX}instances/{instance.id}/throttle-rules", rule).json()["id"]
+    access_key = AccessKey(
+        id="key-aliceaccess1", organisation=alice.organisation, user=alice.user, name="sdk",
+        secret_id="slak" + "a" * 24, made_with="", created_at=datetime(2026, 5, 2, tzinfo=UTC),
+    )  # fmt: skip
+    access_key.save(force_insert=True)
     closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
     key = instance.id.removeprefix("ins-")
     admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
@@ -80,6 +85,7 @@ def theirs(alice, instance, admin):
         "<name:group>": "readers",
         "<name:member>": "reader-1",
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
+        "<id:access_key_id>": access_key.id,
         "<id:key_id>": ApiKey.objects.for_organisation(alice.organisation).first().id,
     }
 
@@ -113,6 +119,7 @@ def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin
     answer = call(path, BODIES.get((method, text)))
     found = problem(answer, 404, "not_found")
     missing = {**theirs, "<id:instance_id>": "ins-00000000", "<id:operation_id>": "op-" + "0" * 12}
+    missing |= {"<id:access_key_id>": "key-" + "0" * 12}
     missing |= {"<id:key_id>": "key-" + "0" * 12, "<id:rule_id>": "rule-" + "0" * 12, "<id:number>": "inv-00000000"}
     nothing = problem(call(address(text, missing), BODIES.get((method, text))), 404, "not_found")
     told = found["detail"]

@@ -124,7 +124,9 @@ def test_secrets_are_drawn_once_and_for_their_owner_only(tmp_path):
     path = tmp_path / "secrets.json"
     drawn = ensure_secrets(path)
     assert mode(path) == 0o600
-    assert set(drawn) == {"cluster_secret", "django_secret_key", "metrics_token", "admin_password", "api_keys"}
+    assert set(drawn) == {
+        "cluster_secret", "django_secret_key", "access_key_secret", "metrics_token", "admin_password", "api_keys"
+    }  # fmt: skip
     assert len(drawn["cluster_secret"]) >= 32
     assert ensure_secrets(path) == drawn
     assert ensure_secrets(tmp_path / "other.json")["cluster_secret"] != drawn["cluster_secret"]
