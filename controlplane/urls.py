@@ -11,6 +11,7 @@ from controlplane.accounts import api as accounts
 from controlplane.admission import api as admission
 from controlplane.api import operations
 from controlplane.billing import api as billing
+from controlplane.ckafka_api import api as ckafka_api
 from controlplane.groups import api as groups
 from controlplane.health import api as health
 from controlplane.instance_rest import api as instances
@@ -43,6 +44,7 @@ GROUP = f"{INSTANCE}/groups/<name:group>"  # a name may hold a "/": the longer a
 urlpatterns = [
     path("health", operations.health),
     path("metrics", metrics.shown),
+    path("compat/ckafka", ckafka_api.ckafka),
     path(f"{V1}/schema", SpectacularAPIView.as_view(), name="schema"),
     path(f"{V1}/me", accounts.CallerApi.as_view()),
     path(f"{V1}/api-keys", accounts.ApiKeysApi.as_view()),

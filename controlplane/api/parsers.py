@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import IO, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
 from controlplane.core.errors import Invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MOST_BYTES = 2**20
 
@@ -25,7 +28,7 @@ class BoundedJSONParser(BaseParser):
     media_type = "application/json"
 
     def parse(
-        self, stream: IO[bytes], media_type: str | None = None, parser_context: dict[str, Any] | None = None
+        self, stream: IO[bytes], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """The document. Raises ParseError, TooLarge."""
         del media_type, parser_context

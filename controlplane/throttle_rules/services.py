@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.clusters import coordination, zookeeper
 from controlplane.core import audit, ids
-from controlplane.core.errors import Invalid
+from controlplane.core.errors import FieldProblem, Invalid
 from controlplane.instances.selectors import instance_running_get
 from controlplane.throttle_rules.selectors import rule_of
 from quota.contracts.instance import MIB
@@ -88,7 +88,8 @@ def _write(organisation: Organisation, instance_id: str, decide: Decide) -> Sequ
 
 def _checked(members: Mapping[str, Any]) -> dict[str, Any]:
     """As a rule has them. Raises Invalid."""
-    found, problems = {}, []
+    found: dict[str, Any] = {}
+    problems: list[FieldProblem] = []
     for name, value in members.items():
         try:
             found[_LIMITS.get(name, name)] = _member(name, value)

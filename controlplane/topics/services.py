@@ -82,7 +82,7 @@ def topic_update(
         topics.config_set(instance.cluster.address, instance.id, name, config)
     if partitions is not None and more:
         topics.grow(instance.cluster.address, instance.id, name, partitions)
-    detail = {"partitions": partitions, "config": dict(config or {})}
+    detail: dict[str, object] = {"partitions": partitions, "config": dict(config or {})}
     _audit(organisation, actor, "topic.update", instance, name, detail)
     return topic_get(organisation=organisation, instance_id=instance_id, name=name)
 

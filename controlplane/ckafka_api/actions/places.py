@@ -1,0 +1,103 @@
+"""Regions and zones, of which an installation has one each, and prices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from controlplane.billing import selectors as billing
+from controlplane.ckafka_api.actions.calls import Call, offered
+from controlplane.ckafka_api.errors import CkafkaError, Code
+from controlplane.clusters.services import DEFAULT_CLUSTER
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.instances.validation import MOST_BANDWIDTH_MIB_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from controlplane.billing.selectors import Estimate
+
+REGION = ZONE = 1
+MBPS_OF_A_MIB_PER_S = 8
+ITEMS: Mapping[str, str] = {
+    "bandwidth": "BandwidthPrice",
+    "disk": "DiskPrice",
+    "partitions": "PartitionPrice",
+}
+
+
+def zones_check(asked: Mapping[str, Any]) -> None:
+    """Raises CkafkaError where another zone is meant."""
+    if {asked.get("ZoneId", ZONE), *asked.get("ZoneIds", ())} != {ZONE}:
+        raise CkafkaError(Code.NO_ZONE, f"The zone that is offered here is {ZONE}.")
+
+
+def regions(call: Call) -> list[dict[str, Any]]:
+    """DescribeRegion."""
+    del call
+    name = DEFAULT_CLUSTER
+    return [
+        {"RegionId": REGION, "RegionName": name, "AreaName": name, "RegionCode": name, "RegionCodeV3": name, "Support": "NONE"}
+    ]  # fmt: skip
+
+
+def zones(call: Call) -> dict[str, Any]:
+    """DescribeCkafkaZone."""
+    offered(call.parameters, {"CdcId": ("",)})
+    zone = {"ZoneId": str(ZONE), "ZoneName": DEFAULT_CLUSTER, "ZoneStatus": 3, "Flag": False, "SoldOut": "false"}
+    return {
+        "ZoneList": [zone],
+        "MaxBuyInstanceNum": 1,
+        "MaxBandwidth": MOST_BANDWIDTH_MIB_PER_S * MBPS_OF_A_MIB_PER_S,
+        "Standard": "false",
+        "StandardS2": "false",
+        "Profession": "true",
+        "Physical": "false",
+        "PublicNetwork": "false",
+        "Limit": 1,
+    }
+
+
+def price(call: Call) -> dict[str, Any]:
+    """InquireCkafkaPrice: of an hour, since instances are paid for by the hour."""
+    asked = call.parameters
+    offered(asked, {"InstanceType": ("profession",), "CategoryAction": ("purchase",), "BillType": ("",)})
+    offered(asked.get("InstanceChargeParam", {}), {"InstanceChargeType": ("POSTPAID_BY_HOUR",)})
+    offered(asked.get("PublicNetworkParam", {}), {"PublicNetworkMonthly": (0,)})
+    zones_check(asked)
+    disk_gb = asked["InquiryDiskParam"].get("DiskSize")
+    number = asked.get("InstanceNum", 1)
+    if disk_gb is None:
+        raise CkafkaError(Code.MISSING_PARAMETER, "The parameter `InquiryDiskParam.DiskSize` is missing.")
+    if number < 1 or asked["Bandwidth"] < 0 or asked["Partition"] < 0 or disk_gb < 0:
+        raise CkafkaError(Code.INVALID_VALUE, "Sizes must not be negative, and InstanceNum must be 1 or more.")
+    estimate = billing.estimate(
+        bandwidth_mib_per_s=asked["Bandwidth"],
+        storage_gib=disk_gb,
+        partitions=asked["Partition"],
+        plan=billing.plan_of(organisation=call.organisation, at=SYSTEM_CLOCK.now()),
+    )
+    return {"InstancePrice": _priced(estimate, number)}
+
+
+def _priced(estimate: Estimate, number: int) -> dict[str, Any]:
+    details = {
+        ITEMS[item]: _an_hour(float(amount), number, estimate.currency) | {"Value": 1}
+        for item, amount in estimate.lines
+        if item in ITEMS
+    }
+    return _an_hour(float(estimate.per_hour), number, estimate.currency) | {"DetailPrices": details}
+
+
+def _an_hour(unit_price: float, number: int, currency: str) -> dict[str, Any]:
+    total = round(unit_price * number, 6)
+    return {
+        "UnitPrice": unit_price,
+        "UnitPriceDiscount": unit_price,
+        "OriginalPrice": total,
+        "DiscountPrice": total,
+        "Discount": 100.0,
+        "GoodsNum": number,
+        "Currency": currency,
+        "TimeSpan": 1,
+        "TimeUnit": "h",
+    }

@@ -1,0 +1,47 @@
+"""The actions that are answered. What the SDK knows besides is refused by name: see `dispatch`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.ckafka_api.actions import instances, places, routes, tasks, throttle_rules, topics
+from controlplane.ckafka_api.actions.calls import Action, changing, reading
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TABLE: Mapping[str, Action] = {
+    "CreatePostPaidInstance": changing(instances.buy, "VpcId", "SubnetId", of_instance=False, can_be_taken_back=True),
+    "ModifyInstancePre": changing(instances.resize, can_be_taken_back=True),
+    "InstanceScalingDown": changing(instances.scale_down, "UpgradeStrategy", can_be_taken_back=True),
+    "ModifyInstanceAttributes": changing(instances.change, can_be_taken_back=True),
+    "DeleteInstancePost": changing(instances.delete, can_be_taken_back=True),
+    "DescribeInstances": reading(instances.listed, of_instance=False),
+    "DescribeTypeInstances": reading(instances.listed, of_instance=False),
+    "DescribeInstancesDetail": reading(instances.detailed, of_instance=False),
+    "DescribeInstanceAttributes": reading(instances.attributes),
+    "DescribeModifyType": reading(instances.modify_type),
+    "DescribeCkafkaVersion": reading(instances.version),
+    "InquireCkafkaPrice": reading(
+        places.price, "InstanceType", "Bandwidth", "InquiryDiskParam", "Partition", of_instance=False
+    ),
+    "DescribeRegion": reading(places.regions, of_instance=False),
+    "DescribeCkafkaZone": reading(places.zones, of_instance=False),
+    "DescribeTaskStatus": reading(tasks.status, "FlowId", of_instance=False),
+    "DescribeRoute": reading(routes.routes),
+    "DescribeAccessPolicy": reading(routes.policy, "RouteId"),
+    "ModifyAccessPolicy": changing(routes.policy_set, "RouteId"),
+    "CreateTopic": changing(topics.create, "TopicName", "PartitionNum"),
+    "DeleteTopic": changing(topics.delete, "TopicName"),
+    "CreatePartition": changing(topics.grow, "TopicName", "PartitionNum"),
+    "ModifyTopicAttributes": changing(topics.change, "TopicName"),
+    "BatchModifyTopicAttributes": changing(topics.change_several, "Topic"),
+    "CreateTopicIpWhiteList": changing(topics.whitelist_set, "TopicName", "IpWhiteList"),
+    "DescribeTopic": reading(topics.listed),
+    "DescribeTopicDetail": reading(topics.detailed),
+    "DescribeTopicAttributes": reading(topics.attributes, "TopicName"),
+    "CreateThrottleRule": changing(throttle_rules.create, "ThrottleType"),
+    "ModifyThrottleRule": changing(throttle_rules.change, "ThrottleRuleId"),
+    "DeleteThrottleRule": changing(throttle_rules.delete, "ThrottleRuleId"),
+    "DescribeThrottleRules": reading(throttle_rules.listed),
+}

@@ -1,0 +1,123 @@
+"""An instance lives its whole life by the vendor's SDK over a real socket, from its price to its end."""
+
+from __future__ import annotations
+
+import pytest
+from tencentcloud.ckafka.v20190819 import models
+
+from controlplane.core.models import Operation
+from tests.controlplane.conftest import run_to_the_end
+
+from .conftest import access_key, refused, sdk_of
+
+pytestmark = pytest.mark.filterwarnings("ignore:datetime.datetime.utcfromtimestamp")
+
+
+def asked(name, **members):
+    request = getattr(models, f"{name}Request")()
+    for member, value in members.items():
+        assert hasattr(request, member), member
+        setattr(request, member, value)
+    return request
+
+
+@pytest.fixture
+def client(transactional_db, alice, secrets, brokers, live_server, monkeypatch):
+    """The SDK as it is, with its endpoint set and nothing else."""
+    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    made = sdk_of(access_key(alice), endpoint=live_server.url.removeprefix("http://"))
+    yield made
+    made.request.conn._session.close()
+
+
+def call(client, name, **members):
+    return getattr(client, name)(asked(name, **members))
+
+
+def ended(client, flow_id):
+    """Be a worker until the task is over; then as the SDK sees it."""
+    running = Operation.objects.unscoped("a test").get(state="running")
+    assert call(client, "DescribeTaskStatus", FlowId=flow_id).Result.Status == 2
+    assert run_to_the_end(running.id).state == "succeeded"
+    return call(client, "DescribeTaskStatus", FlowId=flow_id).Result.Status
+
+
+def test_from_price_to_end(client):
+    zone = call(client, "DescribeCkafkaZone").Result.ZoneList[0]
+    assert zone.SoldOut == "false"
+
+    disk = models.InquiryDiskParam()
+    disk.DiskType, disk.DiskSize = "CLOUD_SSD", 1000
+    price = call(
+        client, "InquireCkafkaPrice", InstanceType="profession", Bandwidth=240, Partition=1700, InquiryDiskParam=disk
+    ).Result.InstancePrice
+    # SERVICE's worked bill: 919.62 + 292.50 + 36.27 for 117 hours.
+    assert round(price.OriginalPrice * 117, 2) == 1248.39
+    assert (price.Currency, price.TimeUnit) == ("CNY", "h")
+    assert round(price.DetailPrices.DiskPrice.OriginalPrice * 117, 2) == 292.50
+
+    bought = call(
+        client, "CreatePostPaidInstance", VpcId="vpc-1", SubnetId="subnet-1", InstanceName="orders", BandWidth=20,
+        DiskSize=100, Partition=100, ZoneId=int(zone.ZoneId),
+    ).Result  # fmt: skip
+    assert bought.ReturnCode == "0"
+    name = bought.Data.InstanceId
+    assert call(client, "DescribeInstances", SearchWord="order").Result.InstanceList[0].Status == 0
+    assert ended(client, bought.Data.FlowId) == 0
+
+    shown = call(client, "DescribeInstancesDetail", InstanceIdList=[name]).Result.InstanceList[0]
+    assert (shown.Status, shown.Bandwidth, shown.DiskSize, shown.MaxPartitionNumber) == (1, 160, 100, 100)
+    route = call(client, "DescribeRoute", InstanceId=name).Result.Routers[0]
+    assert route.Status == 2
+    assert len(route.BrokerVipList) == 3
+    assert (route.VipList[0].Vip, route.VipList[0].Vport) == (shown.Vip, shown.Vport)
+
+    # Nobody may connect until somebody is let in.
+    assert call(client, "DescribeAccessPolicy", InstanceId=name, RouteId=1).Result.TotalCount == 0
+    network = models.IpWhitelistDTO()
+    network.CidrBlock = "10.1.0.0/16"
+    assert call(client, "ModifyAccessPolicy", InstanceId=name, RouteId=1, IpWhitelist=[network]).Result == "success"
+    policy = call(client, "DescribeAccessPolicy", InstanceId=name, RouteId=1).Result
+    assert [row.CidrBlock for row in policy.IpWhitelist] == ["10.1.0.0/16"]
+
+    call(
+        client, "CreateTopic", InstanceId=name, TopicName="payments", PartitionNum=3, ReplicaNum=2, EnableWhiteList=1,
+        IpWhiteList=["10.1.2.3"], RetentionMs=3_600_000, CleanUpPolicy="compact, delete", UncleanLeaderElectionEnable=0,
+    )  # fmt: skip
+    topic = call(client, "DescribeTopicAttributes", InstanceId=name, TopicName="payments").Result
+    assert (topic.PartitionNum, topic.ReplicaNum, topic.EnableWhiteList) == (3, 2, 1)
+    assert topic.IpWhiteList == ["10.1.2.3/32"]
+    assert (topic.Config.Retention, topic.Config.CleanUpPolicy) == (3_600_000, "compact,delete")
+    assert topic.Config.UncleanLeaderElectionEnable == 0
+    assert [part.ReplicaNum for part in topic.Partitions] == [2, 2, 2]
+    call(client, "CreatePartition", InstanceId=name, TopicName="payments", PartitionNum=5)
+    call(client, "CreateTopicIpWhiteList", InstanceId=name, TopicName="payments", IpWhiteList=["10.1.0.0/24"])
+    call(client, "ModifyTopicAttributes", InstanceId=name, TopicName="payments", RetentionMs=60_000)
+    detail = call(client, "DescribeTopicDetail", InstanceId=name).Result.TopicList[0]
+    assert (detail.PartitionNum, detail.IpWhiteListCount, detail.Config.Retention) == (5, 1, 60_000)
+
+    limit = asked("CreateThrottleRule", InstanceId=name, ThrottleType=3, ProduceThrottle=5, TopicNameList=["payments"])
+    client.CreateThrottleRule(limit)
+    rule = call(client, "DescribeThrottleRules", InstanceId=name, ThrottleDimension=2).Result.ThrottleRuleList[0]
+    assert (rule.TopicName, rule.ConsumeThrottle) == ("payments", -1)
+    number = rule.ThrottleRuleId
+    call(client, "ModifyThrottleRule", InstanceId=name, ThrottleRuleId=number, ConsumeThrottle=7)
+    rule = call(client, "DescribeThrottleRules", InstanceId=name, ThrottleDimension=2).Result.ThrottleRuleList[0]
+    assert rule.ConsumeThrottle == 7
+    call(client, "DeleteThrottleRule", InstanceId=name, ThrottleRuleId=str(number))
+    assert call(client, "DescribeThrottleRules", InstanceId=name, ThrottleDimension=2).Result.TotalCount == 0
+
+    larger = call(client, "ModifyInstancePre", InstanceId=name, BandWidth=40, DiskSize=200, Partition=200).Result.Data
+    assert ended(client, larger.FlowId) == 0
+    seen = call(client, "DescribeInstanceAttributes", InstanceId=name).Result
+    assert (seen.Bandwidth, seen.DiskSize, seen.CreatedPartitions, seen.RemainingPartitions) == (320, 200, 10, 190)
+    call(client, "InstanceScalingDown", InstanceId=name, UpgradeStrategy=1, BandWidth=20, DiskSize=100, Partition=100)
+    run_to_the_end(Operation.objects.unscoped("a test").get(state="running").id)
+
+    call(client, "DeleteTopic", InstanceId=name, TopicName="payments")
+    assert call(client, "DescribeTopic", InstanceId=name).Result.TotalCount == 0
+    assert ended(client, call(client, "DeleteInstancePost", InstanceId=name).Result.FlowId) == 0
+    assert call(client, "DescribeInstances").Result.TotalCount == 0
+    code, _ = refused(lambda: call(client, "DescribeInstanceAttributes", InstanceId=name))
+    assert code == "InvalidParameterValue.InstanceNotExist"
