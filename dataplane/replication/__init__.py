@@ -1,15 +1,16 @@
 """Copies of a partition: who leads, how far each replica is, what is committed, and how followers catch up.
 
-partition          one replica: its log, and what hangs on it
-partition_state    role, epochs, ISR, high watermark (pure); `remote_replica` is a follower as its leader knows it
-queues waiters     who waits for something of one partition (pure)
-byte_counts        what is counted of one; `uncommitted` is what may yet be lost
-manager            makes and wires the parts below: all replicas of a broker
-replica_registry configuration role_changes progress appending waiting verdicts accounting throttling
-leadership         the controller's words: who leads, who follows, who stops
-isr                proposals to the controller
-truncation         where two logs part
-following          copying from leaders
-serving            answering followers; fetch sessions
-upkeep             by the clock, or beside requests
+manager                         the parts of a broker's replicas, wired; callers hold the part they use
+partition partition_state       one replica with its log and queues; its role, epochs, ISR and high watermark (pure)
+progress remote_replica         what has moved, and who hears of it; what a leader knows of one follower (pure)
+replica_registry configuration  which replicas are here; what their topics' settings say
+accounting byte_counts          what an instance has here; the bytes of one partition
+role_changes leadership         roles begin and end; what the controller's words make of the replicas
+appending uncommitted verdicts  batches in; what is not known to be committed; verdicts that end a producer
+waiting waiters queues          requests that wait, and the queues of a partition
+isr                             proposals of new ISRs, on their way to the controller
+truncation throttling           where two logs part; throttled replication
+following                       what is wanted of leaders, and taking what comes
+serving                         answering followers and fetch sessions
+upkeep                          by the clock, or beside requests
 """

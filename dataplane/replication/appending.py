@@ -73,7 +73,7 @@ class Appending:
     def append(self, partition: Partition, batch: memoryview, acks: int, *, is_checked: bool = False) -> Appended:
         """Check a producer's batch and stage it. Its memory (writable) must last until the end of the turn.
 
-        `is_checked`: by who has made it of what a producer sent, on the way past the topic's rules.
+        `is_checked`: the code that prepared it from what a producer sent has checked it against the topic's rules.
         """
         state = partition.state
         if not state.is_leader:
@@ -145,7 +145,7 @@ class Appending:
             self.commit(partition)
 
     def commit(self, partition: Partition) -> None:
-        """Write what is staged, and tell whoever may know now. Never raises."""
+        """Write what is staged, and answer the requests that waited for it. Never raises."""
         if not partition.queues.mark_clean():
             return
         try:

@@ -24,7 +24,7 @@ class ByteCounts:
 
     @property
     def committed(self) -> int:
-        """Of what this broker took as the leader, whoever led when that became known."""
+        """Of what this broker took as the leader, also where another one led when that became known."""
         return self._committed
 
     def measured(self, size: int) -> int:

@@ -6,7 +6,7 @@ its way; said again, it is harmless); a topic id that is not the one on disk (an
 a topic that has gone (its log would stand in the way of the next one of that name); a removal that metadata contradict
 (`_is_late`).
 
-A partition changes its role in one go: what is staged is written, then the role changes, then whoever waited for the
+A partition changes its role in one go: what is staged is written, then the role changes, then every request that waited for the
 old role is told. So a deposed leader acknowledges nothing of what was not committed when it was deposed.
 """
 

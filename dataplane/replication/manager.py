@@ -8,15 +8,15 @@ then). Each part does one thing, and callers go to the part that they use: there
     roles           what happens when one begins or ceases to lead, or its disk refuses
     progress        what moves the high watermark, and what moves with it
     appending       stage, commit, acknowledge
-    waiting         who waits for acks, or for bytes
+    waiting         requests that wait for acks, or for bytes
     verdicts        what only a sure leader may say
     accounting      bytes and leaders, by instance
     fetchers        copies what we follow
-    isr_changes     proposes who is in sync
+    isr_changes     proposes which replicas are in sync
     throttles       replicas that catch up, held back
     syncs, moves, cleaner, housekeeping     by the clock, or beside requests
 
-Who leads what is decided elsewhere: `leadership` takes the controller's words.
+Leaders are decided on elsewhere: `leadership` takes the controller's words.
 """
 
 from __future__ import annotations

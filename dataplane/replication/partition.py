@@ -1,4 +1,4 @@
-"""One replica of a partition on this broker: its log, what we are to it, and who waits for it.
+"""One replica of a partition on this broker: its log, what we are to it, and what waits for it.
 
 `state` decides (`partition_state`, pure); `log` has the bytes; `queues` are the callers that wait; `counts` what is
 accounted for. This file is where they meet: it says to the state where the log stands, and counts what it commits.

@@ -120,7 +120,7 @@ class PartitionState:
         self.epoch_start_offset = UNKNOWN_OFFSET
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
-        self.others_eligible = False  # who is not in the ISR may be elected, as it has all that is committed
+        self.others_eligible = False  # a replica outside the ISR may be elected, as it has all that is committed
         self.proposed_isr: tuple[int, ...] | None = None
         self._maximal_isr: tuple[int, ...] = ()
         self._no_proposal_before = NEVER
@@ -163,7 +163,7 @@ class PartitionState:
         self.leader_high_watermark = -1
 
     def resign(self) -> bool:
-        """Lead no more, and follow nobody. Returns whether we led."""
+        """Stop leading, and follow nobody. Returns whether we led."""
         led, self.is_leader = self.is_leader, False
         return led
 
@@ -295,7 +295,7 @@ class PartitionState:
         return tuple(b for b in self.isr if b not in laggards) if laggards else None
 
     def propose(self, isr: tuple[int, ...]) -> None:
-        """A change is on its way to the controller. Until it is decided, whoever is in either ISR counts."""
+        """A change is on its way to the controller. Until it is decided, a replica in either ISR counts."""
         self.proposed_isr = isr
         self._maximal_isr = isr if len(isr) > len(self.isr) else self.isr
 

@@ -57,7 +57,9 @@ class Progress:
 
     def isr_confirmed(self, partition: Partition) -> None:
         """The controller has decided about an ISR: without a laggard more may be committed."""
-        self._waiting.arrived(partition.queues.replica_waiters, 0)  # who is not in it is looked at with every fetch
+        self._waiting.arrived(
+            partition.queues.replica_waiters, 0
+        )  # a replica that is not in it is looked at with every fetch
         state = partition.state
         if state.is_leader and partition.advance(self._clock.monotonic()):
             self.high_watermark_moved(partition)
@@ -89,7 +91,7 @@ class Progress:
             self._waiting.arrived(partition.queues.read_waiters, size)
 
     def start_moved(self, partition: Partition) -> None:
-        """The log begins somewhere else: fetch sessions say so, and whoever reads below has to hear of it."""
+        """The log begins somewhere else: fetch sessions say so, and a reader below has to hear of it."""
         self._waiting.arrived(partition.queues.read_waiters, 0)
         self._waiting.arrived(partition.queues.replica_waiters, 0)
         if not partition.state.is_leader:

@@ -1,4 +1,4 @@
-"""Who waits for something of a partition: for this turn's commit, for the disk, for what is committed, for bytes.
+"""What waits for something of a partition: for this turn's commit, for the disk, for what is committed, for bytes.
 
 They hang on the partition, so that an idle one costs nothing and progress of one looks at its own. `waiting` and
 `appending` say when they are told; `upkeep.syncing` those who wait for the disk.

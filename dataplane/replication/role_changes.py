@@ -1,4 +1,4 @@
-"""Roles of the replicas here begin and end: whoever waited is told, and so are the coordinators that follow leadership."""
+"""Roles of the replicas here begin and end: requests that waited are told, and so are the coordinators that follow leadership."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RoleChanges:
         self._listeners.append(callback)
 
     def role_changed(self, partition: Partition, led: bool, code: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
-        """After a change of role or epoch: who waited for us as the leader gets `code`, and all who asked are told."""
+        """After a change of role or epoch: requests that waited for us as the leader get `code`, and every listener is told."""
         if partition.state.is_leader != led:
             self._accounting.led(partition, -1 if led else 1)
             self._waiting.dismiss(partition, code)

@@ -1,14 +1,14 @@
-"""Verdicts that end a producer, and that only who still leads may give.
+"""Verdicts that end a producer: only the broker that still leads may give one.
 
 An idempotent producer ends when it hears OUT_OF_ORDER_SEQUENCE_NUMBER: its batch does not come behind the last one that
 the leader knows of. A leader that was deposed, and has not heard of it, misses what the new one has taken since. So a
-verdict waits until every other member of the ISR has asked for more in our epoch: whoever follows us is not the leader
+verdict waits until every other member of the ISR has asked for more in our epoch: a broker that follows us is not the leader
 elected after us, and nobody else can be.
 
 What a follower asks proves that only if it was sent after the verdict was asked for. Up to two of its requests may be on
 their way then; one more follows an answer to one of them. A request that waits at our side is answered at once, so
 this takes a few round trips. Where nobody else is in sync it takes nothing. A partition waits for one proof at a time,
-and what comes meanwhile for the next: so it costs the same whoever sends how many batches out of order.
+and what comes meanwhile for the next: so it costs the same however many batches come out of order.
 
 Who cannot tell in time, or ceases to lead, answers NOT_LEADER_OR_FOLLOWER: the client asks again, and perhaps
 somebody else.
@@ -49,7 +49,7 @@ class _Proof(Waiter):
         self.missing = dict.fromkeys(partition.state.others_in_sync(), _REQUESTS_THAT_PROVE)
 
     def is_untouched(self) -> bool:
-        """Whether it is as good for who comes now."""
+        """Whether it holds for a request that comes now as well."""
         return all(left == _REQUESTS_THAT_PROVE for left in self.missing.values())
 
     def is_given(self) -> bool:
@@ -91,7 +91,7 @@ class Verdicts:
             self._hurry()
 
     def isr_changed(self, partition: Partition) -> None:
-        """The controller has confirmed it: who is in it no more is not elected."""
+        """The controller has confirmed it: a replica that has left it cannot be elected."""
         proof = self.open.get(partition)
         if proof is not None:
             self._look_at(proof)

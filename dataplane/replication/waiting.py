@@ -84,7 +84,7 @@ class Waiting:
             waiters.extend(in_order)
 
     def acknowledge(self, partition: Partition) -> None:
-        """Answer whoever waits for an offset that is committed now."""
+        """Answer the requests that wait for an offset that is committed now."""
         waiters, high_watermark = partition.queues.ack_waiters, partition.state.high_watermark
         code = _outcome(partition)
         while waiters and waiters[0].last_offset < high_watermark:
@@ -152,7 +152,7 @@ class Waiting:
 
     @staticmethod
     def too_few(partition: Partition) -> None:
-        """The ISR has become smaller than acks=all asks for: who waits for more is told now, not when time is up."""
+        """The ISR is now smaller than acks=all asks for: a request that waits for more is told at once, not when time is up."""
         waiters = list(partition.queues.ack_waiters)
         partition.queues.ack_waiters.clear()
         for waiter in waiters:

@@ -98,7 +98,7 @@ class FetchRequests:
         self._wish(partition)
 
     def remove(self, partition: Partition) -> bool:
-        """Copy it no more. Returns whether it was copied here."""
+        """Stop copying it. Returns whether it was copied here."""
         copying = self._copying.pop(partition, None)
         if copying is None:
             return False
@@ -137,7 +137,7 @@ class FetchRequests:
         self._schedule()
 
     def _wish_again(self, partition: Partition) -> None:
-        """After something that the disk may have refused: then it is copied no more."""
+        """After something that the disk may have refused: then it is no longer copied."""
         if partition in self._copying:
             self._wish(partition)
 
@@ -167,7 +167,7 @@ class FetchRequests:
         self._end_pauses(now)
         wanted = [p for p in self._wishes if not p.queues.dirty and (not p.state.settings.is_durable or p.is_synced())]
         if len(wanted) < len(self._wishes) and any(partition.queues.dirty for partition in self._wishes):
-            self._schedule()  # their commit comes later in this turn; who waits for the disk calls `ask_again`
+            self._schedule()  # their commit comes later in this turn; the code that waits for the disk calls `ask_again`
         if wanted or (self._session_id and not self._under_way):
             self._send(wanted)
 

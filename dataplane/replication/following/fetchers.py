@@ -38,7 +38,7 @@ class Fetchers:
             fetcher.ask_again()
 
     def leave(self, partition: Partition) -> None:
-        """Copy it no more."""
+        """Stop copying it."""
         for leader, fetcher in list(self._by_leader.items()):
             if fetcher.remove(partition) and fetcher.is_idle():
                 del self._by_leader[leader]

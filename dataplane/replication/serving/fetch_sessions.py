@@ -379,7 +379,7 @@ class FetchSession:
                 row.hang(reading.place)
 
     def wake(self) -> None:
-        """Whoever waits looks again, and sees that it was overtaken."""
+        """A request that waits looks again, and sees that it was overtaken."""
         waiter, self.waiter = self.waiter, None
         if waiter is not None:
             waiter.lost()

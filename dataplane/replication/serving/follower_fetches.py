@@ -5,7 +5,7 @@ do they part; is its end inside of our log. Only then does its position count as
 watermark. Then comes what lies behind it, up to our end: followers read what is not committed yet.
 
 Each follower has one session (`fetch_sessions`), so that partitions on which nothing happens cost neither side
-anything. A partition whose follower is not in sync is looked at with every fetch all the same: it may join by and by.
+anything. A partition whose follower is not in sync is looked at with every fetch all the same: it may be about to join the ISR.
 That an idle one keeps up is known from the session's requests, when something happens on it (`_stirred`).
 
 A request that finds nothing waits for bytes, as long as it says. It stops waiting when the same follower asks again:
@@ -58,7 +58,7 @@ class ReplicaFetches:
         self._waiting: dict[int, Callable[[], None]] = {}  # by follower: answer it now
         self._sessions: dict[int, FetchSession] = {}  # by follower
         self._last_session = replicas.loop.clock.now_ms() & 0x3FFFFFFF  # our former life's have other numbers
-        self._lives: dict[int, int] = {}  # the newest broker epoch of each follower
+        self._broker_epochs: dict[int, int] = {}  # the newest broker epoch of each follower
 
     def serve(self, request: FetchRequest, done: Callable[[FetchResponse], None]) -> None:
         """Answer a Fetch of a follower, which came by the internal listener; at once or later."""
@@ -98,9 +98,9 @@ class ReplicaFetches:
     def _is_stale(self, request: FetchRequest, follower: int) -> bool:
         life = request.replica_state.replica_epoch
         if life >= 0:
-            if life < self._lives.get(follower, -1):
+            if life < self._broker_epochs.get(follower, -1):
                 return True
-            self._lives[follower] = life
+            self._broker_epochs[follower] = life
         return False
 
     def _session_of(self, request: FetchRequest, follower: int) -> FetchSession | ErrorCode | None:
@@ -286,7 +286,7 @@ class _FollowerFetch:
 
 
 def follower_of(request: FetchRequest) -> int:
-    """Who asks; -1: not a follower. Since version 15 it stands elsewhere."""
+    """The broker id of the follower that asks; -1: not a follower. Since version 15 another field holds it."""
     return request.replica_id if request.replica_id >= 0 else request.replica_state.replica_id
 
 

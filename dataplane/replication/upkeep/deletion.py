@@ -3,7 +3,7 @@
 The leader moves its log start offset at once: nobody reads what lies before any more, and segments that hold nothing
 else go. Followers hear of it with their next answer and say with the fetch after that where their logs begin. The
 smallest start offset of the live replicas is the *low watermark*. The request is answered when it has reached the
-offset asked for and the leader's own start offset is on disk: then the records do not come back, whoever leads.
+offset asked for and the leader's own start offset is on disk: then the records do not come back, under any leader.
 """
 
 from __future__ import annotations

@@ -104,10 +104,12 @@ class Housekeeping:
         isr = partition.isr_without_laggards(now)
         if isr is not None:
             replicas.isr_changes.propose(partition, isr)
-        elif partition.state.is_leader and partition.advance(now):  # it waits no longer for who was about to join
+        elif partition.state.is_leader and partition.advance(
+            now
+        ):  # it no longer waits for a replica that was about to join
             replicas.progress.high_watermark_moved(partition)
         if partition.queues.low_watermark_waiters:
-            replicas.waiting.low_watermark_moved(partition)  # without who has died
+            replicas.waiting.low_watermark_moved(partition)  # without replicas that have died
 
     def _checkpoint(self) -> Future[None]:
         """Where consumers may read to after a restart."""

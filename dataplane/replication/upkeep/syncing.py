@@ -9,7 +9,7 @@ newest records. With them, in the background and never in the loop:
 
 Durable, in detail. What a turn of the loop has written to all such partitions of an instance is forced to disk by one
 job; what comes while it runs waits for the instance's next job, so that load makes the groups larger and not the queue
-longer. A job takes a few partitions, then another instance has its turn: who writes to a thousand partitions waits for
+longer. A job takes a few partitions, then another instance has its turn: a producer to a thousand partitions waits for
 them himself. And no more than half of the threads wait for disks, since others need them too. A leader's own end
 counts for the high watermark only as far as it is on disk, and acks=1 waits for that. A follower asks its leader for more
 only when what it has is on disk: its fetch offset is its word that it holds everything before. So with acks=all an
@@ -80,7 +80,7 @@ class Syncs:
         else:
             self._timed.pop(partition, None)
         if was_durable and not partition.state.settings.is_durable and not partition.state.is_offline:
-            self._tell(partition)  # who waits for the disk need not any more, and no job will tell them
+            self._tell(partition)  # requests that wait for the disk need not any more, and no job will tell them
         self.catch_up(partition)
 
     def catch_up(self, partition: Partition) -> None:
@@ -101,7 +101,7 @@ class Syncs:
         self._schedule()
 
     def look_at_time(self) -> None:
-        """Who has waited for flush.ms?"""
+        """Sync the partitions that have waited for flush.ms."""
         now = self._clock.monotonic()
         for partition, since in list(self._timed.items()):
             if now - since >= partition.log.config.flush_ms / 1000:

@@ -18,7 +18,7 @@ from dataplane.tasks import Future
 from dataplane.tenancy.instance import Instance as ServedInstance
 from dataplane.tenancy.session import Session
 from quota.contracts.instance import InstanceSpec, InstanceState, Limits
-from tests.dataplane.replication.cluster import TOPIC, TOPIC_ID, Cluster
+from tests.dataplane.replication.cluster import TOPIC, TOPIC_ID, ReplicatedCluster
 
 FETCH = APIS[ApiKey.FETCH]
 KEY = TOPIC.split(".")[0]
@@ -96,7 +96,7 @@ class Door:
     """One client's way to broker `broker_id`. `fetch` gives the answer, or None while it waits (`answers` has it then)."""
 
     def __init__(
-        self, cluster: Cluster, broker_id=1, *, settings=None, racks=None, instance=None, principal="User:one"
+        self, cluster: ReplicatedCluster, broker_id=1, *, settings=None, racks=None, instance=None, principal="User:one"
     ):
         self.cluster = cluster
         self.instance = instance or Instance()
@@ -176,9 +176,9 @@ def rows(response: FetchResponse) -> dict:
     return {data.partition_index: data for topic in response.responses for data in topic.partitions}
 
 
-def single(partitions=1) -> Cluster:
+def single(partitions=1) -> ReplicatedCluster:
     """One broker that leads everything."""
-    cluster = Cluster(size=1)
+    cluster = ReplicatedCluster(size=1)
     for index in range(partitions):
         cluster.create((1,), index=index)
     return cluster

@@ -11,7 +11,7 @@ from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.fetch import FetchPartition
 from dataplane.storage.log import removing
 from tests.dataplane.fetching.support import NAME, Door, Instance, request, rows, single
-from tests.dataplane.replication.cluster import SETTINGS, TOPIC, TOPIC_ID, Cluster
+from tests.dataplane.replication.cluster import SETTINGS, TOPIC, TOPIC_ID, ReplicatedCluster
 
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 FOREIGN = UUID(int=99)
@@ -291,7 +291,7 @@ def test_outside_of_the_log_is_out_of_range():
 @pytest.fixture
 def pair():
     """Broker 1 leads, 2 follows, in racks a and b; 3 knows of nothing."""
-    cluster = Cluster(size=3, settings=SETTINGS)
+    cluster = ReplicatedCluster(size=3, settings=SETTINGS)
     cluster.create((1, 2))
     cluster.run(0.5)
     return cluster

@@ -8,7 +8,7 @@ from dataplane.protocol.headers import decode_response
 from tests.dataplane.fetching.support import FETCH
 from tests.dataplane.fetching.test_fetch_fast_path import frame_of, pair
 from tests.dataplane.fetching.test_session_fast_path import Reader
-from tests.dataplane.replication.cluster import Cluster
+from tests.dataplane.replication.cluster import ReplicatedCluster
 
 VERSION = 12
 
@@ -16,7 +16,7 @@ VERSION = 12
 @pytest.fixture
 def cluster():
     """Three records are committed; two more are on the leader only, whose followers are gone and still in sync."""
-    made = Cluster()
+    made = ReplicatedCluster()
     made.create((1, 2, 3))
     for number in range(3):
         made.produce(1, f"committed {number}")

@@ -12,7 +12,7 @@ from dataplane.storage.log import reading
 from dataplane.storage.segments.indexed_file import IndexedFile
 from tests.dataplane.fetching.support import Door, request, row, rows, single
 from tests.dataplane.fetching.test_fetch_fast_path import frame_of, pair
-from tests.dataplane.replication.cluster import Cluster
+from tests.dataplane.replication.cluster import ReplicatedCluster
 from tests.support.memory_files import MemoryFile
 
 OLD, NEW = 0, 900
@@ -172,7 +172,7 @@ def test_an_index_that_has_to_be_built_is_built_whole_or_not_at_all(cluster, dis
 
 
 def test_a_follower_is_told_at_once_what_is_in_memory_and_later_what_is_not(monkeypatch):
-    cluster = Cluster(size=3)
+    cluster = ReplicatedCluster(size=3)
     cluster.create((1, 2, 3))
     cluster.create((1, 2, 3), index=1)
     cluster.run(1)

@@ -14,7 +14,7 @@ from dataplane.protocol.messages.fetch import ListOffsetsPartition, ListOffsetsR
 from dataplane.replication.partition_state import PartitionState
 from tests.dataplane.fetching.support import FETCH, Door, rows, single
 from tests.dataplane.fetching.test_fetch_fast_path import frame_of, pair
-from tests.dataplane.replication.cluster import TOPIC, Cluster
+from tests.dataplane.replication.cluster import TOPIC, ReplicatedCluster
 
 VERSION = 12
 UNCOMMITTED, COMMITTED = 0, 1
@@ -22,7 +22,7 @@ STABLE, ALL = 2, 5
 
 
 @pytest.fixture
-def cluster(monkeypatch) -> Cluster:
+def cluster(monkeypatch) -> ReplicatedCluster:
     """Five records are committed, and the last three belong to a transaction that is open."""
     made = single()
     for number in range(ALL):
@@ -75,7 +75,7 @@ def test_compaction_goes_no_further_and_retention_does(cluster):
 
 def test_a_follower_is_told_both(monkeypatch):
     monkeypatch.setattr(PartitionState, "last_stable_offset", property(lambda state: min(1, state.high_watermark)))
-    made, told = Cluster(size=2), []
+    made, told = ReplicatedCluster(size=2), []
     made.create((1, 2))
     serve = made[1].fetches.serve
 

@@ -21,7 +21,7 @@ from tests.dataplane.replication import cluster as replicated
 @pytest.fixture
 def cluster(monkeypatch):
     monkeypatch.setattr(replicated, "TOPIC", OFFSETS_TOPIC)
-    made = replicated.Cluster()
+    made = replicated.ReplicatedCluster()
     for broker in made.brokers.values():
         give_coordinator(broker)
     made.create()

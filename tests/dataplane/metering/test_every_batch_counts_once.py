@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from dataplane.tasks import Task
-from tests.dataplane.replication.cluster import SETTINGS, TOPIC, Cluster
+from tests.dataplane.replication.cluster import SETTINGS, TOPIC, ReplicatedCluster
 
 
 class Counted:
@@ -29,7 +29,7 @@ class Counted:
         self.bytes += change
 
 
-class Metered(Cluster):
+class Metered(ReplicatedCluster):
     def start(self, broker_id, files=None):
         broker = super().start(broker_id, files)
         broker.replicas.meter = broker.counted = Counted()

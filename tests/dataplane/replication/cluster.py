@@ -153,7 +153,7 @@ class Controller:
 class Broker:
     """One life of one broker; its files outlive it."""
 
-    def __init__(self, cluster: Cluster, broker_id: int, files: MemoryFiles) -> None:
+    def __init__(self, cluster: ReplicatedCluster, broker_id: int, files: MemoryFiles) -> None:
         self.id, self.files = broker_id, files
         self.host = f"b{broker_id}"
         network = cluster.network
@@ -227,7 +227,7 @@ class Produced:
         return self.codes[0] if self.codes else None
 
 
-class Cluster:
+class ReplicatedCluster:
     """`size` brokers, each a host, and the controller."""
 
     def __init__(

@@ -15,13 +15,13 @@ from dataplane.replication.following.fetcher import Fetcher
 from dataplane.replication.leadership import apply_leader_and_isr
 from dataplane.storage.checkpoints.producers import Producers
 from dataplane.storage.log import appending, cutting, producing
-from tests.dataplane.replication.cluster import TOPIC, Cluster
+from tests.dataplane.replication.cluster import TOPIC, ReplicatedCluster
 
 PARTITIONS = 3
 
 
-def started(size: int = 1) -> Cluster:
-    cluster = Cluster(size)
+def started(size: int = 1) -> ReplicatedCluster:
+    cluster = ReplicatedCluster(size)
     for index in range(PARTITIONS):
         cluster.create(tuple(range(1, size + 1)), index=index)
     cluster.run(0.5)
@@ -43,7 +43,7 @@ def only_of(index: int, method):
     return meets
 
 
-def append_and(cluster: Cluster, index: int, done, *, acks: int = 1) -> None:
+def append_and(cluster: ReplicatedCluster, index: int, done, *, acks: int = 1) -> None:
     """A batch in memory that is overwritten when the turn ends, and what is called then."""
     broker = cluster[1]
 
@@ -59,7 +59,7 @@ def append_and(cluster: Cluster, index: int, done, *, acks: int = 1) -> None:
     broker.loop.post(handle)
 
 
-def serves_on(cluster: Cluster, index: int, values: list[bytes]) -> None:
+def serves_on(cluster: ReplicatedCluster, index: int, values: list[bytes]) -> None:
     again = cluster.produce(1, "again", index=index)
     cluster.run(0.1)
     assert again.code == ErrorCode.NONE
@@ -237,9 +237,9 @@ def test_one_partition_that_fails_with_its_new_isr_keeps_no_other_from_its_own(m
     assert [p.code for p in waiting[1:]] == [ErrorCode.NONE] * 2
 
 
-def beyond_its_leader() -> Cluster:
+def beyond_its_leader() -> ReplicatedCluster:
     """A follower whose log goes on where its leader's ends."""
-    cluster = Cluster(2)
+    cluster = ReplicatedCluster(2)
     cluster.create((1, 2))
     cluster.run(0.5)
     cluster.network.cut("b1", "b2")
@@ -261,7 +261,7 @@ def test_a_log_that_cannot_be_cut_is_not_copied_to(monkeypatch):
 
 
 def test_a_follower_looks_again_for_its_leaders_range_after_an_answer_it_did_not_understand(monkeypatch):
-    cluster = Cluster(2)
+    cluster = ReplicatedCluster(2)
     cluster.create((1, 2), retention_bytes="1", segment_bytes="100")
     cluster.run(0.5)
     cluster.kill(2)

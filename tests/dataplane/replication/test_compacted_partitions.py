@@ -7,20 +7,20 @@ from dataclasses import replace
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import Record, build_batch, read_records
 from dataplane.storage.log import lookup
-from tests.dataplane.replication.cluster import SETTINGS, Cluster
+from tests.dataplane.replication.cluster import SETTINGS, ReplicatedCluster
 from tests.support.memory_files import MemoryFiles
 
 QUICK = replace(SETTINGS, log_cleaner_backoff_ms=1_000)
 
 
-def cluster_with_table(**overrides: str) -> Cluster:
-    cluster = Cluster(settings=QUICK)
+def cluster_with_table(**overrides: str) -> ReplicatedCluster:
+    cluster = ReplicatedCluster(settings=QUICK)
     config = {"cleanup_policy": "compact", "segment_bytes": "800", "min_cleanable_dirty_ratio": "0.1", **overrides}
     cluster.create(**config)
     return cluster
 
 
-def put(cluster: Cluster, broker: int, key: str, value: str | None) -> None:
+def put(cluster: ReplicatedCluster, broker: int, key: str, value: str | None) -> None:
     records = [Record(key.encode(), None if value is None else value.encode())]
     batch = build_batch(records, now_ms=cluster.network.clock.now_ms())
 
@@ -33,19 +33,19 @@ def put(cluster: Cluster, broker: int, key: str, value: str | None) -> None:
     cluster.run(0.002)
 
 
-def fill(cluster: Cluster, broker: int, rounds: int, keys: int = 5) -> None:
+def fill(cluster: ReplicatedCluster, broker: int, rounds: int, keys: int = 5) -> None:
     for number in range(rounds):
         for key in range(keys):
             put(cluster, broker, f"k{key}", f"{number}")
 
 
-def table(cluster: Cluster, broker: int) -> list[tuple[int, bytes | None, bytes | None]]:
+def table(cluster: ReplicatedCluster, broker: int) -> list[tuple[int, bytes | None, bytes | None]]:
     log = cluster[broker].partition().log
     found = [read_records(bytes(batch)) for _, batch in lookup.batches(log, log.start_offset, log.end_offset)]
     return [(record.offset, record.key, record.value) for records in found for record in records]
 
 
-def latest(cluster: Cluster, broker: int) -> dict[bytes | None, bytes | None]:
+def latest(cluster: ReplicatedCluster, broker: int) -> dict[bytes | None, bytes | None]:
     return {key: value for _, key, value in table(cluster, broker)}
 
 

@@ -13,7 +13,7 @@ import pytest
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import read_records
 from dataplane.storage.log import lookup
-from tests.dataplane.replication.cluster import SETTINGS, Cluster
+from tests.dataplane.replication.cluster import SETTINGS, ReplicatedCluster
 from tests.dataplane.replication.test_faults_by_seed import Run
 
 KEYS = 7
@@ -22,7 +22,7 @@ KEYS = 7
 class CompactedRun(Run):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.cluster = Cluster(seed=seed, settings=replace(SETTINGS, log_cleaner_backoff_ms=200))
+        self.cluster = ReplicatedCluster(seed=seed, settings=replace(SETTINGS, log_cleaner_backoff_ms=200))
         config = {"cleanup_policy": "compact", "segment_bytes": "600", "min_cleanable_dirty_ratio": "0.1"}
         self.cluster.create(min_insync_replicas="2", **config)
         self.cluster.run(0.5)

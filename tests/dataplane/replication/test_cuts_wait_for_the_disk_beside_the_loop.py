@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from dataplane.storage.log import flushing
-from tests.dataplane.replication.cluster import Cluster
+from tests.dataplane.replication.cluster import ReplicatedCluster
 
 
 @pytest.fixture
 def cluster():
     """Broker 1 led alone, wrote two records that nobody else has, and hears now that broker 2 leads."""
-    made = Cluster()
+    made = ReplicatedCluster()
     made.create((1, 2, 3))
     made.produce(1, "base")
     made.run(0.5)

@@ -6,13 +6,13 @@ import pytest
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.replication.upkeep.deletion import delete_records
-from tests.dataplane.replication.cluster import Cluster
+from tests.dataplane.replication.cluster import ReplicatedCluster
 
 
 class Deleted:
     """A request and what became of it."""
 
-    def __init__(self, cluster: Cluster, offset: int, timeout_s: float = 10.0, broker: int = 1) -> None:
+    def __init__(self, cluster: ReplicatedCluster, offset: int, timeout_s: float = 10.0, broker: int = 1) -> None:
         self.answers: list[tuple[ErrorCode, int]] = []
         self.at = -1.0
         self._clock = cluster.network.clock
@@ -24,8 +24,8 @@ class Deleted:
         self.at = self._clock.seconds
 
 
-def cluster_of_ten(**overrides: str) -> Cluster:
-    cluster = Cluster()
+def cluster_of_ten(**overrides: str) -> ReplicatedCluster:
+    cluster = ReplicatedCluster()
     cluster.create(**overrides)
     for number in range(10):
         cluster.produce(1, str(number))
@@ -34,7 +34,7 @@ def cluster_of_ten(**overrides: str) -> Cluster:
     return cluster
 
 
-def starts(cluster: Cluster) -> list[int]:
+def starts(cluster: ReplicatedCluster) -> list[int]:
     return [cluster[broker].partition().log.start_offset for broker in (1, 2, 3)]
 
 

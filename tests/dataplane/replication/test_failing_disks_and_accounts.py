@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.storage.log import Log, appending
-from tests.dataplane.replication.cluster import TOPIC, Cluster
+from tests.dataplane.replication.cluster import TOPIC, ReplicatedCluster
 
 
 def test_what_could_not_be_written_is_answered_with_an_error_and_the_partition_is_offline():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create()
     cluster.run(0.5)
 
@@ -29,7 +29,7 @@ def test_what_could_not_be_written_is_answered_with_an_error_and_the_partition_i
 
 
 def test_a_follower_whose_disk_refuses_leaves_the_isr():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create()
     cluster.run(0.5)
 
@@ -45,7 +45,7 @@ def test_a_follower_whose_disk_refuses_leaves_the_isr():
 
 
 def test_storage_and_leaders_are_counted_by_instance_as_they_change():
-    cluster = Cluster(size=2)
+    cluster = ReplicatedCluster(size=2)
     cluster.create((1, 2))
     cluster.create((2, 1), index=1)
     assert cluster[1].replicas.accounting.leaders_by_instance() == {"aaaabbbb": 1}
@@ -61,7 +61,7 @@ def test_storage_and_leaders_are_counted_by_instance_as_they_change():
 
 
 def test_what_is_cut_is_not_counted_any_more():
-    cluster = Cluster(size=2)
+    cluster = ReplicatedCluster(size=2)
     cluster.create((1, 2))
     cluster.run(0.5)
     cluster.network.cut("b1", "b2")
@@ -76,7 +76,7 @@ def test_what_is_cut_is_not_counted_any_more():
 
 
 def test_retention_frees_what_is_committed_only_and_the_account_follows():
-    cluster = Cluster(size=1)
+    cluster = ReplicatedCluster(size=1)
     cluster.create((1,), retention_bytes="300", segment_bytes="200")
     for _ in range(10):
         cluster.produce(1, "x" * 100, acks=1)
@@ -88,7 +88,7 @@ def test_retention_frees_what_is_committed_only_and_the_account_follows():
 
 
 def test_a_batch_above_the_topics_limit_is_refused():
-    cluster = Cluster(size=1)
+    cluster = ReplicatedCluster(size=1)
     cluster.create((1,), max_message_bytes="100")
     produced = cluster.produce(1, "x" * 200)
     cluster.run(0.1)
@@ -97,7 +97,7 @@ def test_a_batch_above_the_topics_limit_is_refused():
 
 
 def test_a_partition_that_cannot_be_copied_does_not_hold_up_the_others(monkeypatch):
-    cluster = Cluster(size=2)
+    cluster = ReplicatedCluster(size=2)
     cluster.create((1, 2))
     cluster.create((1, 2), index=1)
     cluster.run(0.5)

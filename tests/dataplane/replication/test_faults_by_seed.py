@@ -11,13 +11,13 @@ from random import Random
 import pytest
 
 from dataplane.protocol.errors import ErrorCode
-from tests.dataplane.replication.cluster import TOPIC, Cluster, Produced
+from tests.dataplane.replication.cluster import TOPIC, Produced, ReplicatedCluster
 
 
 class Run:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.cluster = Cluster(seed=seed)
+        self.cluster = ReplicatedCluster(seed=seed)
         self.cluster.create(min_insync_replicas="2")
         self.cluster.run(0.5)
         self.down: list[int] = []

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataplane.protocol.errors import ErrorCode
-from tests.dataplane.replication.cluster import Cluster
+from tests.dataplane.replication.cluster import ReplicatedCluster
 
 
 def test_every_replica_ends_up_with_the_same_log():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create()
     for number in range(50):
         cluster.produce(1, f"a{number}", f"b{number}", acks=1)
@@ -19,7 +19,7 @@ def test_every_replica_ends_up_with_the_same_log():
 
 
 def test_acks_all_waits_for_both_followers_and_costs_no_poll_interval():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create()
     cluster.run(1)
     produced = cluster.produce(1, "x")
@@ -31,7 +31,7 @@ def test_acks_all_waits_for_both_followers_and_costs_no_poll_interval():
 
 
 def test_acks_one_is_answered_in_the_turn_of_the_append():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create()
     cluster.network.cut("b1", "b2")
     cluster.network.cut("b1", "b3")
@@ -42,7 +42,7 @@ def test_acks_one_is_answered_in_the_turn_of_the_append():
 
 
 def test_the_high_watermark_stays_while_one_of_the_isr_does_not_fetch():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create()
     cluster.run(0.5)
     cluster.network.cut("b1", "b3")
@@ -54,7 +54,7 @@ def test_the_high_watermark_stays_while_one_of_the_isr_does_not_fetch():
 
 
 def test_appends_of_one_turn_are_written_at_once():
-    cluster = Cluster(size=1)
+    cluster = ReplicatedCluster(size=1)
     cluster.create((1,))
     writes: list[str] = []
     cluster[1].files.fault = lambda operation, path: writes.append(operation) if operation == "append" else None
@@ -66,7 +66,7 @@ def test_appends_of_one_turn_are_written_at_once():
 
 
 def test_a_follower_that_was_down_gets_what_it_missed():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create()
     cluster.produce(1, "a")
     cluster.run(0.5)
@@ -81,7 +81,7 @@ def test_a_follower_that_was_down_gets_what_it_missed():
 
 
 def test_a_partition_that_comes_later_is_fetched_while_another_request_waits():
-    cluster = Cluster(settings=_patient())
+    cluster = ReplicatedCluster(settings=_patient())
     cluster.create()
     cluster.run(1)
     cluster.create(index=1)
@@ -99,7 +99,7 @@ def _patient():
 def test_an_answer_that_brings_a_batch_again_holds_nothing_up():
     """A request for another partition is on its way while the leader answers: both answers bring the batch."""
     for partitions_after in range(1, 8):  # how the messages meet differs
-        cluster = Cluster(size=2, seed=partitions_after, settings=_patient())
+        cluster = ReplicatedCluster(size=2, seed=partitions_after, settings=_patient())
         cluster.create((1, 2))
         cluster.run(1)
         worst = 0.0
@@ -115,7 +115,7 @@ def test_an_answer_that_brings_a_batch_again_holds_nothing_up():
 
 
 def test_an_idle_follower_asks_once_per_wait():
-    cluster = Cluster(size=2)
+    cluster = ReplicatedCluster(size=2)
     cluster.create((1, 2))
     cluster.run(1)
     before = cluster[1].fetch_requests
@@ -124,7 +124,7 @@ def test_an_idle_follower_asks_once_per_wait():
 
 
 def test_partitions_of_a_leader_share_one_request():
-    cluster = Cluster(size=2)
+    cluster = ReplicatedCluster(size=2)
     for index in range(20):
         cluster.create((1, 2), index=index)
     cluster.run(1)
@@ -138,7 +138,7 @@ def test_partitions_of_a_leader_share_one_request():
 
 def test_the_same_seed_gives_the_same_run():
     def run(seed: int) -> tuple[int, int]:
-        cluster = Cluster(seed=seed)
+        cluster = ReplicatedCluster(seed=seed)
         cluster.create()
         for number in range(20):
             cluster.produce(1, str(number))

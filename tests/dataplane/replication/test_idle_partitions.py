@@ -11,7 +11,7 @@ from dataplane.protocol.messages.control import StopReplicaPartitionState, StopR
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from dataplane.replication.leadership import stop_replicas
 from dataplane.replication.waiting import TICK_S
-from tests.dataplane.replication.cluster import SETTINGS, TOPIC, TOPIC_ID, Cluster
+from tests.dataplane.replication.cluster import SETTINGS, TOPIC, TOPIC_ID, ReplicatedCluster
 
 MANY = 200
 
@@ -42,7 +42,7 @@ class Wire:
 
 @pytest.fixture
 def many():
-    cluster = Cluster(size=2)
+    cluster = ReplicatedCluster(size=2)
     for index in range(MANY):
         cluster.create((1, 2), index=index)
     cluster.run(1)
@@ -89,7 +89,7 @@ def test_an_idle_follower_is_in_sync_when_something_comes_at_last(many):
 
 
 def test_a_follower_that_was_refused_for_a_while_joins_by_and_by_though_nothing_happens():
-    cluster = Cluster(size=2)
+    cluster = ReplicatedCluster(size=2)
     cluster.create((1, 2))
     cluster.run(1)
     cluster.network.cut("b1", "b2")
@@ -120,7 +120,7 @@ def test_a_leader_that_was_restarted_knows_no_session_and_gets_everything_again(
 
 
 def test_a_follower_hears_of_the_high_watermark_with_its_next_answer():
-    cluster = Cluster(size=3)
+    cluster = ReplicatedCluster(size=3)
     cluster.create((1, 2, 3))
     cluster.run(1)
     cluster.produce(1, "x")
@@ -130,7 +130,7 @@ def test_a_follower_hears_of_the_high_watermark_with_its_next_answer():
 
 def test_where_consumers_read_from_followers_those_hear_of_it_at_once():
     selector = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-    cluster = Cluster(size=3, settings=replace(SETTINGS, replica_selector_class=selector))
+    cluster = ReplicatedCluster(size=3, settings=replace(SETTINGS, replica_selector_class=selector))
     cluster.create((1, 2, 3))
     cluster.run(1)
     for count in (1, 2, 3):
@@ -141,7 +141,7 @@ def test_where_consumers_read_from_followers_those_hear_of_it_at_once():
 
 def test_an_earlier_life_of_a_follower_counts_for_nothing():
     """KIP-903: what it had may be lost since."""
-    cluster = Cluster(size=2)
+    cluster = ReplicatedCluster(size=2)
     cluster.create((1, 2))
     cluster.run(1)
     cluster.network.cut("b1", "b2")
@@ -167,7 +167,7 @@ def test_an_earlier_life_of_a_follower_counts_for_nothing():
 
 
 def test_proposals_name_the_lives_that_were_seen_to_catch_up():
-    cluster = Cluster(size=2)
+    cluster = ReplicatedCluster(size=2)
     cluster.create((1, 2))
     cluster.run(1)
     cluster.kill(2)

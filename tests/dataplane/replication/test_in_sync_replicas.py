@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataplane.protocol.errors import ErrorCode
-from tests.dataplane.replication.cluster import TOPIC, Cluster
+from tests.dataplane.replication.cluster import TOPIC, ReplicatedCluster
 
 
-def _started(**overrides: str) -> Cluster:
-    cluster = Cluster()
+def _started(**overrides: str) -> ReplicatedCluster:
+    cluster = ReplicatedCluster()
     cluster.create(**overrides)
     cluster.run(0.5)
     return cluster
 
 
-def _separate(cluster: Cluster, broker_id: int) -> None:
+def _separate(cluster: ReplicatedCluster, broker_id: int) -> None:
     cluster.network.cut("b1", f"b{broker_id}")
 
 
@@ -49,7 +49,7 @@ def test_a_follower_that_is_back_joins_again():
 
 
 def test_a_follower_joins_while_the_leader_is_written_to_all_the_time():
-    cluster = Cluster(size=2)
+    cluster = ReplicatedCluster(size=2)
     cluster.create((1, 2))
     cluster.run(0.5)
     cluster.kill(2)
@@ -147,7 +147,7 @@ def test_a_refused_follower_is_not_proposed_at_every_fetch():
 
 
 def test_isr_changes_of_many_partitions_go_together():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     for index in range(10):
         cluster.create(index=index)
     cluster.run(0.5)
@@ -176,7 +176,7 @@ def test_with_too_few_in_sync_acks_all_is_refused_before_anything_is_written():
 
 
 def test_no_more_in_sync_replicas_are_asked_for_than_there_are():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create(replicas=(1,), min_insync_replicas="2")
     cluster.run(0.5)
     alone = cluster.produce(1, "x")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.storage.log import removing
-from tests.dataplane.replication.cluster import TOPIC, Cluster
+from tests.dataplane.replication.cluster import TOPIC, ReplicatedCluster
 
 
-def _started(size: int = 3) -> Cluster:
-    cluster = Cluster(size)
+def _started(size: int = 3) -> ReplicatedCluster:
+    cluster = ReplicatedCluster(size)
     cluster.create(tuple(range(1, size + 1)))
     cluster.run(0.5)
     return cluster
 
 
-def _all_equal(cluster: Cluster) -> bool:
+def _all_equal(cluster: ReplicatedCluster) -> bool:
     values = [broker.values() for broker in cluster.brokers.values()]
     entries = [broker.partition().log.epochs.entries() for broker in cluster.brokers.values()]
     return all(v == values[0] for v in values) and all(e == entries[0] for e in entries)
@@ -71,7 +71,7 @@ def test_a_follower_keeps_what_is_above_its_own_high_watermark_if_the_leader_has
 
 def test_logs_that_part_above_the_high_watermark_are_cut_where_they_part():
     """At the high watermark the follower would lose what both have, and with the leader's death it would be gone."""
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create(min_insync_replicas="3")
     cluster.produce(1, "committed", acks=1)
     cluster.run(0.5)

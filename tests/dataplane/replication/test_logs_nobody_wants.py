@@ -11,14 +11,14 @@ import pytest
 from dataplane.cluster.metadata import FULL_UPDATE, INCREMENTAL_UPDATE
 from dataplane.protocol.errors import ErrorCode
 from dataplane.replication.leadership import apply_leader_and_isr
-from tests.dataplane.replication.cluster import TOPIC, TOPIC_ID, Cluster
+from tests.dataplane.replication.cluster import TOPIC, TOPIC_ID, ReplicatedCluster
 
 NEW_ID = UUID(int=99)
 
 
-def restarted() -> tuple[Cluster, object]:
+def restarted() -> tuple[ReplicatedCluster, object]:
     """A broker with records in one log, in its next life, told of nothing yet."""
-    cluster = Cluster(size=1)
+    cluster = ReplicatedCluster(size=1)
     cluster.create((1,))
     cluster.produce(1, "old")
     cluster.run(0.5)

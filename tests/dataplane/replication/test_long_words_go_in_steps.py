@@ -19,7 +19,7 @@ from dataplane.protocol.messages.control import (
 )
 from dataplane.records.steps import Steps
 from dataplane.tasks import Future, Task, resolved
-from tests.dataplane.replication.cluster import CONTROLLER, TOPIC, Cluster
+from tests.dataplane.replication.cluster import CONTROLLER, TOPIC, ReplicatedCluster
 
 COUNT = 40
 
@@ -28,7 +28,7 @@ class World:
     """Broker 1 of a cluster, whose slices are made when the test says so."""
 
     def __init__(self) -> None:
-        self.cluster = Cluster()
+        self.cluster = ReplicatedCluster()
         self.replicas = self.cluster[1].replicas
         self.steps: list[tuple[Steps[Any], Future[Any]]] = []
         self.cluster.create()

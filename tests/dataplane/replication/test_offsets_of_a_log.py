@@ -16,13 +16,13 @@ from dataplane.protocol.messages.fetch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.dataplane.replication.cluster import TOPIC, Cluster
+from tests.dataplane.replication.cluster import TOPIC, ReplicatedCluster
 from tests.support.virtual_loop import WALL_CLOCK_START_MS
 
 
-def _filled() -> Cluster:
+def _filled() -> ReplicatedCluster:
     """Offsets 0 to 4, a second apart; 0 to 2 in epoch 0, the rest in epoch 1. Only 0 to 3 are committed."""
-    cluster = Cluster(size=2)
+    cluster = ReplicatedCluster(size=2)
     cluster.create((1, 2))
     for number in range(3):
         cluster.produce(1, str(number))
@@ -36,7 +36,9 @@ def _filled() -> Cluster:
     return cluster
 
 
-def _list(cluster: Cluster, timestamp: int, version: int = 7, *, replica_id: int = -1, epoch: int = -1, **more):
+def _list(
+    cluster: ReplicatedCluster, timestamp: int, version: int = 7, *, replica_id: int = -1, epoch: int = -1, **more
+):
     row = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=epoch, max_num_offsets=9)
     request = ListOffsetsRequest(replica_id=replica_id, topics=(ListOffsetsTopic(name=TOPIC, partitions=(row,)),))
     more.setdefault("is_internal", False)
@@ -90,7 +92,7 @@ def test_who_believes_in_another_epoch_is_told(epoch: int, code: ErrorCode):
 
 
 def test_a_new_leader_does_not_say_what_is_latest_before_it_knows():
-    cluster = Cluster(size=2)
+    cluster = ReplicatedCluster(size=2)
     cluster.create((1, 2))
     cluster.produce(1, "a")
     cluster.network.run_until(lambda: cluster[2].partition().log.end_offset == 1)
@@ -115,7 +117,7 @@ def test_a_topic_that_is_denied_is_denied():
     )
 
 
-def _epoch_end(cluster: Cluster, epoch: int, current: int = -1):
+def _epoch_end(cluster: ReplicatedCluster, epoch: int, current: int = -1):
     row = OffsetForLeaderPartition(partition=0, current_leader_epoch=current, leader_epoch=epoch)
     request = OffsetForLeaderEpochRequest(topics=(OffsetForLeaderTopic(topic=TOPIC, partitions=(row,)),))
     answer = offsets_for_leader_epochs(cluster[1].replicas, request).topics[0].partitions[0]

@@ -9,7 +9,7 @@ import pytest
 from dataplane.protocol.errors import ErrorCode
 from dataplane.replication.upkeep.moves import PIECE_BYTES
 from dataplane.storage.log import cutting
-from tests.dataplane.replication.cluster import SETTINGS, Cluster
+from tests.dataplane.replication.cluster import SETTINGS, ReplicatedCluster
 
 HOMES = ("a", "b")
 
@@ -27,8 +27,8 @@ def move(cluster, broker, home: str) -> None:
     assert codes == [ErrorCode.NONE]
 
 
-def world(size: int = 3, **settings) -> Cluster:
-    return Cluster(size, settings=replace(SETTINGS, **settings), homes=HOMES)
+def world(size: int = 3, **settings) -> ReplicatedCluster:
+    return ReplicatedCluster(size, settings=replace(SETTINGS, **settings), homes=HOMES)
 
 
 @pytest.mark.parametrize("who", [1, 2])

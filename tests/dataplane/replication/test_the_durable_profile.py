@@ -8,10 +8,10 @@ import pytest
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.storage.log import flushing
-from tests.dataplane.replication.cluster import TOPIC, Cluster
+from tests.dataplane.replication.cluster import TOPIC, ReplicatedCluster
 
 
-def hold(cluster: Cluster, *brokers: int, held: bool = True) -> None:
+def hold(cluster: ReplicatedCluster, *brokers: int, held: bool = True) -> None:
     for broker in brokers:
         cluster[broker].background.held = held
         if not held:
@@ -21,7 +21,7 @@ def hold(cluster: Cluster, *brokers: int, held: bool = True) -> None:
 
 @pytest.mark.parametrize("acks", [1, -1])
 def test_the_answer_waits_for_the_leaders_disk(acks):
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create(flush_messages="1")
     cluster.run(0.5)
     hold(cluster, 1)
@@ -36,7 +36,7 @@ def test_the_answer_waits_for_the_leaders_disk(acks):
 
 
 def test_with_acks_all_it_waits_for_every_followers_disk():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create(flush_messages="1")
     cluster.run(0.5)
     hold(cluster, 3)
@@ -50,7 +50,7 @@ def test_with_acks_all_it_waits_for_every_followers_disk():
 
 
 def test_what_was_acknowledged_survives_a_power_cut_of_all_brokers():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create(flush_messages="1")
     cluster.run(0.5)
     produced = [cluster.produce(1, f"{n}") for n in range(10)]
@@ -67,7 +67,7 @@ def test_what_was_acknowledged_survives_a_power_cut_of_all_brokers():
 
 
 def test_all_partitions_of_a_turn_and_all_turns_of_a_sync_share_one_job():
-    cluster = Cluster(size=1)
+    cluster = ReplicatedCluster(size=1)
     for index in range(3):
         cluster.create((1,), index=index, flush_messages="1")
     cluster.run(0.1)
@@ -84,7 +84,7 @@ def test_all_partitions_of_a_turn_and_all_turns_of_a_sync_share_one_job():
 
 
 def test_who_writes_to_many_partitions_holds_up_no_other_instance():
-    cluster, many = Cluster(size=1), 60
+    cluster, many = ReplicatedCluster(size=1), 60
     for index in range(many + 2):
         cluster.create((1,), index=index, flush_messages="1")
     for index, key in ((many, "bbbbcccc"), (many + 1, "ccccdddd")):
@@ -106,7 +106,7 @@ def test_who_writes_to_many_partitions_holds_up_no_other_instance():
 
 
 def test_one_whose_sync_meets_a_bug_holds_up_no_other(monkeypatch):
-    cluster = Cluster(size=1)
+    cluster = ReplicatedCluster(size=1)
     for index in range(3):
         cluster.create((1,), index=index, flush_messages="1")
     cluster.run(0.1)
@@ -124,7 +124,7 @@ def test_one_whose_sync_meets_a_bug_holds_up_no_other(monkeypatch):
 
 
 def test_a_disk_that_cannot_sync_acknowledges_nothing():
-    cluster = Cluster(size=1)
+    cluster = ReplicatedCluster(size=1)
     cluster.create((1,), flush_messages="1")
     cluster.run(0.1)
 
@@ -140,7 +140,7 @@ def test_a_disk_that_cannot_sync_acknowledges_nothing():
 
 
 def test_a_leader_that_is_deposed_before_its_sync_acknowledges_nothing():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create(flush_messages="1")
     cluster.run(0.5)
     hold(cluster, 1)
@@ -154,7 +154,7 @@ def test_a_leader_that_is_deposed_before_its_sync_acknowledges_nothing():
 @pytest.mark.parametrize("acks", [1, -1])
 @pytest.mark.parametrize("slow", [1, 3])
 def test_a_topic_that_is_durable_no_more_lets_go_who_waits_for_a_disk(slow, acks):
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create(flush_messages="1")
     cluster.run(0.5)
     hold(cluster, slow)
@@ -171,7 +171,7 @@ def test_a_topic_that_is_durable_no_more_lets_go_who_waits_for_a_disk(slow, acks
 
 
 def test_after_so_many_messages_a_log_is_synced_and_nobody_waits():
-    cluster = Cluster(size=1)
+    cluster = ReplicatedCluster(size=1)
     cluster.create((1,), flush_messages="3")
     cluster.run(0.1)
     log = cluster[1].partition().log
@@ -183,7 +183,7 @@ def test_after_so_many_messages_a_log_is_synced_and_nobody_waits():
 
 
 def test_after_so_long_a_log_is_synced():
-    cluster = Cluster(size=1)
+    cluster = ReplicatedCluster(size=1)
     cluster.create((1,), flush_ms="3000")
     cluster.produce(1, "x")
     cluster.run(2)
@@ -194,7 +194,7 @@ def test_after_so_long_a_log_is_synced():
 
 
 def test_by_default_nothing_is_synced_for_a_produce():
-    cluster = Cluster(size=1)
+    cluster = ReplicatedCluster(size=1)
     cluster.create((1,))
     cluster.produce(1, "x")
     cluster.run(20)

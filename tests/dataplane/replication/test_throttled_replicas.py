@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from dataplane.replication.throttling import names
-from tests.dataplane.replication.cluster import SETTINGS, TOPIC, Cluster
+from tests.dataplane.replication.cluster import SETTINGS, TOPIC, ReplicatedCluster
 
 RATE = 50_000
 RECORDS, SIZE = 50, 10_000
@@ -23,10 +23,10 @@ TOPIC_NAMES_IT = {
 }
 
 
-def moving(rates: dict[str, int], **overrides: str) -> Cluster:
+def moving(rates: dict[str, int], **overrides: str) -> ReplicatedCluster:
     """A partition on brokers 1 and 2 with records in it, and an empty replica that was added on broker 3."""
     settings = replace(SETTINGS, replica_fetch_max_bytes=20_000, **rates)
-    cluster = Cluster(settings=settings)
+    cluster = ReplicatedCluster(settings=settings)
     for broker in cluster.brokers.values():
         broker.metadata.partition = lambda topic, index: SimpleNamespace(isr=cluster.controller.states[TOPIC, 0].isr)
     cluster.create((1, 2), **overrides)
@@ -39,7 +39,7 @@ def moving(rates: dict[str, int], **overrides: str) -> Cluster:
     return cluster
 
 
-def seconds_until_in_sync(cluster: Cluster) -> float:
+def seconds_until_in_sync(cluster: ReplicatedCluster) -> float:
     began = cluster.network.clock.monotonic()
     cluster.network.run_until(lambda: 3 in cluster.controller.states[TOPIC, 0].isr, 60)
     return cluster.network.clock.monotonic() - began

@@ -6,11 +6,11 @@ import pytest
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.replication.verdicts import LONGEST_S
-from tests.dataplane.replication.cluster import TOPIC, Cluster
+from tests.dataplane.replication.cluster import TOPIC, ReplicatedCluster
 
 
-def started(size: int = 3) -> Cluster:
-    cluster = Cluster(size)
+def started(size: int = 3) -> ReplicatedCluster:
+    cluster = ReplicatedCluster(size)
     for index in (0, 1):  # whoever asks for the other one goes on asking
         cluster.create(tuple(range(1, size + 1)), index=index)
     cluster.run(0.5)
@@ -20,7 +20,7 @@ def started(size: int = 3) -> Cluster:
 class Asked:
     """Whether the broker may give a verdict: how that ended, and when."""
 
-    def __init__(self, cluster: Cluster, broker_id: int = 1) -> None:
+    def __init__(self, cluster: ReplicatedCluster, broker_id: int = 1) -> None:
         self.codes: list[ErrorCode] = []
         self.began, self.took = cluster.network.clock.seconds, -1.0
         self._clock = cluster.network.clock

@@ -7,11 +7,11 @@ import pytest
 from dataplane.protocol.errors import ErrorCode
 from dataplane.replication.waiting import TICK_S
 from dataplane.storage.errors import OffsetOutOfRangeError
-from tests.dataplane.replication.cluster import Cluster
+from tests.dataplane.replication.cluster import ReplicatedCluster
 
 
 class Wakes:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ReplicatedCluster) -> None:
         self.cluster = cluster
         self.times: list[float] = []
 
@@ -19,7 +19,9 @@ class Wakes:
         self.times.append(self.cluster.network.clock.seconds)
 
 
-def _wait(cluster: Cluster, min_bytes: int = 1, timeout_s: float = 5.0, *indexes: int, as_replica: bool = False):
+def _wait(
+    cluster: ReplicatedCluster, min_bytes: int = 1, timeout_s: float = 5.0, *indexes: int, as_replica: bool = False
+):
     replicas = cluster[1].replicas
     wakes = Wakes(cluster)
     partitions = [cluster[1].partition(index) for index in indexes or (0,)]
@@ -30,14 +32,14 @@ def _wait(cluster: Cluster, min_bytes: int = 1, timeout_s: float = 5.0, *indexes
     return wakes, cancel
 
 
-def _single() -> Cluster:
-    cluster = Cluster(size=1)
+def _single() -> ReplicatedCluster:
+    cluster = ReplicatedCluster(size=1)
     cluster.create((1,))
     return cluster
 
 
 def test_a_consumer_is_woken_when_the_high_watermark_moves_and_not_before():
-    cluster = Cluster(size=2)
+    cluster = ReplicatedCluster(size=2)
     cluster.create((1, 2))
     cluster.run(0.5)
     cluster.network.cut("b1", "b2")
@@ -52,7 +54,7 @@ def test_a_consumer_is_woken_when_the_high_watermark_moves_and_not_before():
 
 
 def test_a_replica_is_woken_by_the_commit():
-    cluster = Cluster(size=2)
+    cluster = ReplicatedCluster(size=2)
     cluster.create((1, 2))
     cluster.network.cut("b1", "b2")
     wakes, _ = _wait(cluster, as_replica=True)
@@ -95,7 +97,7 @@ def test_a_fetch_that_gave_up_is_not_woken():
 
 
 def test_a_fetch_looks_again_when_leadership_is_lost():
-    cluster = Cluster(size=2)
+    cluster = ReplicatedCluster(size=2)
     cluster.create((1, 2))
     wakes, _ = _wait(cluster)
     cluster.elect(2, (1, 2))
@@ -103,7 +105,7 @@ def test_a_fetch_looks_again_when_leadership_is_lost():
 
 
 def test_a_produce_that_is_not_committed_in_time_is_told_so_once():
-    cluster = Cluster(size=2)
+    cluster = ReplicatedCluster(size=2)
     cluster.create((1, 2))
     cluster.run(0.5)
     cluster.network.cut("b1", "b2")
@@ -131,7 +133,7 @@ def test_what_was_answered_leaves_no_deadline_behind():
 
 
 def test_consumers_read_up_to_the_high_watermark_and_replicas_to_the_end():
-    cluster = Cluster(size=2)
+    cluster = ReplicatedCluster(size=2)
     cluster.create((1, 2))
     cluster.run(0.5)
     cluster.produce(1, "a")

@@ -21,10 +21,10 @@ from dataplane.protocol.messages.control import (
     UpdateMetadataTopicState,
 )
 from dataplane.replication.leadership import apply_leader_and_isr, stop_replicas
-from tests.dataplane.replication.cluster import CONTROLLER, TOPIC, TOPIC_ID, Cluster, State
+from tests.dataplane.replication.cluster import CONTROLLER, TOPIC, TOPIC_ID, ReplicatedCluster, State
 
 
-def _stop(cluster: Cluster, broker_id: int, leader_epoch: int, *, delete: bool, **more: int) -> ErrorCode:
+def _stop(cluster: ReplicatedCluster, broker_id: int, leader_epoch: int, *, delete: bool, **more: int) -> ErrorCode:
     row = StopReplicaPartitionState(partition_index=0, leader_epoch=leader_epoch, delete_partition=delete)
     topic = StopReplicaTopicState(topic_name=TOPIC, partition_states=(row,))
     request = StopReplicaRequest(controller_id=CONTROLLER, controller_epoch=1, topic_states=(topic,))
@@ -32,12 +32,12 @@ def _stop(cluster: Cluster, broker_id: int, leader_epoch: int, *, delete: bool, 
     return ErrorCode(response.error_code or response.partition_errors[0].error_code)
 
 
-def _apply(cluster: Cluster, request: LeaderAndIsrRequest, broker_id: int = 1) -> LeaderAndIsrResponse:
+def _apply(cluster: ReplicatedCluster, request: LeaderAndIsrRequest, broker_id: int = 1) -> LeaderAndIsrResponse:
     return apply_leader_and_isr(cluster[broker_id].replicas, request)
 
 
 def test_a_deposed_controller_is_refused():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create()
     request = cluster.leader_and_isr(cluster[1])
     assert _apply(cluster, replace(request, controller_epoch=5)).error_code == ErrorCode.NONE
@@ -47,7 +47,7 @@ def test_a_deposed_controller_is_refused():
 
 
 def test_a_word_for_an_earlier_life_of_the_broker_is_refused():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create()
     late = replace(cluster.leader_and_isr(cluster[1]), broker_epoch=cluster[1].broker_epoch - 1)
     assert _apply(cluster, late).error_code == ErrorCode.STALE_BROKER_EPOCH
@@ -56,7 +56,7 @@ def test_a_word_for_an_earlier_life_of_the_broker_is_refused():
 
 
 def test_a_leader_epoch_that_is_not_above_ours_changes_nothing():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create()
     old = cluster.leader_and_isr(cluster[1])
     cluster.elect(2, (1, 2, 3))
@@ -68,7 +68,7 @@ def test_a_leader_epoch_that_is_not_above_ours_changes_nothing():
 
 
 def test_a_new_controller_that_says_the_same_epoch_again_brings_the_isr_it_knows():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create()
     cluster.run(0.5)
     cluster.network.cut("b1", "b3")
@@ -84,7 +84,7 @@ def test_a_new_controller_that_says_the_same_epoch_again_brings_the_isr_it_knows
 
 
 def test_another_topic_of_the_same_name_is_not_taken_for_this_one():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create()
     request = cluster.leader_and_isr(cluster[1])
     (topic,) = request.topic_states
@@ -95,7 +95,7 @@ def test_another_topic_of_the_same_name_is_not_taken_for_this_one():
 
 
 def test_the_answer_can_be_written_in_every_version():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create()
     answer = _apply(cluster, cluster.leader_and_isr(cluster[1]))
     for version in range(8):
@@ -106,7 +106,7 @@ def test_the_answer_can_be_written_in_every_version():
 
 
 def test_a_stopped_replica_neither_leads_nor_follows_and_keeps_its_log():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create()
     cluster.produce(1, "x")
     cluster.run(0.5)
@@ -120,7 +120,7 @@ def test_a_stopped_replica_neither_leads_nor_follows_and_keeps_its_log():
 
 
 def test_a_deleted_replica_is_gone_from_disk_and_its_waiters_are_told():
-    cluster = Cluster(size=2)
+    cluster = ReplicatedCluster(size=2)
     cluster.create((1, 2))
     cluster.run(0.5)
     cluster.network.cut("b1", "b2")
@@ -134,7 +134,7 @@ def test_a_deleted_replica_is_gone_from_disk_and_its_waiters_are_told():
 
 
 def test_a_deletion_of_an_older_epoch_is_refused():
-    cluster = Cluster()
+    cluster = ReplicatedCluster()
     cluster.create()
     cluster.elect(1, (1, 2, 3))
     assert _stop(cluster, 1, 0, delete=True) == ErrorCode.FENCED_LEADER_EPOCH
@@ -145,7 +145,7 @@ class Told:
     """A broker with real metadata, told by a controller in its order: who leads, what there is, what is to be removed."""
 
     def __init__(self) -> None:
-        self.cluster = Cluster(size=1)
+        self.cluster = ReplicatedCluster(size=1)
         self.broker = self.cluster[1]
         self.broker.replicas.metadata = self.metadata = Metadata()
 
@@ -248,7 +248,7 @@ def test_a_log_that_no_controller_has_spoken_of_goes_with_its_topic():
 
 
 def test_the_first_batch_of_an_epoch_waits_for_no_disk():
-    cluster = Cluster(size=1)
+    cluster = ReplicatedCluster(size=1)
     cluster.create((1,))
     order: list[str] = []
     cluster[1].files.fault = lambda operation, path: order.append(f"{operation} {path.rsplit('/')[-1]}")
@@ -259,7 +259,7 @@ def test_the_first_batch_of_an_epoch_waits_for_no_disk():
 
 
 def test_nothing_is_acknowledged_as_durable_in_an_epoch_that_cannot_be_written_down():
-    cluster = Cluster(size=1)
+    cluster = ReplicatedCluster(size=1)
     cluster.create((1,), flush_messages="1")
 
     def full(operation: str, path: str) -> None:
