@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.ckafka_api.actions import instances, places, routes, tasks, throttle_rules, topics
+from controlplane.ckafka_api.actions import groups, instances, places, routes, tasks, throttle_rules, topics
 from controlplane.ckafka_api.actions.calls import Action, changing, reading
 
 if TYPE_CHECKING:
@@ -40,6 +40,15 @@ TABLE: Mapping[str, Action] = {
     "DescribeTopic": reading(topics.listed),
     "DescribeTopicDetail": reading(topics.detailed),
     "DescribeTopicAttributes": reading(topics.attributes, "TopicName"),
+    "DescribeTopicSyncReplica": reading(topics.replicas, "TopicName"),
+    "DescribeTopicSubscribeGroup": reading(groups.of_topic, "TopicName"),
+    "DescribeConsumerGroup": reading(groups.subscribed),
+    "DescribeGroup": reading(groups.listed),
+    "DescribeGroupInfo": reading(groups.described, "GroupList"),
+    "DescribeGroupOffsets": reading(groups.offsets, "Group"),
+    "ModifyGroupOffsets": changing(groups.offsets_move, "Group", "Strategy"),
+    "BatchModifyGroupOffsets": changing(groups.offsets_set, "GroupName", "Partitions"),
+    "DeleteGroup": changing(groups.delete, "Group"),
     "CreateThrottleRule": changing(throttle_rules.create, "ThrottleType"),
     "ModifyThrottleRule": changing(throttle_rules.change, "ThrottleRuleId"),
     "DeleteThrottleRule": changing(throttle_rules.delete, "ThrottleRuleId"),

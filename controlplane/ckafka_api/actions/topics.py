@@ -8,11 +8,14 @@ from controlplane.ckafka_api.actions.calls import Call, done, offered, page_of
 from controlplane.ckafka_api.errors import CkafkaError, Code, ckafka_error
 from controlplane.core.errors import SluiceError
 from controlplane.instances.whitelist import whitelist_parse
+from controlplane.kafka import groups
 from controlplane.topics import selectors, services
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from controlplane.kafka.client import Partition
+    from controlplane.kafka.group_door import Span
     from controlplane.topics.selectors import TopicView
 
 CONFIG: Mapping[str, str] = {
@@ -31,6 +34,8 @@ NOT_KEPT: Mapping[str, Sequence[object]] = {"Note": ("",), "Tags": ([],), "Enabl
 DEFAULT_RETENTION_MS = 604_800_000
 """Kafka's, and that of our brokers."""
 MOST_IN_A_BATCH = 10
+MOST_PARTITIONS = 3_000
+NO_LEADER = -1
 
 
 def create(call: Call) -> dict[str, Any]:
@@ -137,6 +142,40 @@ def attributes(call: Call) -> dict[str, Any]:
             for each in view.topic.layout
         ],
     }
+
+
+def replicas(call: Call) -> dict[str, Any]:
+    """DescribeTopicSyncReplica."""
+    asked = call.parameters
+    topic = selectors.topic_get(**call.view, name=asked["TopicName"]).topic
+    wanted = [
+        part for part in topic.layout if not asked.get("OutOfSyncReplicaOnly") or set(part.replicas) - set(part.isr)
+    ]
+    page = wanted[page_of(asked, default=20, most=MOST_PARTITIONS)]
+    spans = groups.spans(
+        call.instance.cluster.address, call.instance.id, [(topic.name, part.partition) for part in page]
+    )
+    rows = [_replicas(part, spans.get((topic.name, part.partition))) for part in page]
+    return {"TotalCount": len(wanted), "TopicInSyncReplicaList": rows}
+
+
+def _replicas(part: Partition, span: Span | None) -> dict[str, Any]:
+    """Without a leader, its offsets are 0, as is its number of messages."""
+    behind = [broker for broker in part.replicas if broker not in part.isr]
+    return {
+        "Partition": str(part.partition),
+        "Leader": NO_LEADER if part.leader is None else part.leader,
+        "Replica": _brokers(part.replicas),
+        "InSyncReplica": _brokers(part.isr),
+        "OutOfSyncReplica": _brokers(behind),
+        "BeginOffset": span.start if span else 0,
+        "EndOffset": span.end if span else 0,
+        "MessageCount": span.end - span.start if span else 0,
+    }
+
+
+def _brokers(numbers: Sequence[int]) -> str:
+    return ",".join(str(number) for number in numbers)
 
 
 def _found(call: Call) -> list[TopicView]:

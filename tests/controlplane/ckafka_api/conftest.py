@@ -16,6 +16,9 @@ from tencentcloud.common.profile.client_profile import ClientProfile
 from tencentcloud.common.profile.http_profile import HttpProfile
 
 from controlplane.accounts import services as accounts
+from controlplane.kafka.group_door import Member
+from controlplane.kafka.topics import names_of
+from tests.controlplane.fakes import FakeGroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,6 +85,17 @@ def sdk(alice, secrets, wire) -> Any:
 def ask(sdk) -> Callable[..., dict[str, Any]]:
     """An action by name, with parameters as they are: the answer's Response."""
     return lambda action, **parameters: sdk.call_json(action, parameters)["Response"]
+
+
+def group_of(admin: Any, instance: Any, *, members: bool = False) -> FakeGroup:
+    """ "billing" has read 3 of 5 records of partition 0 of "orders", and nothing of partition 1."""
+    names = names_of(instance.id)
+    topic = names.topic_in("orders")
+    admin.groups.logs[topic, 0] = (0, [1000, 2000, 3000, 4000, 5000])
+    reader = Member("m-1", "app", "/127.0.0.1", (("orders", 0), ("orders", 1)))
+    group = FakeGroup({(topic, 0): 3}, [reader] if members else [])
+    admin.groups.found[names.group_in("billing")] = group
+    return group
 
 
 def refused(call: Callable[[], object]) -> tuple[str, str]:

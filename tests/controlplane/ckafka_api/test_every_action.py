@@ -12,7 +12,7 @@ from tencentcloud.ckafka.v20190819 import models
 from controlplane.ckafka_api.actions.table import TABLE
 
 from . import sdk as sdk_data
-from .conftest import refused
+from .conftest import group_of, refused
 
 pytestmark = pytest.mark.filterwarnings("ignore:datetime.datetime.utcfromtimestamp")
 DOCS = Path(__file__).parents[3] / "docs/subsystems/ckafka-api.md"
@@ -28,6 +28,13 @@ PARAMETERS = {  # beside InstanceId, what each needs to succeed
     "DeleteTopic": TOPIC,
     "DescribeAccessPolicy": {"RouteId": 1},
     "DescribeTopicAttributes": TOPIC,
+    "BatchModifyGroupOffsets": {"GroupName": "billing", "Partitions": [{"Partition": 0, "Offset": 2}]},
+    "DeleteGroup": {"Group": "billing"},
+    "DescribeGroupInfo": {"GroupList": ["billing", "nothere"]},
+    "DescribeGroupOffsets": {"Group": "billing"},
+    "DescribeTopicSubscribeGroup": TOPIC,
+    "DescribeTopicSyncReplica": TOPIC,
+    "ModifyGroupOffsets": {"Group": "billing", "Strategy": 1, "ShiftTimestamp": -1, "Topics": ["orders"]},
     "InquireCkafkaPrice": {"InstanceType": "profession", "Bandwidth": 20, "Partition": 100, "InquiryDiskParam": DISK},
     "InstanceScalingDown": {"UpgradeStrategy": 2, "BandWidth": 4},
     "ModifyAccessPolicy": {"RouteId": 1, "IpWhitelist": [{"CidrBlock": "127.0.0.0/8"}]},
@@ -39,13 +46,14 @@ PARAMETERS = {  # beside InstanceId, what each needs to succeed
 
 
 @pytest.fixture
-def furnished(ask, instance):
-    """An instance with a topic, a rule and a task; the parameters of those who ask about them."""
+def furnished(ask, instance, admin):
+    """An instance with a topic, a group, a rule and a task; the parameters of those who ask about them."""
     ask("CreateTopic", InstanceId=instance.id, TopicName="orders", PartitionNum=2, ReplicaNum=1, RetentionMs=90_000)
     ask("CreateThrottleRule", InstanceId=instance.id, ThrottleType=3, ConsumeThrottle=3, TopicNameList=["orders"])
     rules = ask("DescribeThrottleRules", InstanceId=instance.id, ThrottleDimension=2)["Result"]["ThrottleRuleList"]
     changed = ask("ModifyInstanceAttributes", InstanceId=instance.id, MaxMessageByte=4096)
     number = rules[0]["ThrottleRuleId"]
+    group_of(admin, instance)
     return {
         "DescribeTaskStatus": {"FlowId": changed["Result"]["Data"]["FlowId"]},
         "ModifyThrottleRule": {"ThrottleRuleId": number, "ConsumeThrottle": 5},
