@@ -1,1 +1,6 @@
-"""One function for each action: parameters to a service's arguments, its answer to the vendor's members. No rule stands here."""
+"""One function for each action: parameters to a service's arguments, its answer to the vendor's members. No rule stands here.
+
+table calls                     the actions that are answered; what every one of them gets and gives
+instances places routes tasks   buying and changing, regions and prices, who may connect, what has become of a change
+topics groups throttle_rules    what a tenant manages within an instance
+"""
