@@ -1,7 +1,7 @@
 """Access keys: a SecretId that is sent and a SecretKey that signs, for APIs where the secret itself never travels. Pure.
 
 Whoever verifies a signature needs the secret, so that a hash will not do as it does for API keys. It is not stored either:
-it is derived from the SecretId with a key of the installation that stands outside the database (docs/decisions/0019)::
+it is derived from the SecretId with a key of the installation that stands outside the database (docs/decisions/0020)::
 
     SecretKey = base64url(HMAC-SHA256(installation key, "sluice access key 1" 0x00 SecretId))
 
