@@ -11,7 +11,7 @@ What is counted, once each:
 
 * **Produced**: record bytes (12 + batchLength), on the broker that took them as the leader, at the moment in which it
   learns that they are committed: its high watermark passes them, as the leader or, if it was deposed in between, as a
-  follower that still has them (`replication.uncommitted`). So a change of leaders counts nothing twice and forgets
+  follower that still has them (`replication.replica.uncommitted`). So a change of leaders counts nothing twice and forgets
   nothing, whatever each broker knew of the high watermark. (Rejected: the new leader counts what it commits. A
   follower's high watermark is behind the leader's, so it would count again what the old leader has.) What is counted
   stands in the file before the producer is told. A duplicate is never appended, hence never counted.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
 
 
 class Accounting:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from dataplane.doors import Loop
     from dataplane.replication.accounting import Accounting
-    from dataplane.replication.partition import Partition
     from dataplane.replication.progress import Progress
+    from dataplane.replication.replica.partition import Partition
     from dataplane.replication.role_changes import RoleChanges
     from dataplane.replication.upkeep.syncing import Syncs
     from dataplane.replication.waiting import Waiting

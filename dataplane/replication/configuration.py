@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from dataplane.cluster.topic_policy import policy_of
 from dataplane.cluster.topic_settings import min_insync_replicas
-from dataplane.replication.partition_state import PartitionSettings
+from dataplane.replication.replica.partition_state import PartitionSettings
 from dataplane.replication.upkeep.syncing import flush_after, is_durable
 from dataplane.storage.config import LogConfig
 from dataplane.storage.log import rolling
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dataplane.config import BrokerConfig, Settings
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
     from dataplane.replication.replica_registry import ReplicaRegistry
     from dataplane.replication.throttling import Throttles
     from dataplane.replication.upkeep.syncing import Syncs

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from dataplane.doors import Loop
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
 
 ALTER_PARTITION_VERSION = 3
 FIRST_RETRY_S = 0.05

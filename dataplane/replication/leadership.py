@@ -30,7 +30,7 @@ from dataplane.protocol.messages.control import (
 )
 from dataplane.protocol.schema import NO_UUID
 from dataplane.records.steps import Steps, run_through
-from dataplane.replication.partition import Partition
+from dataplane.replication.replica.partition import Partition
 from dataplane.replication.upkeep import stray_logs
 from dataplane.storage.errors import LogFailedError
 from dataplane.storage.log import cutting

@@ -29,8 +29,8 @@ from dataplane.replication.appending import Appending
 from dataplane.replication.configuration import Configuration
 from dataplane.replication.following.fetchers import Fetchers
 from dataplane.replication.isr import AlterPartition, IsrChanges
-from dataplane.replication.partition_state import ReplicaRules
 from dataplane.replication.progress import Progress
+from dataplane.replication.replica.partition_state import ReplicaRules
 from dataplane.replication.replica_registry import ReplicaRegistry
 from dataplane.replication.role_changes import RoleChanges
 from dataplane.replication.throttling import Throttles
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from dataplane.metering.meter import Meter
     from dataplane.peers.outbound import Peers
     from dataplane.replication.configuration import TopicOverrides
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
     from dataplane.storage.log import Log
     from dataplane.storage.manager import LogManager
     from dataplane.tasks import Future

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dataplane.doors import Clock
     from dataplane.replication.following.fetchers import Fetchers
     from dataplane.replication.isr import IsrChanges
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
     from dataplane.replication.verdicts import Verdicts
     from dataplane.replication.waiting import Waiting
 

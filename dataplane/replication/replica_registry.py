@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from dataplane.cluster.metadata import Metadata
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
 
 
 class ReplicaRegistry:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dataplane.doors import Callback, Loop
     from dataplane.replication.accounting import Accounting
     from dataplane.replication.following.fetchers import Fetchers
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
     from dataplane.replication.replica_registry import ReplicaRegistry
     from dataplane.replication.upkeep.syncing import Syncs
     from dataplane.replication.verdicts import Verdicts

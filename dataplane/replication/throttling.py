@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dataplane.cluster.metadata import Metadata
     from dataplane.config import BrokerConfig
     from dataplane.doors import Clock
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
 
 UNLIMITED = 2**63 - 1
 LEADER_REPLICAS = "leader.replication.throttled.replicas"

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.replication.following.fetch_requests import MAX_UNDER_WAY
-from dataplane.replication.waiters import Waiter
+from dataplane.replication.replica.waiters import Waiter
 from dataplane.replication.waiting import tell
 
 if TYPE_CHECKING:
     from dataplane.doors import Loop
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
     from dataplane.replication.waiting import Waiting
 
 LONGEST_S = 1.0

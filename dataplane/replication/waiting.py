@@ -20,14 +20,18 @@ import math
 from typing import TYPE_CHECKING
 
 from dataplane.protocol.errors import ErrorCode
-from dataplane.replication.waiters import AckWaiter, LowWatermarkWaiter, ReadWaiter
+from dataplane.replication.replica.waiters import (
+    AckWaiter,
+    LowWatermarkWaiter,
+    ReadWaiter,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dataplane.doors import Callback, Loop, Timer
-    from dataplane.replication.partition import Partition
-    from dataplane.replication.waiters import Waiter, Watcher
+    from dataplane.replication.replica.partition import Partition
+    from dataplane.replication.replica.waiters import Waiter, Watcher
 
 TICK_S = 0.01
 MAX_WAIT_S = 300.0

@@ -29,8 +29,8 @@ from dataplane.clock import SystemClock
 from dataplane.config import BrokerConfig, Settings
 from dataplane.records.batch import Record, build_batch, read_header
 from dataplane.replication.accounting import Accounting
-from dataplane.replication.partition import Partition
-from dataplane.replication.partition_state import ReplicaRules
+from dataplane.replication.replica.partition import Partition
+from dataplane.replication.replica.partition_state import ReplicaRules
 from dataplane.replication.upkeep.housekeeping import Housekeeping
 from dataplane.storage.directories import CLEAN_SHUTDOWN
 from dataplane.storage.files import SystemFiles

@@ -15,7 +15,7 @@ from dataplane.tasks import Future, Task, gather
 from tests.simulation.faults import Faults
 
 if TYPE_CHECKING:
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
     from tests.simulation.cluster import SimulatedCluster
 
 PATIENCE_S = 3.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tests.simulation.invariants import ViolationError
 
 if TYPE_CHECKING:
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
     from tests.simulation.cluster import SimulatedCluster
 
 PLACES = ("turn_end_calls", "turn_end_acks", "sync_calls", "ack_waiters", "low_watermark_waiters")

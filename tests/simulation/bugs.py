@@ -26,8 +26,8 @@ from dataplane.replication import (
 )
 from dataplane.replication.appending import Appending
 from dataplane.replication.manager import Replicas
-from dataplane.replication.partition import Partition
-from dataplane.replication.partition_state import PartitionState
+from dataplane.replication.replica.partition import Partition
+from dataplane.replication.replica.partition_state import PartitionState
 from dataplane.replication.serving import follower_fetches
 from dataplane.replication.waiting import Waiting
 from dataplane.storage.checkpoints.epochs import Epochs

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dataplane.protocol.errors import ErrorCode
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
 
 HOUR_MS = 3_600_000
 TOPIC_RESOURCE = 2

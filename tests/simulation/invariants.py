@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from dataplane.broker import Broker
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
     from tests.simulation.cluster import SimulatedCluster
 
 LOOK_EVERY_S = 0.5

@@ -28,7 +28,7 @@ from dataplane.protocol.messages.log_dirs import (
     DescribeLogDirsTopic,
 )
 from dataplane.records.steps import Pace
-from dataplane.replication.partition import Partition
+from dataplane.replication.replica.partition import Partition
 from dataplane.storage.log import Log
 from dataplane.storage.moving import home_of
 from dataplane.tenancy.access import Operation

@@ -36,7 +36,7 @@ from dataplane.records.header import (
 from dataplane.records.legacy import OVERHEAD
 from dataplane.records.preparation import NO_RULES, prepare_batch, prepare_messages
 from dataplane.records.steps import Pace
-from dataplane.replication.partition import Partition
+from dataplane.replication.replica.partition import Partition
 from dataplane.storage.errors import OffsetOutOfRangeError
 from dataplane.tasks import failed
 

@@ -37,7 +37,7 @@ from dataplane.throttle.fetching import TopicBudget
 
 if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
 
 _FROM_FOLLOWERS_SINCE = 11
 _LEADER_HINTS_SINCE = 16

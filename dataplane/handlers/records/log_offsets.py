@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
     from dataplane.records.steps import Steps
     from dataplane.replication.manager import Replicas
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
     from dataplane.storage.log import Log
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3

@@ -44,7 +44,7 @@ from dataplane.records.header import CorruptBatchError
 from dataplane.records.preparation import RefusedRecordsError
 from dataplane.records.steps import Pace, run_through
 from dataplane.replication.appending import Appended
-from dataplane.replication.partition import Partition
+from dataplane.replication.replica.partition import Partition
 from dataplane.tasks import Future, Later
 from dataplane.tenancy.access import Operation, of_transactional_id
 from dataplane.throttle.debt_queue import throttle_ms

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from dataplane.doors import Timer
     from dataplane.peers.outbound import Peer
     from dataplane.replication.manager import Replicas
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
     from dataplane.tasks import Future
 
 FETCH_VERSION = 15

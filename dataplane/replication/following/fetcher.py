@@ -36,7 +36,7 @@ from dataplane.storage.log import appending, cutting, removing
 from dataplane.tasks import Task
 
 if TYPE_CHECKING:
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
 
 LIST_OFFSETS_VERSION = 7
 LATEST, EARLIEST = -1, -2

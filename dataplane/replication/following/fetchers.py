@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.replication.following.fetcher import Fetcher
-from dataplane.replication.partition_state import NO_LEADER
+from dataplane.replication.replica.partition_state import NO_LEADER
 
 if TYPE_CHECKING:
     from dataplane.replication.manager import Replicas
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
 
 
 class Fetchers:

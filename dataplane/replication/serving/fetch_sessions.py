@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from dataplane.protocol.messages.fetch import FetchRequest, FetchTopic, ForgottenTopic
     from dataplane.records.steps import Steps
-    from dataplane.replication.waiters import ReadWaiter, Watcher
+    from dataplane.replication.replica.waiters import ReadWaiter, Watcher
 
 NO_SESSION = 0
 INITIAL_EPOCH, FINAL_EPOCH = 0, -1

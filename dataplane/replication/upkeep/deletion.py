@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dataplane.replication.manager import Replicas
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
     from dataplane.tasks import Future
 
 TO_HIGH_WATERMARK = -1

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from dataplane.doors import Timer
     from dataplane.replication.manager import Replicas
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
     from dataplane.storage.log import Log
     from dataplane.tasks import Future
 

@@ -22,7 +22,7 @@ from dataplane.tasks import Future, Task, sleep
 if TYPE_CHECKING:
     from dataplane.doors import Background
     from dataplane.replication.manager import Replicas
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
     from dataplane.storage.log import Log
 
 PIECE_BYTES = 2**20

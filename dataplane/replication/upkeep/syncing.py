@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from dataplane.doors import Background, Clock
     from dataplane.replication.manager import Replicas
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
     from dataplane.storage.config import LogConfig
     from dataplane.storage.log import Log
     from dataplane.tasks import Future

@@ -43,7 +43,7 @@ from dataplane.throttle.fetching import WINDOW_S
 if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
     from dataplane.protocol.messages.fetch import FetchRequest
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
     from dataplane.requests.served import Served
 
 MAX_SHAPES = 64

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dataplane.handlers.context import RequestContext
     from dataplane.protocol.messages.fetch import FetchRequest
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
 
 DECLINED, ANSWERED, NOTHING_YET = range(3)
 """What becomes of a request that has a known shape."""

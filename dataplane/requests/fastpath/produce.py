@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from dataplane.handlers.context import RequestContext
     from dataplane.protocol.messages.produce import ProduceRequest
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
     from dataplane.requests.served import Served
 
 MAX_SHAPES = 64

@@ -11,7 +11,7 @@ import pytest
 from dataplane.handlers.records.log_offsets import list_offsets
 from dataplane.protocol.headers import decode_response
 from dataplane.protocol.messages.fetch import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from dataplane.replication.partition_state import PartitionState
+from dataplane.replication.replica.partition_state import PartitionState
 from tests.dataplane.fetching.support import FETCH, Door, rows, single
 from tests.dataplane.fetching.test_fetch_fast_path import frame_of, pair
 from tests.dataplane.replication.cluster import TOPIC, ReplicatedCluster

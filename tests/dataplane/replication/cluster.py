@@ -42,7 +42,7 @@ from tests.support.virtual_loop import VirtualNetwork
 
 if TYPE_CHECKING:
     from dataplane.protocol.messages.fetch import FetchResponse
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
 
 SECRET = "s3cret"
 TOPIC = "aaaabbbb.orders"

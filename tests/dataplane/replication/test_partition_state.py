@@ -15,8 +15,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import AlterPartitionResponsePartitionData, LeaderAndIsrPartitionState
-from dataplane.replication.partition_state import PartitionSettings, PartitionState, ReplicaRules
-from dataplane.replication.remote_replica import UNKNOWN_OFFSET
+from dataplane.replication.replica.partition_state import (
+    PartitionSettings,
+    PartitionState,
+    ReplicaRules,
+)
+from dataplane.replication.replica.remote_replica import UNKNOWN_OFFSET
 
 ME, OTHERS = 1, (2, 3)
 ALL = (ME, *OTHERS)

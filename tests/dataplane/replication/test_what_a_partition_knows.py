@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import AlterPartitionResponsePartitionData, LeaderAndIsrPartitionState
-from dataplane.replication.partition import Partition
-from dataplane.replication.partition_state import PartitionSettings, ReplicaRules
+from dataplane.replication.replica.partition import Partition
+from dataplane.replication.replica.partition_state import PartitionSettings, ReplicaRules
 
 ME = 1
 BYTES_PER_OFFSET = 100

@@ -21,7 +21,7 @@ from dataplane.protocol.messages.produce import (
 )
 from dataplane.records.batch import Record, build_batch, check_batch, read_header
 from dataplane.replication.appending import Appended
-from dataplane.replication.partition_state import PartitionState, ReplicaRules
+from dataplane.replication.replica.partition_state import PartitionState, ReplicaRules
 from dataplane.requests.fastpath.produce import ProduceFastPath
 from dataplane.tenancy.access import Permit
 from dataplane.tenancy.session import Session

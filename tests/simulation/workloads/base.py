@@ -12,7 +12,7 @@ from tests.simulation.invariants import MIN_INSYNC_REPLICAS, Invariants, Violati
 from tests.simulation.producer import Batch, Producer
 
 if TYPE_CHECKING:
-    from dataplane.replication.partition import Partition
+    from dataplane.replication.replica.partition import Partition
     from tests.simulation.cluster import SimulatedCluster
     from tests.simulation.pace import Pace
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.replication.byte_counts import ByteCounts
-from dataplane.replication.partition_state import PartitionState, ReplicaRules
-from dataplane.replication.queues import Queues
+from dataplane.replication.replica.byte_counts import ByteCounts
+from dataplane.replication.replica.partition_state import PartitionState, ReplicaRules
+from dataplane.replication.replica.queues import Queues
 from dataplane.storage.errors import OffsetOutOfRangeError
 from dataplane.storage.log import reading
 

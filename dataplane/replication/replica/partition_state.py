@@ -32,7 +32,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dataplane.protocol.errors import ErrorCode
-from dataplane.replication.remote_replica import NEVER, UNKNOWN_OFFSET, RemoteReplica
+from dataplane.replication.replica.remote_replica import (
+    NEVER,
+    UNKNOWN_OFFSET,
+    RemoteReplica,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -10,7 +10,12 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dataplane.replication.waiters import AckWaiter, Done, LowWatermarkWaiter, Watcher
+    from dataplane.replication.replica.waiters import (
+        AckWaiter,
+        Done,
+        LowWatermarkWaiter,
+        Watcher,
+    )
 
 
 class Queues:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.replication.uncommitted import Uncommitted
+from dataplane.replication.replica.uncommitted import Uncommitted
 
 if TYPE_CHECKING:
     from dataplane.storage.log import Log
