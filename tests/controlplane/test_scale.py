@@ -83,6 +83,8 @@ def pages(alice, at_staff, first):
         "owner_id": alice.organisation.id,
         "instance_id": first,
         "topic": "topic-007",
+        "group": "topic-007-readers",
+        "member": "reader-1",
         "hour": f"{now:%Y-%m-%dT%H}",
         "number": "inv-00000001",
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
@@ -101,6 +103,7 @@ def lists(alice, first):
     ids = {
         "<id:instance_id>": first,
         "<str:topic>": "topic-007",
+        "<name:group>": "topic-007-readers",
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
         "<id:number>": "inv-00000001",
         "<id:key_id>": ApiKey.objects.for_organisation(alice.organisation).first().id,

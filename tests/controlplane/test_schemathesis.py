@@ -11,17 +11,21 @@ unless a rule that no schema can say refuses it by name (RULED).
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import random
 from copy import deepcopy
 from datetime import UTC, datetime
 
 import pytest
 import schemathesis
+from django.conf import settings as installation
 from django.db import transaction
 from hypothesis import HealthCheck, settings
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from controlplane.accounts import services as accounts
 from controlplane.accounts.models import ApiKey
 from controlplane.billing import closing
 from controlplane.billing.pricing.rating import Month
@@ -66,8 +70,14 @@ QUICK, LONG = 6, 250
 
 
 @pytest.fixture
-def world(alice, instance, tree, admin, flow_master):
+def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
     """What there is to be asked for, and the way back to it."""
+    secrets = tmp_path / "secrets.json"
+    secrets.write_text(json.dumps({"access_key_secret": "k" * 40}))
+    monkeypatch.setattr(
+        installation, "ENVIRONMENT", dataclasses.replace(installation.ENVIRONMENT, secrets_file=secrets)
+    )
+    access_key, _ = accounts.access_key_create(organisation=alice.organisation, user=alice.user, name="signed")
     alice.api.post(f"/api/v1/instances/{instance.id}/topics", {"name": "orders", "partitions": 1})
     rule = alice.api.post(f"/api/v1/instances/{instance.id}/throttle-rules", RULE).json()
     flow_master.answers[instance.id] = flowing()
@@ -83,6 +93,7 @@ def world(alice, instance, tree, admin, flow_master):
         "rule_id": rule["id"],
         "group": "readers",
         "member": "reader-1",
+        "access_key_id": access_key.id,
         "key_id": ApiKey.objects.for_organisation(alice.organisation).first().id,
     }
     world = World(alice.key, real, tree, admin)

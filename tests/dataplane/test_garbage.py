@@ -74,7 +74,10 @@ def test_a_clients_connection_is_gone_with_its_last_reference():
 
     gc.disable()
     try:
-        broker = SimpleNamespace(doors=SimpleNamespace(loop=None, clock=SimpleNamespace(monotonic=lambda: 0.0)))
+        broker = SimpleNamespace(
+            doors=SimpleNamespace(loop=None, clock=SimpleNamespace(monotonic=lambda: 0.0)),
+            replicas=SimpleNamespace(registry=None, appending=None, waiting=None),
+        )
         client = Client(broker, SimpleNamespace(), SimpleNamespace(instance=None, peer="127.0.0.1"))
         known = weakref.ref(client)
         client.closed("the end")
