@@ -14,7 +14,7 @@ from dataplane.protocol.schema import wires
 
 ELEMENTS_PER_STEP = 128
 _SHORT = 16
-"""Elements of an array that go with what holds it."""
+"""Elements of an array that go with what holds it, unless they hold arrays themselves."""
 
 
 def released(held: list[Any]) -> Generator[None, None, None]:
@@ -30,11 +30,18 @@ def released(held: list[Any]) -> Generator[None, None, None]:
             continue
         some = items[-ELEMENTS_PER_STEP:]
         del items[-ELEMENTS_PER_STEP:]
+        few: list[Any] = []
         for item in some:
             for name in _arrays(item.__class__):
                 elements = getattr(item, name)
-                if elements is not None and len(elements) > _SHORT:
+                if not elements:
+                    continue
+                if len(elements) > _SHORT:
                     lists.append(list(elements))
+                elif _arrays(elements[0].__class__):  # one topic may have all the partitions
+                    few += elements
+        if few:
+            lists.append(few)
         del some
         item = elements = None  # the last of them
         if items or len(lists) > 1:

@@ -1,6 +1,7 @@
 """Long messages are let go a piece at a time: nothing is left, and no step frees much."""
 
 import gc
+import itertools
 import weakref
 
 import pytest
@@ -61,6 +62,16 @@ def test_arrays_within_arrays_go_in_steps_as_well():
             assert before - alive() <= ELEMENTS_PER_STEP
             before = alive()
     assert alive() == 0
+
+
+def test_the_many_partitions_of_one_topic_go_in_steps_as_well():
+    names, alive = watched(f"rack-{n}" for n in range(5_000))
+    rows = tuple(MetadataResponsePartition(partition_index=n, isr_nodes=(name,)) for n, name in enumerate(names))
+    held = [MetadataResponse(topics=(MetadataResponseTopic(name="one", partitions=rows),))]
+    del names, rows
+    left = [alive()] + [alive() for _ in released(held)] + [alive()]  # the last step pauses no more
+    assert max(before - after for before, after in itertools.pairwise(left)) <= ELEMENTS_PER_STEP
+    assert left[-1] == 0
 
 
 def test_what_somebody_else_refers_to_stays_whole():
