@@ -241,13 +241,17 @@ class ClientConnection:
                 return self._when_paid(row, ctx, request, debt, len(frame))
             if header.api_key in STORED_BY_GROUPS:
                 self.turnstile.charge_groups(header, request, len(frame))
-            reply = row.handle(ctx, request)
+            answer = yield from self._answered(row, ctx, row.handle(ctx, request))  # no name here for what it lets go
             held = [request]
             del request
-            if isinstance(reply, Coroutine):
-                return self._until_released(ctx, reply, held, DECODED_TIMES * len(frame))
-            answer = yield from self._answered(row, ctx, reply)
-            yield from released(held)
+            if isinstance(answer, Coroutine):
+                return self._until_released(ctx, answer, held, DECODED_TIMES * len(frame))
+            try:
+                yield from released(held)
+            except GeneratorExit:  # the connection has gone, and has not heard of what it would give up
+                if isinstance(answer, Later):
+                    answer.give_up()
+                raise
             return answer
         finally:
             self._connection.hold(-len(frame))

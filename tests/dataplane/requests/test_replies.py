@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,9 +14,16 @@ import dataplane
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.outcome import CloseConnectionError, Encoded
 from dataplane.handlers.table import HANDLERS
-from dataplane.protocol.api import ApiKey
-from dataplane.protocol.headers import encode_frame
+from dataplane.protocol.api import APIS, ApiKey
+from dataplane.protocol.headers import SIZE_BYTES, encode_frame, encode_request, parse_request_header
+from dataplane.protocol.messages.discovery import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 from dataplane.protocol.messages.groups import HeartbeatResponse
+from dataplane.protocol.release import ELEMENTS_PER_STEP
 from dataplane.requests.dispatch import ClientConnection
 from dataplane.slices import Slices
 from dataplane.tasks import Future, Later, resolved
@@ -36,6 +45,10 @@ class Socket:
         self.sent = b""
         self.reads = True
         self.is_closed = False
+        self.held = 0
+
+    def hold(self, more):
+        self.held += more
 
     def send(self, parts):
         self.sent += b"".join(parts)
@@ -71,6 +84,10 @@ class World:
 
     def run(self):
         self.network.run_for(0.01)
+
+
+class Told(str):  # noqa: SLOT000 - without slots it can be watched
+    """A name that can be watched."""
 
 
 class Stoppable(Later):
@@ -181,3 +198,47 @@ def test_nobody_probes_a_reply_for_what_it_might_have():
         if isinstance(node, ast.Name) and node.id in {"getattr", "hasattr"}
     ]
     assert probing == []
+
+
+# --- long requests ----------------------------------------------------------------------------------------------------
+
+
+def long_steps(world, handle, elements=5_000):
+    """The steps of a long request that `handle` replies to, and its context."""
+    row = SimpleNamespace(api=APIS[ApiKey.METADATA], handle=handle)
+    request = MetadataRequest(topics=tuple(MetadataRequestTopic(name=f"topic-{n}") for n in range(elements)))
+    frame = memoryview(bytearray(encode_request(row.api, 9, 7, "client", request)[SIZE_BYTES:]))
+    world.socket.hold(len(frame))
+    ctx = RequestContext(world.broker, world.session, row.api.key, 9, 7, None, len(frame), True)
+    return world.client._long(row, ctx, parse_request_header(frame), frame, is_let_in=True), ctx
+
+
+def test_a_reply_that_comes_later_is_given_up_where_its_long_request_is_still_being_let_go():
+    world, reply, is_handled = World(), Stoppable(), []
+
+    def handle(_ctx, _request):
+        is_handled.append(True)
+        return reply
+
+    steps_of_it, _ = long_steps(world, handle)
+    while not is_handled:
+        next(steps_of_it)
+    steps_of_it.close()
+    assert (reply.given_up, world.socket.held) == (1, 0)
+
+
+def test_the_message_that_answers_a_long_request_is_let_go_in_steps():
+    world, watches = World(), []
+
+    def handle(_ctx, _request):
+        topics = [MetadataResponseTopic(name=Told(f"topic-{n}")) for n in range(5_000)]
+        watches.extend(weakref.ref(topic.name) for topic in topics)
+        return MetadataResponse(topics=tuple(topics))
+
+    def alive():
+        return sum(watch() is not None for watch in watches)
+
+    steps_of_it, _ = long_steps(world, handle, 1)
+    left = [*(alive() for _ in steps_of_it), alive()]
+    assert max(before - after for before, after in itertools.pairwise(left)) <= ELEMENTS_PER_STEP
+    assert left[-1] == 0
