@@ -347,7 +347,7 @@ class ClientConnection:
             return
         self.answers.waited(slot, len(frame) + SIZE_BYTES)
         turnstile = self.turnstile
-        of_the_last = turnstile.told_s
+        of_the_last = turnstile.told_s, turnstile.reads_nothing
         turnstile.told_s, turnstile.reads_nothing = told_s, False
         try:
             if not answer():
@@ -358,7 +358,7 @@ class ClientConnection:
             self._connection.close()
             _log.exception("a fetch was not answered")
         finally:
-            turnstile.told_s = of_the_last
+            turnstile.told_s, turnstile.reads_nothing = of_the_last
 
     def _settle(self, row: Handler, ctx: RequestContext, slot: Slot, future: Future[Any]) -> None:
         """Never raises: it runs on the stack of the code that resolved the future, which has others to tell."""

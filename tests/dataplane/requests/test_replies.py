@@ -200,6 +200,23 @@ def test_nobody_probes_a_reply_for_what_it_might_have():
     assert probing == []
 
 
+def test_what_is_known_of_the_request_that_began_last_outlives_a_wait_that_ends():
+    world = World()
+    turnstile, seen = world.client.turnstile, []
+    slot = world.client.answers.reserve()
+    world.client.answers.wait_at(slot, len(FRAME[0]) + SIZE_BYTES, None)
+    turnstile.told_s, turnstile.reads_nothing = 0.5, True  # a fetch let in before its turn, half received
+
+    def answer():
+        seen.append((turnstile.told_s, turnstile.reads_nothing))
+        world.client.answers.fill(slot, FRAME)
+        return True
+
+    world.client.go_on(slot, FRAME[0], 0.25, answer)
+    assert seen == [(0.25, False)]
+    assert (turnstile.told_s, turnstile.reads_nothing) == (0.5, True)
+
+
 # --- long requests ----------------------------------------------------------------------------------------------------
 
 
