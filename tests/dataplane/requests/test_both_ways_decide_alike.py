@@ -20,6 +20,7 @@ from dataplane.protocol.headers import decode_response, encode_request
 from dataplane.protocol.messages.fetch import FetchPartition
 from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from dataplane.records.batch import Record, build_batch
+from dataplane.replication.replica.partition_state import PartitionState
 from dataplane.requests.dispatch import ClientConnection
 from dataplane.slices import Slices
 from dataplane.tenancy.gate import Gate
@@ -259,6 +260,19 @@ def test_answers_and_effects_are_the_same_both_ways(versions, limits, steps):
     assert quick.produce_path.served >= 1
     assert quick.fetch_path.served >= 1
     assert slow.produce_path.served == slow.fetch_path.served == 0
+
+
+def test_a_throttled_fetch_says_both_ways_what_is_stable(monkeypatch):
+    monkeypatch.setattr(PartitionState, "last_stable_offset", property(lambda state: min(1, state.high_watermark)))
+    worlds = [World((None, 100), short_cuts=short_cuts) for short_cuts in (True, False)]
+    for world in worlds:
+        world.produced(value=b"v" * 300)
+        world.produced(value=b"v" * 300)
+        for _ in range(2):
+            row = world.fetched()
+            assert (row.high_watermark, row.last_stable_offset) == (2, 1)
+            world.cluster.run(60)
+    assert [world.fetch_path.served for world in worlds] == [1, 0]
 
 
 # --- a change of access between two requests --------------------------------------------------------------------------
