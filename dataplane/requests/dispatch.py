@@ -249,8 +249,7 @@ class ClientConnection:
             try:
                 yield from released(held)
             except GeneratorExit:  # the connection has gone, and has not heard of what it would give up
-                if isinstance(answer, Later):
-                    answer.give_up()
+                _give_up(answer)
                 raise
             return answer
         finally:
@@ -363,6 +362,8 @@ class ClientConnection:
     def _settle(self, row: Handler, ctx: RequestContext, slot: Slot, future: Future[Any]) -> None:
         """Never raises: it runs on the stack of the code that resolved the future, which has others to tell."""
         if self.answers.is_closed:
+            if future.error is None:
+                _give_up(future.result())
             return
         try:
             reply: Outcome = future.result()
@@ -385,3 +386,11 @@ class ClientConnection:
         return encode_frame(  # type: ignore[return-value]
             row.api, ctx.version, ctx.correlation_id, answer, self.session.names
         )
+
+
+def _give_up(reply: Outcome) -> None:
+    """A reply that came when its client had gone: what it waits for need not be."""
+    if isinstance(reply, Later):
+        reply.give_up()
+    elif isinstance(reply, Coroutine):
+        reply.close()

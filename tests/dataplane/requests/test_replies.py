@@ -200,6 +200,14 @@ def test_nobody_probes_a_reply_for_what_it_might_have():
     assert probing == []
 
 
+def test_what_comes_when_the_client_has_gone_is_given_up():
+    world, steps_of_it, reply = World(), Future(), Stoppable()
+    world.take(steps_of_it, is_long=True)
+    world.client.closed("gone")
+    steps_of_it.resolve(reply)
+    assert reply.given_up == 1
+
+
 def test_what_is_known_of_the_request_that_began_last_outlives_a_wait_that_ends():
     world = World()
     turnstile, seen = world.client.turnstile, []
