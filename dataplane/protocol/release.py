@@ -14,7 +14,7 @@ from dataplane.protocol.schema import wires
 
 ELEMENTS_PER_STEP = 128
 _SHORT = 16
-"""Elements of an array that go with what holds it, unless they hold arrays themselves."""
+"""Elements of an array that go with what holds it, unless they hold arrays of structures themselves."""
 
 
 def released(held: list[Any]) -> Generator[None, None, None]:
@@ -32,13 +32,11 @@ def released(held: list[Any]) -> Generator[None, None, None]:
         del items[-ELEMENTS_PER_STEP:]
         few: list[Any] = []
         for item in some:
-            for name in _arrays(item.__class__):
+            for name, may_be_long in _arrays(item.__class__):
                 elements = getattr(item, name)
-                if not elements:
-                    continue
-                if len(elements) > _SHORT:
+                if elements is not None and len(elements) > _SHORT:
                     lists.append(list(elements))
-                elif _arrays(elements[0].__class__):  # one topic may have all the partitions
+                elif elements and may_be_long:  # one topic may have all the partitions
                     few += elements
         if few:
             lists.append(few)
@@ -49,6 +47,13 @@ def released(held: list[Any]) -> Generator[None, None, None]:
 
 
 @cache
-def _arrays(cls: type) -> tuple[str, ...]:
-    """The fields of a structure that are arrays."""
-    return tuple(name for name, wire, _ in wires(cls) if wire.kind == "array") if hasattr(cls, "DRAFT") else ()
+def _arrays(cls: type) -> tuple[tuple[str, bool], ...]:
+    """The fields of a structure that are arrays, and whether few elements of them may still be much."""
+    if not hasattr(cls, "DRAFT"):
+        return ()
+    arrays = [(name, wire.element) for name, wire, _ in wires(cls) if wire.kind == "array"]
+    return tuple((name, isinstance(element, type) and _holds_structures(element)) for name, element in arrays)
+
+
+def _holds_structures(cls: type) -> bool:
+    return any(wire.kind == "array" and isinstance(wire.element, type) for _, wire, _ in wires(cls))
