@@ -36,7 +36,7 @@ def test_seeing_lag_and_resetting_a_group(open_page, console, screen, scheme):
     page.get_by_role("link", name="Move offsets").click()
     expect(page.get_by_text("offsets move only after its consumers are stopped")).to_be_visible()
     expect(page.get_by_label("Time, UTC")).to_be_hidden()
-    page.get_by_label("So many records forward or back").check()
+    page.get_by_label("A number of records forward or back").check()
     page.get_by_role("spinbutton", name=re.compile("^Records")).fill("-100")
     page.get_by_label("Partitions").fill("0, 2")
     page.get_by_role("button", name="Preview").click()

@@ -31,7 +31,7 @@ class OffsetsForm(ConsoleForm):
             (Strategy.EARLIEST, "The oldest record that is kept"),
             (Strategy.LATEST, "The end: skip everything that is there"),
             (Strategy.TIMESTAMP, "A time"),
-            (Strategy.SHIFT, "So many records forward or back"),
+            (Strategy.SHIFT, "A number of records forward or back"),
             (Strategy.OFFSET, "An offset"),
         ],
         initial=Strategy.EARLIEST,
