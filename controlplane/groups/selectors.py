@@ -75,7 +75,8 @@ class GroupSummary:
     state: str
     protocol: str
     members: tuple[Member, ...]
-    lag_messages: int | None  # None: no offset is committed, or no partition's end is known
+    lag_messages: int | None  # of the partitions whose end is known; None: no offset is committed, or no end is known
+    lag_unknown: int  # partitions that it has an offset in and whose end is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +161,24 @@ def _summary(group: Group, spans: Mapping[Place, Span]) -> GroupSummary:
         if place in spans
     ]
     about = group.described
-    return GroupSummary(about.name, about.state, about.protocol, about.members, sum(lags) if lags else None)
+    return GroupSummary(
+        about.name,
+        about.state,
+        about.protocol,
+        about.members,
+        lag_messages=sum(lags) if lags else None,
+        lag_unknown=len(group.committed) - len(lags),
+    )
 
 
 def _row(place: Place, offset: int | None, span: Span | None, client_id: str | None) -> PartitionLag:
     if span is None:
         return PartitionLag(*place, offset, unknown=NO_LEADER, client_id=client_id)
     if offset is None:
+        if (
+            span.start == span.end
+        ):  # clients commit nothing where there was nothing to read: nothing is left all the same
+            return PartitionLag(*place, None, span.start, span.end, 0, lag_seconds=0.0, client_id=client_id)
         return PartitionLag(*place, None, span.start, span.end, unknown=NEVER_COMMITTED, client_id=client_id)
     left = lag.lag_messages(offset, span.start, span.end)
     return PartitionLag(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from controlplane.core.models import AuditEntry
@@ -21,6 +23,18 @@ def at(hers):  # noqa: F811
 def billing(hers):  # noqa: F811
     """The group, as its coordinator has it."""
     return hers.billing
+
+
+def without_leader(admin, hers, *partitions):  # noqa: F811
+    """Its brokers are away."""
+    topic = f"{hers.key}.orders"
+    admin.topics[topic] = replace(
+        admin.topics[topic],
+        partitions=tuple(
+            replace(each, leader=None) if each.partition in partitions else each
+            for each in admin.topics[topic].partitions
+        ),
+    )
 
 
 def offsets(group):
@@ -56,6 +70,42 @@ def test_what_is_not_known_is_said_with_its_reason(at_alice, at, billing, admin)
     text = text_of(at_alice.get(f"{at}/groups/billing"))
     assert "Oldest unread record not known" in text
     assert "not known the broker did not send the record in time" in text
+
+
+def test_a_partition_without_a_leader_makes_the_lag_a_lower_bound(at_alice, at, billing, admin, hers):  # noqa: F811
+    without_leader(admin, hers, 0)
+    text = text_of(at_alice.get(f"{at}/groups/billing"))
+    assert "Lag 0 records or more: 1 partition is not known" in text
+    assert "Oldest unread record not known of 1 partition" in text
+    assert "everything is read" not in text
+    assert "Caught up not known yet" in text
+    assert "0 records 1 partition is not known" in text_of(at_alice.get(f"{at}/groups"))
+
+
+def test_where_no_partition_has_a_leader_nobody_says_that_no_offset_is_committed(at_alice, at, billing, admin, hers):  # noqa: F811
+    without_leader(admin, hers, 0, 1)
+    text = text_of(at_alice.get(f"{at}/groups/billing"))
+    assert "Lag not known Oldest" in text
+    listed = text_of(at_alice.get(f"{at}/groups"))
+    assert "no offset yet" not in listed
+    assert "not known" in listed
+
+
+def test_what_was_never_read_is_not_said_to_be_read(at_alice, at, billing, hers):  # noqa: F811
+    billing.members.append(ALIVE)
+    del billing.offsets[f"{hers.key}.orders", 0]
+    text = text_of(at_alice.get(f"{at}/groups/billing"))
+    assert "Lag 0 records Oldest unread record not known of 1 partition" in text
+    assert "Caught up not known yet" in text
+
+
+def test_an_empty_partition_without_an_offset_hides_nothing(at_alice, at, billing, hers):  # noqa: F811
+    billing.members.append(ALIVE)
+    del billing.offsets[f"{hers.key}.orders", 0]
+    hers.log(0, 7, [])
+    text = text_of(at_alice.get(f"{at}/groups/billing"))
+    assert "Oldest unread record none: everything is read" in text
+    assert "no offset here" not in text
 
 
 def test_the_page_looks_again_by_itself_at_its_part(at_alice, at, billing):
@@ -147,7 +197,7 @@ def test_a_viewer_sees_lag_and_no_button(at_viewer, at, billing):
     assert "2 records" in text
     for word in ("Move offsets", "Delete…", "Remove"):
         assert word not in text
-    assert "You may look and change nothing here." in text_of(at_viewer.get(f"{at}/group-offsets/billing"))
+    assert "You may look, but not change anything here." in text_of(at_viewer.get(f"{at}/group-offsets/billing"))
 
 
 @pytest.mark.parametrize("name", ["a/b", "<script>", "two\nlines", "ü"])
