@@ -5,8 +5,8 @@ it is derived from the SecretId with a key of the installation that stands outsi
 
     SecretKey = base64url(HMAC-SHA256(installation key, "sluice access key 1" 0x00 SecretId))
 
-`access_key_secret` of the secrets file holds one installation key, or several separated by spaces: the first makes new access keys,
-the others still verify old ones. A row keeps the fingerprint of the one that made it.
+`access_key_secret` of the secrets file holds one installation key, or several separated by spaces: the first makes new access
+keys, the others still verify old ones. A row keeps the fingerprint of the one that made it.
 """
 
 from __future__ import annotations
