@@ -31,6 +31,7 @@ from dataplane.protocol.messages.offsets import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
     OffsetFetchRequest,
+    OffsetFetchRequestGroup,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
@@ -195,11 +196,13 @@ def handle_offset_fetch(ctx: RequestContext, request: OffsetFetchRequest) -> Rep
 def _fetch_groups(ctx: RequestContext, request: OffsetFetchRequest) -> Steps[OffsetFetchResponse]:
     pace = Pace()
     # Named more than once, a group is answered once: everything it has, twenty thousand times, would be too much.
-    asked = {}
+    asked: dict[Any, OffsetFetchRequestGroup] = {}
     for g in reversed(request.groups):
         if pace.over(_NAME_US * (1 + len(g.topics or ()))):
             yield None
-        asked[g.group_id, g.topics] = g
+        key = (g.group_id, g.topics)
+        asked.pop(key, None)  # answered where it is named first
+        asked[key] = g
     groups = []
     while asked:
         if pace.over(_GROUP_US):
