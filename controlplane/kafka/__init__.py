@@ -1,6 +1,7 @@
 """The door to the brokers' Kafka. Each call says which cluster it is for.
 
 client      the admin protocol over librdkafka: with group_door, all that imports confluent_kafka
+committed   OffsetFetch, which librdkafka does not survive while a coordinator moves
 group_door  what is asked about consumer groups, by the same connections
 leaving     LeaveGroup, which librdkafka has no call for
 patience    asks again while a cluster changes its controller

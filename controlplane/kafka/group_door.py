@@ -26,7 +26,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import OffsetSpec
 
 from controlplane.core.errors import ClusterUnavailable, Conflict, NotFound, SluiceError, Unsupported
-from controlplane.kafka import client, leaving
+from controlplane.kafka import client, committed, leaving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -110,7 +110,7 @@ class GroupDoor(Protocol):
         ...
 
     def read(self, names: Sequence[str]) -> tuple[dict[str, DescribedGroup], dict[str, dict[Place, int]]]:
-        """`described` and `committed` in one round."""
+        """`described` and `committed`."""
         ...
 
     def spans(self, places: Iterable[Place]) -> dict[Place, Span]:
@@ -159,25 +159,33 @@ class KafkaGroups:
 
     def committed(self, names: Sequence[str]) -> dict[str, dict[Place, int]]:
         """See GroupDoor."""
-        return {name: _committed(self._result(future)) for name, future in self._fetch(names).items()}
+        return self._committed(self.described(names))
 
     def read(self, names: Sequence[str]) -> tuple[dict[str, DescribedGroup], dict[str, dict[Place, int]]]:
         """See GroupDoor."""
-        described, fetched = self._describe(names), self._fetch(names)
-        return (
-            {name: _described(name, self._result(future)) for name, future in described.items()},
-            {name: _committed(self._result(future)) for name, future in fetched.items()},
-        )
+        described = self.described(names)
+        return described, self._committed(described)
 
     def _describe(self, names: Sequence[str]) -> dict[str, Future[Any]]:
         return self._client.describe_consumer_groups(list(names), request_timeout=ROUND_S) if names else {}
 
-    def _fetch(self, names: Sequence[str]) -> dict[str, Future[Any]]:
-        """A call takes one group only; all are on their way before the first answer is waited for."""
-        found: dict[str, Future[Any]] = {}
-        for name in names:
-            asked = [ConsumerGroupTopicPartitions(name)]
-            found |= self._client.list_consumer_group_offsets(asked, request_timeout=ROUND_S)
+    def _committed(self, described: Mapping[str, DescribedGroup]) -> dict[str, dict[Place, int]]:
+        """Each coordinator is asked once, for all of its groups."""
+        found: dict[str, dict[Place, int]] = {}
+        coordinators = {group.coordinator for group in described.values() if group.coordinator is not None}
+        if any(group.coordinator is None for group in described.values()):
+            raise ClusterUnavailable("a group has no coordinator now")
+        for address in sorted(coordinators):
+            names = [name for name, group in described.items() if group.coordinator == address]
+            try:
+                answers = committed.fetch(address, self._admin.secret, names, timeout_s=ROUND_S)
+            except ClusterUnavailable:
+                client.forget(self._cluster, self._admin)  # it has named a coordinator that has gone
+                raise
+            for name, (code, offsets) in answers.items():
+                if code:
+                    raise self._problem(KafkaError(code))
+                found[name] = dict(offsets)
         return found
 
     def spans(self, places: Iterable[Place]) -> dict[Place, Span]:
@@ -204,6 +212,10 @@ class KafkaGroups:
                 found[partition.topic, partition.partition] = int(self._result(future).offset)
             except (ClusterUnavailable, NotFound):  # one partition without a leader hides no other
                 continue
+        if len(found) < len(
+            futures
+        ):  # of a leader that has gone, this client may go on saying so when there is another
+            client.forget(self._cluster, self._admin)
         if futures and not found:
             raise ClusterUnavailable("the leaders of the partitions do not answer")
         return found
@@ -306,14 +318,6 @@ def _described(name: str, found: Any) -> DescribedGroup:
         tuple(sorted(members, key=lambda member: (member.client_id, member.id))),
         (at.host, at.port) if at is not None else None,
     )
-
-
-def _committed(found: Any) -> dict[Place, int]:
-    return {
-        (place.topic, place.partition): place.offset
-        for place in found.topic_partitions
-        if place.error is None and place.offset >= 0
-    }
 
 
 _HAS_MEMBERS = "the group has members: stop its consumers first"

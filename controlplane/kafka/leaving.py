@@ -1,4 +1,4 @@
-"""LeaveGroup for somebody else: the one request that confluent_kafka has no call for, written here byte by byte.
+"""LeaveGroup for somebody else: a request that confluent_kafka has no call for, written here byte by byte.
 
     SaslHandshake v1, SaslAuthenticate v0 (PLAIN), LeaveGroup v3, to the group's coordinator, on a connection of their own.
 
@@ -10,27 +10,39 @@ from __future__ import annotations
 
 import socket
 import struct
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from controlplane.core.errors import ClusterUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 CLIENT_ID = "sluice-controlplane"
 USER = "cluster"
 SASL_HANDSHAKE, SASL_AUTHENTICATE, LEAVE_GROUP = 17, 36, 13
-MOST_BYTES = 2**20
-"""An answer is some hundred bytes; what claims to be more is not from a broker."""
+MOST_BYTES = 2**26
+"""All offsets of a group of 100,000 partitions are some MiB; what claims to be more than this is not from a broker."""
 
 
 def leave(address: tuple[str, int], secret: str, group: str, member_id: str, *, timeout_s: float) -> int:
     """Take a member out of a group; Kafka's error code, 0 where it is out. Raises ClusterUnavailable."""
+    with signed_in(address, secret, timeout_s=timeout_s) as connection:
+        members = struct.pack(">i", 1) + text_of(member_id) + struct.pack(">h", -1)
+        return left(ask(connection, LEAVE_GROUP, 3, text_of(group) + members))
+
+
+@contextmanager
+def signed_in(address: tuple[str, int], secret: str, *, timeout_s: float) -> Iterator[socket.socket]:
+    """A connection to a coordinator that knows who asks. Raises ClusterUnavailable, also for what is asked in it."""
     try:
         with socket.create_connection(address, timeout=timeout_s) as connection:
-            handshake = _ask(connection, SASL_HANDSHAKE, 1, _text("PLAIN"))
+            handshake = ask(connection, SASL_HANDSHAKE, 1, text_of("PLAIN"))
             proof = b"\0" + USER.encode() + b"\0" + secret.encode()
-            login = _ask(connection, SASL_AUTHENTICATE, 0, struct.pack(">i", len(proof)) + proof)
+            login = ask(connection, SASL_AUTHENTICATE, 0, struct.pack(">i", len(proof)) + proof)
             if _int16(handshake, 0) or _int16(login, 0):
                 raise ClusterUnavailable("the group's coordinator does not let this service in")
-            members = struct.pack(">i", 1) + _text(member_id) + struct.pack(">h", -1)
-            return left(_ask(connection, LEAVE_GROUP, 3, _text(group) + members))
+            yield connection
     except (OSError, struct.error) as error:
         raise ClusterUnavailable("the group's coordinator does not answer") from error
 
@@ -47,9 +59,9 @@ def left(answer: bytes) -> int:
     return _int16(answer, at)
 
 
-def _ask(connection: socket.socket, key: int, version: int, body: bytes) -> bytes:
+def ask(connection: socket.socket, key: int, version: int, body: bytes) -> bytes:
     """The answer's body."""
-    request = struct.pack(">hhi", key, version, 1) + _text(CLIENT_ID) + body
+    request = struct.pack(">hhi", key, version, 1) + text_of(CLIENT_ID) + body
     connection.sendall(struct.pack(">i", len(request)) + request)
     (size,) = struct.unpack(">i", _exactly(connection, 4))
     if not 4 <= size <= MOST_BYTES:
@@ -67,7 +79,8 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     return data
 
 
-def _text(text: str) -> bytes:
+def text_of(text: str) -> bytes:
+    """As the protocol writes it."""
     data = text.encode()
     return struct.pack(">h", len(data)) + data
 

@@ -1,0 +1,105 @@
+"""Offsets are asked of the coordinator itself: an answer that ends librdkafka's admin client is an error code here."""
+
+from __future__ import annotations
+
+import struct
+from concurrent.futures import Future
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from controlplane.clusters.address import ClusterAddress
+from controlplane.core.errors import ClusterUnavailable
+from controlplane.kafka import client, committed, group_door
+
+CLUSTER = ClusterAddress(0, "")
+COORDINATOR = ("127.0.0.1", 9092)
+
+
+def text(value: str) -> bytes:
+    return struct.pack(">h", len(value)) + value.encode()
+
+
+def partition(number: int, offset: int, error: int = 0, metadata: bytes = struct.pack(">h", -1)) -> bytes:
+    return struct.pack(">iq", number, offset) + metadata + struct.pack(">h", error)
+
+
+def answer(*topics: tuple[str, list[bytes]], error: int = 0) -> bytes:
+    rows = [text(name) + struct.pack(">i", len(parts)) + b"".join(parts) for name, parts in topics]
+    return struct.pack(">ii", 0, len(rows)) + b"".join(rows) + struct.pack(">h", error)
+
+
+def test_every_partition_that_has_an_offset_is_read():
+    found = committed.offsets_in(
+        answer(
+            ("a", [partition(0, 7), partition(1, -1)]), ("b", [partition(2, 9, metadata=text("m")), partition(3, 1, 3)])
+        )
+    )
+    assert found == (0, {("a", 0): 7, ("b", 2): 9})
+
+
+def test_the_error_of_the_group_is_answered():
+    assert committed.offsets_in(answer(error=KafkaError.NOT_COORDINATOR)) == (KafkaError.NOT_COORDINATOR, {})
+
+
+@pytest.mark.parametrize("size", range(4, 30))
+def test_an_answer_that_ends_early_is_an_error(size):
+    with pytest.raises(struct.error):
+        committed.offsets_in(answer(("topic", [partition(0, 7)]))[:size])
+
+
+@pytest.fixture
+def forgotten(monkeypatch):
+    """Clients that were given up."""
+    found = []
+    monkeypatch.setattr(client, "forget", lambda _cluster, admin: found.append(admin))
+    return found
+
+
+def door(**calls):
+    admin = SimpleNamespace(kafka=SimpleNamespace(**calls), secret="s", settings={})
+    return admin, group_door.KafkaGroups(CLUSTER, admin)
+
+
+def refused(code: int) -> Future:
+    future = Future()
+    future.set_exception(KafkaException(KafkaError(code)))
+    return future
+
+
+def described(monkeypatch):
+    monkeypatch.setattr(
+        group_door.KafkaGroups,
+        "described",
+        lambda _self, names: {name: group_door.DescribedGroup(name, "Empty", "", (), COORDINATOR) for name in names},
+    )
+
+
+def test_a_coordinator_that_has_moved_makes_the_next_look_begin_anew(monkeypatch, forgotten):
+    described(monkeypatch)
+    monkeypatch.setattr(committed, "fetch", lambda *_args, **_named: {"g": (KafkaError.NOT_COORDINATOR, {})})
+    admin, asked = door()
+    with pytest.raises(client.ClusterChanging):
+        asked.committed(["g"])
+    assert forgotten == [admin]
+
+
+def test_a_coordinator_that_does_not_answer_makes_the_next_look_begin_anew(monkeypatch, forgotten):
+    def away(*_args, **_named):
+        raise ClusterUnavailable("the group's coordinator does not answer")
+
+    described(monkeypatch)
+    monkeypatch.setattr(committed, "fetch", away)
+    admin, asked = door()
+    with pytest.raises(ClusterUnavailable):
+        asked.read(["g"])
+    assert forgotten == [admin]
+
+
+@pytest.mark.parametrize("code", [KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN])
+def test_a_client_that_knows_no_leader_is_given_up_whatever_it_says(forgotten, code):
+    admin, asked = door(list_offsets=lambda wanted, **_named: {place: refused(code) for place in wanted})
+    with pytest.raises(ClusterUnavailable):
+        asked.spans([("t", 0)])
+    assert admin in forgotten
