@@ -65,6 +65,8 @@ class OffsetsForm(ConsoleForm):
     def __init__(self, data: Any = None, *, topics: Sequence[str]) -> None:
         super().__init__(data)
         every = [("", "All of the group")] if len(topics) != 1 else []
+        for name in VALUES.values():  # shown only while its strategy is chosen, and needed then
+            self.fields[name].needed_by_choice = True  # type: ignore[attr-defined]
         self.fields["topic"].choices = [*every, *((topic, topic) for topic in topics)]  # type: ignore[attr-defined]
 
     def clean_partitions(self) -> list[int] | None:

@@ -122,6 +122,13 @@ def test_a_preview_says_what_is_read_again_and_moves_nothing(at_alice, at, billi
     assert offsets(billing) == [102, 2]
 
 
+def test_what_a_choice_needs_is_not_called_optional(at_alice, at, billing):
+    text = text_of(at_alice.get(f"{at}/group-offsets/billing"))
+    assert "Partitions optional" in text
+    for label in ("Time, UTC", "Records", "Offset"):
+        assert f"{label} optional" not in text
+
+
 def test_after_the_preview_they_are_moved(at_alice, at, billing, instance):
     page = at_alice.post(
         f"{at}/group-offsets/billing",
