@@ -48,11 +48,19 @@ class Master:
         candidate = Mastership(config.id, address_text(config.report), f"http://{address_text(config.http)}", 0)
         timeout_s = config.session_timeout_ms / 1000
         self.election = Election(self.zookeeper, candidate, self, session_timeout_s=timeout_s, log=log)
-        self.reports = ReportServer(self.service, lambda: self.election.role, secret=config.secret, log=log)
+        self.reports = ReportServer(self.service, lambda: self.election.role, keys=config.keys, log=log)
         self.store = Store(
             self.zookeeper, on_specs=self.service.set_specs, on_brokers=self.service.set_brokers, log=log
         )
-        self.http = HttpServer(self.service, self.election, now=now, learn=self.store.learn, journal=self._journal)
+        self.http = HttpServer(
+            self.service,
+            self.election,
+            now=now,
+            learn=self.store.learn,
+            keys=config.keys,
+            journal=self._journal,
+            open_metrics=config.metrics == "open",
+        )
 
     def won(self, epoch: int) -> None:
         """The election's outcome."""

@@ -1,6 +1,7 @@
 """Frames between agent and master: a 4-byte big-endian length, then one JSON object in UTF-8. Sans-IO.
 
-What a broker sends: ``hello`` once and first, then ``report``; what the master sends: ``grants``. The hello::
+What a broker sends: ``hello`` once and first, then ``report``; what the master sends: ``grants``. The hello, with the
+broker's own credential (`quota.contracts.identity`)::
 
     {"type": "hello", "version": 1, "secret": "…", "broker": 2}
 

@@ -4,7 +4,7 @@
 master the link is quiet, and buckets fall back to initial shares as leases expire.
 
 ======================  ================================================================================================
-on connecting           the hello with the cluster secret, and a report of everything at once
+on connecting           the hello with the broker's credential, and a report of everything at once
 every 100 ms            the agent's tick; a report where one is due (built and dropped while there is no connection, so
                         that the first report after a gap does not smear its flow over the gap)
 closed, or refused      again after 0.1, 0.2, 0.4 … 2 s; an answer resets the pause

@@ -2,10 +2,14 @@
 
 namespace              tenants' names and the cluster's
 instance apart change  an instance's specification; what of it has nodes of its own; that it was written
-rules                  throttle rules
+rules acls users       throttle rules; who may do what; who may log in
+items                  documents of many items, a few at a time
+certificates sealing   what routes of TLS show; private keys where others can read
 applied                what a broker has made of specifications
 mastership             which master is active
 report grant rows      what a broker tells the master, and is answered; what both are about, and in which unit
 throttled              an interval in which an instance had to wait
-usage sizes            a usage record; sizes in sentences
+usage audit sizes      a usage record; a record of the audit; sizes in sentences
+addresses              what is read from ZooKeeper is an address before anything connects to it
+identity               who the cluster's own processes are to each other
 """

@@ -5,11 +5,14 @@
     /sluice/whitelists/<id>   {"version": 1, "generation": 7, "whitelist": ["10.0.0.0/8"],
                                "topics": {"orders": ["10.1.2.3/32"]}}                     the control plane writes them
     /sluice/rules/<id>        {"version": 4, "items": [...]}: `quota.contracts.rules`     so do tenants' AdminClients
+    /sluice/acls/<id>         the same: `quota.contracts.acls`                            likewise
+    /sluice/users/<id>        the same: `quota.contracts.users`                           likewise
 
 Whitelists are written in one transaction with the specification that needs them. A reader reads the specification first, so
 what it finds behind it is of the same generation or a later one; anything else (no node, one that is not legible, an older
-one) means that it does not know who may connect, and then nobody may. Rules are written by compare-and-set on their own
-node, at a version of the specification that has been seen. A node of rules that is missing is no rules.
+one) means that it does not know who may connect, and then nobody may. Rules, ACLs and users are written by compare-and-set on
+their own nodes, at a version of the specification that has been seen. A node of them that is missing is none of them. ACLs and
+users that are not legible are not known, and then nobody may connect; rules that are not stay what they were.
 
 Sizes are bounded here and checked before anything is stored elsewhere: a write that ZooKeeper does not take costs the
 connection, and looks as if ZooKeeper were away.
@@ -18,21 +21,27 @@ connection, and looks as if ZooKeeper were away.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 
+from quota.contracts.acls import AclSet
 from quota.contracts.instance import (
+    ACLS_PATH,
+    CERTIFICATES_PATH,
     INSTANCES_PATH,
     RULES_PATH,
+    USERS_PATH,
     WHITELISTS_PATH,
     ContractError,
     InstanceSpec,
+    UnreadAccessError,
     UnreadWhitelistsError,
     cidrs_of,
     to_bytes,
     topics_of,
 )
 from quota.contracts.rules import RuleSet
+from quota.contracts.users import UserSet
 
 VERSION = 1
 LARGEST_WHITELISTS = 900_000
@@ -53,6 +62,26 @@ def whitelists_path(instance: str) -> str:
 def rules_path(instance: str) -> str:
     """Where the throttle rules of an instance stand."""
     return f"{RULES_PATH}/{instance}"
+
+
+def acls_path(instance: str) -> str:
+    """Where the ACLs of an instance stand."""
+    return f"{ACLS_PATH}/{instance}"
+
+
+def users_path(instance: str) -> str:
+    """Where the users of an instance stand."""
+    return f"{USERS_PATH}/{instance}"
+
+
+def certificates_path(instance: str) -> str:
+    """Where the certificates of an instance's routes stand."""
+    return f"{CERTIFICATES_PATH}/{instance}"
+
+
+def beside_paths(instance: str) -> tuple[str, ...]:
+    """All nodes that an instance may have beside its specification: they go with it."""
+    return tuple(path(instance) for path in (whitelists_path, rules_path, acls_path, users_path, certificates_path))
 
 
 def whitelists_json(generation: int, whitelist: Sequence[str], topic_whitelists: Mapping[str, Sequence[str]]) -> bytes:
@@ -102,6 +131,43 @@ def with_rules(spec: InstanceSpec, rules: bytes | None) -> InstanceSpec:
     if spec.whitelists_of is None or rules is None:
         return spec
     return replace(spec, rules=rules_from_json(rules))
+
+
+def with_access(spec: InstanceSpec, acls: bytes | None, users: bytes | None) -> InstanceSpec:
+    """A specification with the ACLs and users of its other nodes (None: there is no such node). Raises UnreadAccessError."""
+    return replace(spec, acls=acls_from_json(acls), users=users_from_json(users))
+
+
+def acls_from_json(data: bytes | None) -> AclSet:
+    """Those of a node; None: there is none. Raises UnreadAccessError."""
+    try:
+        return AclSet() if data is None else AclSet.from_document(json.loads(data))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UnreadAccessError(f"its ACLs are not legible: {type(error).__name__}: {error}") from error
+
+
+def acls_in_steps(data: bytes | None) -> Generator[None, None, AclSet]:
+    """The same with pauses (`AclSet.reading`)."""
+    try:
+        return AclSet() if data is None else (yield from AclSet.reading(data))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UnreadAccessError(f"its ACLs are not legible: {type(error).__name__}: {error}") from error
+
+
+def users_from_json(data: bytes | None) -> UserSet:
+    """Those of a node; None: there is none. Raises UnreadAccessError."""
+    try:
+        return UserSet() if data is None else UserSet.from_document(json.loads(data))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UnreadAccessError(f"its users are not legible: {type(error).__name__}: {error}") from error
+
+
+def users_in_steps(data: bytes | None) -> Generator[None, None, UserSet]:
+    """The same with pauses (`UserSet.reading`)."""
+    try:
+        return UserSet() if data is None else (yield from UserSet.reading(data))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UnreadAccessError(f"its users are not legible: {type(error).__name__}: {error}") from error
 
 
 def rules_from_json(data: bytes) -> RuleSet:

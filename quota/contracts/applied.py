@@ -5,7 +5,8 @@
     {"version": 1, "boot": "…", "instances": {"ins-k3v9x2qa": {"generation": 7, "problem": null}}}
 
 The node is ephemeral: a broker that is gone has applied nothing. `problem` is a sentence where the generation could
-not be applied whole, such as a port that another process holds; the control plane then picks another port.
+not be applied whole, such as a port that another process holds; the control plane then picks another port. What is the matter
+with routes is said of each, "route r2: …; route r3: …": the others are served.
 """
 
 from __future__ import annotations
@@ -25,6 +26,13 @@ class AppliedInstance:
 
     generation: int
     problem: str | None = None
+
+    def problem_of(self, route: str) -> str | None:
+        """What is the matter with one route, or with the whole instance."""
+        if self.problem is None or not self.problem.startswith("route "):
+            return self.problem
+        own = [each for each in self.problem.split("; ") if each.startswith(f"route {route}: ")]
+        return "; ".join(each.removeprefix(f"route {route}: ") for each in own) or None
 
 
 @dataclass(frozen=True, slots=True)

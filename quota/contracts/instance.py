@@ -7,12 +7,19 @@ The control plane writes it; brokers and the master read it. JSON, version 2::
                 "partitions": 60, "connections": 1000, "connections_per_address": 500, "connections_per_s": 200,
                 "topics": 20, "requests_per_s": null, "loop_ms_per_s": 600},
      "whitelists": 7, "brokers": [1, 2, 3], "strategy": "ckafka", "auto_create_topics": false,
-     "routes": [{"id": "default", "security": "plaintext", "proxy_protocol": false,
+     "authorizer": {"allow_everyone_if_no_acl_found": true, "super_users": ["User:admin"]},
+     "routes": [{"id": "default", "security": "sasl_ssl", "mechanisms": ["SCRAM-SHA-256"], "allow_plain_in_clear": false,
+                 "client_certificates": "none", "principal_mapping": [], "proxy_protocol": false,
+                 "whitelist": ["10.0.0.0/8"], "connections": 100, "connections_per_address": null, "closes_at_ms": null,
                  "endpoints": {"1": {"bind": "127.0.0.1:20100", "advertised": "127.0.0.1:20100"}}}]}
 
-What can grow has nodes of its own: whitelists, of the generation that is named or a later one, and throttle rules
-(`quota.contracts.apart`). Version 1 has no "whitelists" and holds all of it instead, which is more than a node can for some
-instances::
+A route has what it does not say from its instance: a whitelist and limits of connections of its own are asked beside the
+instance's. A route of a security that a broker does not know, or cannot serve, is not opened. From "closes_at_ms" on it
+is closed.
+
+What can grow has nodes of its own: whitelists, of the generation that is named or a later one, throttle rules, ACLs, users
+and certificates (`quota.contracts.apart`). Version 1 has no "whitelists" and holds those and the rules itself instead, which is
+more than a node can for some instances::
 
      "whitelist": ["10.0.0.0/8"], "topic_whitelists": {"orders": ["10.1.2.3/32"]},
      "rules": {"version": 4, "items": [...]}                 only where there are some: `quota.contracts.rules`
@@ -37,8 +44,10 @@ from enum import StrEnum
 from ipaddress import ip_network
 from typing import Any
 
+from quota.contracts.acls import AclSet
 from quota.contracts.rows import LOOP_MS, REQUEST, Unit
 from quota.contracts.rules import RuleSet
+from quota.contracts.users import UserSet
 
 VERSION = 2
 WHOLE_VERSION = 1
@@ -50,6 +59,9 @@ GIB = 2**30
 INSTANCES_PATH = "/sluice/instances"
 WHITELISTS_PATH = "/sluice/whitelists"
 RULES_PATH = "/sluice/rules"
+ACLS_PATH = "/sluice/acls"
+USERS_PATH = "/sluice/users"
+CERTIFICATES_PATH = "/sluice/certificates"
 CHANGES_PATH = "/sluice/changes"
 APPLIED_PATH = "/sluice/applied"
 MASTER_PATH = "/sluice/master"
@@ -60,7 +72,11 @@ class ContractError(ValueError):
     """A document that does not follow its contract; the text says where."""
 
 
-class UnreadWhitelistsError(ContractError):
+class UnreadAccessError(ContractError):
+    """Who may do what is not known: nobody may connect, until it is."""
+
+
+class UnreadWhitelistsError(UnreadAccessError):
     """Who may connect is not known: nobody may, until it is."""
 
 
@@ -101,14 +117,63 @@ class Endpoint:
     advertised: tuple[str, int]
 
 
+class Security(StrEnum):
+    """What clients speak on a route: with SASL or without, inside TLS or not."""
+
+    PLAINTEXT = "plaintext"
+    SASL_PLAINTEXT = "sasl_plaintext"
+    SSL = "ssl"
+    SASL_SSL = "sasl_ssl"
+
+
+class ClientCertificates(StrEnum):
+    """Whether clients of a route show a certificate: what Kafka calls ssl.client.auth."""
+
+    NONE = "none"
+    REQUESTED = "requested"
+    REQUIRED = "required"
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """One way in: a listener per broker, all with the same security."""
 
     id: str
     endpoints: Mapping[int, Endpoint]  # by broker id
-    security: str = "plaintext"
+    security: str = Security.PLAINTEXT.value  # of `Security`, or what a newer writer means by it
+    mechanisms: tuple[str, ...] = ()  # of SASL, by their registered names
+    allow_plain_in_clear: bool = False  # whether PLAIN may be used where there is no TLS
+    client_certificates: str = ClientCertificates.NONE.value
+    principal_mapping: tuple[str, ...] = ()  # rules from a certificate's subject to a name, as Kafka writes them
     proxy_protocol: bool = False
+    whitelist: tuple[str, ...] | None = None  # CIDRs; None: the instance's alone
+    connections: int | None = None  # these two per broker; None: the instance's alone
+    connections_per_address: int | None = None
+    closes_at_ms: int | None = None  # of the wall's clock; None: it stays
+
+    @property
+    def wants_sasl(self) -> bool:
+        """Whether a connection has to log in."""
+        return self.security in (Security.SASL_PLAINTEXT, Security.SASL_SSL)
+
+    @property
+    def wants_tls(self) -> bool:
+        """Whether its bytes are TLS."""
+        return self.security in (Security.SSL, Security.SASL_SSL)
+
+
+@dataclass(frozen=True, slots=True)
+class Authorizer:
+    """How ACLs are meant, as Kafka's settings of these names say it."""
+
+    allow_everyone_if_no_acl_found: bool = True
+    super_users: tuple[str, ...] = ()  # principals, "User:admin"
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "allow_everyone_if_no_acl_found": self.allow_everyone_if_no_acl_found,
+            "super_users": list(self.super_users),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +214,11 @@ class InstanceSpec:
     strategy: str = "ckafka"
     auto_create_topics: bool = False
     topic_defaults: TopicDefaults = TopicDefaults()
+    audit: bool = False  # whether brokers write what happens to its topic `quota.contracts.audit`
     rules: RuleSet = field(default_factory=RuleSet)
+    authorizer: Authorizer = Authorizer()
+    acls: AclSet | None = field(default=None, compare=False)  # these two as the broker found them; None: not looked for
+    users: UserSet | None = field(default=None, compare=False)
     whitelists_of: int | None = field(default=None, compare=False)
     """The generation of the whitelists that it needs of their own node; None: they are in the document."""
 
@@ -178,6 +247,8 @@ class InstanceSpec:
         defaults = self.topic_defaults.document()
         return {
             **({"topic_defaults": defaults} if defaults else {}),
+            **({"audit": True} if self.audit else {}),
+            **({"authorizer": self.authorizer.document()} if self.authorizer != Authorizer() else {}),
             "id": self.id,
             "generation": self.generation,
             "state": self.state.value,
@@ -219,6 +290,8 @@ class InstanceSpec:
             strategy=document.get("strategy", "ckafka"),
             auto_create_topics=document.get("auto_create_topics", False),
             topic_defaults=_defaults(document.get("topic_defaults", {})),
+            audit=_audit(document.get("audit", False)),
+            authorizer=_authorizer(document.get("authorizer", {})),
             rules=RuleSet.from_document(document["rules"]) if is_whole and "rules" in document else RuleSet(),
             whitelists_of=None if is_whole else _generation(document["whitelists"]),
         )
@@ -280,16 +353,53 @@ def _route(document: dict[str, Any]) -> Route:
         int(broker): Endpoint(parse_address(endpoint["bind"]), parse_address(endpoint["advertised"]))
         for broker, endpoint in document["endpoints"].items()
     }
+    whitelist = document.get("whitelist")
     return Route(
-        document["id"], endpoints, document.get("security", "plaintext"), document.get("proxy_protocol", False)
+        id=document["id"],
+        endpoints=endpoints,
+        security=document.get("security", Security.PLAINTEXT.value),
+        mechanisms=tuple(document.get("mechanisms", ())),
+        allow_plain_in_clear=document.get("allow_plain_in_clear", False),
+        client_certificates=document.get("client_certificates", ClientCertificates.NONE.value),
+        principal_mapping=tuple(document.get("principal_mapping", ())),
+        proxy_protocol=document.get("proxy_protocol", False),
+        whitelist=None if whitelist is None else cidrs_of(whitelist),
+        connections=_limit("connections", document.get("connections")),
+        connections_per_address=_limit("connections_per_address", document.get("connections_per_address")),
+        closes_at_ms=_limit("closes_at_ms", document.get("closes_at_ms")),
     )
 
 
+def _audit(value: object) -> bool:
+    if type(value) is not bool:
+        raise ContractError(f"instance spec: audit is true or false, not {value!r}")
+    return value
+
+
+def _authorizer(members: Mapping[str, Any]) -> Authorizer:
+    everyone = members.get("allow_everyone_if_no_acl_found", True)
+    if type(everyone) is not bool:
+        raise ContractError(
+            f"instance spec: authorizer.allow_everyone_if_no_acl_found is true or false, not {everyone!r}"
+        )
+    return Authorizer(everyone, tuple(members.get("super_users", ())))
+
+
+_ROUTE_DEFAULTS = Route("", {})
+
+
 def _route_document(route: Route) -> dict[str, Any]:
+    said = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name in Route.__slots__
+        if name not in ("id", "endpoints")
+        and (
+            (value := getattr(route, name)) != getattr(_ROUTE_DEFAULTS, name) or name in ("security", "proxy_protocol")
+        )
+    }
     return {
         "id": route.id,
-        "security": route.security,
-        "proxy_protocol": route.proxy_protocol,
+        **said,
         "endpoints": {
             str(broker): {"bind": address_text(endpoint.bind), "advertised": address_text(endpoint.advertised)}
             for broker, endpoint in sorted(route.endpoints.items())

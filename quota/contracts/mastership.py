@@ -5,7 +5,7 @@
     {"epoch": 3, "http": "http://127.0.0.1:20031", "id": 1, "report": "127.0.0.1:20021"}
 
 Brokers send their flow reports to ``report`` (``host:port``), the control plane asks at ``http`` (a URL). ``epoch`` is higher
-than that of every mastership before.
+than that of every mastership before. What is no address that one can connect to is not a mastership.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
+from quota.contracts.addresses import checked_address, checked_http
 from quota.contracts.instance import ContractError, parse_address, to_bytes
 
 
@@ -45,6 +46,8 @@ class Mastership:
         for name, value in (("id", number), ("epoch", epoch)):
             if type(value) is not int:
                 raise ContractError(f"master: {name} must be a whole number, not {value!r}")
-        if not isinstance(report, str) or not isinstance(http, str):
-            raise ContractError(f"master: report and http must be addresses, not {report!r} and {http!r}")
-        return cls(number, report, http, epoch)
+        try:
+            checked_address(report)
+            return cls(number, report, checked_http(http), epoch)
+        except ContractError as error:
+            raise ContractError(f"master: report and http must be addresses: {error}") from error

@@ -6,7 +6,8 @@ A physical name is the instance's 8-character key, a dot, and the tenant's name:
 
 Ownership is decided by the *parsed* key, never by a prefix match: the first eight characters and the dot at index 8.
 Groups and transactional ids are mapped in the same way; the cluster id a tenant sees is its instance id.
-Names without a key (``__consumer_offsets``, ``__usage``) belong to the cluster and to no tenant.
+Names without a key (``__consumer_offsets``, ``__usage``) belong to the cluster and to no tenant. One tenant's name is the
+service's, ``__sluice_audit``: the instance's clients read it, brokers alone write it, and it counts to none of its limits.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ INSTANCE_ID_PREFIX = "ins-"
 MAX_TENANT_TOPIC_LENGTH = 230
 """A directory name holds key, dot, topic, dash and partition number within 255 bytes."""
 
+AUDIT_TOPIC = "__sluice_audit"
+"""Of each instance that is audited (`quota.contracts.audit`), in its own names."""
+
+_KEPT = f".{AUDIT_TOPIC}"
 _KEY = re.compile(r"[a-z0-9]{8}")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -57,6 +62,17 @@ def split_physical(name: str) -> tuple[str, str] | None:
     if len(name) > KEY_LENGTH and name[KEY_LENGTH] == "." and _KEY.fullmatch(name[:KEY_LENGTH]):
         return name[:KEY_LENGTH], name[KEY_LENGTH + 1 :]
     return None
+
+
+def is_kept_by_the_service(physical: str) -> bool:
+    """Whether a physical name is of an instance's topic that it may read and not change, and that counts to nothing."""
+    return physical.endswith(_KEPT) and len(physical) == KEY_LENGTH + len(_KEPT)
+
+
+def counted_key(physical: str) -> str | None:
+    """The key of the instance to whose limits and bill a topic counts; None: to nobody's."""
+    owner = split_physical(physical)
+    return None if owner is None or is_kept_by_the_service(physical) else owner[0]
 
 
 def topic_name_problem(name: str) -> str | None:

@@ -5,5 +5,10 @@ ledger limited spread  what the master knows; its rows; a row on all brokers
 bucket                 how long a sender has to wait
 shares matching        a limit among senders by max-min; which throttle rule holds for whom
 fence                  storage of an instance, and the block when it is full
+acls                   who may do what by an instance's ACLs, and by which of them
+acl_filters            which ACLs are listed or deleted
 recorder over explain  who had to wait, how far above a limit, and why, in a sentence
+explain_access         may somebody do something, and which rule says so
+principal_rules        from the subject of a certificate to a principal's name
+scram                  what verifies a password, and a proof of it
 """

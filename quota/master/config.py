@@ -8,7 +8,9 @@ report = "127.0.0.1:20021"            # brokers connect here
 http = "127.0.0.1:20031"              # the read API
 zookeeper = "127.0.0.1:20001"         # several with commas
 chroot = ""
-secrets_file = "/…/var/secrets.json"  # {"cluster_secret": …}
+secrets_file = "/…/var/secrets/cluster.json"  # {"cluster_secret": …}: `quota.contracts.identity`
+shared_secret = "refused"             # what the secret itself is good for; while brokers know nothing else: "accepted"
+metrics = "identified"                # or "open": without a credential; instances are named there, clients are not
 session_timeout_ms = 2000
 period_ms = 1000
 lease_ms = 10000
@@ -22,6 +24,7 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from quota.contracts.identity import Keys, SharedSecret
 from quota.contracts.instance import ContractError, parse_address
 
 
@@ -37,7 +40,8 @@ class Config:
     report: tuple[str, int]
     http: tuple[str, int]
     zookeeper: str
-    secret: str = field(repr=False)
+    keys: Keys = field(repr=False)
+    metrics: str = "identified"
     chroot: str = ""
     session_timeout_ms: int = 2000
     period_ms: int = 1000
@@ -49,13 +53,14 @@ def load(path: Path) -> Config:
     """Read and check the file and the secret it points to. Raises ConfigError."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))["master"]
-        secret = json.loads(Path(table["secrets_file"]).read_text(encoding="utf-8"))["cluster_secret"]
+        secrets = json.loads(Path(table["secrets_file"]).read_text(encoding="utf-8"))
         config = Config(
             id=int(table["id"]),
             report=parse_address(table["report"]),
             http=parse_address(table["http"]),
             zookeeper=str(table["zookeeper"]),
-            secret=str(secret),
+            keys=Keys.from_document(secrets, str(table.get("shared_secret", SharedSecret.REFUSED))),
+            metrics=str(table.get("metrics", "identified")),
             chroot=str(table.get("chroot", "")).rstrip("/"),
             session_timeout_ms=int(table.get("session_timeout_ms", 2000)),
             period_ms=int(table.get("period_ms", 1000)),
@@ -66,8 +71,10 @@ def load(path: Path) -> Config:
         raise ConfigError(f"{path}: {error} is missing") from error
     except (OSError, ValueError, ContractError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from error
-    if not config.secret:
+    if not config.keys.secret:
         raise ConfigError(f"{table['secrets_file']}: cluster_secret is empty")
+    if config.metrics not in ("identified", "open"):
+        raise ConfigError(f'{path}: metrics must be "identified" or "open", not {config.metrics!r}')
     if config.period_ms <= 0 or config.lease_ms < 3 * config.period_ms:
         raise ConfigError(f"{path}: lease_ms must be at least 3 periods, and a period more than 0 ms")
     return config

@@ -1,13 +1,14 @@
 """Just enough HTTP/1.1 to serve a read API: GET only, one request a connection, bounded in size and time.
 
-What is answered is a coroutine function from a path to a response, passed in. Who is told 503 may ask again in a second.
+What is answered is a coroutine function from a path and the Authorization header to a response, passed in. Who is told 503 may
+ask again in a second.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -27,6 +28,7 @@ class Response:
 
     def to_bytes(self) -> bytes:
         retry = "Retry-After: 1\r\n" if self.status is HTTPStatus.SERVICE_UNAVAILABLE else ""
+        retry += "WWW-Authenticate: Bearer\r\n" if self.status is HTTPStatus.UNAUTHORIZED else ""
         head = (
             f"HTTP/1.1 {self.status.value} {self.status.phrase}\r\n"
             f"Content-Type: {self.content_type}\r\nContent-Length: {len(self.body)}\r\n"
@@ -35,7 +37,7 @@ class Response:
         return head.encode("ascii") + self.body
 
 
-Answer = Callable[[str], Awaitable[Response]]
+Answer = Callable[[str, str], Awaitable[Response]]
 
 
 def json_response(document: dict[str, Any], status: HTTPStatus = HTTPStatus.OK) -> Response:
@@ -65,7 +67,8 @@ async def serve_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
 
 
 async def _respond(head: bytes, answer: Answer) -> Response:
-    parts = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
+    first, *fields = head.decode("latin-1").split("\r\n")
+    parts = first.split(" ")
     if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
         return problem(HTTPStatus.BAD_REQUEST, "not an HTTP/1.1 request")
     method, target, _ = parts
@@ -75,4 +78,10 @@ async def _respond(head: bytes, answer: Answer) -> Response:
         path = unquote(urlsplit(target).path)
     except ValueError:
         return problem(HTTPStatus.BAD_REQUEST, "not a path")
-    return await answer(path)
+    return await answer(path, _authorization(fields))
+
+
+def _authorization(fields: Sequence[str]) -> str:
+    """The header's value; empty where there is none, or several."""
+    found = [value for name, _, value in (field.partition(":") for field in fields) if name.lower() == "authorization"]
+    return found[0].strip() if len(found) == 1 else ""

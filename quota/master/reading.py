@@ -1,5 +1,9 @@
 """The door at which everybody who may look reads the master, over HTTP.
 
+Each says who it is (`quota.contracts.identity`): the control plane and operators read everything, monitoring ``/metrics``, which
+may be open to all by configuration, and ``/health`` needs nobody's name. Who does not prove it is told so after a while, and
+counted.
+
 ``/health``, ``/v1/instances``, ``/v1/instances/<id>,<id>``, ``/v1/instances/<id>,<id>/allocations``,
 ``/v1/instances/<id>/allocation``, ``/v1/brokers``, ``/v1/throttled/<position>``, ``/metrics``. A standby answers 503 with
 the active master's address, except for ``/metrics`` and ``/v1/throttled``, which are its own.
@@ -15,6 +19,8 @@ import re
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
+from quota.contracts.identity import Keys
+from quota.contracts.identity import Role as IdentityRole
 from quota.contracts.namespace import instance_key
 from quota.master.election import Election, Role
 from quota.master.http import MAX_HEAD_BYTES, Response, json_response, problem, serve_one
@@ -34,6 +40,9 @@ _ALLOCATIONS = re.compile(r"/v1/instances/([^/]+)/allocations")
 _SOME = re.compile(r"/v1/instances/([^/]+)")
 _THROTTLED = re.compile(r"/v1/throttled/([0-9]{1,18})")
 
+REFUSED_AFTER_S = 0.3
+_READERS = (IdentityRole.CONTROL_PLANE, IdentityRole.OPERATOR, IdentityRole.ANYBODY)
+
 Learn = Callable[[str], Awaitable[None]]
 """Reads the spec of one instance now, if there is one. Raises ZooKeeperLost."""
 
@@ -48,8 +57,12 @@ class HttpServer:
         *,
         now: Callable[[], float],
         learn: Learn,
+        keys: Keys,
         journal: Journal | None = None,
+        open_metrics: bool = False,
     ) -> None:
+        self._keys, self._open_metrics = keys, open_metrics
+        self.refused_total = 0
         self._service = service
         self._learn = learn
         self._journal = journal
@@ -69,10 +82,26 @@ class HttpServer:
         if self._server:
             self._server.close()
 
-    async def answer(self, path: str) -> Response:
+    async def answer(self, path: str, authorization: str) -> Response:
+        if not self._may_read(path, authorization):
+            self.refused_total += 1
+            await asyncio.sleep(REFUSED_AFTER_S)
+            return problem(HTTPStatus.UNAUTHORIZED, "the credential of an identity that may read this is missing")
+        return await self._answer(path)
+
+    def _may_read(self, path: str, authorization: str) -> bool:
+        if path == "/health" or (path == "/metrics" and self._open_metrics):
+            return True
+        identity = self._keys.bearer_proven(authorization)
+        return identity is not None and (
+            identity.role in _READERS or (path == "/metrics" and identity.role is IdentityRole.MONITORING)
+        )
+
+    async def _answer(self, path: str) -> Response:
         ledger, now = self._service.ledger, self._now()
         if path == "/metrics":
             text = metrics_text(ledger, reports_total=self._service.reports_total, now=now)
+            text += f"# TYPE sluice_master_refused_total counter\nsluice_master_refused_total {self.refused_total}\n"
             return Response(HTTPStatus.OK, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
         if match := _THROTTLED.fullmatch(path):
             return self._throttled(int(match[1]))

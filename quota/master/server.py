@@ -1,17 +1,18 @@
 """The door at which brokers report to the master.
 
-A connection begins with a hello that carries the cluster secret, within 5 s; then every report is answered by grants. A
-wrong secret, a frame that does not follow the protocol, or a master that stands by closes the connection: the broker finds
-the active one in ZooKeeper. A broker that is not heard of for 30 s is cut off.
+A connection begins with a hello that carries the broker's own credential (`quota.contracts.identity`), within 5 s; then every
+report is answered by grants. A wrong credential, a frame that does not follow the protocol, or a master that stands by closes
+the connection: the broker finds the active one in ZooKeeper. A broker that is not heard of for 30 s is cut off.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 from collections.abc import Callable
 from typing import Any
 
+from quota.contracts.identity import Keys
+from quota.contracts.identity import broker as broker_of
 from quota.contracts.instance import ContractError
 from quota.contracts.report import FlowReport
 from quota.master.election import Role
@@ -27,10 +28,10 @@ Log = Callable[[str], None]
 class ReportServer:
     """Accepts brokers, and has a connection for each."""
 
-    def __init__(self, service: Service, role: Callable[[], Role], *, secret: str, log: Log) -> None:
+    def __init__(self, service: Service, role: Callable[[], Role], *, keys: Keys, log: Log) -> None:
         self.service = service
         self.role = role
-        self.secret = secret
+        self.keys = keys
         self.log = log
         self.connections: dict[int, ReportConnection] = {}  # by order of arrival
         self._arrivals = 0
@@ -118,8 +119,8 @@ class ReportConnection(asyncio.Protocol):
             return
         if self._broker is None:
             hello = Hello.from_document(document)
-            if not hmac.compare_digest(hello.secret.encode(), self._server.secret.encode()):
-                raise WireError("the secret is wrong")
+            if self._server.keys.proven(broker_of(hello.broker).name, hello.secret) is None:
+                raise WireError(f"the credential of broker {hello.broker} is wrong")
             self._broker = hello.broker
             self._decoder.max_frame_bytes = MAX_FRAME_BYTES
         elif document.get("type") == "report":

@@ -166,6 +166,7 @@ _COUNTERS = {
     "too_large": "too_large_requests",
     "forgotten_producers": "forgotten_producers",
     "refused_sessions": "refused_fetch_sessions",
+    "failed_logins": "failed_logins",
 }
 """Of a `LoopLoad`, as metrics are named."""
 

@@ -1,6 +1,7 @@
 """The contracts between the planes, pinned by golden JSON: a change of bytes is a change of contract."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,7 @@ REPORT = FlowReport(
             connections=12,
         )
     },
-    loop=LoopLoad(1_830, INSTANCE, 412, {INSTANCE: 3}, {INSTANCE: 1}, {INSTANCE: 500}, {}),
+    loop=LoopLoad(1_830, INSTANCE, 412, {INSTANCE: 3}, {INSTANCE: 1}, {INSTANCE: 500}, {}, {"": 2}),
     trouble={INSTANCE: (1, 6)},
     absent={3: (6, 1, 0)},
 )
@@ -153,6 +154,14 @@ def test_where_reports_go_is_an_address():
         _ = Mastership(1, "x", "http://x", 3).report_address
 
 
+def test_an_instance_that_is_not_audited_is_written_as_before_there_was_an_audit():
+    spec = replace(SPEC, audit=True)
+    assert InstanceSpec.from_json(spec.to_json()) == spec
+    assert json.loads(spec.to_json()) == {**json.loads(SPEC.to_json()), "audit": True}
+    with pytest.raises(ContractError, match="audit"):
+        InstanceSpec.from_json(json.dumps({**json.loads(spec.to_json()), "audit": "yes"}).encode())
+
+
 def test_a_report_of_an_older_broker_does_not_say_how_busy_its_loop_was():
     document = json.loads(REPORT.to_json())
     del document["loop"]
@@ -161,9 +170,9 @@ def test_a_report_of_an_older_broker_does_not_say_how_busy_its_loop_was():
 
 def test_a_report_of_an_older_broker_counts_no_more_than_what_it_cut_off():
     document = json.loads(REPORT.to_json())
-    for name in ("too_large", "forgotten_producers", "refused_sessions"):
+    for name in ("too_large", "forgotten_producers", "refused_sessions", "failed_logins"):
         del document["loop"][name]
-    assert FlowReport.from_document(document).loop == LoopLoad(1_830, INSTANCE, 412, {INSTANCE: 3}, {}, {}, {})
+    assert FlowReport.from_document(document).loop == LoopLoad(1_830, INSTANCE, 412, {INSTANCE: 3}, {}, {}, {}, {})
 
 
 @pytest.mark.parametrize("name", ["report", "grants"])
@@ -235,3 +244,17 @@ def test_a_limit_that_an_older_writer_did_not_know_is_unlimited():
     limits = InstanceSpec.from_json(json.dumps(document).encode()).limits
     assert (limits.topics, limits.requests_per_s, limits.loop_ms_per_s) == (None, None, None)
     assert limits.partitions == 60
+
+
+@pytest.mark.parametrize(
+    ("problem", "of_r2", "of_default"),
+    [
+        (None, None, None),
+        ("who may connect is not legible", "who may connect is not legible", "who may connect is not legible"),
+        ("route r2: cannot listen on h:1: taken; route r20: not served", "cannot listen on h:1: taken", None),
+        ("route default: not served", None, "not served"),
+    ],
+)
+def test_what_is_the_matter_with_one_route_is_no_matter_of_another(problem, of_r2, of_default):
+    applied = AppliedInstance(3, problem)
+    assert (applied.problem_of("r2"), applied.problem_of("default")) == (of_r2, of_default)

@@ -2,14 +2,17 @@
 
 import asyncio
 import json
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+from quota.contracts.identity import CONTROL_PLANE, METERING, MONITORING, OPERATOR, Keys, broker, master
 from quota.contracts.mastership import Mastership
 from quota.contracts.report import InstanceReport, LoopLoad
 from quota.contracts.rows import Row, Unit
+from quota.master import reading
 from quota.master.election import Role
 from quota.master.http import MAX_HEAD_BYTES
 from quota.master.journal import Journal
@@ -19,6 +22,8 @@ from quota.master.zookeeper import ZooKeeperLost
 from tests.quota.samples import INSTANCE, flow, report, spec
 
 NOW = 100.0
+KEYS = Keys("the secret")
+HEADER = f"Authorization: {KEYS.bearer(CONTROL_PLANE)}\r\n"
 
 
 async def nothing_to_learn(_instance):
@@ -31,12 +36,14 @@ def ask(service, *requests, **circumstances):
     return [(int(head.split(" ")[1]), body) for head, body in answers]
 
 
-def exchange(service, *requests, current=None, journal=None, learn=nothing_to_learn):
+def exchange(service, *requests, current=None, journal=None, learn=nothing_to_learn, open_metrics=False):
     """Head and body of raw requests."""
 
     async def scenario():
         election = SimpleNamespace(role=Role.ACTIVE, current=current)
-        server = HttpServer(service, election, now=lambda: NOW, learn=learn, journal=journal)
+        server = HttpServer(
+            service, election, now=lambda: NOW, learn=learn, keys=KEYS, journal=journal, open_metrics=open_metrics
+        )
         port = await server.start("127.0.0.1", 0)
         answers = [await raw(port, request) for request in requests]
         server.stop()
@@ -53,8 +60,8 @@ def exchange(service, *requests, current=None, journal=None, learn=nothing_to_le
     return asyncio.run(scenario())
 
 
-def get(path):
-    return f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+def get(path, header=HEADER):
+    return f"GET {path} HTTP/1.1\r\nHost: x\r\n{header}\r\n".encode()
 
 
 @pytest.fixture
@@ -245,7 +252,7 @@ def test_health_and_metrics_of_an_active_master(service):
 
 
 def test_metrics_say_how_long_a_brokers_turns_are_for_whom_and_who_was_cut_off(service):
-    load = LoopLoad(63_000, INSTANCE, 700, {INSTANCE: 3}, {INSTANCE: 5}, {INSTANCE: 7}, {INSTANCE: 9})
+    load = LoopLoad(63_000, INSTANCE, 700, {INSTANCE: 3}, {INSTANCE: 5}, {INSTANCE: 7}, {INSTANCE: 9}, {"": 11})
     service.report(replace(report(1, flow(300), sequence=2), loop=load))
     ((_, body),) = ask(service, get("/metrics"))
     lines = body.decode().splitlines()
@@ -254,6 +261,7 @@ def test_metrics_say_how_long_a_brokers_turns_are_for_whom_and_who_was_cut_off(s
     assert f'sluice_master_cut_connections_total{{instance="{INSTANCE}",broker="1"}} 3' in lines
     assert f'sluice_master_forgotten_producers_total{{instance="{INSTANCE}",broker="1"}} 7' in lines
     assert f'sluice_master_refused_fetch_sessions_total{{instance="{INSTANCE}",broker="1"}} 9' in lines
+    assert 'sluice_master_failed_logins_total{instance="",broker="1"} 11' in lines
     assert f'sluice_master_too_large_requests_total{{instance="{INSTANCE}",broker="1"}} 5' in lines
     assert not any(line.startswith("sluice_master_broker_busy") and 'broker="2"' in line for line in lines)
 
@@ -299,3 +307,56 @@ def test_a_standby_answers_503_with_the_address_of_the_active_one(service):
 def test_other_requests_get_the_status_they_deserve(service, request_bytes, status):
     ((answered, _),) = ask(service, request_bytes)
     assert answered == status
+
+
+# --- who may look -----------------------------------------------------------------------------------------------------
+
+PATHS = ("/v1/instances", f"/v1/instances/{INSTANCE}/allocation", "/v1/brokers", "/v1/throttled/0", "/nothing")
+STRANGERS = {
+    "nobody": "",
+    "a broker": f"Authorization: {KEYS.bearer(broker(1))}\r\n",
+    "another master": f"Authorization: {KEYS.bearer(master(2))}\r\n",
+    "metering": f"Authorization: {KEYS.bearer(METERING)}\r\n",
+    "monitoring": f"Authorization: {KEYS.bearer(MONITORING)}\r\n",
+    "another cluster": f"Authorization: {Keys('another').bearer(CONTROL_PLANE)}\r\n",
+    "the secret itself": "Authorization: Bearer controlplane.the secret\r\n",
+    "one of several": HEADER + "Authorization: Bearer x.y\r\n",
+    "another header": HEADER.replace("Authorization", "X-Authorization"),
+}
+
+
+@pytest.mark.parametrize("who", STRANGERS)
+def test_who_does_not_prove_that_he_may_look_sees_nothing(service, monkeypatch, who):
+    monkeypatch.setattr(reading, "REFUSED_AFTER_S", 0.0)
+    requests = [get(path, STRANGERS[who]) for path in PATHS]
+    answers = exchange(service, *requests)
+    assert {head.split(" ")[1] for head, _ in answers} == {"401"}
+    assert all("WWW-Authenticate: Bearer" in head for head, _ in answers)
+    assert len({body for _, body in answers}) == 1  # whatever is there
+
+
+def test_operators_look_as_the_control_plane_does(service):
+    ((status, _),) = ask(service, get("/v1/instances", f"authorization:{KEYS.bearer(OPERATOR)}\r\n"))
+    assert status == 200
+
+
+def test_health_is_nobodys_secret(service):
+    ((status, _),) = ask(service, get("/health", ""))
+    assert status == 200
+
+
+def test_metrics_are_for_monitoring_or_open_by_choice(service, monkeypatch):
+    monkeypatch.setattr(reading, "REFUSED_AFTER_S", 0.0)
+    assert [status for status, _ in ask(service, get("/metrics", ""), get("/metrics", STRANGERS["monitoring"]))] == [
+        401,
+        200,
+    ]
+    assert [status for status, _ in ask(service, get("/metrics", ""), open_metrics=True)] == [200]
+
+
+def test_refusals_are_counted_and_come_late(service, monkeypatch):
+    monkeypatch.setattr(reading, "REFUSED_AFTER_S", 0.05)
+    began = time.monotonic()
+    *_, (_, text) = ask(service, get("/v1/brokers", ""), get("/v1/brokers", ""), get("/metrics"))
+    assert b"sluice_master_refused_total 2\n" in text
+    assert time.monotonic() - began >= 0.1

@@ -19,6 +19,7 @@ from kazoo.client import KazooClient
 from quota.contracts.apart import nodes_of
 from quota.contracts.change import Change
 from quota.contracts.grant import Grants
+from quota.contracts.identity import CONTROL_PLANE, Keys, credential
 from quota.contracts.instance import CHANGES_PATH, INSTANCES_PATH, MASTER_EPOCH_PATH, MASTER_PATH
 from quota.contracts.rows import Row
 from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule
@@ -50,6 +51,11 @@ def client(zookeeper, request):
     client.close()
 
 
+def asked(url):
+    """A request as the control plane."""
+    return urllib.request.Request(url, headers={"Authorization": Keys(SECRET).bearer(CONTROL_PLANE)})
+
+
 class Process:
     """One `python -m quota`."""
 
@@ -71,7 +77,7 @@ class Process:
     def get(self, path):
         """Status and document; None while nobody answers."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.http}{path}", timeout=5) as response:
+            with urllib.request.urlopen(asked(f"http://127.0.0.1:{self.http}{path}"), timeout=5) as response:
                 return response.status, json.load(response)
         except urllib.error.HTTPError as error:
             with error:
@@ -131,7 +137,7 @@ class BrokerConnection:
     def __init__(self, master, broker):
         self.broker, self.sequence = broker, 0
         self.socket = socket.create_connection(("127.0.0.1", master.report), timeout=5)
-        self.socket.sendall(frame(Hello(SECRET, broker).to_json()))
+        self.socket.sendall(frame(Hello(credential(SECRET, f"broker-{broker}"), broker).to_json()))
         self.decoder = Decoder()
 
     def ask(self, used=0, throttled_ms=0, rows=(), **facts):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quota.contracts.namespace import ForeignNameError, InstanceNames, instance_key
+from quota.contracts.namespace import ForeignNameError, InstanceNames, counted_key, instance_key, is_kept_by_the_service
 
 KEY = "k3v9x2qa"
 NAMES = InstanceNames(KEY)
@@ -39,3 +39,19 @@ def test_what_an_instance_names_it_owns_and_gets_back_and_no_other_does(name, ke
     assert NAMES.owns(physical)
     assert NAMES.topic_out(physical) == name
     assert InstanceNames(key).owns(physical) is (key == instance_key(f"ins-{KEY}"))
+
+
+@pytest.mark.parametrize(
+    ("physical", "key"),
+    [
+        ("k3v9x2qa.orders", "k3v9x2qa"),
+        ("k3v9x2qa.__sluice_audit", None),
+        ("k3v9x2qa.x.__sluice_audit", "k3v9x2qa"),
+        ("k3v9x2qa.__sluice_audits", "k3v9x2qa"),
+        ("__usage", None),
+        ("__sluice_audit", None),
+    ],
+)
+def test_a_topic_that_the_service_keeps_counts_to_nobody(physical, key):
+    assert counted_key(physical) == key
+    assert is_kept_by_the_service(physical) == (physical == "k3v9x2qa.__sluice_audit")

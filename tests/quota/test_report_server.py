@@ -7,6 +7,7 @@ import pytest
 
 from quota.agent.agent import Agent, InstanceFacts
 from quota.agent.transport import MasterLink
+from quota.contracts.identity import Keys, credential
 from quota.master.election import Role
 from quota.master.server import ReportServer
 from quota.master.service import Service
@@ -26,7 +27,7 @@ class Master:
         self.epoch = epoch
         self.service = Service(period_ms=200, lease_ms=lease_ms, now=asyncio.get_running_loop().time)
         self.service.set_specs({INSTANCE: spec(produce=limit, consume=limit)})
-        self.server = ReportServer(self.service, lambda: self.role, secret=SECRET, log=self.log.append)
+        self.server = ReportServer(self.service, lambda: self.role, keys=Keys(SECRET), log=self.log.append)
 
     async def __aenter__(self):
         self.port = await self.server.start("127.0.0.1", 0)
@@ -41,7 +42,8 @@ class Master:
 class Broker:
     """An agent with its link."""
 
-    def __init__(self, broker, *, secret=SECRET):
+    def __init__(self, broker, *, secret=None):
+        secret = secret or credential(SECRET, f"broker-{broker}")
         door = AsyncioDoor()
         self.log = []
         self.agent = Agent(broker=broker, boot="b", now=door.now(), period_ms=200)
@@ -89,16 +91,17 @@ def test_traffic_moves_to_the_broker_that_carries_it_and_back_to_initial_shares_
     asyncio.run(scenario())
 
 
-def test_a_wrong_secret_closes_the_connection_and_grants_nothing():
+@pytest.mark.parametrize("said", ["battery staple", SECRET, credential(SECRET, "broker-2")])
+def test_what_is_not_the_brokers_own_credential_closes_the_connection_and_grants_nothing(said):
     async def scenario():
         async with Master() as master:
-            broker = Broker(1, secret="battery staple")
+            broker = Broker(1, secret=said)
             broker.link.set_master("127.0.0.1", master.port, 1)
             await until(lambda: len(broker.log) >= 2)
             broker.link.stop()
             assert master.service.reports_total == 0
-            assert any("secret is wrong" in line for line in master.log)
-            assert not any(SECRET in line or "staple" in line for line in master.log + broker.log)
+            assert any("the credential of broker 1 is wrong" in line for line in master.log)
+            assert not any(said in line or SECRET in line for line in master.log + broker.log)
 
     asyncio.run(scenario())
 
@@ -181,7 +184,7 @@ async def stranger(port, data):
         writer.transport.abort()
 
 
-HELLO = frame(Hello(SECRET, 1).to_json())
+HELLO = frame(Hello(credential(SECRET, "broker-1"), 1).to_json())
 
 
 @pytest.mark.parametrize(
