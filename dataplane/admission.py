@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.requests.dispatch import (
-    AUTHENTICATION_WITHIN_S,
-    UNAUTHENTICATED_FRAME_BYTES,
-    ClientConnection,
-)
+from dataplane.requests.dispatch import ClientConnection
+from dataplane.security.strangers import Strangers
+from dataplane.tenancy.certificates import identify
 from dataplane.tenancy.session import Session
+from quota.contracts.identity import ANYBODY
 from quota.contracts.namespace import ClusterNames
 
 if TYPE_CHECKING:
     from dataplane.doors import Connection, FrameProtocol, Timer
     from dataplane.handlers.context import BrokerRooms
     from dataplane.records.steps import Steps
-    from dataplane.tenancy.instance import Instance
+    from dataplane.tenancy.instance import Client, Instance, OpenConnection
+    from quota.contracts.instance import Route
 
 INTERNAL_ROUTE = "internal"
 _LOOKS_UNTIL_IDLE = 10
@@ -32,31 +32,91 @@ class Admission:
     def __init__(self, broker: BrokerRooms) -> None:
         self._broker = broker
         self._timer: Timer | None = None
+        self.strangers = Strangers()
 
     def internal(self, connection: Connection) -> FrameProtocol:
-        """A broker, the control plane or an operator: it has to say the cluster's secret first."""
+        """A broker, the control plane or an operator: it has to prove which first."""
         broker = self._broker
         is_open = broker.config.internal_authentication == "none"
         session = Session(None, INTERNAL_ROUTE, ClusterNames(), connection.peer[0], authenticated=is_open)
+        if is_open:
+            session.identity = ANYBODY
         client = ClientConnection(broker, connection, session)
         if is_open:
             connection.max_frame_bytes = broker.config.settings.socket_request_max_bytes
         else:
-            connection.max_frame_bytes = UNAUTHENTICATED_FRAME_BYTES
-            broker.doors.loop.call_later(AUTHENTICATION_WITHIN_S, client.look_for_authentication)
+            client.wait_for_login(self.strangers)
         return client
 
     def tenant(self, instance: Instance, route: str, connection: Connection) -> FrameProtocol | None:
         """A client of an instance, by one of its routes; None: not let in."""
         broker = self._broker
-        if not instance.admits(connection.peer[0]) or self._is_full() or not broker.gate.admits_connection(instance):
+        refusal = self._refusal(instance, route, connection.peer[0])
+        if instance.spec.audit:
+            broker.auditing.connected(instance, route, connection.peer[0], refusal)
+        if refusal is not None:
             return None
         settings = broker.config.settings
         connection.max_frame_bytes = min(settings.socket_request_max_bytes, settings.tenant_max_request_bytes)
         connection.account = instance.names.key
-        client = ClientConnection(broker, connection, Session(instance, route, instance.names, connection.peer[0]))
+        # Of a route that wants SASL, nobody is who has not logged in.
+        is_open = not instance.route(route).wants_sasl
+        session = Session(instance, route, instance.names, connection.peer[0], authenticated=is_open)
+        client = ClientConnection(broker, connection, session)
+        way_in = instance.route(route)
+        if way_in.wants_tls:
+            server = instance.secured.servers[route]
+            connection.secure(server, lambda certificate: self._identified(session, way_in, certificate))
         instance.connected(client)
+        if not is_open:
+            client.wait_for_login()
         return client
+
+    def _identified(self, session: Session, route: Route, certificate: bytes | None) -> str | None:
+        """A handshake is over: why the session may not stay, or None."""
+        problem = identify(session, route, certificate)
+        if certificate is not None and not route.wants_sasl:
+            self._broker.auditing.identified(session, problem)
+        return problem
+
+    def _refusal(self, instance: Instance, route_id: str, peer: str) -> str | None:
+        """Why nobody may connect from this address now; None: he may, and whoever is in the way has made room."""
+        in_the_way = None
+        if not self._has_place(instance, route_id, peer):
+            if not instance.allows(peer, route_id):
+                return "no whitelist holds the address"
+            in_the_way = self._in_the_way(instance, route_id, peer)
+            if in_the_way is None:
+                return "there are as many connections as may be"
+        if in_the_way is None and self._is_full():
+            return "the broker has no more room for connections"
+        if not self._broker.gate.admits_connection(instance):
+            return "too many connections begin at once"
+        if in_the_way is not None:  # last: nobody goes for one who is not let in
+            in_the_way.close()
+            instance.disconnected(in_the_way)  # it hears of it at the end of the turn
+            instance.newcomers.went(in_the_way)
+        return None
+
+    @staticmethod
+    def _has_place(instance: Instance, route_id: str, peer: str) -> bool:
+        """Whether one more may connect, and may be one on which nobody has logged in."""
+        limit = instance.spec.limits.connections
+        return instance.admits(peer, route_id) and not (
+            instance.route(route_id).wants_sasl and instance.newcomers.is_full(limit)
+        )
+
+    @staticmethod
+    def _in_the_way(instance: Instance, route_id: str, peer: str) -> OpenConnection | None:
+        """One on which nobody has logged in, in whose place another may connect."""
+        helped: dict[str, bool] = {}  # by route: all who are asked about have one address
+
+        def helps(one: Client) -> bool:
+            if one.route not in helped:
+                helped[one.route] = instance.admits(peer, route_id, instead_of=one)
+            return helped[one.route]
+
+        return instance.newcomers.in_the_way_of(peer, helps)
 
     def _is_full(self) -> bool:
         """Descriptors are left for the log files of everybody, and for the brokers among themselves."""

@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from dataplane.admission import Admission
+from dataplane.auditing.auditing import Auditing
+from dataplane.auditing.topics import AuditTopics
 from dataplane.cluster.broker_settings import Layers
 from dataplane.cluster.membership import Membership
 from dataplane.cluster.metadata import OFFSETS_TOPIC, Metadata
@@ -22,6 +24,7 @@ from dataplane.cluster.watching import RETRY_S
 from dataplane.config import BrokerConfig
 from dataplane.controller.controller import Controller, Rules
 from dataplane.coordination.log import ReplicatedLog
+from dataplane.decoded import Decoded
 from dataplane.departure import leave
 from dataplane.doors import Doors, Listener, ZooKeeperError
 from dataplane.flow.facts import FlowFacts
@@ -39,12 +42,16 @@ from dataplane.replication.serving.session_cache import FetchSessions
 from dataplane.slices import Slices
 from dataplane.storage.manager import LogManager
 from dataplane.tasks import Future, Task, sleep
+from dataplane.tenancy.certificates import Certificates
 from dataplane.tenancy.gate import Gate
 from dataplane.tenancy.instance import Instance
+from dataplane.tenancy.logins import Logins
+from dataplane.tenancy.proxies import Proxies
 from dataplane.tenancy.registry import Registry
 from dataplane.throttle.debt_queue import DebtQueues
 from dataplane.transactions.producer_ids import ProducerIds
 from quota.agent.agent import Agent
+from quota.contracts import identity
 
 Log = Callable[[str], None]
 
@@ -78,10 +85,12 @@ class Broker:
         self.topic_configs = TopicConfigs(doors)
         self.layers = Layers(config.settings)
         self.topic_configs.on_broker_change(self._settings_changed)
+        own = identity.broker(config.id)
+        credential = config.keys.own(own) or ""
         # Answers of one connection keep the order of its requests. So what waits long has a connection of its own: a
         # new topic waits until brokers have done what the controller ordered, a produce at acks=all for its ISR.
         self.peers, self.orders, self.patient_peers = (
-            Peers(doors.loop, f"broker-{config.id}", config.cluster_secret, self._address_of) for _ in range(3)
+            Peers(doors.loop, own.name, credential, self._address_of) for _ in range(3)
         )
         self.controller = Controller(doors, config.id, self.orders.call, self._rules_of_the_controller())
         self.topic_configs.on_change(self.controller.topic_config_changed)
@@ -109,6 +118,7 @@ class Broker:
         self.replicas.roles.on_broken(self._replicas_lost)
         self.replica_fetches = ReplicaFetches(self.replicas)
         self.fetch_sessions = FetchSessions(doors.clock, doors.random, config.settings)
+        self.decoded = Decoded()
         self.slices = Slices(doors.loop, doors.background, doors.loop.worked_for)
 
     def _wire_groups(self) -> None:
@@ -133,8 +143,25 @@ class Broker:
         )
         self.debt_queues = DebtQueues(doors.loop)
         self.gate = Gate(self.agent, doors.loop, self.debt_queues, config.settings.group_bytes_per_s_per_instance)
+        self.logins = Logins(doors, config.keys.secret, lambda: self.config.settings.connections_max_reauth_ms)
+        self.auditing = Auditing(
+            doors, config.id, AuditTopics(doors.loop, self.metadata, self.patient_peers, self.ensure_internal_topic)
+        )
+        self.logins.on_outcome = self.auditing.authenticated
         self.admission = Admission(self)
-        self.registry = Registry(doors, config.id, boot, self.admission.tenant, self._instance_changed)
+        certificates = Certificates(
+            config.keys.secret, doors.background, lambda: self.config.settings.tls_handshakes_per_s
+        )
+        self.registry = Registry(
+            doors,
+            config.id,
+            boot,
+            self.admission.tenant,
+            self._instance_changed,
+            certificates,
+            Proxies(config.proxy_peers),
+            self.slices,
+        )
         self.facts = FlowFacts(
             config.id,
             self.registry,
@@ -144,12 +171,13 @@ class Broker:
             doors.loop,
             forgotten_producers=self.logs.producer_budgets.forgotten,
             refused_sessions=self.fetch_sessions.refused,
+            failed_logins=self._failed_logins,
         )
         self.master = MasterFollower(
             doors,
             self.agent,
             config.id,
-            config.cluster_secret,
+            config.keys.own(identity.broker(config.id)) or "",
             self.facts,
             self.log,
             self.facts.take_load,
@@ -189,6 +217,7 @@ class Broker:
         await leave(self)
         await self.meter.stop(_USAGE_TIMEOUT_S)
         self.admission.stop()
+        self.auditing.stop()
         self.publisher.close()
         self.master.stop()
         self.registry.close()
@@ -250,6 +279,11 @@ class Broker:
         """A client named a topic that does not exist, in an instance that allows it to come into being."""
         self.internal_topics.create_for_tenant(physical)
 
+    def _failed_logins(self) -> dict[str, int]:
+        failed = {account: failed for account, (_, failed) in self.logins.outcomes().items() if failed}
+        strangers = self.admission.strangers.failed
+        return {**failed, "": strangers} if strangers else failed
+
     def _settings_changed(self) -> None:
         """Somebody has set something for this broker, or for all, while they run."""
         self.layers = replace(
@@ -279,6 +313,8 @@ class Broker:
             )
         else:
             self.gate.remove(instance)
+            self.logins.forget(instance.names.key)
+            self.auditing.forget(instance)
             self.replicas.configuration.take_largest_batch(instance.names.key, None)
             self.fetch_sessions.drop(instance.names.key)
             self.logs.producer_budgets.drop(instance.names.key)

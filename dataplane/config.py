@@ -2,6 +2,10 @@
 
 [broker]    id, data_dirs, internal, zookeeper, chroot, secrets_file, session_timeout_ms, rack, internal_authentication,
             advertised_internal: where the other brokers reach the internal listener, if not at `internal`
+            shared_secret: what the cluster secret itself is good for (`quota.contracts.identity.SharedSecret`): "refused",
+            while brokers are replaced that know no identities "said", and then "accepted"
+[proxy_protocol]
+            peers: CIDRs of the load balancers whose PROXY headers are believed on routes that have them; without: nobody
 [settings]  any field of `Settings`; names and defaults are Kafka's where Kafka has them
 """
 
@@ -15,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from quota.contracts.identity import Keys, SharedSecret
 from quota.contracts.instance import parse_address
 
 RECORD_VALIDATIONS = ("header", "full")
@@ -83,6 +88,8 @@ class Settings:
     socket_request_max_bytes: int = 100 * 2**20
     socket_listen_backlog: int = 512
     connections_max_idle_ms: int = 600_000
+    connections_max_reauth_ms: int = 0  # for so long a login by SASL is good (KIP-368); 0: until the connection ends
+    tls_handshakes_per_s: int = 50  # that begin, of each instance; others wait for some seconds
     max_connections: int = 2**31 - 1  # of all tenants; the process's descriptors bound it too
     tcp_congestion_control: str = ""  # empty: the system's; BROKER.md's measurements say what it costs on loopback
     group_min_session_timeout_ms: int = 6_000
@@ -120,11 +127,12 @@ class BrokerConfig:
     internal: tuple[str, int]
     zookeeper: str = ""
     chroot: str = ""
-    cluster_secret: str = field(default="", repr=False)
+    keys: Keys = field(default=Keys(), repr=False)
     session_timeout_ms: int = 6_000
     rack: str | None = None
     internal_authentication: str = "sasl"  # "none": for tests, on loopback only; see `load`
     advertised_internal: tuple[str, int] | None = None  # None: the address that is listened on
+    proxy_peers: tuple[str, ...] = ()  # CIDRs
     settings: Settings = Settings()
 
 
@@ -145,19 +153,37 @@ def load(path: str) -> BrokerConfig:
             internal=internal,
             zookeeper=broker["zookeeper"],
             chroot=broker.get("chroot", ""),
-            cluster_secret=secrets["cluster_secret"],
+            keys=_keys(secrets, broker),
             session_timeout_ms=broker.get("session_timeout_ms", 6_000),
             rack=broker.get("rack") or None,
             internal_authentication=_authentication(broker.get("internal_authentication", "sasl"), internal[0]),
             advertised_internal=(
                 parse_address(broker["advertised_internal"]) if "advertised_internal" in broker else None
             ),
+            proxy_peers=_networks(document.get("proxy_protocol", {})),
             settings=settings_from(document.get("settings", {})),
         )
     except KeyError as error:
         raise ConfigError(f"{path}: {error} is missing") from error
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: {error}") from error
+
+
+def _networks(section: dict[str, Any]) -> tuple[str, ...]:
+    """The peers of `[proxy_protocol]`. Raises ConfigError, ValueError."""
+    peers = section.get("peers", [])
+    if set(section) - {"peers"} or not isinstance(peers, list) or not all(isinstance(peer, str) for peer in peers):
+        raise ConfigError("proxy_protocol: it has peers, a list of CIDRs, and nothing else")
+    return tuple(str(ipaddress.ip_network(peer)) for peer in peers)
+
+
+def _keys(secrets: object, broker: dict[str, Any]) -> Keys:
+    keys = Keys.from_document(secrets, str(broker.get("shared_secret", SharedSecret.REFUSED)))
+    if not keys.secret:
+        raise ConfigError(
+            f"{broker['secrets_file']}: cluster_secret is missing or empty: a broker needs it to know the others"
+        )
+    return keys
 
 
 def _authentication(wanted: str, host: str) -> str:

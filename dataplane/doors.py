@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from dataplane.tasks import Future
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from quota.core.bucket import TokenBucket
 
 T = TypeVar("T")
@@ -64,6 +66,16 @@ class FileRange(Protocol):
     sent: Callable[[int], None] | None
     """Called once, with the bytes of the range that have left: all of them, or fewer when the connection ended first
     (not at all where none had)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TlsServer:
+    """How connections become secure at our end."""
+
+    context: SSLContext
+    handshakes_per_s: int  # that begin, of all connections of the account
+    beside: Callable[[Callable[[], bool]], Future[bool]] | None
+    """Runs a step of a handshake beside the loop (`Background.run`); None: steps are quick enough for the loop."""
 
 
 class Connection(Protocol):
@@ -118,6 +130,13 @@ class Connection(Protocol):
         """What was queued and has not left."""
         ...
 
+    def secure(self, server: TlsServer, secured: Callable[[bytes | None], str | None]) -> None:
+        """Of a connection to a listener of TLS, before it starts: how, and who is told when the handshake is over.
+
+        `secured` is given the client's certificate, as DER, if it has shown one, and says why the client may not stay.
+        """
+        ...
+
 
 class FrameProtocol(Protocol):
     """What sits on a connection.
@@ -134,6 +153,38 @@ class FrameProtocol(Protocol):
 
     def closed(self, reason: str) -> None:
         """The connection is gone, whoever closed it. Called exactly once."""
+        ...
+
+
+class Said(Protocol):
+    """A whole preface."""
+
+    @property
+    def size(self) -> int:
+        """In bytes; what is behind them is not of it."""
+        ...
+
+    @property
+    def source(self) -> tuple[str, int] | None:
+        """Whose the connection is; None: the socket's own peer's."""
+        ...
+
+
+class Preface(Protocol):
+    """What comes on a connection before anything else, and says whose it is: a load balancer speaks for its client."""
+
+    @property
+    def most_bytes(self) -> int: ...
+
+    @property
+    def within_s(self) -> float: ...
+
+    def admits(self, peer: str) -> bool:
+        """Whether the peer at this address may say one."""
+        ...
+
+    def read(self, data: bytes) -> Said | None:
+        """What has come so far; None: more is needed, and all of it is of the preface. Raises ValueError with why not."""
         ...
 
 
@@ -178,8 +229,20 @@ class Loop(Protocol):
         """The only method that other threads may call: run on the loop, soon."""
         ...
 
-    def listen(self, host: str, port: int, accept: Callable[[Connection], FrameProtocol | None]) -> Listener:
-        """Listen; `accept` returns the protocol of a new connection, or None to close it at once. Raises OSError."""
+    def listen(
+        self,
+        host: str,
+        port: int,
+        accept: Callable[[Connection], FrameProtocol | None],
+        preface: Preface | None = None,
+        *,
+        tls: bool = False,
+    ) -> Listener:
+        """Listen; `accept` returns the protocol of a new connection, or None to close it at once. Raises OSError.
+
+        With a preface that is read first, and `Connection.peer` is whom it names; without one, the connection is closed.
+        With `tls`, `accept` has to call the connection's `secure`.
+        """
         ...
 
     def charge_to(self, account: str, bucket: TokenBucket | None) -> None:

@@ -20,7 +20,7 @@ from dataplane.protocol.messages.topics import (
 from dataplane.tasks import Future, Task, either, resolved, sleep
 from dataplane.throttle.mutations import mutation_bucket
 from quota.contracts.instance import TopicDefaults
-from quota.contracts.namespace import split_physical
+from quota.contracts.namespace import is_kept_by_the_service, split_physical
 from quota.contracts.usage import USAGE_TOPIC
 
 if TYPE_CHECKING:
@@ -34,6 +34,12 @@ _ASK_AGAIN_S = 0.1
 _ATTEMPTS = 100
 _MAX_UNDER_WAY = 100
 _VERSION = 7
+_AUDIT_CONFIG = {
+    "cleanup.policy": "delete",
+    "retention.ms": str(30 * 86_400_000),
+    "retention.bytes": str(64 * 2**20),
+    "segment.bytes": str(8 * 2**20),
+}
 _OFFSETS_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
 
 
@@ -143,6 +149,13 @@ class InternalTopics:
                 num_partitions=settings.usage_topic_num_partitions,
                 replication_factor=settings.default_replication_factor,
                 configs=tuple(CreatableTopicConfig(k, v) for k, v in config.items()),
+            )
+        if is_kept_by_the_service(name):
+            return CreatableTopic(
+                name=name,
+                num_partitions=1,
+                replication_factor=self._defaults(name).replication_factor or settings.default_replication_factor,
+                configs=tuple(CreatableTopicConfig(name, value) for name, value in _AUDIT_CONFIG.items()),
             )
         if name != OFFSETS_TOPIC:
             defaults = self._defaults(name)

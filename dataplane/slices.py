@@ -11,7 +11,8 @@ holds. What waits has not begun, and so holds only what it was given. The cluste
 the control plane) has places of its own, several pieces at a time, and every second slice while it has any: a
 controller's word must wait neither for the tenants' work nor for a listing that an operator asked for.
 
-The future of a piece is a `tasks.Later`: it can be given up (it is dropped, and the generator closed), and the connection
+The future of a piece is a `tasks.Later`: it can be given up (it is dropped, and the generator closed, one a turn: what half a
+request of a broker has become takes milliseconds to let go), and the connection
 it is for is read no further until it is done (`held_until`), as Kafka handles one request of a connection at a time: that
 bounds what waits by the number of connections.
 """
@@ -76,6 +77,7 @@ class Slices:
         self._under_way: dict[str, int] = {}  # how many of each owner
         self._waiting: dict[str, deque[Job[Any]]] = {}  # in the order in which owners came
         self._ready: dict[str, deque[Job[Any]]] = {}  # whose turn is next
+        self._closing: deque[Job[Any]] = deque()  # that were given up
         self._last: str | None = None  # who had the slice before
         self._is_scheduled = False
         self._at_once_s = 0.0  # spent in this turn
@@ -99,10 +101,13 @@ class Slices:
 
     def drop(self, job: Job[Any]) -> None:
         """What `Job.give_up` does."""
-        if not job.is_running:
-            job.steps.close()
         if job.has_begun:
+            if not job.is_running:
+                self._closing.append(job)
+                self._schedule()
             self._over(job)
+        else:
+            job.steps.close()
         job.fail(CancelledError())  # where it waits in a line, it is passed over when its turn comes
 
     # --- slices -------------------------------------------------------------------------------------------------------
@@ -115,6 +120,11 @@ class Slices:
         self._is_scheduled = False
         since = now = self._clock()
         steps = 0
+        if self._closing:
+            dropped = self._closing.popleft()
+            dropped.steps.close()
+            now = self._clock()
+            self._charge(dropped.owner, now - since)
         while steps < STEPS_PER_SLICE and now - since < SLICE_S and (job := self._next()) is not None:
             steps += self._run_slice(job, since + SLICE_S)
             before, now = now, self._clock()
@@ -189,7 +199,7 @@ class Slices:
         self._schedule()
 
     def _schedule(self) -> None:
-        if self._ready and not self._is_scheduled:
+        if (self._ready or self._closing) and not self._is_scheduled:
             self._is_scheduled = True
             self._loop.call_soon(self._turn)
 

@@ -90,6 +90,9 @@ class Later(Future[T]):
     def give_up(self) -> None:
         """Nobody wants it any more. Harmless when it is done."""
 
+    def look_again(self) -> None:
+        """Whom it is for may do less than when it asked. Nothing to most; what waits long may end."""
+
 
 class Task(Future[T]):
     """A coroutine that is being run. It starts at once."""

@@ -46,6 +46,7 @@ _DYNAMIC: dict[str, Problem] = {
 }
 _LONGS = (
     "connections_max_idle_ms",
+    "connections_max_reauth_ms",
     "replica_lag_time_max_ms",
     "high_watermark_checkpoint_interval_ms",
     "log_retention_check_interval_ms",

@@ -31,7 +31,7 @@ from dataplane.protocol.messages.control import (
 from dataplane.protocol.schema import NO_UUID
 from dataplane.records.steps import Steps, run_through
 from dataplane.tasks import Future
-from quota.contracts.namespace import split_physical
+from quota.contracts.namespace import is_kept_by_the_service, split_physical
 
 __all__ = ["FULL_UPDATE", "INCREMENTAL_UPDATE", "OFFSETS_TOPIC", "BrokerAddress", "Metadata", "PartitionMetadata"]
 
@@ -117,8 +117,9 @@ class _Tables:
             if name not in self.partitions:
                 owned.topics[name] = None
                 owned.sorted = None
+        counted = None if is_kept_by_the_service(name) else owned
         for partition, change in changes:
-            self._count(name, owned, partition, change)
+            self._count(name, counted, partition, change)
         self.partitions[name] = partitions
         if topic_id != NO_UUID:
             self.ids[name], self.names[topic_id] = topic_id, name
@@ -132,8 +133,9 @@ class _Tables:
         if partitions is None:
             return
         owned = None if owner is None else self.owned[owner[0]]
+        counted = None if is_kept_by_the_service(name) else owned
         for partition in partitions.values():
-            self._count(name, owned, partition, -1)
+            self._count(name, counted, partition, -1)
         if owner is None or owned is None:
             return
         owned.sorted = None
@@ -256,8 +258,13 @@ class Metadata:
         return topic_id in self._deleted
 
     def saw_controller(self, controller_id: int, epoch: int) -> bool:
-        """Note that a controller of this epoch spoke. False: there is a newer one, refuse (STALE_CONTROLLER_EPOCH)."""
-        if epoch < self.controller_epoch:
+        """Note that a controller of this epoch spoke. False: refuse (STALE_CONTROLLER_EPOCH).
+
+        Then there is a newer one, or the epoch is another broker's: each is won by one.
+        """
+        if epoch < self.controller_epoch or (
+            epoch == self.controller_epoch and self.controller_id not in (-1, controller_id)
+        ):
             return False
         self.controller_id, self.controller_epoch = controller_id, epoch
         return True

@@ -27,7 +27,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from quota.contracts.instance import address_text, parse_address
+from quota.contracts.addresses import checked_address
+from quota.contracts.instance import address_text
 
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
@@ -167,7 +168,7 @@ def parse_broker(broker_id: int, data: bytes) -> BrokerAddress:
     for endpoint in document["endpoints"]:
         listener, _, address = endpoint.partition("://")
         if listener == INTERNAL_LISTENER:
-            host, port = parse_address(address)
+            host, port = checked_address(address)
             return BrokerAddress(broker_id, host, port, document.get("rack"))
     raise ValueError(f"broker {broker_id} has no {INTERNAL_LISTENER} listener")
 

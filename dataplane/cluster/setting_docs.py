@@ -47,6 +47,7 @@ _BROKER = {
     "auto.leader.rebalance.enable": "Whether leaderships return to preferred replicas.",
     "broker.id": "The broker's number.",
     "broker.rack": "Where the broker stands.",
+    "connections.max.reauth.ms": "For so long a login by SASL is good; then the client logs in again. 0: for good.",
     "connections.max.idle.ms": "A connection that says nothing for so long is closed.",
     "default.replication.factor": "Replicas of a topic that does not say.",
     "delete.topic.enable": "Whether topics can be deleted.",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from itertools import islice
 
 from dataplane.cluster.paths import (
     BROKER_CONFIGS,
@@ -29,6 +30,8 @@ from dataplane.tasks import Future, Task, gather, sleep
 
 _NOTHING: Mapping[str, str] = {}
 _TOPIC = topic_entity("")
+_READ_AT_ONCE = 128
+"""Entities: about a millisecond of the loop."""
 
 
 class TopicConfigs:
@@ -78,8 +81,10 @@ class TopicConfigs:
         await self.refresh_entities(_TOPIC + topic for topic in topics)
 
     async def refresh_entities(self, entities: Iterable[str]) -> None:
-        """Read these now. Raises ZooKeeperError."""
-        await gather([Task(self._read(entity)) for entity in entities])
+        """Read these now, some at a time: 20,000 questions at once were a turn of 80 ms. Raises ZooKeeperError."""
+        left = iter(entities)
+        while some := list(islice(left, _READ_AT_ONCE)):
+            await gather([Task(self._read(entity)) for entity in some])
 
     def _on_session(self, state: str) -> None:
         if state == "connected":

@@ -14,7 +14,7 @@ from uuid import UUID
 from dataplane.cluster.paths import NO_LEADER, BrokerAddress, PartitionState
 from dataplane.controller.assignment import Assignment
 from dataplane.controller.state import PARTITION, PartitionEvent, PartitionStatus
-from quota.contracts.namespace import split_physical
+from quota.contracts.namespace import counted_key
 
 T = TypeVar("T")
 
@@ -196,19 +196,19 @@ class Context:
         self._count_replicas(partition, -1)
 
     def _count_topic(self, topic: Topic, step: int) -> None:
-        owner = split_physical(topic.name)
-        if owner is not None:
-            _add(self._topics_of, owner[0], step)
+        key = counted_key(topic.name)
+        if key is not None:
+            _add(self._topics_of, key, step)
 
     def _count_replicas(self, partition: Partition, step: int) -> None:
-        owner = split_physical(partition.topic)
-        if owner is None:
+        key = counted_key(partition.topic)
+        if key is None:
             return
-        on_brokers = self._replicas_of.setdefault(owner[0], {})
+        on_brokers = self._replicas_of.setdefault(key, {})
         for broker_id in partition.assignment.target:
             _add(on_brokers, broker_id, step)
         if not on_brokers:
-            del self._replicas_of[owner[0]]
+            del self._replicas_of[key]
 
 
 def _add(counts: dict[T, int], key: T, step: int) -> None:

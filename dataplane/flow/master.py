@@ -8,7 +8,7 @@ from dataplane.doors import Connection, Doors, NoNodeError, Timer, ZooKeeperErro
 from dataplane.tasks import Task
 from quota.agent.agent import Agent, InstanceFacts
 from quota.agent.transport import MasterLink
-from quota.contracts.instance import MASTER_PATH
+from quota.contracts.instance import MASTER_PATH, ContractError
 from quota.contracts.mastership import Mastership
 from quota.contracts.report import Absent, LoopLoad
 from quota.wire import frame
@@ -33,6 +33,7 @@ class MasterFollower:
         self._zookeeper = doors.zookeeper
         self._loop = doors.loop
         self._closed = False
+        self._log = log
         self._link = MasterLink(
             _LinkDoor(doors), agent, broker=broker_id, secret=secret, facts=facts, log=log, load=load, absent=absent
         )
@@ -64,7 +65,12 @@ class MasterFollower:
             # The last master known stays: an outage of ZooKeeper is not one of the master.
             self._loop.call_later(_RETRY_S, self.follow)
             return
-        mastership = Mastership.from_json(data)
+        try:
+            mastership = Mastership.from_json(data)
+        except ContractError as error:
+            self._log(f"the active master's node cannot be used: {error}")
+            self._link.set_master(None)
+            return
         self._link.set_master(*mastership.report_address, mastership.epoch)
 
 

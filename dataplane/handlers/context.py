@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Protocol
 
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ApiError, ErrorCode
-from dataplane.tenancy.access import Operation, Resource, authorize, of_topic, why
+from dataplane.tenancy.access import CLUSTER, Operation, Permit, Resource, authorize, of_group, of_topic, why
 
 if TYPE_CHECKING:
+    from dataplane.auditing.auditing import Auditing
     from dataplane.cluster.broker_settings import Layers
     from dataplane.cluster.membership import Membership
     from dataplane.cluster.metadata import Metadata
     from dataplane.cluster.topic_configs import TopicConfigs
     from dataplane.config import BrokerConfig
     from dataplane.controller.controller import Controller
+    from dataplane.decoded import Decoded
     from dataplane.doors import Doors
     from dataplane.groups.coordinator import GroupCoordinator
     from dataplane.replication.manager import Replicas
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from dataplane.storage.manager import LogManager
     from dataplane.tasks import Future
     from dataplane.tenancy.gate import Gate
+    from dataplane.tenancy.logins import Logins
     from dataplane.tenancy.registry import Registry
     from dataplane.tenancy.session import Session
     from dataplane.throttle.debt_queue import DebtQueues
@@ -52,6 +55,9 @@ class BrokerRooms(Protocol):
     debt_queues: DebtQueues
     producer_ids: ProducerIds
     slices: Slices
+    decoded: Decoded
+    logins: Logins
+    auditing: Auditing
 
     def ensure_internal_topic(self, name: str) -> Future[None]:
         """Create a topic of the cluster's own, if it is missing, and wait until this broker knows it."""
@@ -60,6 +66,11 @@ class BrokerRooms(Protocol):
     def create_topic_automatically(self, physical: str) -> None:
         """Ask the controller for a topic that a client named; the client asks again."""
         ...
+
+
+def refusal_of(found: Permit | ErrorCode) -> ErrorCode:
+    """What is told of an answer of `tenancy.access`; NONE: it is permitted."""
+    return found if isinstance(found, ErrorCode) else ErrorCode.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +104,34 @@ class RequestContext:
 
     def refusal(self, operation: Operation, resource: Resource) -> ErrorCode:
         """Why the session may not do it (`tenancy.access`); NONE: it may."""
-        found = authorize(self.session, operation, resource)
-        return found if isinstance(found, ErrorCode) else ErrorCode.NONE
+        found = refusal_of(authorize(self.session, operation, resource))
+        if found:
+            instance = self.session.instance
+            if instance is not None and instance.spec.audit:
+                self.broker.auditing.denied(self, operation, resource, found)
+        return found
+
+    def may(self, operation: Operation, resource: Resource) -> bool:
+        """Whether the session may, for answers that leave out what it may not: nothing was asked for, so no audit is told."""
+        return not refusal_of(authorize(self.session, operation, resource))
 
     def topic_refusal(self, operation: Operation, physical: str) -> ErrorCode:
         """The same of a topic."""
         return self.refusal(operation, of_topic(physical))
+
+    def group_refusal(self, operation: Operation, physical: str) -> ErrorCode:
+        """The same of a group."""
+        return self.refusal(operation, of_group(physical))
+
+    def cluster_refusal(self, operation: Operation) -> ErrorCode:
+        """The same of the cluster: the session's own."""
+        return self.refusal(operation, CLUSTER)
+
+    def check_cluster(self, operation: Operation) -> None:
+        """The same. Raises ApiError, with the reason."""
+        code = self.cluster_refusal(operation)
+        if code:
+            raise ApiError(code, why(code))
 
     def check_topic(self, operation: Operation, physical: str) -> None:
         """The same. Raises ApiError, with the reason."""

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from dataplane.handlers.admin import (
+    acls,
     alter_configs,
     client_quotas,
     configs,
     log_dirs,
     partitions,
+    scram_users,
     topics,
 )
 from dataplane.handlers.context import RequestContext
@@ -87,13 +89,16 @@ HANDLERS: dict[int, Handler] = dict(
         _row(ApiKey.SYNC_GROUP, (0, 5), membership.handle_sync_group),
         _row(ApiKey.DESCRIBE_GROUPS, (0, 5), membership.handle_describe_groups),
         _row(ApiKey.LIST_GROUPS, (0, 4), membership.handle_list_groups),
-        _row(ApiKey.SASL_HANDSHAKE, (0, 1), sasl.handle_sasl_handshake, tenant=False),
+        _row(ApiKey.SASL_HANDSHAKE, (0, 1), sasl.handle_sasl_handshake),
         _row(ApiKey.API_VERSIONS, (0, 4), lambda ctx, ask: api_versions.handle_api_versions(ctx, ask, served)),
         _row(ApiKey.CREATE_TOPICS, (0, 7), topics.handle_create_topics),
         _row(ApiKey.DELETE_TOPICS, (0, 6), topics.handle_delete_topics),
         _row(ApiKey.DELETE_RECORDS, (0, 2), delete_records.handle_delete_records),
         _row(ApiKey.INIT_PRODUCER_ID, (0, 5), init_producer_id.handle_init_producer_id),
         _row(ApiKey.OFFSET_FOR_LEADER_EPOCH, (0, 4), log_offsets.handle_offset_for_leader_epoch),
+        _row(ApiKey.DESCRIBE_ACLS, (0, 3), acls.handle_describe_acls),
+        _row(ApiKey.CREATE_ACLS, (0, 3), acls.handle_create_acls),
+        _row(ApiKey.DELETE_ACLS, (0, 3), acls.handle_delete_acls),
         _row(ApiKey.DESCRIBE_CONFIGS, (0, 4), configs.handle_describe_configs),
         _row(ApiKey.ALTER_CONFIGS, (0, 2), alter_configs.handle_alter_configs),
         _row(ApiKey.INCREMENTAL_ALTER_CONFIGS, (0, 1), alter_configs.handle_incremental_alter_configs),
@@ -101,12 +106,14 @@ HANDLERS: dict[int, Handler] = dict(
         _row(ApiKey.DESCRIBE_TOPIC_PARTITIONS, (0, 0), topic_partitions.handle_describe_topic_partitions),
         _row(ApiKey.DESCRIBE_LOG_DIRS, (0, 4), log_dirs.handle_describe_log_dirs),
         _row(ApiKey.ALTER_REPLICA_LOG_DIRS, (0, 2), log_dirs.handle_alter_replica_log_dirs, tenant=False),
-        _row(ApiKey.SASL_AUTHENTICATE, (0, 2), sasl.handle_sasl_authenticate, tenant=False),
+        _row(ApiKey.SASL_AUTHENTICATE, (0, 2), sasl.handle_sasl_authenticate),
         _row(ApiKey.CREATE_PARTITIONS, (0, 3), partitions.handle_create_partitions),
         _row(ApiKey.DELETE_GROUPS, (0, 2), membership.handle_delete_groups),
         _row(ApiKey.OFFSET_DELETE, (0, 0), offsets.handle_offset_delete),
         _row(ApiKey.DESCRIBE_CLIENT_QUOTAS, (0, 1), client_quotas.handle_describe_client_quotas),
         _row(ApiKey.ALTER_CLIENT_QUOTAS, (0, 1), client_quotas.handle_alter_client_quotas),
+        _row(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, (0, 0), scram_users.handle_describe_user_scram_credentials),
+        _row(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, (0, 0), scram_users.handle_alter_user_scram_credentials),
         _row(ApiKey.DESCRIBE_CLUSTER, (0, 1), describe_cluster.handle_describe_cluster),
         _row(ApiKey.ELECT_LEADERS, (0, 2), elections.handle_elect_leaders, tenant=False),
         _row(

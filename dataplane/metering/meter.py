@@ -28,7 +28,7 @@ from dataplane.metering.hours import HOUR_MS, hour_of
 from dataplane.metering.previous_boots import PreviousBoots, counters_path
 from dataplane.metering.usage import TopicUsage
 from dataplane.tasks import Task, either, sleep
-from quota.contracts.namespace import split_physical
+from quota.contracts.namespace import counted_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -110,7 +110,7 @@ class Meter:
         """The counters of a topic that has replicas here; None for one of the cluster's own."""
         usage = self._topics.get(physical)
         if usage is None:
-            if self._counters is None or split_physical(physical) is None:
+            if self._counters is None or counted_key(physical) is None:
                 return None
             usage = self._topics[physical] = TopicUsage(
                 self,

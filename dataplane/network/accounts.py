@@ -18,9 +18,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from quota.core.bucket import TokenBucket
+
+if TYPE_CHECKING:
+    from dataplane.network.handshakes import Handshakes
 
 TURN_S = 0.001
 """So long a turn serves what is ready, all accounts together."""
@@ -61,7 +64,10 @@ class Account:
         "budget_bytes",
         "cut_connections",
         "deficit_s",
+        "handshakes",
         "held_bytes",
+        "insecure",
+        "insecure_told",
         "is_active",
         "is_gone",
         "left_at",
@@ -91,6 +97,9 @@ class Account:
         self.cut_connections = 0
         self.too_large = 0  # requests, each the end of its connection
         self.too_large_told = (0.0, 0)  # when that was said last, and how many there had been (see `refusals`)
+        self.insecure = 0  # connections that ended without TLS where it is wanted
+        self.insecure_told = (0.0, 0)
+        self.handshakes: Handshakes | None = None  # made for the first connection that wants TLS
         self._holders: dict[Holder, int] = {}
         self._starved: deque[Callable[[], None]] = deque()
 

@@ -18,7 +18,7 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dataplane.doors import FrameProtocol
+from dataplane.doors import FrameProtocol, TlsServer
 from dataplane.network.incomplete import IncompleteFrame
 from dataplane.network.sending import STOP_READING_ABOVE_BYTES, Sender
 
@@ -97,6 +97,10 @@ class SocketConnection(Sender):
         self._settle = getattr(protocol, "settle", _nothing)
         self._loop.watch(self._fd, _IN, self.ready)
         self._events = _IN
+
+    def secure(self, server: TlsServer, secured: Callable[[bytes | None], str | None]) -> None:
+        """Only a connection to a listener of TLS can be."""
+        raise NotImplementedError
 
     def abandon(self) -> None:
         """Close a connection that was never started."""

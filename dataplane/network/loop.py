@@ -25,12 +25,15 @@ from collections import deque
 from collections.abc import Callable
 from itertools import count
 
-from dataplane.doors import Callback, Clock, Connection, FrameProtocol, Load
+from dataplane.doors import Callback, Clock, Connection, FrameProtocol, Load, Preface
 from dataplane.network.accounts import Accounts
 from dataplane.network.arena import Arena
 from dataplane.network.connection import SocketConnection
+from dataplane.network.preface import Prefaces
 from dataplane.network.refusals import Refusals
 from dataplane.network.sending import Sender
+from dataplane.network.tls import MOST_RECEIVED_BYTES
+from dataplane.network.tls_connection import TlsConnection
 from dataplane.network.turns import Turns
 from dataplane.storage.cold import ColdReads
 from quota.core.bucket import TokenBucket
@@ -58,12 +61,21 @@ class _Timer:
 
 class _Listener:
     def __init__(
-        self, loop: EpollLoop, sock: socket.socket, accept: Callable[[Connection], FrameProtocol | None]
+        self,
+        loop: EpollLoop,
+        sock: socket.socket,
+        accept: Callable[[Connection], FrameProtocol | None],
+        preface: Preface | None,
+        *,
+        tls: bool,
     ) -> None:
-        self._loop, self._socket, self._accept = loop, sock, accept
+        self._loop, self._socket, self._accept, self._tls = loop, sock, accept, tls
         self.address: tuple[str, int] = sock.getsockname()[:2]
+        self._prefaces = None if preface is None else Prefaces(loop, preface, self.address, self._begin)
 
     def close(self) -> None:
+        if self._prefaces is not None:
+            self._prefaces.close()
         if self._socket.fileno() >= 0:
             self._loop.forget(self._socket.fileno())
             self._socket.close()
@@ -78,8 +90,7 @@ class _Listener:
             self._loop.watch(self._socket.fileno(), _IN, self.ready)
 
     def ready(self, _events: int) -> None:
-        clock = self._loop.clock.monotonic
-        began = clock()
+        begin = self._begin if self._prefaces is None else self._prefaces.begin
         for _ in range(_MAX_ACCEPTS_PER_TURN):
             try:
                 sock, peer = self._socket.accept()
@@ -91,13 +102,18 @@ class _Listener:
                     self._pause()
                     return
                 continue
-            connection = self._loop.adopt(sock, peer[:2])
-            protocol = self._accept(connection)
-            if protocol is None:
-                connection.abandon()
-            else:
-                connection.start(protocol)
-            began = self._loop.charge(connection, began)
+            begin(sock, peer[:2])
+
+    def _begin(self, sock: socket.socket, peer: tuple[str, int]) -> None:
+        """A connection of this peer, whoever the socket says it is."""
+        began = self._loop.clock.monotonic()
+        connection = self._loop.adopt(sock, peer, tls=self._tls)
+        protocol = self._accept(connection)
+        if protocol is None:
+            connection.abandon()
+        else:
+            connection.start(protocol)
+        self._loop.charge(connection, began)
 
 
 class _Connecting:
@@ -149,6 +165,7 @@ class EpollLoop:
         self._running = False
         self._complained = (0, 0)  # in which second, how often
         self._cancelled = 0  # timers in the heap that will do nothing
+        self._scratch = memoryview(b"")
         self.cold_reads: ColdReads | None = None  # without, what is sent from files is taken to be in the page cache
         self.accounts = Accounts(clock.monotonic, self._broken)
         self.turns = Turns(self.report)
@@ -200,9 +217,12 @@ class EpollLoop:
         host: str,
         port: int,
         accept: Callable[[Connection], FrameProtocol | None],
+        preface: Preface | None = None,
         backlog: int = 512,
+        *,
+        tls: bool = False,
     ) -> _Listener:
-        """Listen on host and port. Raises OSError."""
+        """Listen on host and port, for connections that begin with a preface where one is given. Raises OSError."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
@@ -213,7 +233,7 @@ class EpollLoop:
         except OSError:
             sock.close()
             raise
-        listener = _Listener(self, sock, accept)
+        listener = _Listener(self, sock, accept, preface, tls=tls)
         self.watch(sock.fileno(), _IN, listener.ready)
         return listener
 
@@ -237,13 +257,21 @@ class EpollLoop:
         self.watch(sock.fileno(), _OUT, connecting.ready)
         return connecting.give_up
 
-    def adopt(self, sock: socket.socket, peer: tuple[str, int], *, trusted: bool = False) -> SocketConnection:
+    def adopt(
+        self, sock: socket.socket, peer: tuple[str, int], *, trusted: bool = False, tls: bool = False
+    ) -> SocketConnection:
         """A connection over a connected socket; it reads once started."""
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._congestion_control:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, self._congestion_control)
-        return SocketConnection(self, sock, peer, trusted=trusted)
+        return (TlsConnection if tls else SocketConnection)(self, sock, peer, trusted=trusted)
+
+    def scratch(self) -> memoryview:
+        """Memory for the length of one call: what came from a wire before it is decrypted."""
+        if not self._scratch:
+            self._scratch = memoryview(bytearray(MOST_RECEIVED_BYTES))
+        return self._scratch
 
     def watch(self, fd: int, events: int, handler: Callable[[int], None]) -> None:
         """Call `handler` with the events that epoll reports for `fd`."""

@@ -1,4 +1,6 @@
-"""Requests that are larger than may come: their connection ends, and somebody should be able to learn why.
+"""Connections that end because of what came on them, or did not: somebody should be able to learn why.
+
+Requests that are larger than may come, and clients without TLS where it is wanted, or with one that fails.
 
 The client only sees that its connection is gone, so the broker says it: whose it was, the size, and the limit, in Apache
 Kafka's words (`InvalidReceiveException`), on standard error. An instance has one line in `SILENCE_S`, which says how many
@@ -27,12 +29,25 @@ class Refusals:
         """One more, from this peer; why its connection ends."""
         account.too_large += 1
         reason = f"invalid receive (size = {size}{f' larger than {limit}' if size > limit else ''})"
-        told_at, told = account.too_large_told
-        now = self._clock()
-        if not told or now - told_at >= SILENCE_S:
-            account.too_large_told = (now, account.too_large)
-            whose = f"instance {instance_id_of_key(account.name)}" if account.name else "the cluster itself"
-            others = account.too_large - told - 1
-            more = f"; {others} more since the last such line" if others else ""
-            self._report(f"{whose}: {reason} from {peer[0]}:{peer[1]}, closing connection{more}")
+        account.too_large_told = self._tell(account, peer, reason, account.too_large_told, account.too_large)
         return reason
+
+    def insecure(self, account: Account, peer: tuple[str, int], reason: str) -> str:
+        """One more connection that has not become secure, from this peer; why it ends."""
+        account.insecure += 1
+        account.insecure_told = self._tell(account, peer, reason, account.insecure_told, account.insecure)
+        return reason
+
+    def _tell(
+        self, account: Account, peer: tuple[str, int], reason: str, last: tuple[float, int], count: int
+    ) -> tuple[float, int]:
+        """Say it unless that was done a moment ago; when it was said last, and how many there had been."""
+        told_at, told = last
+        now = self._clock()
+        if told and now - told_at < SILENCE_S:
+            return last
+        whose = f"instance {instance_id_of_key(account.name)}" if account.name else "the cluster itself"
+        others = count - told - 1
+        more = f"; {others} more since the last such line" if others else ""
+        self._report(f"{whose}: {reason} from {peer[0]}:{peer[1]}, closing connection{more}")
+        return now, count

@@ -218,13 +218,13 @@ class Sender:
         if sent == part.size:
             self._out.popleft()
         else:
-            self._out[0] = _Rest(part.file, part.position + sent, part.size - sent)
+            self._out[0] = range_after(part, sent)
 
     def _read(self, part: FileRange) -> Buffer | None:
         """A small range; None where it has to come from the disk first."""
         cold = self._loop.cold_reads
         if cold is None:
-            return _read(part)
+            return read_range(part.file, part.position, part.size)
         data = cold.read_warm(part)
         if data is None:
             self._wait_for_disk(part)
@@ -314,9 +314,15 @@ class _Rest:
         self.sent: Callable[[int], None] | None = None  # the mark was set when the whole range came
 
 
-def _read(part: FileRange) -> bytes:
-    data = os.pread(part.file.fileno(), part.size, part.position)
-    if len(data) != part.size:
+def range_after(part: FileRange, sent: int) -> FileRange:
+    """What is left of a range when so many bytes of it have gone."""
+    return _Rest(part.file, part.position + sent, part.size - sent)
+
+
+def read_range(file: File, position: int, size: int) -> bytes:
+    """Exactly these bytes of a file. Raises OSError."""
+    data = os.pread(file.fileno(), size, position)
+    if len(data) != size:
         raise OSError(0, "the file is shorter than the range to be sent")
     return data
 

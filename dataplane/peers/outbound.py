@@ -1,8 +1,8 @@
 """Connections that this broker opens to other brokers: authenticated, pipelined, with a timeout for every call.
 
 A `Peer` is one broker's address. It connects when the first call comes and again, after a pause that doubles, when
-calls come after a failure. It says who it is (SASL/PLAIN with the cluster secret, as every connection to an internal
-listener must) and then sends what it is asked to; answers come in the order of the requests. When the connection ends,
+calls come after a failure. It says who it is (SASL/PLAIN with the credential of its identity, as every connection to an
+internal listener must) and then sends what it is asked to; answers come in the order of the requests. When the connection ends,
 or an answer is overdue, every call under way fails with PeerError: whether the other side did what was asked is then
 unknown, and only the caller knows how to ask again.
 """
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT_S = 30.0
 FIRST_BACKOFF_S = 0.05
 LAST_BACKOFF_S = 1.0
-CLUSTER_USER = "cluster"
 LARGEST_ANSWER_BYTES = 2**31 - 1
 """The other side is one of us. With the limit of requests, a batch of just that size could not be replicated, and
 nothing else from the same leader."""
@@ -56,11 +55,11 @@ class _Call(NamedTuple):
 class Peer:
     """One connection to one address. Not used after `close`."""
 
-    def __init__(self, loop: Loop, host: str, port: int, client_id: str, secret: str) -> None:
+    def __init__(self, loop: Loop, host: str, port: int, name: str, credential: str) -> None:
         self._loop = loop
         self.address = (host, port)
-        self._client_id = client_id
-        self._secret = secret
+        self._name = name
+        self._credential = credential
         self._connection: Connection | None = None
         self._give_up: Callable[[], None] | None = None  # while connecting
         self._ready = False  # authenticated
@@ -125,7 +124,7 @@ class Peer:
     def _handshake(self, connection: Connection) -> None:
         deadline = self._loop.clock.monotonic() + DEFAULT_TIMEOUT_S
         self._watch(deadline)
-        credentials = f"\0{CLUSTER_USER}\0{self._secret}".encode()
+        credentials = f"\0{self._name}\0{self._credential}".encode()
 
         def mechanisms(answer: Future[Any]) -> None:
             if answer.error is None and connection is self._connection:
@@ -140,7 +139,7 @@ class Peer:
             if answer.error is None and connection is self._connection:
                 response: SaslAuthenticateResponse = answer.result()
                 if response.error_code != ErrorCode.NONE:
-                    self._lost("the cluster secret is refused")
+                    self._lost("the credential is refused")
                 else:
                     self._begin()
 
@@ -161,7 +160,7 @@ class Peer:
     def _send(self, call: _Call) -> None:
         assert self._connection is not None
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        frame = encode_request(call.api, call.version, self._correlation_id, self._client_id, call.request)
+        frame = encode_request(call.api, call.version, self._correlation_id, self._name, call.request)
         self._sent.append((self._correlation_id, call))
         self._connection.send([frame])
 
@@ -242,14 +241,17 @@ class _Frames:
 
 
 class Peers:
-    """The brokers of the cluster, by id. `address_of` says where one is now; None: it is not registered."""
+    """The brokers of the cluster, by id. `name` is the identity that this one says, with its credential.
+
+    `address_of` says where a broker is now; None: it is not registered.
+    """
 
     def __init__(
-        self, loop: Loop, client_id: str, secret: str, address_of: Callable[[int], tuple[str, int] | None]
+        self, loop: Loop, name: str, credential: str, address_of: Callable[[int], tuple[str, int] | None]
     ) -> None:
         self._loop = loop
-        self._client_id = client_id
-        self._secret = secret
+        self._name = name
+        self._credential = credential
         self._address_of = address_of
         self._learned: dict[int, tuple[str, int]] = {}
         self._peers: dict[int, Peer] = {}
@@ -285,4 +287,4 @@ class Peers:
             peer.close()
 
     def _new(self, address: tuple[str, int]) -> Peer:
-        return Peer(self._loop, *address, self._client_id, self._secret)
+        return Peer(self._loop, *address, self._name, self._credential)

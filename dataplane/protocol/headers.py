@@ -108,6 +108,11 @@ def begin_answer(api: Api, version: int) -> bytearray:
     return out
 
 
+def prefixed(data: bytes) -> bytes:
+    """With its length before it, as everything on a connection has."""
+    return _SIZE.pack(len(data)) + data
+
+
 def encode_frame(
     api: Api, version: int, correlation_id: int, message: Any, names: Names = _PHYSICAL
 ) -> list[bytes | Splice]:

@@ -34,7 +34,7 @@ from dataplane.replication.replica.partition import Partition
 from dataplane.replication.upkeep import stray_logs
 from dataplane.storage.errors import LogFailedError
 from dataplane.storage.log import cutting
-from quota.contracts.namespace import split_physical
+from quota.contracts.namespace import counted_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,14 +91,23 @@ def leader_and_isr_applied(replicas: Replicas, request: LeaderAndIsrRequest) -> 
     return LeaderAndIsrResponse(partition_errors=tuple(flat), topics=tuple(by_topic))
 
 
+def already_refused(replicas: Replicas, request: LeaderAndIsrRequest) -> ErrorCode:
+    """Whether it will be, whatever comes before it: epochs only grow. Changes nothing; NONE: not yet."""
+    if request.controller_epoch < replicas.metadata.controller_epoch:
+        return ErrorCode.STALE_CONTROLLER_EPOCH
+    return ErrorCode.STALE_BROKER_EPOCH if _is_for_an_earlier_life(replicas, request.broker_epoch) else ErrorCode.NONE
+
+
 def _refusal(replicas: Replicas, controller_id: int, controller_epoch: int, broker_epoch: int) -> ErrorCode:
     if not replicas.metadata.saw_controller(controller_id, controller_epoch):
         return ErrorCode.STALE_CONTROLLER_EPOCH
+    return ErrorCode.STALE_BROKER_EPOCH if _is_for_an_earlier_life(replicas, broker_epoch) else ErrorCode.NONE
+
+
+def _is_for_an_earlier_life(replicas: Replicas, broker_epoch: int) -> bool:
     own = replicas.broker_epoch()
     # Without a registration, what comes was meant for our previous life: it may name us leader of what we lost.
-    if broker_epoch != NO_EPOCH and (own == NO_EPOCH or broker_epoch < own):
-        return ErrorCode.STALE_BROKER_EPOCH
-    return ErrorCode.NONE
+    return broker_epoch != NO_EPOCH and (own == NO_EPOCH or broker_epoch < own)
 
 
 def _apply(replicas: Replicas, topic: str, topic_id: UUID, state: LeaderAndIsrPartitionState) -> ErrorCode:
@@ -159,7 +168,7 @@ def _find_or_create(
 
 def _partition_of(replicas: Replicas, log: Log) -> Partition:
     """The replica that a log is, with no role yet."""
-    topic, owner = log.topic, split_physical(log.topic)
+    topic = log.topic
     checkpoint = replicas.logs.checkpoints.high_watermark(topic, log.partition)
     partition = Partition(
         topic,
@@ -168,7 +177,7 @@ def _partition_of(replicas: Replicas, log: Log) -> Partition:
         log,
         replicas.rules,
         high_watermark=max(log.start_offset, min(checkpoint, log.end_offset)),
-        instance_key=None if owner is None else owner[0],
+        instance_key=counted_key(topic),
         metadata_version=replicas.metadata.version,
         usage=None if replicas.meter is None else replicas.meter.topic(topic),
     )

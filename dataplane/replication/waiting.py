@@ -123,17 +123,17 @@ class Waiting:
 
     def for_bytes(
         self, places: list[dict[Watcher, None]], min_bytes: int, timeout_s: float, wake: Callback, account: str = ""
-    ) -> Callback:
+    ) -> ReadWaiter:
         """Call `wake` once, when `min_bytes` more can be read at the places together, or when time is up.
 
-        Or when the role of one of the partitions changes. Returns how to give up. One record can wake a thousand: of an
-        `account` (an instance), many are woken when its time comes (`doors.Loop.when_due`).
+        Or when the role of one of the partitions changes. One record can wake a thousand: of an `account` (an instance),
+        many are woken when its time comes (`doors.Loop.when_due`). What is returned can be cancelled.
         """
         waiter = ReadWaiter(places, min_bytes, self._in_its_time(account, wake))
         for place in places:
             place[waiter] = None
         self.set_deadline(waiter, timeout_s)
-        return waiter.cancel
+        return waiter
 
     def for_session(self, min_bytes: int, timeout_s: float, wake: Callback, account: str = "") -> ReadWaiter:
         """The same for a fetch whose partitions hang where they must already; the session passes on what arrives."""

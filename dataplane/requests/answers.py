@@ -9,8 +9,7 @@ Reading goes on unless the connection is *held* (too many requests, or too many 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from dataplane.doors import Buffer, Connection, FileRange, Loop
 from dataplane.requests.slots import Parts, Slot
@@ -23,16 +22,26 @@ MAX_BYTES_IN_FLIGHT = 256 * 2**10
 """And so many bytes of them, Produce apart, whose bytes do not wait: decoded they cost ten times as much."""
 
 
+class Waits(Protocol):
+    """A request that waits for its answer (`tasks.Later`)."""
+
+    def give_up(self) -> None:
+        """Nobody wants it any more."""
+
+    def look_again(self) -> None:
+        """Who may do what has changed."""
+
+
 class Answers:
     """What a connection has to send, and whether it reads meanwhile."""
 
     __slots__ = (
         "_bytes_in_flight",
         "_connection",
-        "_give_ups",
         "_loop",
         "_session",
         "_slots",
+        "_waits",
         "_will_send",
         "is_closed",
         "is_held",
@@ -48,7 +57,7 @@ class Answers:
         self.is_parked = False  # a request waits for its time, and everything behind it
         self.is_held = False  # too much waits for an answer
         self._bytes_in_flight = 0
-        self._give_ups: dict[Slot, Callable[[], None]] = {}  # what to stop when nobody waits for the answer any more
+        self._waits: dict[Slot, Waits] = {}  # what to stop when nobody waits for the answer any more
         self.is_closed = False
 
     @property
@@ -105,23 +114,28 @@ class Answers:
         """The connection is gone: nothing is answered any more."""
         self.is_closed = True
         self._slots.clear()
-        give_ups, self._give_ups = self._give_ups, {}
-        for give_up in give_ups.values():
-            give_up()
+        waits, self._waits = self._waits, {}
+        for each in waits.values():
+            each.give_up()
+
+    def look_again(self) -> None:
+        """Who may do what has changed: what waits may have to end."""
+        for each in list(self._waits.values()):
+            each.look_again()
 
     # --- not too many -------------------------------------------------------------------------------------------------
 
-    def wait_at(self, slot: Slot, size: int, give_up: Callable[[], None] | None) -> None:
+    def wait_at(self, slot: Slot, size: int, waits: Waits | None) -> None:
         """A request of `size` bytes has its place and no answer yet."""
         self._bytes_in_flight += 0 if self._session.is_internal else size
         self._hold_if_full()
-        if give_up is not None:
-            self._give_ups[slot] = give_up
+        if waits is not None:
+            self._waits[slot] = waits
 
     def waited(self, slot: Slot, size: int) -> None:
         """It has it, or is answered by somebody else."""
         self._bytes_in_flight -= 0 if self._session.is_internal else size
-        self._give_ups.pop(slot, None)
+        self._waits.pop(slot, None)
 
     def _hold_if_full(self) -> None:
         if len(self._slots) > MAX_REQUESTS_IN_FLIGHT or self._bytes_in_flight > MAX_BYTES_IN_FLIGHT:

@@ -18,15 +18,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import Any
+from typing import Any, NoReturn
 
+from dataplane.auditing.outcomes import AUDITED
 from dataplane.doors import Connection
 from dataplane.handlers.context import BrokerRooms, RequestContext
 from dataplane.handlers.discovery.api_versions import unsupported_version
 from dataplane.handlers.outcome import CloseConnectionError, Encoded, Now, Outcome, Reply
 from dataplane.handlers.table import HANDLERS, Handler
 from dataplane.protocol.api import ApiKey
-from dataplane.protocol.codec import ManyElementsError, decoder_in_steps, limited_decoder_in_steps, short_decoder
+from dataplane.protocol.codec import (
+    MAX_ELEMENTS,
+    ManyElementsError,
+    decoder_in_steps,
+    limited_decoder_in_steps,
+    short_decoder,
+)
 from dataplane.protocol.headers import (
     SIZE_BYTES,
     RequestHeader,
@@ -41,13 +48,17 @@ from dataplane.records.steps import Steps, resumed
 from dataplane.requests.answers import Answers
 from dataplane.requests.fastpath.fetch import FetchFastPath
 from dataplane.requests.fastpath.produce import ProduceFastPath
+from dataplane.requests.introduction import Introduction
 from dataplane.requests.slots import Parts, Slot
+from dataplane.requests.tokens import RawTokens
 from dataplane.requests.turnstile import (
     FETCH,
     PRODUCE,
     STORED_BY_GROUPS,
     Turnstile,
 )
+from dataplane.security.roles import claimed, may_claim, may_send
+from dataplane.security.strangers import Strangers
 from dataplane.tasks import CancelledError, Future, Later, Task
 from dataplane.tenancy.session import Session
 from quota.core.bucket import TokenBucket
@@ -55,13 +66,25 @@ from quota.core.shares import EVERYBODY
 
 MAX_OTHER_FRAME_BYTES = 2 * 2**20
 """Of a tenant's request that is not Produce."""
-UNAUTHENTICATED_FRAME_BYTES = 64 * 2**10
-AUTHENTICATION_WITHIN_S = 10.0
-DECODED_TIMES = 4
-"""Memory of a long request that is decoded, at least, in its bytes. A thousand that waited for ZooKeeper took a gigabyte."""
+DECODED_TIMES, ELEMENT_BYTES, LEAST_ELEMENT_BYTES = 4, 256, 12
+"""Memory of a long request that is decoded: its bytes some times, and an object for each of its elements, of which there are no
+more than its bytes have room for. A thousand that waited for ZooKeeper took a gigabyte and a half."""
 
 _log = logging.getLogger(__name__)
 
+OF_ANY_LENGTH = frozenset(
+    {
+        ApiKey.FETCH,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.LEADER_AND_ISR,
+        ApiKey.STOP_REPLICA,
+        ApiKey.UPDATE_METADATA,
+        ApiKey.ALTER_PARTITION,
+    }
+)
+"""What brokers tell each other of all their partitions. Anything else has a stranger's number of elements on the internal
+listener, too: some of it is handled in one turn, and 150,000 assignments of a group were one of 50 ms."""
+_SASL = (int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE))
 _BEFORE_AUTHENTICATION = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
 
@@ -71,6 +94,7 @@ class ClientConnection:
     __slots__ = (
         "_connection",
         "_fetch",
+        "_introduction",
         "_paying",
         "_produce",
         "_quiet",
@@ -85,10 +109,11 @@ class ClientConnection:
         self._connection = connection
         self.answers = Answers(broker.doors.loop, connection, session)
         self.turnstile = Turnstile(broker, connection, session, self.answers)
-        self._produce = ProduceFastPath(self)
-        self._fetch = FetchFastPath(self)
+        self._produce: ProduceFastPath | RawTokens = ProduceFastPath(self)
+        self._fetch: FetchFastPath | RawTokens = FetchFastPath(self)
         self._paying: Future[None] | None = None  # what a long request waits for that met the debt of a rule
         self._quiet = 0  # how often it was looked at since it last sent anything
+        self._introduction: Introduction | None = None  # where it has to log in
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
@@ -123,11 +148,21 @@ class ClientConnection:
             self._paying.fail(CancelledError())
         if self.session.instance is not None:
             self.session.instance.disconnected(self)
-        del self._produce, self._fetch  # they refer to this, which would be garbage that nobody looks for (`garbage`)
+        if self._introduction is not None:
+            self._introduction.gone()
+        del (
+            self._produce,
+            self._fetch,
+            self._introduction,
+        )  # they refer to this, which would be garbage that nobody looks for (`garbage`)
 
     def close(self) -> None:
         """End it from this side: the whitelist has changed, or the instance is gone."""
         self._connection.close()
+
+    def look_again(self) -> None:
+        """Who may do what has changed: a fetch that waits, and is refused now, is answered."""
+        self.answers.look_again()
 
     def look(self, patience: int) -> None:
         """Called every so often: a connection that sends nothing, `patience` times in a row, and waits for nothing ends.
@@ -137,11 +172,6 @@ class ClientConnection:
         waits = (self.answers.owes or self.answers.is_parked) and not self._connection.peer_has_finished()
         self._quiet = 0 if waits else self._quiet + 1
         if self._quiet > patience:
-            self._connection.close()
-
-    def look_for_authentication(self) -> None:
-        """Its time is over."""
-        if not self.session.authenticated:
             self._connection.close()
 
     def _serve(self, frame: memoryview, slot: Slot | None = None) -> None:
@@ -165,7 +195,10 @@ class ClientConnection:
             ctx = self._context(row, header, len(frame), is_long=True)
             kept = memoryview(bytearray(frame))  # the frame's own memory ends with this turn
             self._connection.hold(len(kept))
-            self._take(row, ctx, self._long(row, ctx, header, kept, is_let_in=slot is not None), slot)
+            steps = self._long(row, ctx, header, kept, is_let_in=slot is not None)
+            size = self._decoded_bytes(header, len(kept))
+            slices = self.broker.slices
+            self._take(row, ctx, self.broker.decoded.begin(ctx.owner, size, lambda: slices.run(ctx.owner, steps)), slot)
             return
         debt = None if slot is not None else self._debt(header, request)
         if debt is not None:
@@ -179,9 +212,13 @@ class ClientConnection:
             self._fetch.remember(ctx, request, frame)
         elif header.api_key in STORED_BY_GROUPS:
             self.turnstile.charge_groups(header, request, len(frame))
-        self._take(row, ctx, row.handle(ctx, request), slot)
-        if row.api.key == ApiKey.SASL_AUTHENTICATE:
-            self._authenticated_or_gone()
+        reply = self._handled(row, ctx, request)
+        introduction = self._introduction if header.api_key in _SASL else None
+        if introduction is not None and header.api_key == ApiKey.SASL_AUTHENTICATE:
+            reply = introduction.told(reply)
+        self._take(row, ctx, reply, slot)
+        if introduction is not None and (header.api_key == ApiKey.SASL_AUTHENTICATE or not session.is_internal):
+            introduction.look_after(reply)
 
     def _context(self, row: Handler, header: RequestHeader, size: int, *, is_long: bool) -> RequestContext:
         return RequestContext(
@@ -203,11 +240,18 @@ class ClientConnection:
             return None
         return self.turnstile.debt_of_rules(instance.rules, header, request)
 
-    def _authenticated_or_gone(self) -> None:
-        if self.session.authenticated:
-            self._connection.max_frame_bytes = self.broker.config.settings.socket_request_max_bytes
-        else:
-            self._connection.close_after_send()
+    def _handled(self, row: Handler, ctx: RequestContext, request: Any) -> Reply:
+        """What the handler replies. Raises CloseConnectionError for what one of the cluster says in another's name."""
+        session = self.session
+        if session.is_internal and session.authenticated and not may_claim(session.identity, request):
+            self._refused(f"{row.api.key.name} in the name of broker {claimed(request)}")
+        return row.handle(ctx, request)
+
+    def _refused(self, what: str) -> NoReturn:
+        session = self.session
+        name = "nobody" if session.identity is None else session.identity.name
+        _log.warning("refused at the internal listener: %s by %s from %s", what, name, session.peer)
+        raise CloseConnectionError(what)
 
     def _row(self, header: RequestHeader) -> Handler | None:
         """The handler, or None when the request is dealt with. Raises CloseConnectionError."""
@@ -215,8 +259,13 @@ class ClientConnection:
         session = self.session
         if row is None or not (row.internal if session.is_internal else row.tenant):
             raise CloseConnectionError("an API that this listener does not serve")
-        if not session.authenticated and row.api.key not in _BEFORE_AUTHENTICATION:
-            raise CloseConnectionError("a request before authentication")
+        if not session.authenticated:
+            if row.api.key not in _BEFORE_AUTHENTICATION:
+                raise CloseConnectionError("a request before authentication")
+            if self._introduction is not None:
+                self._introduction.one_more()
+        elif session.is_internal and not may_send(session.identity, row.api.key):
+            self._refused(row.api.key.name)
         if row.serves(header.api_version):
             return row
         if row.api.key != ApiKey.API_VERSIONS:
@@ -225,27 +274,52 @@ class ClientConnection:
         self.answers.fill(self.answers.reserve(), answer)  # type: ignore[arg-type]
         return None
 
+    # --- who it is ----------------------------------------------------------------------------------------------------
+
+    def wait_for_login(self, strangers: Strangers | None = None) -> None:
+        """Nobody knows yet who it is (`introduction`). `strangers`: the internal listener's."""
+        self._introduction = Introduction(self, self._connection, strangers)
+
+    def take_tokens(self, tokens: RawTokens | None) -> None:
+        """As `introduction.Introduced`."""
+        if tokens is not None:
+            self._produce = self._fetch = tokens
+        elif isinstance(self._produce, RawTokens):
+            self._produce, self._fetch = ProduceFastPath(self), FetchFastPath(self)
+
+    def forget_shapes(self) -> None:
+        """As `introduction.Introduced`."""
+        if not isinstance(self._produce, RawTokens):
+            self._produce, self._fetch = ProduceFastPath(self), FetchFastPath(self)
+
     # --- long requests and answers ------------------------------------------------------------------------------------
+
+    def _may_be_of_any_length(self, header: RequestHeader) -> bool:
+        session = self.session
+        return session.is_internal and session.authenticated and header.api_key in OF_ANY_LENGTH
+
+    def _decoded_bytes(self, header: RequestHeader, size: int) -> int:
+        return decoded_bytes(size, size if self._may_be_of_any_length(header) else MAX_ELEMENTS)
 
     def _long(
         self, row: Handler, ctx: RequestContext, header: RequestHeader, frame: memoryview, *, is_let_in: bool
     ) -> Steps[Outcome]:
         """A request of many elements: decoded, and then as `_serve` does. Its copy counts as held until then."""
-        session = self.session
-        trusted = session.is_internal and session.authenticated
-        make = decoder_in_steps if trusted else limited_decoder_in_steps
+        names = self.session.names
+        make = decoder_in_steps if self._may_be_of_any_length(header) else limited_decoder_in_steps
         try:
-            request = (yield from make(row.api.request, header.api_version)(frame, header.position, session.names))[0]
+            request = (yield from make(row.api.request, header.api_version)(frame, header.position, names))[0]
             debt = None if is_let_in else self._debt(header, request)
             if debt is not None:
-                return self._when_paid(row, ctx, request, debt, len(frame))
+                return self._when_paid(row, ctx, request, debt, self._decoded_bytes(header, len(frame)))
             if header.api_key in STORED_BY_GROUPS:
                 self.turnstile.charge_groups(header, request, len(frame))
-            answer = yield from self._answered(row, ctx, row.handle(ctx, request))  # no name here for what it lets go
+            # no name here for what it lets go
+            answer = yield from self._answered(row, ctx, self._handled(row, ctx, request))
             held = [request]
             del request
             if isinstance(answer, Coroutine):
-                return self._until_released(ctx, answer, held, DECODED_TIMES * len(frame))
+                return self._until_released(ctx, answer, held, self._decoded_bytes(header, len(frame)))
             try:
                 yield from released(held)
             except GeneratorExit:  # the connection has gone, and has not heard of what it would give up
@@ -256,22 +330,22 @@ class ClientConnection:
             self._connection.hold(-len(frame))
 
     async def _until_released(self, ctx: RequestContext, reply: Awaitable[Now], request: list[Any], size: int) -> Now:
-        """What a handler says that waits for others, the request counting as held for so long.
+        """What a handler says that waits for others, the request taking its room for so long.
 
         The handler has let go of the request when it is done: it is freed here, and not whole.
         """
-        self._connection.hold(size)
+        self.broker.decoded.take(ctx.owner, size)
         try:
             answer = await reply
             await self.broker.slices.run(ctx.owner, released(request))
             return answer
         finally:
-            self._connection.hold(-size)
+            self.broker.decoded.give_back(ctx.owner, size)
 
     async def _when_paid(self, row: Handler, ctx: RequestContext, request: Any, debt: TokenBucket, size: int) -> Any:
-        """As `turnstile.keep_until_paid`: what is kept is memory of this size, and nobody's when the connection is gone."""
+        """As `turnstile.keep_until_paid`: what is kept takes room of this size until then, or the connection is gone."""
         paid: Future[None] = Future()
-        self._connection.hold(size)
+        self.broker.decoded.take(ctx.owner, size)
         try:
             waiting = self.broker.debt_queues.join(
                 debt, EVERYBODY, ctx.size, self.turnstile.paid_for(lambda: paid.resolve(None))
@@ -284,7 +358,7 @@ class ClientConnection:
                 waiting.give_up()
             return await self.broker.slices.run(ctx.owner, self._answered(row, ctx, row.handle(ctx, request)))
         finally:
-            self._connection.hold(-size)
+            self.broker.decoded.give_back(ctx.owner, size)
 
     def _first_step(self, row: Handler, ctx: RequestContext, steps: Steps[Outcome]) -> Outcome:
         """Of a handler in steps: what is over with it is an answer like any other, what is not goes on in slices."""
@@ -300,6 +374,7 @@ class ClientConnection:
             reply = yield from reply
         if isinstance(reply, (Future, Coroutine, Encoded)):
             return reply
+        self._tell_of(ctx, reply)
         answer = self.turnstile.with_wait(row.api, ctx.told_s, reply)
         del reply
         frame = yield from encode_frame_in_steps(row.api, ctx.version, ctx.correlation_id, answer, self.session.names)
@@ -307,6 +382,12 @@ class ClientConnection:
         del answer
         yield from released(held)
         return Encoded(frame)
+
+    def _tell_of(self, ctx: RequestContext, answer: Now) -> None:
+        """What has changed something is told to the audit of an instance that has one."""
+        instance = ctx.session.instance
+        if instance is not None and instance.spec.audit and ctx.api_key in AUDITED:
+            self.broker.auditing.answered(ctx.session, ctx.api_key, ctx.client_id, answer)
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
@@ -334,7 +415,7 @@ class ClientConnection:
 
     def _wait_for(self, slot: Slot, ctx: RequestContext, reply: Future[Any]) -> None:
         size = 0 if ctx.api_key == ApiKey.PRODUCE else ctx.size
-        self.answers.wait_at(slot, size, reply.give_up if isinstance(reply, Later) else None)
+        self.answers.wait_at(slot, size, reply if isinstance(reply, Later) else None)
         reply.then(lambda _: self.answers.waited(slot, size))
 
     def go_on(self, slot: Slot, frame: bytes, told_s: float, answer: Callable[[], bool]) -> None:
@@ -382,10 +463,16 @@ class ClientConnection:
     def _encode(self, row: Handler, ctx: RequestContext, answer: Now) -> Parts:
         if isinstance(answer, Encoded):
             return answer.parts  # type: ignore[return-value]
+        self._tell_of(ctx, answer)
         answer = self.turnstile.with_wait(row.api, ctx.told_s, answer)
         return encode_frame(  # type: ignore[return-value]
             row.api, ctx.version, ctx.correlation_id, answer, self.session.names
         )
+
+
+def decoded_bytes(size: int, most_elements: int = MAX_ELEMENTS) -> int:
+    """What a long request of `size` bytes takes in memory when it is decoded, about, and rather more."""
+    return DECODED_TIMES * size + ELEMENT_BYTES * min(most_elements, size // LEAST_ELEMENT_BYTES)
 
 
 def _give_up(reply: Outcome) -> None:

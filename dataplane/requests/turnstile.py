@@ -44,6 +44,7 @@ from dataplane.throttle.tolls import (
     REQUEST_COUNT,
     Tolls,
 )
+from quota.contracts.namespace import ClusterNames
 from quota.contracts.rows import REQUEST
 from quota.core.bucket import TokenBucket
 from quota.core.shares import EVERYBODY, Sender
@@ -60,6 +61,9 @@ _PIPELINED = (PRODUCE, FETCH)
 _COUNTED = (REQUEST_COUNT, HEARTBEATS)
 LEAST_FETCH_BYTES = 64 * 2**10
 """So much credit a fetch needs to pass while others wait: nobody knows beforehand what it will bring."""
+
+
+_STRANGER = Session(None, "", ClusterNames(), "", authenticated=False)
 
 
 class Turnstile:
@@ -86,7 +90,9 @@ class Turnstile:
     )
 
     def __init__(self, broker: BrokerRooms, connection: Connection, session: Session, answers: Answers) -> None:
-        self._broker, self._connection, self._session = broker, connection, session
+        self._broker, self._connection = broker, connection
+        # What somebody sends who has not logged in is charged to nobody's limits: it would be paid by those who have.
+        self._session = session if session.authenticated else _STRANGER
         self._answers = answers
         self.sender: Sender = ("", session.peer)  # of the request that began last
         self._monotonic = broker.doors.clock.monotonic
@@ -102,6 +108,10 @@ class Turnstile:
         self._fetched_bytes = 0  # by the last fetch
         self._is_members = False  # a member of a group speaks on it
         self._ruled_by: dict[int, TokenBucket] = {}  # by key: the rule that its last request had to wait for
+
+    def let_in(self, session: Session) -> None:
+        """It has logged in: from now on what it sends is its instance's."""
+        self._session = session
 
     # --- before a request is read -------------------------------------------------------------------------------------
 

@@ -2,6 +2,10 @@
 
 registry          specs in ZooKeeper become instances with listeners
 instance session  one instance as served here; who is on a connection
+logins verifying newcomers  how clients log in; proofs that take long; who has not logged in yet
 access whitelist  who may do what, decided in one place; which addresses a list lets in (pure)
+proxies           which peers may say whose connection it is
+headcount         how many connections from where, of an instance and of each route (pure)
+certificates secured  what routes of TLS are served with, and who a client is by its certificate
 gate              limits become buckets; the storage fence
 """

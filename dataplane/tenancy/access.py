@@ -7,61 +7,52 @@ stand here and nowhere else. Today the rules are
 =================  =================================================================================================
 resource           permitted
 =================  =================================================================================================
-topic              where its own whitelist, if it has one, holds the client's address: every operation alike
-group              to every session of the instance
-cluster            all but CLUSTER_ACTION, which is for brokers among themselves
+topic              where its own whitelist, if it has one, holds the client's address, and by ACLs; one that the service
+                   keeps for the instance (`__sluice_audit`) may be read only
+group              by ACLs
+cluster            by ACLs, all but CLUSTER_ACTION, which is for brokers among themselves
 transactional id   to nobody: there is no coordinator for them
 =================  =================================================================================================
 
-The internal listener (no instance) may do everything but use a transactional id. Whether a name belongs to the session's
-instance is not decided here: what does not is as unknown as what never existed (`Session.names`). Nor is who may connect:
-that is asked once, when a connection is accepted (`Instance.admits`), and a connection ends when the answer changes.
+What ACLs permit is Kafka's rule (`quota.core.acls`), about the session's principal and its address, with the names that the
+tenant has for its topics and groups. An instance without ACLs that allows everyone then (the default) is not asked.
+
+On the internal listener (no instance) it is asked what the role of the session's identity may touch (`security.roles`).
+
+Whether a name belongs to the session's instance is not decided here: what does not is as unknown as what never existed
+(`Session.names`). Nor is who may connect: that is asked once, when a connection is accepted (`Instance.admits`), and a
+connection ends when the answer changes.
 
 **A permit is good for one generation of its instance.** Whoever asks again for each request needs nothing more of it. Who
 wants to keep it (`requests.fastpath`) compares its generation with the instance's present one: one integer, raised by
 whatever could change an answer (`Instance.access_changed`):
 
-* the instance's spec: whitelists;
+* the instance's spec: whitelists, ACLs, how ACLs are meant;
 * throttle rules, the storage fence, and buckets that were replaced. None of them refuses anybody here, but they, too,
   decide whether a request may take a short cut, and are looked at when its permit is renewed.
 
-What is true when a request begins need not be when it is answered. A fetch that waits asks again when it is woken; a produce
-that waits for acks=all was permitted when it was appended, and is answered as it went.
+What is true when a request begins need not be when it is answered. A fetch that waits asks again when it is woken, and is
+woken when it is refused by then (`Instance.look_again`); a produce that waits for acks=all was permitted when it was
+appended, and is answered as it went.
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.protocol.errors import ErrorCode
+from dataplane.security.roles import may_touch
+from quota.contracts.acls import CLUSTER_NAME, AclOperation, ResourceType
+from quota.contracts.namespace import is_kept_by_the_service
 
 if TYPE_CHECKING:
     from dataplane.tenancy.session import Session
 
 
-class Operation(IntEnum):
-    """What somebody wants to do, with Kafka's codes (`AclOperation`)."""
-
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-
-
-class ResourceKind(IntEnum):
-    """What it is done to, with Kafka's codes (`ResourceType`)."""
-
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
+Operation = AclOperation
+"""What somebody wants to do."""
+ResourceKind = ResourceType
+"""What it is done to."""
 
 
 class Resource(NamedTuple):
@@ -71,13 +62,18 @@ class Resource(NamedTuple):
     name: str
 
 
-CLUSTER = Resource(ResourceKind.CLUSTER, "kafka-cluster")
+CLUSTER = Resource(ResourceKind.CLUSTER, CLUSTER_NAME)
 """There is one, of Kafka's name: the session's own."""
 
 
 def of_topic(physical: str) -> Resource:
     """A topic, whether it exists or not."""
     return Resource(_TOPIC, physical)
+
+
+def of_group(physical: str) -> Resource:
+    """A group, whether it exists or not."""
+    return Resource(ResourceKind.GROUP, physical)
 
 
 def of_transactional_id(physical: str) -> Resource:
@@ -97,26 +93,65 @@ class Permit:
 NO_PERMIT = Permit(-1)
 """Of no generation: it has to be renewed before it is used."""
 _INTERNAL = Permit(0)
-_TOPIC = ResourceKind.TOPIC
+_TOPIC, _CLUSTER = ResourceKind.TOPIC, ResourceKind.CLUSTER
+_READING = frozenset({Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS})
+"""All that a tenant may do with a topic that the service keeps for it."""
+_REFUSALS = {
+    _TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceKind.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    _CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+}
 _WHY = {
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "the topic's whitelist does not hold this address",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "the topic's whitelist or the ACLs do not permit this to the client",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "the ACLs do not permit this to the client for the group",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional ids are not served",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this is for the brokers among themselves",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "the ACLs do not permit this to the client, or it is for brokers among themselves",
 }
 
 
 def authorize(session: Session, operation: Operation, resource: Resource) -> Permit | ErrorCode:
     """A permit, or why not: one of Kafka's ``…_AUTHORIZATION_FAILED``. Changes nothing."""
-    instance, kind = session.instance, resource.kind
+    instance, (kind, name) = session.instance, resource
     if kind is ResourceKind.TRANSACTIONAL_ID:
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if instance is None:
-        return _INTERNAL
-    if kind is _TOPIC and instance.topic_denied(resource.name, session.peer):
+        return _INTERNAL if may_touch(session.identity, operation, kind, name) else _REFUSALS[kind]
+    if kind is _TOPIC and (
+        instance.topic_denied(name, session.peer) or (operation not in _READING and is_kept_by_the_service(name))
+    ):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if operation is Operation.CLUSTER_ACTION:
         return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    return instance.permit
+    acls = instance.acls
+    if acls is None:
+        return instance.permit
+    tenants = name if kind is _CLUSTER else instance.names.topic_out(name)  # groups are mapped alike
+    decision = acls.decide(session.principal, session.peer, operation, kind, tenants)
+    return instance.permit if decision.allowed else _REFUSALS[kind]
+
+
+def authorize_creation(session: Session, physical: str) -> Permit | ErrorCode:
+    """As Kafka, of a topic to come: CREATE on the cluster is enough, and so is CREATE on the topic."""
+    found = authorize(session, Operation.CREATE, of_topic(physical))
+    if not isinstance(found, ErrorCode) or is_kept_from(session, physical):
+        return found
+    of_all = authorize(session, Operation.CREATE, CLUSTER)
+    return found if isinstance(of_all, ErrorCode) else of_all
+
+
+def authorize_idempotence(session: Session) -> Permit | ErrorCode:
+    """As Kafka, of a producer id: IDEMPOTENT_WRITE on the cluster, or WRITE on any topic (KIP-679)."""
+    found = authorize(session, Operation.IDEMPOTENT_WRITE, CLUSTER)
+    instance = session.instance
+    if not isinstance(found, ErrorCode) or instance is None or instance.acls is None:
+        return found
+    decision = instance.acls.decide_by_type(session.principal, session.peer, Operation.WRITE, _TOPIC)
+    return instance.permit if decision.allowed else found
+
+
+def is_kept_from(session: Session, physical: str) -> bool:
+    """Whether a topic's own whitelist refuses the client, whatever ACLs say: of answers that ACLs permit as a whole."""
+    return session.instance is not None and session.instance.topic_denied(physical, session.peer)
 
 
 def why(refusal: ErrorCode) -> str:

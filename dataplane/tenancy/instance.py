@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Protocol
 
 from dataplane.tenancy.access import Permit
+from dataplane.tenancy.headcount import Headcount
+from dataplane.tenancy.newcomers import Newcomers
+from dataplane.tenancy.secured import NOTHING
 from dataplane.tenancy.whitelist import Whitelist
 from quota.contracts.instance import InstanceSpec, Route
 from quota.contracts.namespace import InstanceNames, instance_key
+from quota.core.acls import AclBook
 
 if TYPE_CHECKING:
     from dataplane.throttle.mutations import MutationBucket
@@ -16,10 +21,18 @@ if TYPE_CHECKING:
     from quota.core.bucket import TokenBucket
 
 
+_LOOKS_PER_STEP = 16
+"""Connections, of which most have a fetch that waits: about 50 microseconds."""
+
+
 class Client(Protocol):
     """Who is on a connection (`session.Session`)."""
 
     peer: str  # the address, without the port
+    route: str
+
+    @property
+    def user(self) -> str | None: ...
 
 
 class OpenConnection(Protocol):
@@ -32,11 +45,14 @@ class OpenConnection(Protocol):
 
     def look(self, patience: int) -> None: ...
 
+    def look_again(self) -> None: ...
+
 
 class Instance:
     """Lives as long as the broker knows the instance; `apply` replaces its spec in place."""
 
-    def __init__(self, spec: InstanceSpec) -> None:
+    def __init__(self, spec: InstanceSpec, book: AclBook | None = None) -> None:
+        """`book` is of the spec's ACLs; it is made here where nobody has made it in steps."""
         self.names = InstanceNames(instance_key(spec.id))
         self.connections: dict[OpenConnection, None] = {}  # a dict keeps their order; a set would not
         self.produce_bucket: TokenBucket | None = None  # all set by the gate
@@ -49,58 +65,111 @@ class Instance:
         self.mutation_bucket: MutationBucket | None = None  # made by `throttle.mutations` when it is first needed
         self.rules: InstanceRules | None = None  # None: there are no throttle rules
         self.connection_bucket: TokenBucket | None = None
-        self._by_address: dict[str, int] = {}  # how many of the connections
+        self.secured = NOTHING  # its routes with TLS; set by the registry
+        self._all = Headcount()
+        self.newcomers = Newcomers()
+        self._by_route: dict[str, Headcount] = {}  # of routes that have connections
         self.permit = Permit(1)  # what `access.authorize` gives; its generation is the instance's
-        self._set(spec)
+        self._set(spec, book)
 
-    def _set(self, spec: InstanceSpec) -> None:
+    def _set(self, spec: InstanceSpec, book: AclBook | None) -> None:
         self.spec = spec
+        self.book = book or AclBook(spec.acls.items if spec.acls is not None else (), spec.authorizer)
+        self.acls = None if self.book.allows_everything else self.book  # None: nobody need be asked
         self._whitelist = Whitelist(spec.whitelist)
         self._topics = {self.names.topic_in(topic): Whitelist(cidrs) for topic, cidrs in spec.topic_whitelists.items()}
         self._routes: dict[str, Route] = {route.id: route for route in spec.routes}
+        self._route_whitelists = {
+            route.id: Whitelist(route.whitelist) for route in spec.routes if route.whitelist is not None
+        }
+        self._closed: dict[str, None] = {}  # routes that let nobody in, whatever their members say
+        self.users = {user.name: user for user in spec.users.items} if spec.users is not None else {}
 
-    def apply(self, spec: InstanceSpec) -> None:
-        """Take a newer spec; connections that its whitelist does not let in any more are closed."""
-        self._set(spec)
+    def route(self, route_id: str) -> Route:
+        """One of its routes. Raises KeyError."""
+        return self._routes[route_id]
+
+    def apply(self, spec: InstanceSpec, book: AclBook | None = None) -> None:
+        """Take a newer spec; connections that would not be accepted any more are closed.
+
+        So is every connection of a route that is gone, whose security, mechanisms or mapping of principals have changed, or
+        whose own whitelist does not hold it; and of a user who is gone. A password that was replaced ends no connection.
+        """
+        before, users = self._routes, self.users
+        self._set(spec, book)
+        gone = users.keys() - self.users.keys()
         self.access_changed()
         for connection in list(self.connections):
-            if not self._whitelist.allows(connection.session.peer):
+            session = connection.session
+            is_same = _how_to_get_in(before.get(session.route)) == _how_to_get_in(self._routes.get(session.route))
+            is_gone = bool(gone) and session.user in gone
+            if not is_same or is_gone or not self.allows(session.peer, session.route):
                 connection.close()
+
+    def look_again(self) -> Generator[None, None, None]:
+        """After a change of who may do what: requests that wait, and are refused now, wait no longer. With pauses."""
+        for count, connection in enumerate(list(self.connections), 1):
+            connection.look_again()
+            if not count % _LOOKS_PER_STEP:
+                yield
 
     def access_changed(self) -> None:
         """What was permitted need not be any more, or not by the short cut: permits that are kept have to be renewed."""
         self.permit = Permit(self.permit.generation + 1)
 
-    def admits(self, peer: str) -> bool:
-        """Whether a new connection from this address may be accepted."""
-        limits = self.spec.limits
-        return (
-            self._whitelist.allows(peer)
-            and (limits.connections is None or len(self.connections) < limits.connections)
-            and (limits.connections_per_address is None or self._from(peer) < limits.connections_per_address)
+    def admits(self, peer: str, route_id: str, instead_of: Client | None = None) -> bool:
+        """Whether a new connection from this address may be accepted by this route, which may be gone meanwhile.
+
+        `instead_of`: one that would have made room.
+        """
+        route, limits = self._routes.get(route_id), self.spec.limits
+        if route is None or not self.allows(peer, route_id):
+            return False
+        here = self._by_route.get(route_id) or Headcount()
+        gone = None if instead_of is None else instead_of.peer
+        gone_here = instead_of.peer if instead_of is not None and instead_of.route == route_id else None
+        return self._all.has_room(
+            peer, total=limits.connections, per_address=limits.connections_per_address, instead_of=gone
+        ) and here.has_room(
+            peer, total=route.connections, per_address=route.connections_per_address, instead_of=gone_here
         )
 
-    def _from(self, peer: str) -> int:
-        return self._by_address.get(peer, 0)
+    def allows(self, peer: str, route_id: str) -> bool:
+        """By the instance's whitelist, and by the route's where it has one. No route that is not open allows anybody."""
+        if route_id not in self._routes or route_id in self._closed:
+            return False
+        own = self._route_whitelists.get(route_id)
+        return self._whitelist.allows(peer) and (own is None or own.allows(peer))
 
     def connected(self, connection: OpenConnection) -> None:
-        peer = connection.session.peer
+        session = connection.session
         self.connections[connection] = None
-        self._by_address[peer] = self._from(peer) + 1
+        self._all.came(session.peer)
+        self._by_route.setdefault(session.route, Headcount()).came(session.peer)
 
     def disconnected(self, connection: OpenConnection) -> None:
         if connection not in self.connections:
             return
         del self.connections[connection]
-        peer = connection.session.peer
-        self._by_address[peer] -= 1
-        if not self._by_address[peer]:
-            del self._by_address[peer]
+        session = connection.session
+        self._all.went(session.peer)
+        here = self._by_route[session.route]
+        here.went(session.peer)
+        if not here.total:
+            del self._by_route[session.route]
 
     def close_connections(self) -> None:
-        """The instance is stopped or deleted."""
+        """The instance is stopped, shut or deleted: nobody gets in any more, whose connection was being opened neither."""
+        self._closed = dict.fromkeys(self._routes)
         for connection in list(self.connections):
             connection.close()
+
+    def close_route(self, route_id: str) -> None:
+        """It is not open on this broker: nobody gets in by it, until a spec is applied that opens it."""
+        self._closed[route_id] = None
+        if route_id in self._by_route:
+            for connection in [each for each in self.connections if each.session.route == route_id]:
+                connection.close()
 
     def topic_denied(self, physical: str, peer: str) -> bool:
         """Whether the topic has a whitelist of its own that does not hold this address. Asked by `access.authorize` only."""
@@ -114,3 +183,16 @@ class Instance:
         found = self._routes.get(route)
         endpoint = found.endpoints.get(broker_id) if found is not None else None
         return endpoint.advertised if endpoint is not None else None
+
+
+def _how_to_get_in(route: Route | None) -> tuple[object, ...] | None:
+    if route is None:
+        return None
+    return (
+        route.security,
+        route.mechanisms,
+        route.allow_plain_in_clear,
+        route.client_certificates,
+        route.principal_mapping,
+        route.proxy_protocol,
+    )

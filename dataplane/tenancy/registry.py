@@ -2,53 +2,116 @@
 
 The broker watches one directory, ``/sluice/changes``. A child of it names an instance whose spec was written; the broker
 reads that spec and applies it. After a new session it reads every spec again: watches may have been lost with the old one.
-A spec of a generation and rules that were applied already is skipped. Whitelists and rules stand in nodes of their own, which
-are read behind the spec (`quota.contracts.apart`). An instance whose whitelists cannot be read is shut: nobody gets in, and
-connections that are open are closed, until they can. What was applied stands in ``/sluice/applied/<broker>``
-(ephemeral), with a sentence where something could not be: a port that is taken is for the control plane to replace.
+A spec of a generation, rules, ACLs and users that were applied already is skipped. These and the whitelists stand in nodes of
+their own, which are read behind the spec (`quota.contracts.apart`). An instance whose whitelists, ACLs or users cannot be read
+is shut: nobody gets in, and connections that are open are closed, until they can. A route of a security that this broker does
+not serve, or of TLS and without a certificate that can be used, is not opened, and the instance's other routes are. What was
+applied stands in ``/sluice/applied/<broker>`` (ephemeral), with a sentence where something could not be: a port that is taken
+is for the control plane to replace.
+
+A route with an end ("closes_at_ms") is open until this broker's wall clock says so, and opens again where a newer spec moves
+the end. That is no problem to be reported: it is what was wanted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Generator
 from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
-from dataplane.doors import Connection, Doors, FrameProtocol, Listener, NodeExistsError, NoNodeError, ZooKeeperError
+from dataplane.doors import (
+    Connection,
+    Doors,
+    FrameProtocol,
+    Listener,
+    NodeExistsError,
+    NoNodeError,
+    Preface,
+    Timer,
+    ZooKeeperError,
+)
+from dataplane.records.steps import run_through
+from dataplane.slices import INTERNAL
 from dataplane.tasks import Future, Task, gather
+from dataplane.tenancy.certificates import Certificates
 from dataplane.tenancy.instance import Instance
-from quota.contracts.apart import joined, rules_path, spec_path, whitelists_path
+from dataplane.tenancy.proxies import NO_PROXIES
+from dataplane.tenancy.secured import NOTHING, Secured
+from quota.contracts.apart import (
+    acls_in_steps,
+    acls_path,
+    certificates_path,
+    joined,
+    rules_path,
+    spec_path,
+    users_in_steps,
+    users_path,
+    whitelists_path,
+)
 from quota.contracts.applied import Applied, AppliedInstance
 from quota.contracts.change import Change
 from quota.contracts.instance import (
     APPLIED_PATH,
     CHANGES_PATH,
     INSTANCES_PATH,
+    Authorizer,
     ContractError,
     InstanceSpec,
     InstanceState,
-    UnreadWhitelistsError,
+    Route,
+    Security,
+    UnreadAccessError,
     address_text,
 )
 from quota.contracts.namespace import instance_id_of_key
 from quota.contracts.rules import RuleSet
+from quota.core.acls import AclBook
 
+if TYPE_CHECKING:
+    from dataplane.slices import Slices
+
+T = TypeVar("T")
 Accept = Callable[[Instance, str, Connection], FrameProtocol | None]
 """(instance, route id, connection) -> its protocol, or None to refuse it."""
 
+IsSo = Callable[[InstanceSpec], bool]
+"""What is waited for."""
+
+SERVED = frozenset(security.value for security in Security)
+"""Securities of routes that this broker can serve."""
 _RETRY_S = 1.0
+_LOOK_AT_THE_CLOCK_S = 60.0
+"""The longest sleep before the next end of a route: a wall clock can be set, a timer does not hear of it."""
+
+Opened = tuple[tuple[str, int], bool, bool]
+"""What a listener was opened with: the address, and whether TLS and PROXY headers are read. Only these need another one."""
 
 
 class Registry:
     """All instances of the cluster that this broker serves."""
 
     def __init__(
-        self, doors: Doors, broker_id: int, boot: str, accept: Accept, on_change: Callable[[Instance, bool], None]
+        self,
+        doors: Doors,
+        broker_id: int,
+        boot: str,
+        accept: Accept,
+        on_change: Callable[[Instance, bool], None],
+        certificates: Certificates,
+        proxies: Preface = NO_PROXIES,
+        slices: Slices | None = None,
     ) -> None:
+        """Without `slices` what is long is done at once."""
         self._doors, self._broker_id, self._boot = doors, broker_id, boot
-        self._accept, self._on_change = accept, on_change
+        self._accept, self._on_change, self._slices = accept, on_change, slices
+        self._certificates, self._proxies = certificates, proxies
         self._instances: dict[str, Instance] = {}
-        self._listeners: dict[tuple[str, str], tuple[tuple[str, int], Listener]] = {}  # by (instance, route)
+        self._listeners: dict[tuple[str, str], tuple[Opened, Listener]] = {}  # by (instance, route)
+        self._ends: dict[tuple[str, str], int] = {}  # of the listeners that have one, milliseconds of the wall clock
+        self._ends_timer: Timer | None = None
         self._problems: dict[str, str] = {}
+        self._awaited: dict[str, list[tuple[IsSo, Future[None]]]] = {}  # by instance
         self._seen: set[str] = set()  # children of /sluice/changes; membership only, never iterated
         self._working = False
         self._again = False
@@ -68,6 +131,25 @@ class Registry:
         """By the key in front of its physical names."""
         return self._instances.get(instance_id_of_key(key))
 
+    def until(self, instance_id: str, is_so: IsSo) -> Future[None]:
+        """Done when what is applied of an instance is so: for who has just changed it in ZooKeeper.
+
+        Whoever waits no longer resolves it.
+        """
+        found: Future[None] = Future()
+        self._awaited.setdefault(instance_id, []).append((is_so, found))
+        self._tell(instance_id)
+        return found
+
+    def _tell(self, name: str) -> None:
+        instance = self._instances.get(name)
+        waiting = [one for one in self._awaited.pop(name, ()) if not one[1].done]
+        ready = [found for is_so, found in waiting if instance is None or is_so(instance.spec)]
+        if len(ready) < len(waiting):
+            self._awaited[name] = [one for one in waiting if one[1] not in ready]
+        for found in ready:
+            found.resolve(None)
+
     # --- following ZooKeeper ------------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -77,9 +159,8 @@ class Registry:
 
     def close(self) -> None:
         self._closed = True
-        for _, listener in self._listeners.values():
-            listener.close()
-        self._listeners.clear()
+        for key in list(self._listeners):
+            self._close(key)
 
     def _wake(self) -> None:
         """Something may have changed: look, once at a time."""
@@ -148,8 +229,8 @@ class Registry:
             if spec is None:
                 self._remove(name)
             else:
-                self.apply(spec)
-        except UnreadWhitelistsError as error:
+                self.apply(spec, await self._book(spec), await self._secured(spec))
+        except UnreadAccessError as error:
             self._problems[name] = str(error)
             self._shut(name)
         except (ContractError, ValueError) as error:  # one that cannot be served must not keep the others from it
@@ -161,20 +242,43 @@ class Registry:
         if data is None:
             return None
         spec = InstanceSpec.from_json(data)
+        # Behind the spec, never before it: what is read first may be of an earlier generation than what is read then.
+        paths = (whitelists_path(name), rules_path(name), acls_path(name), users_path(name))
+        reads: list[Future[bytes | None]] = [Task(self._data(path), path) for path in paths]
+        whitelists, rules, acls, users = await gather(reads)
+        spec = replace(
+            spec,
+            acls=await self._in_slices(acls_in_steps(acls)),
+            users=await self._in_slices(users_in_steps(users)),
+        )
         if spec.whitelists_of is None:
             return spec
-        # Behind the spec, never before it: what is read first may be of an earlier generation than what is read then.
-        reads: list[Future[bytes | None]] = [
-            Task(self._data(path), path) for path in (whitelists_path(name), rules_path(name))
-        ]
-        whitelists, rules = await gather(reads)
         try:
             return joined(spec, whitelists, rules)
-        except UnreadWhitelistsError:
+        except UnreadAccessError:
             raise
         except ContractError:  # no whitelist waits for rules that cannot be read: they stay what they were
             known = self._instances.get(name)
             return replace(joined(spec, whitelists, None), rules=known.spec.rules if known else RuleSet())
+
+    async def _book(self, spec: InstanceSpec) -> AclBook | None:
+        """The ACLs, to be asked; None: as they are asked already."""
+        known = self._instances.get(spec.id)
+        if known is not None and _acls_of(known.spec) == _acls_of(spec):
+            return known.book
+        return await self._in_slices(AclBook.building(spec.acls.items if spec.acls else (), spec.authorizer))
+
+    async def _in_slices(self, steps: Generator[None, None, T]) -> T:
+        """The cluster's own work: nobody's requests may delay who is let in."""
+        return run_through(steps) if self._slices is None else await self._slices.run(INTERNAL, steps)
+
+    async def _secured(self, spec: InstanceSpec) -> Secured:
+        """What its TLS routes are served with. Of an instance that has none nothing is read."""
+        if not any(route.wants_tls for route in spec.routes):
+            return NOTHING
+        known = self._instances.get(spec.id)
+        data = await self._data(certificates_path(spec.id))
+        return await self._certificates.secured(spec, data, known.secured if known is not None else NOTHING)
 
     async def _data(self, path: str) -> bytes | None:
         try:
@@ -201,24 +305,46 @@ class Registry:
 
     # --- applying -----------------------------------------------------------------------------------------------------
 
-    def apply(self, spec: InstanceSpec) -> None:
-        """Make listeners, whitelists and limits what the spec says."""
+    def apply(self, spec: InstanceSpec, book: AclBook | None = None, secured: Secured = NOTHING) -> None:
+        """Make listeners, whitelists, limits and certificates what the spec says.
+
+        `book` is of its ACLs, if somebody has made it; `secured` of its certificates.
+        """
         instance = self._instances.get(spec.id)
-        if instance is not None and not _is_newer(spec, instance.spec) and spec.id not in self._problems:
+        if (
+            instance is not None
+            and not _is_newer(spec, instance.spec)
+            and secured is instance.secured
+            and spec.id not in self._problems
+        ):
             return
         if spec.state is InstanceState.DELETED:
             self._remove(spec.id)
             return
         if instance is None:
-            instance = self._instances[spec.id] = Instance(spec)
+            instance = self._instances[spec.id] = Instance(spec, book)
         else:
-            instance.apply(spec)
+            before, asked = instance.spec, instance.book
+            instance.apply(spec, book)
+            if asked is not instance.book:
+                self._begin(asked.letting_go())
+            if _permits(before) != _permits(spec):
+                self._begin(instance.look_again())
+        instance.secured = secured
         self._on_change(instance, True)
         if spec.state is InstanceState.RUNNING:
             self._listen(instance)
         else:
             self._stop_listening(spec.id)
             instance.close_connections()
+        if spec.id in self._awaited:
+            self._tell(spec.id)
+
+    def _begin(self, steps: Generator[None, None, None]) -> None:
+        if self._slices is None:
+            deque(steps, maxlen=0)
+        else:
+            self._slices.run(INTERNAL, steps)
 
     def _shut(self, name: str) -> None:
         """Nobody may use it until its spec is applied again, which `_problems` sees to."""
@@ -233,42 +359,107 @@ class Registry:
         if instance is not None:
             instance.close_connections()
             self._on_change(instance, False)
+        self._tell(name)
 
     def _listen(self, instance: Instance) -> None:
         name = instance.spec.id
-        wanted = {
-            route.id: route.endpoints[self._broker_id].bind
-            for route in instance.spec.routes
-            if self._broker_id in route.endpoints
-        }
+        here = [route for route in instance.spec.routes if self._broker_id in route.endpoints]
+        wanted = {route.id: self._opened(route) for route in here if not self._is_over(route)}
         for key in [key for key in self._listeners if key[0] == name]:
-            if wanted.get(key[1]) != self._listeners[key][0]:
-                self._listeners.pop(key)[1].close()
+            if wanted.get(key[1]) != self._listeners[key][0] or not _is_served(instance, key[1]):
+                self._close(key)
+        for route in instance.spec.routes:
+            if route.id not in wanted or not _is_served(instance, route.id):
+                instance.close_route(route.id)
         problems = [
-            problem
-            for route, address in wanted.items()
-            if (problem := self._open(instance, route, address)) is not None
+            problem for route in here if route.id in wanted and (problem := self._open(instance, route)) is not None
         ]
         if problems:
             self._problems[name] = "; ".join(problems)
         else:
             self._problems.pop(name, None)
+        if any(route.closes_at_ms is not None for route in here):
+            self._wait_for_an_end()
 
-    def _open(self, instance: Instance, route: str, address: tuple[str, int]) -> str | None:
-        key = (instance.spec.id, route)
-        if key in self._listeners:
-            return None
-        try:
-            listener = self._doors.loop.listen(*address, lambda connection: self._accept(instance, route, connection))
-        except OSError as error:
-            return f"route {route}: cannot listen on {address_text(address)}: {error.strerror}"
-        self._listeners[key] = (address, listener)
+    def _opened(self, route: Route) -> Opened:
+        return route.endpoints[self._broker_id].bind, route.wants_tls, route.proxy_protocol
+
+    def _open(self, instance: Instance, route: Route) -> str | None:
+        """Have a listener for the route, or say why there is none."""
+        key, opened = (instance.spec.id, route.id), self._opened(route)
+        if key not in self._listeners:
+            if not _is_served(instance, route.id):  # as plaintext, say, it would let in whoever should log in
+                why = instance.secured.problems.get(route.id) if route.security in SERVED else None
+                return f"route {route.id}: {why or f'this broker does not serve {route.security!r}'}"
+            try:
+                listener = self._doors.loop.listen(
+                    *opened[0],
+                    lambda connection: self._accept(instance, route.id, connection),
+                    preface=self._proxies if route.proxy_protocol else None,
+                    tls=route.wants_tls,
+                )
+            except OSError as error:
+                return f"route {route.id}: cannot listen on {address_text(opened[0])}: {error.strerror}"
+            self._listeners[key] = (opened, listener)
+        self._ends.pop(key, None)
+        if route.closes_at_ms is not None:
+            self._ends[key] = route.closes_at_ms
         return None
+
+    def _close(self, key: tuple[str, str]) -> None:
+        self._listeners.pop(key)[1].close()
+        self._ends.pop(key, None)
 
     def _stop_listening(self, name: str) -> None:
         for key in [key for key in self._listeners if key[0] == name]:
-            self._listeners.pop(key)[1].close()
+            self._close(key)
+
+    # --- routes that end ----------------------------------------------------------------------------------------------
+
+    def _is_over(self, route: Route) -> bool:
+        return route.closes_at_ms is not None and route.closes_at_ms <= self._doors.loop.clock.now_ms()
+
+    def _wait_for_an_end(self) -> None:
+        """One timer for all routes, at the next end."""
+        if self._ends_timer is not None:
+            self._ends_timer.cancel()
+            self._ends_timer = None
+        if self._ends and not self._closed:
+            left_s = (min(self._ends.values()) - self._doors.loop.clock.now_ms()) / 1000
+            delay_s = max(0.0, min(left_s, _LOOK_AT_THE_CLOCK_S))
+            self._ends_timer = self._doors.loop.call_later(delay_s, self._end)
+
+    def _end(self) -> None:
+        now_ms = self._doors.loop.clock.now_ms()
+        for key in [key for key, end_ms in self._ends.items() if end_ms <= now_ms]:
+            self._close(key)
+            self._instances[key[0]].close_route(key[1])
+        self._wait_for_an_end()
+
+
+def _is_served(instance: Instance, route: str) -> bool:
+    found = instance.route(route)
+    return found.security in SERVED and (not found.wants_tls or route in instance.secured.servers)
+
+
+def _acls_of(spec: InstanceSpec) -> tuple[int, Authorizer]:
+    """Which ACLs it has, and how they are meant. Nobody writes others of the same version."""
+    return spec.acls.version if spec.acls is not None else 0, spec.authorizer
+
+
+def _permits(spec: InstanceSpec) -> tuple[object, ...]:
+    """What could refuse a request that is under way."""
+    return *_acls_of(spec), spec.topic_whitelists
 
 
 def _is_newer(spec: InstanceSpec, applied: InstanceSpec) -> bool:
-    return spec.generation > applied.generation or spec.rules.version > applied.rules.version
+    return any(new > old for new, old in zip(_versions(spec), _versions(applied), strict=True))
+
+
+def _versions(spec: InstanceSpec) -> tuple[int, ...]:
+    return (
+        spec.generation,
+        spec.rules.version,
+        spec.acls.version if spec.acls is not None else 0,
+        spec.users.version if spec.users is not None else 0,
+    )

@@ -5,10 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from quota.contracts.identity import Identity
 from quota.contracts.namespace import Names
 
 if TYPE_CHECKING:
     from dataplane.tenancy.instance import Instance
+    from dataplane.tenancy.logins import Login
+
+
+_USER = "User:"
+ANONYMOUS = "User:ANONYMOUS"
+"""Who is on a connection that need not log in, as Kafka calls him."""
 
 
 class SessionNames(Names, Protocol):
@@ -25,8 +32,23 @@ class Session:
     route: str
     names: SessionNames
     peer: str  # the address, without the port
-    principal: str = "User:ANONYMOUS"
-    authenticated: bool = True
+    authenticated: bool  # whether it has said who it is, or need not
+    principal: str = ANONYMOUS
+    expires_s: float | None = None  # monotonic: from then on it has to log in again (KIP-368); None: never
+    mechanism: str | None = None  # of SASL, by which it logged in; None: it has not
+    login: Login | None = None  # an exchange that is under way (`logins`)
+    began_s: float = 0.0  # monotonic: when the last one did
+    identity: Identity | None = None  # of the cluster's own, on the internal listener; once it is known it stays
+
+    @property
+    def user(self) -> str | None:
+        """The name by which it logged in; None: it did not by SASL."""
+        return None if self.mechanism is None else self.principal.removeprefix(_USER)
+
+    def log_in(self, user: str, mechanism: str, expires_s: float | None) -> None:
+        """The exchange is over, and this is who it was."""
+        self.principal, self.mechanism, self.expires_s = _USER + user, mechanism, expires_s
+        self.authenticated, self.login = True, None
 
     @property
     def is_internal(self) -> bool:

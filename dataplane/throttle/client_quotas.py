@@ -30,6 +30,8 @@ PRODUCE_RATE, CONSUME_RATE = "producer_byte_rate", "consumer_byte_rate"
 _MEMBERS = {PRODUCE_RATE: "produce_bytes_per_s", CONSUME_RATE: "consume_bytes_per_s"}
 _NOT_LIMITED = ("request_percentage", "controller_mutation_rate", "connection_creation_rate")
 _LARGEST_RATE = 2**53
+MOST_KINDS = 3
+"""One more than there are: of so many, one is named twice or not known."""
 EXACT, DEFAULT, ANY = 0, 1, 2
 """How a filter's component matches a name."""
 _DESCRIBED_PER_STEP, _READ_PER_STEP = 50, 10
@@ -53,7 +55,7 @@ class Setting(NamedTuple):
 def entity_of(parts: Sequence[tuple[str, str | None]]) -> Entity:
     """From how a request names it. Raises ApiError."""
     kinds = [kind for kind, _ in parts]
-    _check_kinds(kinds)
+    check_kinds(kinds)
     if not kinds:
         raise ApiError(ErrorCode.INVALID_REQUEST, "an entity names a user, a client-id or both")
     if "" in dict(parts).values():
@@ -61,7 +63,8 @@ def entity_of(parts: Sequence[tuple[str, str | None]]) -> Entity:
     return tuple(sorted(parts, key=lambda part: part[0] != USER))
 
 
-def _check_kinds(kinds: Sequence[str]) -> None:
+def check_kinds(kinds: Sequence[str]) -> None:
+    """That each is one that quotas are for, and named once: which no more than the first `MOST_KINDS` tell. Raises ApiError."""
     for kind in kinds:
         if kind not in (USER, CLIENT_ID):
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"quotas are for user and client-id, not for {kind!r}")
@@ -76,7 +79,7 @@ def described(
     rules: Sequence[ThrottleRule], components: Sequence[Component], *, strict: bool
 ) -> Steps[list[tuple[Entity, dict[str, float]]]]:
     """Entities that every component matches, with their rates; if `strict`, with no other kinds. Raises ApiError."""
-    _check_kinds([component.kind for component in components])
+    check_kinds([component.kind for component in components])
     for component in components:
         if component.match_type not in (EXACT, DEFAULT, ANY):
             raise ApiError(ErrorCode.INVALID_REQUEST, f"unknown match type {component.match_type}")

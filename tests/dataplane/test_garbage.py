@@ -66,7 +66,8 @@ def test_a_connection_that_ends_refers_to_itself_no_more(server):
     assert connection._begins is None
 
 
-def test_a_clients_connection_is_gone_with_its_last_reference():
+@pytest.mark.parametrize("has_to_log_in", [False, True])
+def test_a_clients_connection_is_gone_with_its_last_reference(has_to_log_in):
     from dataplane.requests.dispatch import ClientConnection
 
     class Client(ClientConnection):
@@ -74,11 +75,15 @@ def test_a_clients_connection_is_gone_with_its_last_reference():
 
     gc.disable()
     try:
+        loop = SimpleNamespace(call_later=lambda *_: SimpleNamespace(cancel=lambda: None))
         broker = SimpleNamespace(
-            doors=SimpleNamespace(loop=None, clock=SimpleNamespace(monotonic=lambda: 0.0)),
+            doors=SimpleNamespace(loop=loop, clock=SimpleNamespace(monotonic=lambda: 0.0)),
             replicas=SimpleNamespace(registry=None, appending=None, waiting=None),
         )
-        client = Client(broker, SimpleNamespace(), SimpleNamespace(instance=None, peer="127.0.0.1"))
+        session = SimpleNamespace(instance=None, peer="127.0.0.1", authenticated=not has_to_log_in)
+        client = Client(broker, SimpleNamespace(close=lambda: None), session)
+        if has_to_log_in:
+            client.wait_for_login()
         known = weakref.ref(client)
         client.closed("the end")
         del client

@@ -242,6 +242,7 @@ def test_what_nobody_wants_any_more_is_dropped_and_the_next_begins(slices, loop,
     dropped, following = slices.run("x", witness.run()), slices.run("x", work(seen, "a", 1))
     before = witness.steps
     dropped.give_up()
+    loop.turn()
     assert witness.is_closed
     assert isinstance(dropped.error, CancelledError)
     while loop.turn():
@@ -289,3 +290,17 @@ def test_steps_that_have_begun_go_on_where_they_are():
 
     begun = steps()
     assert run_through(resumed(begun, next(begun))) == 4
+
+
+def test_of_what_was_dropped_one_piece_is_closed_in_a_turn(slices, loop, charged):
+    """What each has made of its request so far is let go at once, which takes its time."""
+    witnesses = [Witness() for _ in range(4)]
+    jobs = [slices.run(INTERNAL, witness.run()) for witness in witnesses]
+    for job in jobs:
+        job.give_up()
+    closed = []
+    for _ in witnesses:
+        loop.turn()
+        closed.append(sum(witness.is_closed for witness in witnesses))
+    assert closed == [1, 2, 3, 4]
+    assert len([owner for owner, _ in charged if owner == INTERNAL]) >= 4

@@ -1,6 +1,6 @@
 """Runs a fuzzer for some minutes, tells what it does, and writes its part of var/reports/fuzz.json.
 
-    python -m tests.fuzz decoders|connection [--minutes 30] [--planted BUG]
+    python -m tests.fuzz decoders|connection|proxy|sasl|tls [--minutes 30] [--planted BUG]
 
 The corpus stays in var/fuzz/<target>/corpus and is where the next run begins. An input that fails is written beside it
 (`crash-*`, `timeout-*`, `oom-*`); it runs again by `python tests/fuzz/fuzz_<target>.py FILE`. Exit status 1 when one was found.
@@ -22,13 +22,13 @@ from tests.fuzz.bounded import HANGS_AFTER_S
 
 HERE = Path(__file__).parent
 REPORT = Path("var/reports/fuzz.json")
-TARGETS = ("decoders", "connection")
+TARGETS = ("decoders", "connection", "proxy", "sasl", "tls")
 _PROGRESS = re.compile(
     r"#(?P<runs>\d+)\s+(?P<what>\w+)\s+cov: (?P<coverage>\d+) ft: (?P<features>\d+) corp: (?P<corpus>\d+)\S*"
     r".*?exec/s: (?P<per_s>\d+) rss: (?P<rss_mib>\d+)Mb"
 )
 _TELL_EVERY_S = 10.0
-_LONGEST_INPUT = {"decoders": 4096, "connection": 8192}
+_LONGEST_INPUT = {"decoders": 4096, "connection": 8192, "proxy": 1200, "sasl": 2000, "tls": 4000}
 
 
 def main() -> int:

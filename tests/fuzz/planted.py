@@ -7,15 +7,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from types import SimpleNamespace
 
 from dataplane.groups.classic import state
 from dataplane.handlers.discovery import metadata
+from dataplane.network import proxy_header
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from dataplane.protocol.source import Source
 from dataplane.records import down_conversion
+from dataplane.security import scram
 
 
 def _in_decoders(change: Callable[[str], str]) -> None:
@@ -52,9 +55,32 @@ def nameless() -> None:
     metadata._refused = refused
 
 
+def zeros() -> None:
+    """A port may have zeros in front."""
+    proxy_header._PORT = re.compile(rb"[0-9]{1,99}")
+
+
+def short() -> None:
+    """A header of version 2 may end within its addresses."""
+    proxy_header._ADDRESSES = dict.fromkeys(proxy_header._ADDRESSES, 0)
+
+
+def nonces() -> None:
+    """Whatever nonce and channel binding stand in a final message of SCRAM are right (CVE-2024-56128)."""
+    scram.hmac = SimpleNamespace(compare_digest=lambda *_: True)
+
+
+def behalf() -> None:
+    """SCRAM overlooks that a client wants to be somebody else."""
+    pattern = scram._FIRST.pattern
+    scram._FIRST = re.compile(pattern.replace(r"(?P<authzid>[^,\0]+)", r"[^,\0]+(?P<authzid>(?!))?"))
+
+
 PLANTED: dict[str, tuple[Callable[[], None], ...]] = {
     "decoders": (text, beyond, deltas),
     "connection": (nameless, strangers),
+    "proxy": (zeros, short),
+    "sasl": (nonces, behalf),
 }
 
 

@@ -76,11 +76,13 @@ class ApacheKafka:
         settings: Mapping[str, object] | None = None,
         heap: str = "1g",
         first_id: int = 0,
+        more_listeners: str = "",
     ) -> None:
         self.directory = directory
         self.ports = {first_id + number: free_port() for number in range(brokers)}
         self._settings = dict(settings or {})
         self._heap = heap
+        self._more_listeners = f",{more_listeners}" if more_listeners else ""
         self._zookeeper = ZooKeeperServer(directory / "zookeeper", free_port())
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
@@ -138,7 +140,7 @@ class ApacheKafka:
         factor = min(3, len(self.ports))
         settings = {
             "broker.id": broker,
-            "listeners": f"PLAINTEXT://{HOST}:{self.ports[broker]}",
+            "listeners": f"PLAINTEXT://{HOST}:{self.ports[broker]}{self._more_listeners}",
             "log.dirs": data,
             "zookeeper.connect": self._zookeeper.hosts,
             "default.replication.factor": factor,

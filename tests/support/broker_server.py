@@ -52,7 +52,7 @@ class _Served:
         if header.api_key == ApiKey.SASL_HANDSHAKE:
             return SaslHandshakeResponse(mechanisms=("PLAIN",))
         if header.api_key == ApiKey.SASL_AUTHENTICATE:
-            self._authenticated = request.auth_bytes == b"\0cluster\0" + self._server.secret.encode()
+            self._authenticated = request.auth_bytes.rpartition(b"\0")[2] == self._server.secret.encode()
             self._server.logins += self._authenticated
             return SaslAuthenticateResponse(error_code=0 if self._authenticated else 58)
         if not self._authenticated:

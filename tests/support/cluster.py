@@ -18,6 +18,7 @@ from kazoo.exceptions import NoNodeError
 
 from dataplane.coordination.placement import partition_of
 from dataplane.protocol.messages.discovery import DescribeClusterRequest, FindCoordinatorRequest
+from quota.contracts.identity import OPERATOR, Keys
 from tests.support.ports import free_port
 from tests.support.processes import HOST, SECRET, ServerProcess, broker_process, master_process, secrets_file
 from tests.support.specs import Specs, Tenant
@@ -135,7 +136,8 @@ class ProcessCluster:
         if master is None:
             raise LookupError("no master is active")
         url = f"http://{HOST}:{self.masters[master].ports['http']}{path}"
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        request = urllib.request.Request(url, headers={"Authorization": Keys(SECRET).bearer(OPERATOR)})
+        with urllib.request.urlopen(request, timeout=5) as answer:
             return dict(json.load(answer))
 
     def other_brokers(self, broker: int) -> list[int]:

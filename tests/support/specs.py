@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from kazoo.exceptions import NoNodeError
 
-from quota.contracts.apart import nodes_of, rules_path, spec_path, whitelists_path
+from quota.contracts.apart import beside_paths, certificates_path, nodes_of, spec_path, users_path
 from quota.contracts.applied import Applied
 from quota.contracts.change import Change
 from quota.contracts.instance import (
+    ACLS_PATH,
     APPLIED_PATH,
     CHANGES_PATH,
+    USERS_PATH,
     Endpoint,
     InstanceSpec,
     InstanceState,
@@ -33,9 +35,12 @@ from tests.support.processes import HOST
 from tests.support.waiting import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from kazoo.client import KazooClient
+
+    from quota.contracts.certificates import CertificateSet
+    from quota.contracts.users import UserSet
 
 UNLIMITED = Limits(None, None, None, None)
 _system = random.SystemRandom()  # pytest-randomly gives every worker the same seed; instances must differ
@@ -72,17 +77,33 @@ class Specs:
         self._client = client
         self._sequence = itertools.count(time.time_ns())
 
-    def create(self, brokers: Sequence[int], *, limits: Limits = UNLIMITED, **members: Any) -> Tenant:
-        """A running instance of everybody on loopback, unless said otherwise; returns when its listeners are open."""
+    def create(
+        self,
+        brokers: Sequence[int],
+        *,
+        limits: Limits = UNLIMITED,
+        route: Mapping[str, Any] | None = None,
+        users: UserSet | None = None,
+        certificates: Callable[[str], CertificateSet] | None = None,
+        **members: Any,
+    ) -> Tenant:
+        """A running instance of everybody on loopback, unless said otherwise; returns when its listeners are open.
+
+        `route`: members of its one route; `users`: who may log in there; `certificates`: of the instance of this id.
+        """
         spec = InstanceSpec(
             id="ins-" + "".join(_system.choices(string.ascii_lowercase + string.digits, k=8)),
             generation=1,
             state=InstanceState.RUNNING,
             limits=limits,
             whitelist=("127.0.0.0/8",),
-            routes=(Route("default", {broker: _endpoint() for broker in brokers}),),
+            routes=(Route("default", {broker: _endpoint() for broker in brokers}, **(route or {})),),
         )
         tenant = Tenant(replace(spec, **members))
+        if users is not None:
+            self._put_users(tenant, users)
+        if certificates is not None:
+            self._put_certificates(tenant, certificates(tenant.id))
         self._write(tenant)
         wait_for(lambda: self.is_applied(tenant), 15, f"{tenant.id} to be served")
         return tenant
@@ -93,9 +114,29 @@ class Specs:
         self._write(tenant)
         return wait_for(lambda: self.is_applied(tenant), 15, f"generation {tenant.spec.generation} of {tenant.id}")
 
+    def set_users(self, tenant: Tenant, users: UserSet) -> None:
+        """Who may log in from now on: in force within two seconds. The version has to be a later one."""
+        self._put_users(tenant, users)
+        self._announce(tenant.id)
+
+    def set_certificates(self, tenant: Tenant, certificates: CertificateSet) -> None:
+        """What its routes show from now on: in force for new connections within two seconds. The version has to be later."""
+        self._put_certificates(tenant, certificates)
+        self._announce(tenant.id)
+
+    def _put_certificates(self, tenant: Tenant, certificates: CertificateSet) -> None:
+        path = certificates_path(tenant.id)
+        self._client.ensure_path(path)
+        self._client.set(path, certificates.to_json())
+
+    def _put_users(self, tenant: Tenant, users: UserSet) -> None:
+        path = users_path(tenant.id)
+        self._client.ensure_path(path)
+        self._client.set(path, users.to_json())
+
     def remove(self, tenant: Tenant) -> None:
         """Close its listeners; topics stay."""
-        for path in (spec_path(tenant.id), whitelists_path(tenant.id), rules_path(tenant.id)):
+        for path in (spec_path(tenant.id), *beside_paths(tenant.id)):
             if self._client.exists(path):
                 self._client.delete(path)
         self._announce(tenant.id)
@@ -120,7 +161,7 @@ class Specs:
 
     def _write(self, tenant: Tenant) -> None:
         nodes = nodes_of(tenant.spec)
-        for path in nodes:
+        for path in (*nodes, ACLS_PATH, USERS_PATH):
             self._client.ensure_path(path)
         transaction = self._client.transaction()
         for path, data in nodes.items():

@@ -36,7 +36,7 @@ from dataplane.doors import Load
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dataplane.doors import Buffer, Callback, Connection, FileRange, FrameProtocol
+    from dataplane.doors import Buffer, Callback, Connection, FileRange, FrameProtocol, Preface
 
 CONNECT_TIMEOUT_S = 5.0
 WALL_CLOCK_START_MS = 1_700_000_000_000
@@ -96,6 +96,7 @@ class VirtualListener:
     loop: VirtualLoop
     address: tuple[str, int]
     accept: Callable[[Connection], FrameProtocol | None]
+    preface: Preface | None = None
 
     def close(self) -> None:
         if self.loop.network.listeners.get(self.address) is self:
@@ -294,11 +295,19 @@ class VirtualLoop:
         self._turn_end.append(callback)
         self.wake()  # called from outside of a turn (by a test), it gets one
 
-    def listen(self, host: str, port: int, accept: Callable[[Connection], FrameProtocol | None]) -> VirtualListener:
+    def listen(
+        self,
+        host: str,
+        port: int,
+        accept: Callable[[Connection], FrameProtocol | None],
+        preface: Preface | None = None,
+        *,
+        tls: bool = False,
+    ) -> VirtualListener:
         address = (host, port or self.network.free_port())
         if address in self.network.listeners:
             raise OSError(98, "Address already in use")
-        listener = self.network.listeners[address] = VirtualListener(self, address, accept)
+        listener = self.network.listeners[address] = VirtualListener(self, address, accept, preface)
         return listener
 
     def connect(
@@ -379,6 +388,7 @@ class VirtualConnection:
         self.account = ""
         self._out: list[Buffer | FileRange] = []
         self._stream = bytearray()
+        self._before: tuple[Preface, VirtualListener] | None = None  # what has to be read before there is a protocol
         self._arrives_at = 0.0
         self._late_until = 0.0
         self._paused = False
@@ -394,6 +404,11 @@ class VirtualConnection:
             if not self._out:
                 self.loop.will_send(self)
             self._out.extend(parts)
+
+    def secure(self, _server: object, secured: Callable[[bytes | None], str | None]) -> None:
+        """What goes over this network nobody else reads: the client has no certificate."""
+        problem = secured(None)
+        assert problem is None, problem
 
     def queued_bytes(self) -> int:
         return sum(part.size if hasattr(part, "size") else len(part) for part in self._out)
@@ -433,10 +448,42 @@ class VirtualConnection:
             self._held.append(lambda: self.receive(data))
             return
         self._stream += data
+        if self._before is not None:
+            self._read_preface(*self._before)
+            if self._before is not None:
+                return
         settle = getattr(self.protocol, "settle", None)
         self._hand_out()
         if settle is not None:
             settle()
+
+    def accept(self, listener: VirtualListener) -> None:
+        """The listener's end of it."""
+        preface = listener.preface
+        if preface is None:
+            self._begin(listener)
+        elif preface.admits(self.peer[0]):
+            self._before = (preface, listener)
+            self.loop.call_later(preface.within_s, lambda: self._before is None or self.close())
+        else:
+            self.close()
+
+    def _read_preface(self, preface: Preface, listener: VirtualListener) -> None:
+        try:
+            said = preface.read(bytes(self._stream))
+        except ValueError:
+            self.close()
+            return
+        if said is not None:
+            self._before = None
+            del self._stream[: said.size]
+            self.peer = said.source or self.peer
+            self._begin(listener)
+
+    def _begin(self, listener: VirtualListener) -> None:
+        self.protocol = listener.accept(self)
+        if self.protocol is None:
+            self.close()
 
     def _hand_out(self) -> None:
         while self.is_open and not self._paused and self._may_begin() and (frame := self._next_frame()) is not None:
@@ -587,11 +634,8 @@ class _Attempt:
         self._network.at(self._network.clock.seconds + self._network.latency(), lambda: self._loop.post(callback))
 
     def _accept(self, listener: VirtualListener, connection: VirtualConnection) -> None:
-        if not connection.is_open:
-            return
-        connection.protocol = listener.accept(connection)
-        if connection.protocol is None:
-            connection.close()
+        if connection.is_open:
+            connection.accept(listener)
 
     def _open(self, connection: VirtualConnection) -> None:
         if self._decided:

@@ -15,6 +15,7 @@ from dataplane.protocol.headers import decode_response, encode_request
 from dataplane.protocol.messages.discovery import ApiVersionsRequest
 from dataplane.protocol.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
 from dataplane.protocol.schema import message_info
+from quota.contracts.identity import credential
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -55,10 +56,14 @@ class Wire:
         except ConnectionError:
             return True
 
-    def log_in(self, secret: str) -> int:
+    def log_in(self, secret: str, name: str = "operator") -> int:
+        """SASL/PLAIN as an identity, with what it has of the cluster's secret; the error code of the answer."""
+        return self.say(name, credential(secret, name))
+
+    def say(self, name: str, password: str) -> int:
         """SASL/PLAIN; the error code of the answer."""
         assert self.call(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 0
-        answer = self.call(SaslAuthenticateRequest(auth_bytes=b"\0cluster\0" + secret.encode()), 2)
+        answer = self.call(SaslAuthenticateRequest(auth_bytes=f"\0{name}\0{password}".encode()), 2)
         return int(answer.error_code)
 
     def _exactly(self, size: int) -> bytes:

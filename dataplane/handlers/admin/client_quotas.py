@@ -26,7 +26,8 @@ from dataplane.protocol.messages.configs import (
     ValueData,
 )
 from dataplane.records.steps import Steps
-from dataplane.throttle.client_quotas import Component, Draft, Setting, described, entity_of
+from dataplane.tenancy.access import Operation
+from dataplane.throttle.client_quotas import MOST_KINDS, Component, Draft, Setting, check_kinds, described, entity_of
 from dataplane.throttle.rule_writer import read_rules, write_rules
 from quota.contracts.rules import ThrottleRule
 
@@ -44,6 +45,8 @@ async def handle_describe_client_quotas(
 ) -> DescribeClientQuotasResponse:
     """The entities that match, with their rates."""
     try:
+        ctx.check_cluster(Operation.DESCRIBE_CONFIGS)
+        check_kinds([component.entity_type for component in request.components[:MOST_KINDS]])  # before anything waits
         entries = await in_slices(ctx, _described(request, await _rules(ctx)))
     except ApiError as refusal:
         return DescribeClientQuotasResponse(error_code=refusal.code, error_message=refusal.message, entries=None)
@@ -83,6 +86,7 @@ async def handle_alter_client_quotas(
         instance = ctx.session.instance
         if instance is None:
             raise ApiError(ErrorCode.INVALID_REQUEST, "client quotas belong to an instance")
+        ctx.check_cluster(Operation.ALTER_CONFIGS)
         if not request.validate_only:
             await toll.turn()
             toll.pay(1)

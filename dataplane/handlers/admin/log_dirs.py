@@ -1,7 +1,7 @@
 """DescribeLogDirs and AlterReplicaLogDirs: where the replicas of this broker are on its disks.
 
 A tenant sees how large its own partitions are, all of them in one directory of no meaning: which disks there are, and
-how full, is the service's affair.
+how full, is the service's affair. As in Kafka who may describe the cluster may ask, of every topic whose whitelist holds it.
 
 Describing is done in steps: there may be ten thousand replicas. Each is as it was when it was looked at; what came or
 went meanwhile may be missing.
@@ -31,7 +31,7 @@ from dataplane.records.steps import Pace
 from dataplane.replication.replica.partition import Partition
 from dataplane.storage.log import Log
 from dataplane.storage.moving import home_of
-from dataplane.tenancy.access import Operation
+from dataplane.tenancy.access import Operation, is_kept_from
 
 if TYPE_CHECKING:
     from dataplane.records.steps import Steps
@@ -46,6 +46,9 @@ _Topics = dict[str, list[DescribeLogDirsPartition]]
 
 def handle_describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsRequest) -> Steps[DescribeLogDirsResponse]:
     """The named partitions that are here, or (null) all; what is not here is not mentioned."""
+    refusal = ctx.cluster_refusal(Operation.DESCRIBE)
+    if refusal:
+        return DescribeLogDirsResponse(error_code=refusal)
     pace = Pace()
     found: Iterable[Partition] = ctx.broker.replicas.registry.partitions()
     if request.topics is not None:
@@ -54,7 +57,7 @@ def handle_describe_log_dirs(ctx: RequestContext, request: DescribeLogDirsReques
     for replica in found:
         if pace.over(_REPLICA_US):
             yield None
-        if ctx.owns(replica.topic) and not ctx.topic_refusal(Operation.DESCRIBE, replica.topic):
+        if ctx.owns(replica.topic) and not is_kept_from(ctx.session, replica.topic):
             for path, log in _places(ctx, replica):
                 if pace.over(_LOG_US):
                     yield None

@@ -55,6 +55,7 @@ def find_resource(ctx: RequestContext, operation: Operation, kind: int, name: st
     if kind == ResourceType.TOPIC:
         return _topic(ctx, operation, name)
     if kind == ResourceType.BROKER:
+        ctx.check_cluster(operation)
         return _broker(ctx, name)
     if kind == ResourceType.CLIENT_METRICS:
         raise ApiError(ErrorCode.INVALID_REQUEST, "client metrics have no configurations here: topics and brokers have")
@@ -64,11 +65,11 @@ def find_resource(ctx: RequestContext, operation: Operation, kind: int, name: st
 
 
 def _topic(ctx: RequestContext, operation: Operation, name: str) -> TopicResource:
+    physical = ctx.session.names.topic_in(name)
+    ctx.check_topic(operation, physical)
     problem = name_problem(name) if ctx.session.is_internal else topic_name_problem(name)
     if problem is not None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
-    physical = ctx.session.names.topic_in(name)
-    ctx.check_topic(operation, physical)
     if not ctx.broker.metadata.has_topic(physical):
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic does not exist")
     return TopicResource(physical)

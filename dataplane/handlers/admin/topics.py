@@ -13,7 +13,7 @@ from dataplane.cluster.topic_settings import TOPIC_SETTINGS, ConfigSource, check
 from dataplane.controller.controller import NewTopic, TopicOutcome
 from dataplane.handlers.admin.once_named import asked_and_refused
 from dataplane.handlers.admin.tolls import toll_of
-from dataplane.handlers.context import RequestContext
+from dataplane.handlers.context import RequestContext, refusal_of
 from dataplane.handlers.ownership import check_owners_limits, in_slices, owner
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages.topics import (
@@ -29,9 +29,9 @@ from dataplane.protocol.messages.topics import (
 )
 from dataplane.protocol.schema import NO_UUID
 from dataplane.records.steps import Steps
-from dataplane.tenancy.access import Operation, why
+from dataplane.tenancy.access import Operation, authorize_creation, why
 from quota.contracts.instance import TopicDefaults
-from quota.contracts.namespace import split_physical, topic_name_problem
+from quota.contracts.namespace import is_kept_by_the_service, split_physical, topic_name_problem
 
 _CREATION_IS_STRICT_SINCE, _DELETION_IS_STRICT_SINCE = 6, 5
 """Versions that know THROTTLING_QUOTA_EXCEEDED."""
@@ -94,13 +94,16 @@ def _created_topics(
         if place % _CREATED_PER_STEP == 0:
             yield None
         config = wanted[topic.name].config if topic.name in wanted else {}
-        result = _created(defaults, answers[topic.name], config)
+        hidden = ctx.topic_refusal(Operation.DESCRIBE_CONFIGS, topic.name)
+        result = _created(defaults, answers[topic.name], config, hidden)
         created.append(replace(result, topic_id=NO_UUID) if request.validate_only else result)
     return tuple(created)
 
 
 def _new_topic(ctx: RequestContext, topic: CreatableTopic) -> NewTopic:
-    ctx.check_topic(Operation.CREATE, topic.name)
+    refusal = refusal_of(authorize_creation(ctx.session, topic.name))
+    if refusal:
+        raise ApiError(refusal, why(refusal))
     _check_name(ctx, topic.name)
     if topic.assignments and (topic.num_partitions, topic.replication_factor) != (-1, -1):
         raise ApiError(
@@ -114,6 +117,7 @@ def _new_topic(ctx: RequestContext, topic: CreatableTopic) -> NewTopic:
     if spec is not None and not topic.assignments:
         topic = _as_the_instance_says(topic, spec.topic_defaults)
     check_owners_limits(ctx, topic.name, config, _replicas(ctx, topic))
+    limits = spec.limits if spec is not None and not is_kept_by_the_service(topic.name) else None
     return NewTopic(
         topic.name,
         topic.num_partitions,
@@ -121,8 +125,8 @@ def _new_topic(ctx: RequestContext, topic: CreatableTopic) -> NewTopic:
         assignment or None,
         config,
         spec.brokers if spec is not None else (),
-        spec.limits.partitions if spec is not None else None,
-        spec.limits.topics if spec is not None else None,
+        limits.partitions if limits is not None else None,
+        limits.topics if limits is not None else None,
         is_tenants=not ctx.session.is_internal,
     )
 
@@ -146,6 +150,8 @@ def _replicas(ctx: RequestContext, topic: CreatableTopic) -> int:
 
 def _check_name(ctx: RequestContext, physical: str) -> None:
     parsed = split_physical(physical)
+    if ctx.session.is_internal and is_kept_by_the_service(physical):
+        return
     if parsed is not None:
         problem = topic_name_problem(parsed[1])
     else:  # a topic of the cluster itself; only the internal listener can name one
@@ -155,7 +161,19 @@ def _check_name(ctx: RequestContext, physical: str) -> None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
 
 
-def _created(defaults: Configs, outcome: TopicOutcome, overrides: Mapping[str, str]) -> CreatableTopicResult:
+def _created(
+    defaults: Configs, outcome: TopicOutcome, overrides: Mapping[str, str], hidden: ErrorCode
+) -> CreatableTopicResult:
+    """`hidden`: why the session may not know how the topic is configured, which its numbers belong to (KIP-525)."""
+    if hidden and outcome.error in (ErrorCode.NONE, hidden):  # of no other error, as in Kafka
+        return CreatableTopicResult(
+            name=outcome.name,
+            topic_id=outcome.topic_id,
+            error_code=outcome.error,
+            error_message=outcome.message,
+            topic_config_error_code=hidden,
+            configs=(),
+        )
     return CreatableTopicResult(
         name=outcome.name,
         topic_id=outcome.topic_id,
@@ -230,9 +248,12 @@ def _deletable(ctx: RequestContext, state: DeleteTopicState) -> str | DeletableT
             return DeletableTopicResult(None, state.topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
     elif state.topic_id != NO_UUID:
         return DeletableTopicResult(name, state.topic_id, ErrorCode.INVALID_REQUEST, "either a name or an id, not both")
+    hidden = ctx.topic_refusal(Operation.DESCRIBE, name) if state.name is None else ErrorCode.NONE
+    if hidden:  # an id is no secret, as in Kafka; the name that it stands for is
+        return DeletableTopicResult(None, state.topic_id, hidden, why(hidden))
     refusal = ctx.topic_refusal(Operation.DELETE, name)
     if refusal:
-        return DeletableTopicResult(state.name, state.topic_id, refusal, why(refusal))
+        return DeletableTopicResult(name, state.topic_id, refusal, why(refusal))
     return name
 
 

@@ -1,5 +1,5 @@
 """What a client asks first: versions, brokers, topics, who it is.
 
-api_versions sasl                           what a listener answers; the way into the internal one
+api_versions sasl                           what a listener answers; how clients say who they are
 metadata topic_partitions describe_cluster  brokers, topics and leaders, as a session sees them
 """

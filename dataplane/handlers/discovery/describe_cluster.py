@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataplane.handlers.authorized import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
+from dataplane.handlers.authorized import cluster_operations
 from dataplane.handlers.context import RequestContext
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import (
@@ -25,9 +25,7 @@ def handle_describe_cluster(ctx: RequestContext, request: DescribeClusterRequest
         cluster_id=ctx.cluster_id,
         controller_id=ctx.broker.metadata.controller_id,
         brokers=tuple(DescribeClusterBroker(*broker) for broker in ctx.live_brokers()),
-        cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else OPERATIONS_NOT_ASKED
-        ),
+        cluster_authorized_operations=cluster_operations(ctx, is_asked=request.include_cluster_authorized_operations),
     )
 
 

@@ -7,11 +7,12 @@ whether the session may see it is asked then; the topics of one answer need not 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from dataplane.handlers.authorized import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED, TOPIC_OPERATIONS
-from dataplane.handlers.context import RequestContext
+from dataplane.handlers.authorized import ASKED_US, cluster_operations, topic_operations
+from dataplane.handlers.context import RequestContext, refusal_of
 from dataplane.handlers.outcome import Reply
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import (
@@ -25,7 +26,7 @@ from dataplane.protocol.messages.discovery import (
 from dataplane.protocol.schema import NO_UUID
 from dataplane.records.steps import Pace, each
 from dataplane.tasks import either, sleep
-from dataplane.tenancy.access import Operation
+from dataplane.tenancy.access import Operation, authorize_creation, of_topic
 from quota.contracts.namespace import split_physical, topic_name_problem
 from quota.contracts.usage import USAGE_TOPIC
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _PATIENCE_S = 10.0
 _IDS_ARE_CARRIED_SINCE, _TOPIC_IDS_SINCE = 10, 12
 _ASKS_FOR_CREATION_SINCE = 4  # before, every request wants it to be
-_NAME_US, _REFUSAL_US, _TOPIC_US, _PARTITION_US, _CREATION_US = 1, 2, 12, 4, 40
+_NAME_US, _VISIBLE_US, _REFUSAL_US, _TOPIC_US, _PARTITION_US, _CREATION_US = 1, 3, 2, 12, 4, 40
 _PARTITIONS_PER_STEP = 16
 
 
@@ -65,14 +66,15 @@ def _answer(ctx: RequestContext, request: MetadataRequest) -> Steps[MetadataResp
                 yield None
             if _has_id(topic):
                 return (yield from _refused(ctx, request, pace))
-    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else OPERATIONS_NOT_ASKED
     topics: list[MetadataResponseTopic] = []
     if request.topics is None or (ctx.version == 0 and not request.topics):
         for name in candidates(ctx):
-            if pace.over(_NAME_US):
+            if pace.over(_VISIBLE_US):
                 yield None
             if is_visible(ctx, name):
-                topics.append((yield from _described(ctx, name, operations, pace)))
+                topics.append(
+                    (yield from _with_operations(ctx, request, (yield from _described(ctx, name, pace)), pace))
+                )
     else:
         # As in Kafka each is described once, however often it is named: an answer is no larger than what there is.
         wanted: dict[UUID | str | None, MetadataRequestTopic] = {}
@@ -81,16 +83,14 @@ def _answer(ctx: RequestContext, request: MetadataRequest) -> Steps[MetadataResp
                 yield None
             wanted[topic.topic_id if _has_id(topic) else topic.name] = topic
         for topic in wanted.values():
-            described = yield from _asked(ctx, request, topic, operations, pace)
-            topics.append(described)
+            described = yield from _asked(ctx, request, topic, pace)
+            topics.append((yield from _with_operations(ctx, request, described, pace)))
     return MetadataResponse(
         brokers=tuple(MetadataResponseBroker(*broker) for broker in ctx.live_brokers()),
         cluster_id=ctx.cluster_id,
         controller_id=ctx.broker.metadata.controller_id,
         topics=tuple(topics),
-        cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else OPERATIONS_NOT_ASKED
-        ),
+        cluster_authorized_operations=cluster_operations(ctx, is_asked=request.include_cluster_authorized_operations),
     )
 
 
@@ -101,25 +101,39 @@ def candidates(ctx: RequestContext) -> list[str]:
 
 
 def is_visible(ctx: RequestContext, name: str) -> bool:
-    """Whether a topic is still there, this session's, and not refused by its whitelist."""
+    """Whether a topic is still there, this session's, and may be described by it."""
     if not ctx.broker.metadata.has_topic(name):
         return False
-    return ctx.session.instance is None or (ctx.owns(name) and not ctx.topic_refusal(Operation.DESCRIBE, name))
+    return ctx.owns(name) and ctx.may(Operation.DESCRIBE, of_topic(name))
+
+
+def _with_operations(
+    ctx: RequestContext, request: MetadataRequest, topic: MetadataResponseTopic, pace: Pace
+) -> Steps[MetadataResponseTopic]:
+    """As Kafka also of a topic that is not there; of one that the session may not describe, nothing is told."""
+    code = topic.error_code
+    is_asked = request.include_topic_authorized_operations and topic.name is not None
+    if not is_asked or code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return topic
+    if pace.over(ASKED_US):
+        yield None
+    assert topic.name is not None  # `is_asked`
+    return replace(topic, topic_authorized_operations=topic_operations(ctx, topic.name))
 
 
 def _asked(
-    ctx: RequestContext, request: MetadataRequest, topic: MetadataRequestTopic, operations: int, pace: Pace
+    ctx: RequestContext, request: MetadataRequest, topic: MetadataRequestTopic, pace: Pace
 ) -> Steps[MetadataResponseTopic]:
     if pace.over(_TOPIC_US):
         yield None
     if _has_id(topic):
-        return (yield from _by_id(ctx, topic.topic_id, operations, pace))
+        return (yield from _by_id(ctx, topic.topic_id, pace))
     assert topic.name is not None  # `_has_id`
     refusal = ctx.topic_refusal(Operation.DESCRIBE, topic.name)
     if refusal:  # whether it exists or not
         return MetadataResponseTopic(error_code=refusal, name=topic.name)
     if ctx.broker.metadata.partitions(topic.name):
-        return (yield from _described(ctx, topic.name, operations, pace))
+        return (yield from _described(ctx, topic.name, pace))
     return (yield from _missing(ctx, request, topic.name, pace))
 
 
@@ -140,19 +154,27 @@ def _refused(ctx: RequestContext, request: MetadataRequest, pace: Pace) -> Steps
     return MetadataResponse(topics=tuple(topics))
 
 
-def _by_id(ctx: RequestContext, topic_id: UUID, operations: int, pace: Pace) -> Steps[MetadataResponseTopic]:
+def _by_id(ctx: RequestContext, topic_id: UUID, pace: Pace) -> Steps[MetadataResponseTopic]:
+    """An id is no secret, as in Kafka: who knows it is told that it is refused, and no name."""
     name = ctx.broker.metadata.topic_of_id(topic_id)
-    if name is None or not ctx.owns(name) or ctx.topic_refusal(Operation.DESCRIBE, name):
+    if name is None or not ctx.owns(name):
         return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
-    return (yield from _described(ctx, name, operations, pace))
+    refusal = ctx.topic_refusal(Operation.DESCRIBE, name)
+    if refusal:
+        return MetadataResponseTopic(error_code=refusal, name=None, topic_id=topic_id)
+    return (yield from _described(ctx, name, pace))
 
 
 def _missing(ctx: RequestContext, request: MetadataRequest, name: str, pace: Pace) -> Steps[MetadataResponseTopic]:
     """Asked for once more, a topic that may come into being is there: the first answer only says that it is not yet."""
+    is_wanted = ctx.version < _ASKS_FOR_CREATION_SINCE or request.allow_auto_topic_creation
+    comes = is_wanted and _may_come_into_being(ctx, name)
+    refusal = refusal_of(authorize_creation(ctx.session, name)) if comes else ErrorCode.NONE
+    if refusal:
+        return MetadataResponseTopic(error_code=refusal, name=name)
     if name_problem(name) is not None:
         return MetadataResponseTopic(error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, name=name)
-    wanted = ctx.version < _ASKS_FOR_CREATION_SINCE or request.allow_auto_topic_creation
-    if wanted and _may_come_into_being(ctx, name):
+    if comes:
         ctx.broker.create_topic_automatically(name)
         if pace.over(_CREATION_US):
             yield None
@@ -171,7 +193,7 @@ def _may_come_into_being(ctx: RequestContext, name: str) -> bool:
     return split_physical(name) is None and ctx.broker.config.settings.auto_create_topics_enable
 
 
-def _described(ctx: RequestContext, name: str, operations: int, pace: Pace) -> Steps[MetadataResponseTopic]:
+def _described(ctx: RequestContext, name: str, pace: Pace) -> Steps[MetadataResponseTopic]:
     """A topic as it is now, even if it takes several steps: `partitions` is replaced when it changes, never edited."""
     metadata = ctx.broker.metadata
     known, topic_id = metadata.partitions(name), metadata.topic_id(name) or NO_UUID
@@ -187,7 +209,6 @@ def _described(ctx: RequestContext, name: str, operations: int, pace: Pace) -> S
         topic_id=topic_id,
         is_internal=is_internal(name),
         partitions=tuple(partitions),
-        topic_authorized_operations=operations,
     )
 
 

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from dataplane.cluster.metadata import PartitionMetadata
+from dataplane.handlers.authorized import ASKED_US, topic_operations
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.discovery.metadata import (
     candidates,
@@ -73,7 +74,7 @@ def _page(
             return found, DescribeTopicPartitionsResponseCursor(name, first)
         code = _refusal(ctx, name)
         if code is not ErrorCode.NONE:
-            found.append(DescribeTopicPartitionsResponseTopic(error_code=code, name=name, topic_id=NO_UUID))
+            found.append(_told_no_more(ctx, name, code))
             room -= 1  # it takes its place in the answer too
             first = 0
             continue
@@ -86,6 +87,17 @@ def _page(
         room -= len(left)
         first = 0
     return found, None
+
+
+def _told_no_more(ctx: RequestContext, name: str, code: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+    """As Kafka: of a topic that is not there, what may be done with it; of one that must not be described, nothing."""
+    is_refused = code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code,
+        name=name,
+        topic_id=NO_UUID,
+        topic_authorized_operations=topic_operations(ctx, name, is_asked=not is_refused),
+    )
 
 
 def _refusal(ctx: RequestContext, name: str) -> ErrorCode:
@@ -102,8 +114,14 @@ def _topic(
 ) -> Steps[DescribeTopicPartitionsResponseTopic]:
     topic_id = ctx.broker.metadata.topic_id(name) or NO_UUID
     rows = yield from each(partitions, lambda row: _partition(ctx, *row), _PARTITION_US, pace)
+    if pace.over(ASKED_US):
+        yield None
     return DescribeTopicPartitionsResponseTopic(
-        name=name, topic_id=topic_id, is_internal=is_internal(name), partitions=tuple(rows)
+        name=name,
+        topic_id=topic_id,
+        is_internal=is_internal(name),
+        partitions=tuple(rows),
+        topic_authorized_operations=topic_operations(ctx, name),
     )
 
 

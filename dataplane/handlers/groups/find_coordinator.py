@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 GROUP, TRANSACTION = 0, 1
 
 _SENTENCES = {
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: why(ErrorCode.GROUP_AUTHORIZATION_FAILED),
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: why(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
     ErrorCode.INVALID_REQUEST: "there is no coordinator for keys of this type",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "the coordinator is not available",
@@ -84,6 +85,9 @@ def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
     if key_type != GROUP:
         return _nobody(key, ErrorCode.INVALID_REQUEST)
     physical = ctx.session.names.group_in(key)
+    refusal = ctx.group_refusal(Operation.DESCRIBE, physical)
+    if refusal:
+        return _nobody(key, refusal)
     partitions = ctx.broker.metadata.partitions(OFFSETS_TOPIC)
     if not partitions:
         return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)

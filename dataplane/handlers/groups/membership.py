@@ -8,6 +8,7 @@ Administrators may ask for thousands of groups: in steps, each group as it was w
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from dataplane.groups.classic.events import (
@@ -26,7 +27,7 @@ from dataplane.groups.classic.model import (
     Member,
 )
 from dataplane.groups.shard import Entry
-from dataplane.handlers.authorized import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED
+from dataplane.handlers.authorized import ASKED_US, OPERATIONS_NOT_ASKED, operations
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.groups import (
     DeletableGroupResult,
@@ -52,6 +53,7 @@ from dataplane.protocol.messages.groups import (
 )
 from dataplane.records.steps import Pace, each
 from dataplane.tasks import Future, gather, resolved
+from dataplane.tenancy.access import CLUSTER, Operation, of_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,6 +99,9 @@ def handle_join_group(ctx: RequestContext, request: JoinGroupRequest) -> Future[
     def answer(result: JoinResult) -> JoinGroupResponse:
         return _join_response(ctx, result)
 
+    refusal = ctx.group_refusal(Operation.READ, request.group_id)
+    if refusal:
+        return resolved(answer(JoinResult(refusal, "")))
     if has_no_name(ctx, request.group_id):
         return resolved(answer(JoinResult(ErrorCode.INVALID_GROUP_ID, request.member_id)))
     if len(request.group_instance_id or "") > MAX_INSTANCE_ID:
@@ -146,6 +151,9 @@ def handle_sync_group(ctx: RequestContext, request: SyncGroupRequest) -> Future[
 
     if ctx.version >= 5 and None in (request.protocol_type, request.protocol_name):
         return resolved(answer(SyncResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)))
+    refusal = ctx.group_refusal(Operation.READ, request.group_id)
+    if refusal:
+        return resolved(answer(SyncResult(refusal)))
     if has_no_name(ctx, request.group_id):
         return resolved(answer(SyncResult(ErrorCode.INVALID_GROUP_ID)))
     ask = Sync(
@@ -165,6 +173,9 @@ def handle_heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> Future[H
     def answer(result: HeartbeatResult) -> HeartbeatResponse:
         return HeartbeatResponse(error_code=result.error)
 
+    refusal = ctx.group_refusal(Operation.READ, request.group_id)
+    if refusal:
+        return resolved(answer(HeartbeatResult(refusal)))
     if has_no_name(ctx, request.group_id):
         return resolved(answer(HeartbeatResult(ErrorCode.INVALID_GROUP_ID)))
     ask = Heartbeat(request.generation_id, request.member_id, request.group_instance_id)
@@ -173,7 +184,8 @@ def handle_heartbeat(ctx: RequestContext, request: HeartbeatRequest) -> Future[H
 
 def handle_leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Reply:
     """One member (v0-v2), or several."""
-    if ctx.is_long and not has_no_name(ctx, request.group_id):
+    refusal = ctx.group_refusal(Operation.READ, request.group_id)
+    if ctx.is_long and not refusal and not has_no_name(ctx, request.group_id):
         return _many_leave(ctx, request)
 
     def answer(result: LeaveResult) -> LeaveGroupResponse:
@@ -182,6 +194,8 @@ def handle_leave_group(ctx: RequestContext, request: LeaveGroupRequest) -> Reply
             return LeaveGroupResponse(error_code=result.error, members=members)
         return LeaveGroupResponse(error_code=result.error or result.members[0][2])
 
+    if refusal:
+        return resolved(answer(LeaveResult(refusal)))
     if has_no_name(ctx, request.group_id):
         return resolved(answer(LeaveResult(ErrorCode.INVALID_GROUP_ID)))
     members: tuple[tuple[str, str | None], ...] = ((request.member_id, None),)
@@ -209,7 +223,7 @@ async def _many_leave(ctx: RequestContext, request: LeaveGroupRequest) -> LeaveG
 
 def handle_describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) -> Steps[DescribeGroupsResponse]:
     """State, members and assignments. A group that does not exist is Dead, without an error."""
-    operations = GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_NOT_ASKED
+    is_asked = request.include_authorized_operations
     pace = Pace()
     described: dict[str, DescribedGroup] = {}
     for group_id in request.groups:
@@ -217,13 +231,21 @@ def handle_describe_groups(ctx: RequestContext, request: DescribeGroupsRequest) 
             yield None
         if group_id not in described:
             group = yield from _describe(ctx, group_id, pace)
-            described[group_id] = group if group.error_code else replace(group, authorized_operations=operations)
+            if not group.error_code:
+                if is_asked and pace.over(ASKED_US):
+                    yield None
+                allowed = operations(ctx, of_group(group_id)) if is_asked else OPERATIONS_NOT_ASKED
+                group = replace(group, authorized_operations=allowed)
+            described[group_id] = group
     return DescribeGroupsResponse(groups=tuple(described.values()))
 
 
 def _describe(ctx: RequestContext, group_id: str, pace: Pace) -> Steps[DescribedGroup]:
     if pace.over(_GROUP_US):
         yield None
+    refusal = ctx.group_refusal(Operation.DESCRIBE, group_id)
+    if refusal:
+        return DescribedGroup(error_code=refusal, group_id=group_id)
     entry = ctx.broker.groups.find(group_id)
     if isinstance(entry, Entry):
         return (yield from _described(entry.group, pace))
@@ -259,15 +281,21 @@ def _described_member(group: Group, member: Member, *, stable: bool) -> Describe
 
 
 def handle_list_groups(ctx: RequestContext, request: ListGroupsRequest) -> Steps[ListGroupsResponse]:
-    """The groups that this broker coordinates and that belong to the instance that asks, as they are when the request begins."""
+    """The groups that this broker coordinates, belonging to the instance that asks, as they are when the request begins.
+
+    As in Kafka who may describe the cluster sees all of them, and others those that they may describe.
+    """
     pace = Pace()
     groups, error = ctx.broker.groups.groups()
+    sees_all = ctx.may(Operation.DESCRIBE, CLUSTER)
     states = frozenset((yield from each(request.states_filter, str.lower, _NAME_US, pace)))
     listed = []
     for group in groups:
         if pace.over(_NAME_US):
             yield None
-        if ctx.owns(group.group_id) and (not states or group.state.value.lower() in states):
+        if not ctx.owns(group.group_id) or (states and group.state.value.lower() not in states):
+            continue
+        if sees_all or ctx.may(Operation.DESCRIBE, of_group(group.group_id)):
             listed.append(ListedGroup(group.group_id, group.protocol_type or "", group.state.value))
     return ListGroupsResponse(error_code=error, groups=tuple(listed))
 
@@ -275,7 +303,12 @@ def handle_list_groups(ctx: RequestContext, request: ListGroupsRequest) -> Steps
 async def handle_delete_groups(ctx: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     """Groups without members, with their offsets. Answered when that is committed."""
     names = list(dict.fromkeys(request.groups_names))
-    deletions = await ctx.broker.slices.run(ctx.owner, each(names, ctx.broker.groups.delete_group, _DELETION_US))
+    deletions = await ctx.broker.slices.run(ctx.owner, each(names, partial(_delete, ctx), _DELETION_US))
     errors = await gather(deletions)
     results = zip(names, errors, strict=True)
     return DeleteGroupsResponse(results=tuple(DeletableGroupResult(*result) for result in results))
+
+
+def _delete(ctx: RequestContext, group_id: str) -> Future[ErrorCode]:
+    refusal = ctx.group_refusal(Operation.DELETE, group_id)
+    return resolved(refusal) if refusal else ctx.broker.groups.delete_group(group_id)

@@ -41,7 +41,7 @@ from dataplane.protocol.messages.offsets import (
 )
 from dataplane.records.steps import Pace, each, run_through
 from dataplane.tasks import Task
-from dataplane.tenancy.access import Operation
+from dataplane.tenancy.access import Operation, of_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -151,7 +151,10 @@ async def _commit(
         for key, p in rows.items()
     }
     errors = {key: _partition_problem(ctx, Operation.READ, *key) for key in offsets}
-    if is_too_long(request.group_id):
+    refusal = ctx.group_refusal(Operation.READ, request.group_id)
+    if refusal:
+        errors = dict.fromkeys(offsets, refusal)
+    elif is_too_long(request.group_id):
         errors = dict.fromkeys(offsets, ErrorCode.INVALID_GROUP_ID)
     valid = {key: offset for key, offset in offsets.items() if errors[key] == ErrorCode.NONE}
     if ctx.version == 0:
@@ -237,6 +240,9 @@ def _wanted(topics: Iterable[T] | None) -> Wanted | None:
 def _fetch(
     ctx: RequestContext, request: OffsetFetchRequest, group_id: str, wanted: Wanted | None, pace: Pace
 ) -> Steps[tuple[Found, ErrorCode]]:
+    denied = ctx.group_refusal(Operation.DESCRIBE, group_id)
+    if denied:
+        return [], denied
     committed = ctx.broker.groups.committed(group_id)
     if isinstance(committed, ErrorCode):
         return [], committed
@@ -266,14 +272,14 @@ def _everything(ctx: RequestContext, committed: list[TopicPartition], pace: Pace
     for topic, partition in committed:
         if pace.over(_OFFSET_US):
             yield None
-        if ctx.owns(topic) and not ctx.topic_refusal(Operation.DESCRIBE, topic):
+        if ctx.owns(topic) and ctx.may(Operation.DESCRIBE, of_topic(topic)):
             topics.setdefault(topic, []).append(partition)
     return [(topic, tuple(partitions)) for topic, partitions in topics.items()]
 
 
 async def _fetch_from_zookeeper(ctx: RequestContext, group_id: str, wanted: Wanted) -> Found:
     run = partial(ctx.broker.slices.run, ctx.owner)
-    problem = legacy.group_problem(group_id)
+    problem = ctx.group_refusal(Operation.DESCRIBE, group_id) or legacy.group_problem(group_id)
     found: Found = []
     for topic, partitions in wanted:
         problems = await run(each(partitions, partial(_partition_problem, ctx, Operation.DESCRIBE, topic), _OFFSET_US))
@@ -308,6 +314,9 @@ def _topics(
 
 async def handle_offset_delete(ctx: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Offsets of topics that the group does not read at the moment."""
+    refusal = ctx.group_refusal(Operation.DELETE, request.group_id)
+    if refusal:
+        return OffsetDeleteResponse(error_code=refusal)
     if has_no_name(ctx, request.group_id):
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     run = partial(ctx.broker.slices.run, ctx.owner)

@@ -2,4 +2,5 @@
 
 replication control      what the controller sends; what is asked of it
 reassignments elections  for operators
+partitions               what they ask about very many partitions
 """

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dataplane.handlers.ownership import owner
+from dataplane.handlers.internal.partitions import AT_ONCE, Key, by_topic, keys_of
+from dataplane.handlers.ownership import in_slices, owner
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages.reassignment import (
     AlterPartitionReassignmentsRequest,
@@ -16,11 +17,16 @@ from dataplane.protocol.messages.reassignment import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from dataplane.records.steps import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dataplane.controller.context import Partition
     from dataplane.handlers.context import RequestContext
+    from dataplane.records.steps import Steps
+
+_LOOKED_AT_US = 3
 
 _OUT_OF_REACH = ApiError(
     ErrorCode.INVALID_REPLICA_ASSIGNMENT, "the topic's instance is not served by all these brokers"
@@ -30,23 +36,48 @@ _OUT_OF_REACH = ApiError(
 async def handle_alter_partition_reassignments(
     ctx: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
-    """Each partition by itself. The answer says what has begun, not what is done: that is asked for with the other API."""
-    wanted = {(topic.name, row.partition_index): row.replicas for topic in request.topics for row in topic.partitions}
-    out_of_reach = {key: _OUT_OF_REACH for key, target in wanted.items() if not _serves(ctx, key[0], target)}
-    begun = await ctx.broker.controller.reassign({key: wanted[key] for key in wanted if key not in out_of_reach})
-    if begun is None:
-        return AlterPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER)
-    outcomes = {key: out_of_reach.get(key) or begun[key] for key in wanted}
-    topics: dict[str, list[ReassignablePartitionResponse]] = {}
-    for (topic, index), refusal in outcomes.items():
-        row = (
-            ReassignablePartitionResponse(index)
-            if refusal is None
-            else ReassignablePartitionResponse(index, refusal.code, refusal.message)
-        )
-        topics.setdefault(topic, []).append(row)
-    responses = tuple(ReassignableTopicResponse(topic, tuple(rows)) for topic, rows in topics.items())
-    return AlterPartitionReassignmentsResponse(responses=responses)
+    """Each partition by itself. The answer says what has begun, not what is done: that is asked for with the other API.
+
+    The controller is asked for some at a time.
+    """
+    wanted, outcomes = await in_slices(ctx, _looked_through(ctx, request))
+    keys = list(wanted)
+    for first in range(0, max(1, len(keys)), AT_ONCE):
+        some = keys[first : first + AT_ONCE]
+        begun = await ctx.broker.controller.reassign({key: wanted[key] for key in some})
+        if begun is None:
+            return AlterPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER)
+        outcomes |= begun
+    topics = await in_slices(ctx, by_topic(outcomes, _response))
+    return AlterPartitionReassignmentsResponse(
+        responses=tuple(ReassignableTopicResponse(topic, rows) for topic, rows in topics.items())
+    )
+
+
+def _looked_through(
+    ctx: RequestContext, request: AlterPartitionReassignmentsRequest
+) -> Steps[tuple[dict[Key, Sequence[int] | None], dict[Key, ApiError | None]]]:
+    """What the controller is to be asked for; and all that is asked for in order, with refusals as far as there are any."""
+    pace = Pace()
+    wanted: dict[Key, Sequence[int] | None] = {}
+    outcomes: dict[Key, ApiError | None] = {}
+    for topic in request.topics:
+        for row in topic.partitions:
+            if pace.over(_LOOKED_AT_US):
+                yield None
+            key = topic.name, row.partition_index
+            outcomes[key] = None if _serves(ctx, topic.name, row.replicas) else _OUT_OF_REACH
+            if outcomes[key] is None:
+                wanted[key] = row.replicas
+            else:
+                wanted.pop(key, None)
+    return wanted, outcomes
+
+
+def _response(index: int, refusal: ApiError | None) -> ReassignablePartitionResponse:
+    if refusal is None:
+        return ReassignablePartitionResponse(index)
+    return ReassignablePartitionResponse(index, refusal.code, refusal.message)
 
 
 def _serves(ctx: RequestContext, topic: str, target: Sequence[int] | None) -> bool:
@@ -62,11 +93,23 @@ async def handle_list_partition_reassignments(
     ongoing = await ctx.broker.controller.reassigned()
     if ongoing is None:
         return ListPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    topics = await in_slices(ctx, _listed(request, ongoing))
+    return ListPartitionReassignmentsResponse(
+        topics=tuple(OngoingTopicReassignment(topic, tuple(rows)) for topic, rows in topics.items())
+    )
+
+
+def _listed(
+    request: ListPartitionReassignmentsRequest, ongoing: Sequence[Partition]
+) -> Steps[dict[str, list[OngoingPartitionReassignment]]]:
     named = None
     if request.topics is not None:
-        named = {(topic.name, index): None for topic in request.topics for index in topic.partition_indexes}
+        named = frozenset((yield from keys_of((topic.name, topic.partition_indexes) for topic in request.topics)))
+    pace = Pace()
     topics: dict[str, list[OngoingPartitionReassignment]] = {}
     for partition in ongoing:
+        if pace.over(_LOOKED_AT_US):
+            yield None
         if named is None or (partition.topic, partition.index) in named:
             assignment = partition.assignment
             topics.setdefault(partition.topic, []).append(
@@ -74,6 +117,4 @@ async def handle_list_partition_reassignments(
                     partition.index, assignment.replicas, assignment.adding, assignment.removing
                 )
             )
-    return ListPartitionReassignmentsResponse(
-        topics=tuple(OngoingTopicReassignment(topic, tuple(rows)) for topic, rows in topics.items())
-    )
+    return topics

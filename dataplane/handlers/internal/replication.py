@@ -11,20 +11,27 @@ from typing import TYPE_CHECKING
 
 from dataplane.cluster.in_order import at_once
 from dataplane.doors import ZooKeeperError
-from dataplane.replication.leadership import leader_and_isr_applied, replicas_stopped
+from dataplane.handlers.ownership import in_slices
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.control import LeaderAndIsrResponse
+from dataplane.records.steps import run_through
+from dataplane.replication.leadership import already_refused, leader_and_isr_applied, replicas_stopped
 
 if TYPE_CHECKING:
     from dataplane.cluster.in_order import Run
     from dataplane.handlers.context import RequestContext
     from dataplane.protocol.messages.control import (
         LeaderAndIsrRequest,
-        LeaderAndIsrResponse,
         StopReplicaRequest,
         StopReplicaResponse,
     )
+    from dataplane.records.steps import Steps
+    from dataplane.replication.manager import Replicas
 
 _AT_ONCE = 8
 """Partitions."""
+_LOOKED_AT_PER_STEP = 128
+"""Topics."""
 
 
 async def handle_leader_and_isr(ctx: RequestContext, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
@@ -34,14 +41,29 @@ async def handle_leader_and_isr(ctx: RequestContext, request: LeaderAndIsrReques
     it takes the first record.
     """
     broker = ctx.broker
-    new = [
-        topic.topic_name for topic in request.topic_states if not broker.replicas.registry.hosts_topic(topic.topic_name)
-    ]
+    refused = already_refused(broker.replicas, request)
+    if refused is not ErrorCode.NONE:  # nothing is read for it
+        return LeaderAndIsrResponse(error_code=refused)
+    looking = _new_topics(broker.replicas, request)
+    # What is short goes on in this turn, before whatever the controller says next.
+    new = await in_slices(ctx, looking) if ctx.is_long else run_through(looking)
     if new:
         with suppress(ZooKeeperError):  # the last known configuration holds; changes are read when ZooKeeper is back
             await broker.topic_configs.refresh(new)
     steps = leader_and_isr_applied(broker.replicas, request)
     return await broker.metadata.words.add(steps, _runner(ctx, request))
+
+
+def _new_topics(replicas: Replicas, request: LeaderAndIsrRequest) -> Steps[list[str]]:
+    """Those of which this broker gets its first replica."""
+    new = []
+    for number, topic in enumerate(request.topic_states, 1):
+        is_ours = any(replicas.broker_id in state.replicas for state in topic.partition_states)
+        if is_ours and not replicas.registry.hosts_topic(topic.topic_name):
+            new.append(topic.topic_name)
+        if number % _LOOKED_AT_PER_STEP == 0:
+            yield None
+    return new
 
 
 async def handle_stop_replica(ctx: RequestContext, request: StopReplicaRequest) -> StopReplicaResponse:

@@ -56,7 +56,9 @@ if TYPE_CHECKING:
 
     from dataplane.doors import Callback
     from dataplane.records.steps import Steps
+    from dataplane.replication.replica.waiters import ReadWaiter
     from dataplane.replication.serving.session_cache import SessionPool
+    from dataplane.throttle.rules import InstanceRules
 
 _API = APIS[ApiKey.FETCH]
 _FIRST_WITH_THROTTLE_TIME = 1
@@ -101,12 +103,13 @@ class _Answer(Later[Encoded]):
     With an answer that is converted the connection waits as well (`conversion`).
     """
 
-    __slots__ = ("_version", "stop")
+    __slots__ = ("_version", "look", "stop")
 
     def __init__(self, version: int) -> None:
         super().__init__()
         self._version = version
         self.stop: Callback | None = None
+        self.look: Callback | None = None
 
     @property
     def held_until(self) -> Future[Encoded] | None:
@@ -118,6 +121,11 @@ class _Answer(Later[Encoded]):
         if self.stop is not None and not self.done:
             self.stop()
 
+    def look_again(self) -> None:
+        """Wait no longer where it is refused now."""
+        if self.look is not None and not self.done:
+            self.look()
+
 
 class _Fetch:
     """A consumer's fetch until it is answered: look, perhaps wait and look again, answer."""
@@ -125,10 +133,14 @@ class _Fetch:
     def __init__(self, ctx: RequestContext, request: FetchRequest) -> None:
         self._ctx, self._request = ctx, request
         self._reader = ConsumerReader(ctx, request)
-        instance = ctx.session.instance
-        self._rules = None if instance is None else instance.rules
         self._access = ctx.session.access_generation  # no later than that of any look
         self.answer = _Answer(ctx.version)
+
+    @property
+    def _rules(self) -> InstanceRules | None:
+        """Those of now: they may have come, or gone, while it waited."""
+        instance = self._ctx.session.instance
+        return None if instance is None else instance.rules
 
     def start(self) -> None:
         """Answer at once if there is enough, else wait."""
@@ -155,8 +167,8 @@ class _Fetch:
 
     def _found(self, max_bytes: int, again: Callback) -> Found | None:
         """What a look has found; None: the disk is asked for what it missed, and then it begins `again`."""
-        if self._rules is not None:
-            self._reader.budget = TopicBudget(self._rules)
+        rules = self._rules
+        self._reader.budget = None if rules is None else TopicBudget(rules)
         found, cold = self._look(max_bytes), self._reader.cold
         if cold.missing is None:
             return found
@@ -169,9 +181,10 @@ class _Fetch:
         limit = min(self._request.max_bytes, self._ctx.broker.config.settings.fetch_max_bytes)
         allowed = self._ctx.broker.gate.fetch_bytes(self._ctx.session.instance, WINDOW_S)
         limit = limit if allowed is None else min(limit, max(allowed, 1))
-        if self._rules is None:
+        rules = self._rules
+        if rules is None:
             return limit
-        allowed = self._rules.fetch_bytes(self._ctx.session, self._ctx.client_id, WINDOW_S)
+        allowed = rules.fetch_bytes(self._ctx.session, self._ctx.client_id, WINDOW_S)
         return limit if allowed is None else min(limit, max(allowed, 1))
 
     def _look(self, max_bytes: int) -> Found:
@@ -210,9 +223,10 @@ class _Fetch:
         ctx = self._ctx
         size = sum(size_of(part) for part in parts)
         delay_s = ctx.broker.gate.charge_consume(ctx.session.instance, ctx.sender, size, ctx.told_s)
-        if self._rules is not None:
+        rules = self._rules
+        if rules is not None:
             topics = self._sizes(response)
-            delay_s = max(delay_s, self._rules.charge_consume(ctx.session, ctx.client_id, size, topics))
+            delay_s = max(delay_s, rules.charge_consume(ctx.session, ctx.client_id, size, topics))
         if delay_s and ctx.version >= _FIRST_WITH_THROTTLE_TIME:
             # The size of the answer decides the delay that it reports.
             parts[0] = with_field(_API, ctx.version, parts[0], "throttle_time_ms", throttle_ms(delay_s))
@@ -251,7 +265,12 @@ class _FullFetch(_Fetch):
 
     def _wait(self, found: Found, missing: int, timeout_s: float) -> None:
         waiting = self._ctx.broker.replicas.waiting
-        self.answer.stop = waiting.for_bytes(found.places(), missing, timeout_s, self._woken, self._ctx.owner)
+        waiter = waiting.for_bytes(found.places(), missing, timeout_s, self._woken, self._ctx.owner)
+        self.answer.stop, self.answer.look = waiter.cancel, lambda: self._look_again(waiter)
+
+    def _look_again(self, waiter: ReadWaiter) -> None:
+        if any(self._reader.is_refused(topic) for topic in dict.fromkeys(topic for topic, _ in self._wanted)):
+            waiter.lost()
 
     def _tell(self, found: Found) -> FetchResponse:
         return self._response(self._session_of(found), found.topics())
@@ -292,8 +311,8 @@ class _LongFetch(_FullFetch):
     def _looked(self, *, is_last: bool) -> Steps[None]:
         request, cold = self._request, self._reader.cold
         max_bytes = self._max_bytes()
-        if self._rules is not None:
-            self._reader.budget = TopicBudget(self._rules)
+        rules = self._rules
+        self._reader.budget = None if rules is None else TopicBudget(rules)
         pace, found = Pace(), Found()
         for topic, wanted in self._wanted:
             if pace.over(_READ_US):
@@ -308,6 +327,9 @@ class _LongFetch(_FullFetch):
             yield from self._told(found)
         else:
             self._wait(found, missing, self._timeout_s())
+
+    def _look_again(self, waiter: ReadWaiter) -> None:
+        waiter.lost()  # it names so many topics that to ask for each would take long
 
     def _woken(self) -> None:
         self._again(is_last=True)
@@ -352,6 +374,7 @@ class _SessionFetch(_Fetch):
         session = self._session
         waiter = self._ctx.broker.replicas.waiting.for_session(missing, timeout_s, self._woken, self._ctx.owner)
         session.wait(waiter, found)
+        self.answer.look = self._look_again
 
         def give_up() -> None:
             waiter.cancel()
@@ -359,6 +382,12 @@ class _SessionFetch(_Fetch):
                 session.waiter = None
 
         self.answer.stop = give_up
+
+    def _look_again(self) -> None:
+        """What is refused now is due, and has that to tell."""
+        session, access = self._session, self._ctx.session.access_generation
+        if self._is_current() and session.waiter is not None and session.allow(access, self._reader.is_refused):
+            session.wake()
 
     def _woken(self) -> None:
         if self._is_current():

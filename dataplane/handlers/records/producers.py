@@ -52,12 +52,12 @@ def handle_describe_producers(
 def _partition(ctx: RequestContext, topic: str, index: int, pace: Pace) -> Steps[PartitionResponse]:
     if pace.over(_PARTITION_US):
         yield None
-    refusal = ctx.topic_refusal(Operation.READ, topic)
-    if refusal:
-        return PartitionResponse(index, refusal)
     problem = name_problem(topic)
     if problem is not None:
         return PartitionResponse(index, ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    refusal = ctx.topic_refusal(Operation.READ, topic)
+    if refusal:
+        return PartitionResponse(index, refusal)
     if not ctx.broker.metadata.has_topic(topic):
         return PartitionResponse(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic does not exist")
     partition = ctx.broker.replicas.registry.leader(topic, index)

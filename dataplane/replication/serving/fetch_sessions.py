@@ -289,13 +289,18 @@ class FetchSession:
             if not rows:
                 self._topics.pop(name, None)
 
-    def allow(self, access: int, is_refused: Callable[[str | UUID], bool]) -> None:
-        """The reader's access is of this generation. Where it was another, topics that are refused now have that to tell."""
-        if self.access != access:
-            self.access = access
-            for topic, rows in self._topics.items():
-                if is_refused(topic):
-                    self.due.update(dict.fromkeys(rows.values()))
+    def allow(self, access: int, is_refused: Callable[[str | UUID], bool]) -> bool:
+        """The reader's access is of this generation. Where it was another, topics that are refused now have that to tell.
+
+        Whether there are such topics.
+        """
+        if self.access == access:
+            return False
+        self.access = access
+        refused = [rows for topic, rows in self._topics.items() if is_refused(topic)]
+        for rows in refused:
+            self.due.update(dict.fromkeys(rows.values()))
+        return bool(refused)
 
     def name_of(self, topic: FetchTopic | ForgottenTopic) -> str | UUID:
         """How this session's requests name a topic."""

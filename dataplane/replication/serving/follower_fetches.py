@@ -217,7 +217,7 @@ class _FollowerFetch:
         waiting = self._replicas.waiting
         timeout_s, session = self._look_again_s, self.session
         if session is None:
-            return waiting.for_bytes(found.places(), self.request.min_bytes, timeout_s, finish)
+            return waiting.for_bytes(found.places(), self.request.min_bytes, timeout_s, finish).cancel
 
         def woken() -> None:
             session.waiter = None

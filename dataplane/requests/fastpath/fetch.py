@@ -36,7 +36,7 @@ from dataplane.requests.fastpath.permits import standing_permit
 from dataplane.requests.slots import Slot
 from dataplane.storage.errors import OffsetOutOfRangeError
 from dataplane.storage.log import reading
-from dataplane.tenancy.access import Operation
+from dataplane.tenancy.access import Operation, authorize, of_topic
 from dataplane.throttle.debt_queue import throttle_ms
 from dataplane.throttle.fetching import WINDOW_S
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
     from dataplane.protocol.messages.fetch import FetchRequest
     from dataplane.replication.replica.partition import Partition
+    from dataplane.replication.replica.waiters import ReadWaiter
     from dataplane.requests.served import Served
 
 MAX_SHAPES = 64
@@ -58,12 +59,12 @@ _HOLES = ((FetchPartition, "fetch_offset"),)
 class FetchFastPath:
     """The shapes of one connection."""
 
-    __slots__ = ("_client", "_hits", "_lessons", "_registry", "_sessions", "_shapes", "_waiting")
+    __slots__ = ("_hits", "_lessons", "_registry", "_sessions", "_shapes", "client", "waiting")
 
     def __init__(self, client: Served) -> None:
-        self._client = client
+        self.client = client
         replicas = client.broker.replicas
-        self._registry, self._waiting = replicas.registry, replicas.waiting
+        self._registry, self.waiting = replicas.registry, replicas.waiting
         self._shapes = Requests[Shape](_API, _HOLES)
         self._sessions: SessionFastPath | None = None
         self._hits = self._lessons = 0
@@ -73,11 +74,11 @@ class FetchFastPath:
         found = self._shapes.find(frame)
         if found is None:
             return self._sessions is not None and self._sessions.serve(
-                frame, self, self._client.session.access_generation
+                frame, self, self.client.session.access_generation
             )
         outcome = self.answer(*found)
         if outcome == NOTHING_YET:
-            self._wait(bytes(frame), *found)
+            _Waiting(self, bytes(frame), *found).begin()
         return outcome != DECLINED
 
     def answer(self, shape: Shape, correlation_id: bytes, offset: int, slot: Slot | None = None) -> int:
@@ -85,7 +86,7 @@ class FetchFastPath:
 
         With a `slot` it has waited, and is answered with what there is.
         """
-        client = self._client
+        client = self.client
         broker, instance = client.broker, client.session.instance
         if instance is not None and shape.permit.generation != instance.permit.generation:
             permit = standing_permit(client, Operation.READ, shape.physical)
@@ -126,24 +127,10 @@ class FetchFastPath:
         self._hits += 1
         return ANSWERED
 
-    def _wait(self, frame: bytes, shape: Shape, correlation_id: bytes, offset: int) -> None:
-        """Until there are bytes, or its time is up: then it is answered as it would be now, or the slow way."""
-        client, partition, slot = self._client, shape.partition, Slot()
-        assert partition is not None
-        client.answers.append_slot(slot)
-        told_s = client.turnstile.told_s
-
-        def woken() -> None:
-            client.go_on(slot, frame, told_s, lambda: self.answer(shape, correlation_id, offset, slot) == ANSWERED)
-
-        places = [partition.queues.read_waiters]
-        give_up = self._waiting.for_bytes(places, shape.min_bytes, shape.wait_s, woken, client.session.account)
-        client.answers.wait_at(slot, len(frame) + SIZE_BYTES, give_up)
-
     def _send(
         self, correlation_id: bytes, shape: Shape, partition: Partition, records: object, size: int, slot: Slot
     ) -> None:
-        client = self._client
+        client = self.client
         instance = client.session.instance
         state, start_offset, tail = partition.state, partition.log.start_offset, shape.tail
         high_watermark, stable = state.high_watermark, state.last_stable_offset
@@ -195,3 +182,45 @@ class FetchFastPath:
         if self._shapes.find(frame) is not None:
             return True
         return self._sessions is not None and self._sessions.knows(frame)
+
+
+class _Waiting:
+    """A request that has read all: until there are bytes, or its time is up, or its client may not read any more.
+
+    Then it is answered as it would be now, or the slow way.
+    """
+
+    __slots__ = ("_correlation_id", "_frame", "_offset", "_path", "_shape", "_slot", "_told_s", "_waiter")
+
+    def __init__(self, path: FetchFastPath, frame: bytes, shape: Shape, correlation_id: bytes, offset: int) -> None:
+        self._path, self._frame, self._slot = path, frame, Slot()
+        self._shape, self._correlation_id, self._offset = shape, correlation_id, offset
+        self._told_s = path.client.turnstile.told_s
+        self._waiter: ReadWaiter | None = None
+
+    def begin(self) -> None:
+        client, shape = self._path.client, self._shape
+        assert shape.partition is not None
+        client.answers.append_slot(self._slot)
+        places = [shape.partition.queues.read_waiters]
+        self._waiter = self._path.waiting.for_bytes(
+            places, shape.min_bytes, shape.wait_s, self._woken, client.session.account
+        )
+        client.answers.wait_at(self._slot, len(self._frame) + SIZE_BYTES, self)
+
+    def _woken(self) -> None:
+        self._waiter = None  # which refers to this
+        self._path.client.go_on(self._slot, self._frame, self._told_s, self._is_answered)
+
+    def _is_answered(self) -> bool:
+        return self._path.answer(self._shape, self._correlation_id, self._offset, self._slot) == ANSWERED
+
+    def give_up(self) -> None:
+        if self._waiter is not None:
+            self._waiter.cancel()
+            self._waiter = None
+
+    def look_again(self) -> None:
+        refusal = authorize(self._path.client.session, Operation.READ, of_topic(self._shape.physical))
+        if self._waiter is not None and isinstance(refusal, ErrorCode):
+            self._waiter.lost()

@@ -17,6 +17,7 @@ from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import UpdateMetadataRequest
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from dataplane.tenancy.session import Session
+from quota.contracts.identity import ANYBODY
 from quota.contracts.namespace import ClusterNames, InstanceNames, Names
 from tests.support.answering import answer_of
 
@@ -29,7 +30,15 @@ def test_an_id_before_version_12_fails_the_whole_request(version: int, names: Na
     metadata = Metadata()
     metadata.apply(UpdateMetadataRequest(controller_id=3, controller_epoch=1))
     broker: Any = SimpleNamespace(metadata=metadata)
-    context = RequestContext(broker, Session(None, "", names, "127.0.0.1"), ApiKey.METADATA, version, 1, None, 0)
+    context = RequestContext(
+        broker,
+        Session(None, "", names, "127.0.0.1", authenticated=True, identity=ANYBODY),
+        ApiKey.METADATA,
+        version,
+        1,
+        None,
+        0,
+    )
     topics = (MetadataRequestTopic(ID, None), MetadataRequestTopic(name=names.topic_in("orders")))
     answer = answer_of(handle_metadata(context, MetadataRequest(topics=topics)))
     assert isinstance(answer, MetadataResponse)

@@ -17,10 +17,10 @@ from dataplane.cluster.paths import (
 from dataplane.cluster.topic_configs import TopicConfigs
 from dataplane.cluster.topic_settings import TOPIC_SETTINGS, checked_overrides
 from dataplane.config import Settings
-from dataplane.doors import Create, Delete, Doors, Operation, SetData
+from dataplane.doors import Callback, Create, Delete, Doors, Operation, SetData, Stat
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.storage.config import LogConfig
-from dataplane.tasks import Task
+from dataplane.tasks import Future, Task
 from tests.simulation.virtual_time import VirtualTime
 from tests.simulation.zookeeper import ZooKeeperServer
 
@@ -138,3 +138,29 @@ def test_null_is_not_a_value_of_a_new_topic() -> None:
     with pytest.raises(ApiError) as refused:
         checked_overrides({"retention.ms": None}, Settings())
     assert refused.value.code is ErrorCode.INVALID_CONFIG
+
+
+def test_very_many_topics_are_read_some_at_a_time() -> None:
+    world = World()
+    world.time.wait(world.configs.start())
+    world.put("t-999", tell=False, retention_ms="9")
+    under_way = most = 0
+    get = world.zookeeper.get
+
+    def counted(path: str, watch: Callback | None = None) -> Future[tuple[bytes, Stat]]:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        answer = get(path, watch)
+
+        def over(_: object) -> None:
+            nonlocal under_way
+            under_way -= 1
+
+        answer.then(over)
+        return answer
+
+    world.zookeeper.get = counted  # type: ignore[method-assign]
+    world.time.wait(Task(world.configs.refresh(f"t-{number}" for number in range(1_000))))
+    assert 1 < most <= 128
+    assert world.configs.get("t-999") == {"retention.ms": "9"}

@@ -13,6 +13,7 @@ from dataplane.protocol.messages.control import UpdateMetadataRequest
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataResponse
 from dataplane.tasks import Task
 from dataplane.tenancy.session import Session
+from quota.contracts.identity import ANYBODY
 from quota.contracts.namespace import ClusterNames
 from tests.simulation.virtual_time import VirtualTime
 from tests.support.answering import SlicesAtOnce, answer_of
@@ -20,7 +21,7 @@ from tests.support.answering import SlicesAtOnce, answer_of
 
 def _ask(time: VirtualTime, metadata: Metadata) -> Any:
     broker: Any = SimpleNamespace(metadata=metadata, doors=SimpleNamespace(loop=time), slices=SlicesAtOnce())
-    session = Session(None, "internal", ClusterNames(), "127.0.0.1")
+    session = Session(None, "internal", ClusterNames(), "127.0.0.1", authenticated=True, identity=ANYBODY)
     ctx = RequestContext(broker, session, ApiKey.METADATA, 9, 1, None, 0)
     return answer_of(handle_metadata(ctx, MetadataRequest()))
 

@@ -26,6 +26,7 @@ from dataplane.slices import Slices
 from dataplane.tasks import Future, Task
 from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.session import Session
+from quota.contracts.identity import ANYBODY
 from quota.contracts.instance import InstanceSpec, InstanceState, Limits
 from quota.contracts.namespace import ClusterNames
 from tests.dataplane.controller.cluster import ControlledCluster
@@ -82,7 +83,9 @@ class World:
             topic_configs=SimpleNamespace(get=lambda topic: self.overrides.get(topic, {})),
         )
         names: Any = ClusterNames() if internal else self.instance.names
-        session = Session(None if internal else self.instance, "default", names, "127.0.0.1")
+        session = Session(
+            None if internal else self.instance, "default", names, "127.0.0.1", authenticated=True, identity=ANYBODY
+        )
         ctx = RequestContext(broker, session, ApiKey.CREATE_TOPICS, version, 1, client_id, 0)
         decoded = decode(type(request), version, encode(request, version), 0, names)
         reply = answer_of(handle(ctx, decoded))

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dataplane.coordination.runtime import LOAD_RETRY_S
+from dataplane.coordination.effects import Reply
+from dataplane.coordination.runtime import LOAD_RETRY_S, REPLIES_AT_ONCE
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.coordination.locks import LEASE_MS, TOPIC, World
 
@@ -126,3 +127,47 @@ def test_a_batch_that_cannot_be_read_is_passed_over_with_a_line_in_the_log(world
     world.elect(3)
     assert world.holder() == "ana"
     assert f"a batch of partition 0 of {TOPIC} is passed over: CRC (offsets 3 to 4)" in caplog.text
+
+
+def test_of_very_many_replies_a_turn_makes_some_and_later_ones_the_others_in_order(world):
+    world.acquire("ana")
+    waiting = [world.acquire(f"member-{n}") for n in range(3 * REPLIES_AT_ONCE)]
+    world.log.error = ErrorCode.NOT_ENOUGH_REPLICAS  # all who wait are told of it at once, when the lease ends
+    answered = []
+    for number, future in enumerate(waiting):
+        future.then(lambda _, number=number: answered.append((world.loop.turns, number)))
+    world.run(LEASE_S + 1)
+    turns = [turn for turn, _ in answered]
+    assert [number for _, number in answered] == list(range(3 * REPLIES_AT_ONCE))
+    assert max(turns.count(turn) for turn in turns) == REPLIES_AT_ONCE
+
+
+def test_a_reply_that_waits_for_a_later_turn_is_not_made_twice_when_the_broker_resigns(world):
+    world.acquire("ana")
+    waiting = [world.acquire(f"member-{n}") for n in range(3 * REPLIES_AT_ONCE)]
+    world.log.error = ErrorCode.NOT_ENOUGH_REPLICAS
+    waiting[0].then(lambda _: world.runtime.stop())
+    world.run(LEASE_S + 1)
+    assert all(future.done for future in waiting)
+
+
+def test_an_answer_that_fails_keeps_no_other_from_its_own(world, monkeypatch):
+    soon = []
+    monkeypatch.setattr(world.runtime._loop, "call_soon", soon.append)  # a simulation ends where something fails
+    shard = world.runtime.shard(0)
+    parked = [world.runtime.park(shard, lambda error: error) for _ in range(3 * REPLIES_AT_ONCE)]
+    told = []
+    for token, future in parked:
+        if token == parked[REPLIES_AT_ONCE][0]:
+            future.then(_breaks)
+        future.then(lambda answered: told.append(answered.result()))
+        world.runtime._reply(shard, Reply(token, token))
+    with pytest.raises(ZeroDivisionError):
+        soon.pop()()
+    while soon:
+        soon.pop()()
+    assert sorted(told) == [token for token, _ in parked if token != parked[REPLIES_AT_ONCE][0]]
+
+
+def _breaks(_answered):
+    raise ZeroDivisionError

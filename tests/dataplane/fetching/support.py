@@ -112,7 +112,9 @@ class Door:
             debt_queues=DebtQueues(),
             fetch_sessions=FetchSessions(clock, Random(5), settings),
         )
-        self.session = Session(self.instance, "default", self.instance.names, "127.0.0.1", principal)
+        self.session = Session(
+            self.instance, "default", self.instance.names, "127.0.0.1", authenticated=True, principal=principal
+        )
         self.answers: list[FetchResponse] = []
         self.waiting: list[Future] = []
 
@@ -121,7 +123,9 @@ class Door:
         other = Door.__new__(Door)
         other.__dict__.update(self.__dict__)
         other.instance = instance or self.instance
-        other.session = Session(other.instance, "default", other.instance.names, "127.0.0.1", principal)
+        other.session = Session(
+            other.instance, "default", other.instance.names, "127.0.0.1", authenticated=True, principal=principal
+        )
         other.answers, other.waiting = [], []
         return other
 

@@ -52,7 +52,7 @@ class Client:
     def __init__(self, door, *, short_cut=True):
         loop = door.broker.replicas.loop
         door.broker.doors = SimpleNamespace(loop=loop, clock=loop.clock, files=door.broker.doors.files)
-        session = Session(door.instance, "default", door.instance.names, "127.0.0.1")
+        session = Session(door.instance, "default", door.instance.names, "127.0.0.1", authenticated=True)
         self.door = door
         self.connection = Connection()
         self.client = ClientConnection(door.broker, self.connection, session)

@@ -104,7 +104,7 @@ def test_what_waits_is_counted_and_given_back(cluster):
     cluster.produce(1, "second")
     cluster.run(0.01)
     assert quick.client.answers._bytes_in_flight == slow.client.answers._bytes_in_flight == 0
-    assert quick.client.answers._give_ups == {}
+    assert quick.client.answers._waits == {}
 
 
 STEPS = st.one_of(

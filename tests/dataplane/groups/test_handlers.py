@@ -1,6 +1,5 @@
 """Requests become events and results become messages, with the names and addresses that the session may see."""
 
-from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from dataplane.cluster.metadata import OFFSETS_TOPIC, PartitionMetadata
 from dataplane.coordination.placement import partition_of
 from dataplane.coordination.runtime import LOAD_RETRY_S
+from dataplane.handlers.context import refusal_of
 from dataplane.handlers.groups.find_coordinator import CREATION_WAIT_S, handle_find_coordinator
 from dataplane.handlers.groups.membership import (
     handle_delete_groups,
@@ -116,8 +116,11 @@ class Tenant:
             owner=KEY,
             client_id="cli",
             owns=self.session.names.owns,
-            refusal=partial(authorize, self.session),
+            refusal=lambda operation, resource: refusal_of(authorize(self.session, operation, resource)),
+            may=lambda operation, resource: not self.topic_refusal(operation, resource.name),
             topic_refusal=self.topic_refusal,
+            group_refusal=lambda _operation, _group: ErrorCode.NONE,
+            cluster_refusal=lambda _operation: ErrorCode.NONE,
             broker_address=lambda broker_id: (f"vip-{broker_id}", 20_000 + broker_id) if broker_id > 0 else None,
         )
         reply = answer_of(handle(ctx, request))

@@ -10,6 +10,7 @@ from dataplane.handlers.table import HANDLERS
 from dataplane.protocol.codec import decode, encode
 from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.session import Session
+from quota.contracts.identity import ANYBODY
 from quota.contracts.instance import Endpoint, InstanceSpec, InstanceState, Limits, Route
 from quota.contracts.namespace import ClusterNames
 from tests.support.answering import answer_of
@@ -37,11 +38,13 @@ KEY = "aaaabbbb"
 
 def tenant() -> Session:
     instance = Instance(SPEC)
-    return Session(instance, "default", instance.names, PEER)
+    return Session(instance, "default", instance.names, PEER, authenticated=True)
 
 
 def internal(*, authenticated: bool = True) -> Session:
-    return Session(None, "internal", ClusterNames(), PEER, authenticated=authenticated)
+    return Session(
+        None, "internal", ClusterNames(), PEER, authenticated=authenticated, identity=ANYBODY if authenticated else None
+    )
 
 
 def reply(session: Session, request: Any, version: int, **rooms: Any) -> Any:

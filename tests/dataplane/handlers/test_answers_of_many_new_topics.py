@@ -14,10 +14,11 @@ PLAIN = [f"plain-{number}" for number in range(100)]
 OVERRIDES = {"retention.ms": "1234"}
 
 
-def created():
-    ctx = SimpleNamespace(broker=SimpleNamespace(config=SimpleNamespace(settings=Settings())))
-    names = [*PLAIN, "special", "refused"]
-    codes = {"refused": ErrorCode.INVALID_REQUEST}
+def created(hidden=ErrorCode.NONE):
+    broker = SimpleNamespace(config=SimpleNamespace(settings=Settings()))
+    ctx = SimpleNamespace(broker=broker, topic_refusal=lambda _operation, _topic: hidden)
+    names = [*PLAIN, "special", "refused", "denied"]
+    codes = {"refused": ErrorCode.INVALID_REQUEST, "denied": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
     answers = {name: TopicOutcome(name, codes.get(name, ErrorCode.NONE), None) for name in names}
     wanted = {name: NewTopic(name, 1, 1, None, OVERRIDES if name == "special" else {}) for name in names}
     request = CreateTopicsRequest(topics=tuple(CreatableTopic(name, 1, 1) for name in names))
@@ -46,3 +47,12 @@ def test_each_topic_says_what_it_sets_itself():
 
 def test_what_is_refused_has_no_settings():
     assert created()["refused"].configs == ()
+
+
+def test_that_settings_are_hidden_is_said_as_kafka_says_it():
+    """Of a topic that is there now, and of one that the session may not create; of no other failure."""
+    hidden = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    topics = created(hidden)
+    assert (topics["special"].topic_config_error_code, topics["special"].configs) == (hidden, ())
+    assert topics["denied"].topic_config_error_code == hidden
+    assert topics["refused"].topic_config_error_code == ErrorCode.NONE

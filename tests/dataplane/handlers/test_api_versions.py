@@ -18,8 +18,6 @@ from tests.simulation.cluster import SimulatedCluster
 
 ALL = versions(ApiKey.API_VERSIONS)
 OPERATORS = {
-    ApiKey.SASL_HANDSHAKE,
-    ApiKey.SASL_AUTHENTICATE,
     ApiKey.ALTER_REPLICA_LOG_DIRS,
     ApiKey.ELECT_LEADERS,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS,

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from dataplane.handlers.admin import client_quotas
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.configs import (
     AlterClientQuotasRequest,
@@ -223,3 +224,11 @@ def test_writing_has_the_rate_of_other_changes_that_all_instances_share():
     assert elapsed(30, validate_only=True) < 1
     assert elapsed(11) < 1
     assert elapsed(4) > 1.5
+
+
+def test_a_filter_of_very_many_parts_is_refused_before_anything_is_read(cluster, monkeypatch):
+    parts = [("user", EXACT, f"u{n}") for n in range(15_000)]
+    reads = []
+    monkeypatch.setattr(client_quotas, "read_rules", lambda *of: reads.append(of))
+    assert describe(cluster, *parts) == ErrorCode.INVALID_REQUEST
+    assert reads == []

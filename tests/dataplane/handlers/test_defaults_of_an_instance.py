@@ -57,7 +57,9 @@ def create(tenant, name, partitions=-1, replicas=-1, **config):
     return answer.num_partitions, answer.replication_factor
 
 
-def described(tenant, kind, name):
+def described(tenant, kind, name=None):
+    """Of a broker: the one that is asked."""
+    name = name or str(tenant.cluster.brokers[1].metadata.controller_id)
     request = DescribeConfigsRequest(resources=(DescribeConfigsResource(kind, name, None),))
     return {config.name: config.value for config in tenant.ask(request, 2).results[0].configs}
 
@@ -67,7 +69,7 @@ def test_a_topic_that_does_not_say_gets_the_instances_partitions_and_replicas(cl
     tenant = Tenant(cluster)
     assert create(tenant, "unsaid") == (4, 2)
     assert create(tenant, "said", 1, 3) == (1, 3)
-    shown = described(tenant, BROKER, "1")
+    shown = described(tenant, BROKER)
     assert (shown["num.partitions"], shown["default.replication.factor"]) == ("4", "2")
 
 
@@ -110,14 +112,14 @@ def test_the_largest_batch_follows_the_instance_where_the_topic_does_not_say(clu
     assert largest("later") == {5_000_000}
     assert described(tenant, TOPIC, "orders")["max.message.bytes"] == "5000000"
     assert described(tenant, TOPIC, "own")["max.message.bytes"] == "2000"
-    assert described(tenant, BROKER, "1")["message.max.bytes"] == "5000000"
+    assert described(tenant, BROKER)["message.max.bytes"] == "5000000"
     configure(cluster, topic_defaults=TopicDefaults())
     assert largest("orders") == before
 
 
 def test_another_instances_topics_are_none_of_its_business(cluster):
-    before = described(Tenant(cluster), BROKER, "1")
+    before = described(Tenant(cluster), BROKER)
     configure(cluster, topic_defaults=TopicDefaults(partitions=7))
     settings = cluster.brokers[1].config.settings
     assert settings.num_partitions != 7
-    assert described(Tenant(cluster), BROKER, "1") == before | {"num.partitions": "7"}
+    assert described(Tenant(cluster), BROKER) == before | {"num.partitions": "7"}

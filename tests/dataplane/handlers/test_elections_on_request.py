@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from dataplane.controller.operators.requested_elections import ElectionType
@@ -13,6 +15,7 @@ from dataplane.protocol.messages.reassignment import ElectLeadersRequest, ElectL
 from dataplane.tasks import Future
 from tests.dataplane.controller.cluster import ControlledCluster
 from tests.dataplane.handlers.doors import internal, reply, versions
+from tests.support.answering import SlicesAtOnce
 
 ALL = versions(ApiKey.ELECT_LEADERS)
 PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN
@@ -37,7 +40,15 @@ def elect(cluster, partitions, kind=PREFERRED, version=2, at=None):
     broker = at or cluster.controller()
     request = ElectLeadersRequest(kind, partitions, 5_000)
     request = decode(ElectLeadersRequest, version, encode(request, version))
-    answer = reply(internal(), request, version, controller=broker.controller, metadata=broker.metadata)
+    answer = reply(
+        internal(),
+        request,
+        version,
+        controller=broker.controller,
+        metadata=broker.metadata,
+        slices=SlicesAtOnce(),
+        doors=SimpleNamespace(clock=cluster.time.clock),
+    )
     answer = cluster.wait(answer) if isinstance(answer, Future) else answer
     answer = decode(ElectLeadersResponse, version, encode(answer, version))
     rows = [(topic.topic, row) for topic in answer.replica_election_results for row in topic.partition_result]
@@ -99,3 +110,14 @@ def test_another_broker_says_of_every_partition_that_it_is_not_the_controller(cl
 
 def test_tenants_do_not_elect():
     assert (HANDLERS[ApiKey.ELECT_LEADERS].internal, HANDLERS[ApiKey.ELECT_LEADERS].tenant) == (True, False)
+
+
+def test_the_controller_is_asked_about_some_of_very_many_at_a_time(cluster, monkeypatch):
+    controller, asked = cluster.controller().controller, []
+    elect_some = controller.elect
+    monkeypatch.setattr(controller, "elect", lambda keys, *more: asked.append(len(keys)) or elect_some(keys, *more))
+    _, rows, answer = elect(cluster, (TopicPartitions("ghost", tuple(range(1_200))), TopicPartitions("t", (0,))))
+    assert asked == [500, 500, 201]
+    assert len(rows) == 1_201
+    assert rows["t", 0] == ErrorCode.NONE
+    assert [len(topic.partition_result) for topic in answer.replica_election_results] == [1_200, 1]

@@ -114,7 +114,7 @@ class World:
         ) and not isinstance(request, fetch.OffsetForLeaderEpochRequest)
         broker: Any = self.cluster.brokers[self.coordinator] if at_coordinator else self.broker
         instance = broker.registry.get(INSTANCE)
-        session = Session(instance, "default", instance.names, "10.0.1.1")
+        session = Session(instance, "default", instance.names, "10.0.1.1", authenticated=True)
         row = HANDLERS[message_info(type(request)).api_key]
         ctx = RequestContext(broker, session, row.api.key, version, 1, None, 100, is_long)
         gauge, slices = Gauge(), broker.slices
@@ -181,7 +181,13 @@ def test_metadata_tells_nothing_of_a_topic_that_went_or_that_a_whitelist_has_beg
     broker: Any = world.broker
     instance = broker.registry.get(INSTANCE)
     ctx = RequestContext(
-        broker, Session(instance, "default", instance.names, "10.0.1.1"), HANDLERS[3].api.key, 12, 1, None, 100
+        broker,
+        Session(instance, "default", instance.names, "10.0.1.1", authenticated=True),
+        HANDLERS[3].api.key,
+        12,
+        1,
+        None,
+        100,
     )
     steps = HANDLERS[3].handle(ctx, metadata_of(None))
     next(steps)

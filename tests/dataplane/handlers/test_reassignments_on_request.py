@@ -27,6 +27,7 @@ from dataplane.protocol.messages.reassignment import (
 from dataplane.tasks import Future
 from tests.dataplane.controller.cluster import ControlledCluster
 from tests.dataplane.handlers.doors import internal, reply, versions
+from tests.support.answering import SlicesAtOnce
 
 ORDERS = "aaaabbbb.orders"
 OWNERS = {"aaaabbbb": SimpleNamespace(spec=SimpleNamespace(brokers=(1, 2, 3)))}
@@ -46,7 +47,7 @@ def ask(cluster, request, at=None, version=0):
     row = next(row for row in HANDLERS.values() if row.api.request is type(request))
     request = decode(type(request), version, encode(request, version))
     registry = SimpleNamespace(by_key=OWNERS.get)
-    answer = reply(internal(), request, version, controller=broker.controller, registry=registry)
+    answer = reply(internal(), request, version, controller=broker.controller, registry=registry, slices=SlicesAtOnce())
     answer = cluster.wait(answer) if isinstance(answer, Future) else answer
     return decode(row.api.response, version, encode(answer, version))
 

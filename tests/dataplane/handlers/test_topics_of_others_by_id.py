@@ -22,6 +22,7 @@ from dataplane.protocol.messages.control import (
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.session import Session
+from quota.contracts.identity import ANYBODY
 from quota.contracts.instance import InstanceSpec, InstanceState, Limits
 from quota.contracts.namespace import ClusterNames
 from tests.support.answering import answer_of
@@ -57,7 +58,7 @@ def ask(version: int, topic_id: UUID, session: Session) -> tuple[int, str | None
 
 def tenant() -> Session:
     instance = Instance(SPEC)
-    return Session(instance, "default", instance.names, "127.0.0.1")
+    return Session(instance, "default", instance.names, "127.0.0.1", authenticated=True)
 
 
 @pytest.mark.parametrize("version", BY_ID)
@@ -66,7 +67,7 @@ def test_a_topic_of_ones_own_is_described(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", BY_ID)
-@pytest.mark.parametrize("foreign", [THEIRS, CLUSTERS, CLOSED], ids=["another tenant's", "the cluster's", "denied"])
+@pytest.mark.parametrize("foreign", [THEIRS, CLUSTERS], ids=["another tenant's", "the cluster's"])
 def test_any_other_is_as_unknown_as_one_that_is_nowhere(version: int, foreign: UUID) -> None:
     nowhere = UUID(int=99)
     error_code, name, _, partitions = ask(version, nowhere, tenant())
@@ -74,7 +75,13 @@ def test_any_other_is_as_unknown_as_one_that_is_nowhere(version: int, foreign: U
     assert (error_code, name, partitions) == (ErrorCode.UNKNOWN_TOPIC_ID, None, 0)
 
 
+@pytest.mark.parametrize("version", BY_ID)
+def test_the_id_of_a_topic_of_ones_own_that_is_refused_is_no_secret_and_its_name_is(version: int) -> None:
+    """As in Kafka."""
+    assert ask(version, CLOSED, tenant()) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, CLOSED, 0)
+
+
 @pytest.mark.parametrize("topic_id", [OURS, THEIRS, CLUSTERS])
 def test_inside_the_cluster_every_id_is_known(topic_id: UUID) -> None:
-    session = Session(None, "internal", ClusterNames(), "127.0.0.1")
+    session = Session(None, "internal", ClusterNames(), "127.0.0.1", authenticated=True, identity=ANYBODY)
     assert ask(12, topic_id, session)[0] == ErrorCode.NONE

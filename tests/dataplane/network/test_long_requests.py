@@ -2,14 +2,16 @@
 
 import pytest
 
+from dataplane.peers.outbound import Peer, PeerError
 from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.codec import MAX_ELEMENTS, SHORT_ELEMENTS
 from dataplane.protocol.headers import decode_response, encode_request
 from dataplane.protocol.messages.discovery import ApiVersionsRequest
 from dataplane.protocol.messages.fetch import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from dataplane.protocol.messages.groups import DescribeGroupsRequest
+from dataplane.protocol.messages.groups import DescribeGroupsRequest, SyncGroupRequest, SyncGroupRequestAssignment
+from quota.contracts.identity import OPERATOR, Keys
 from tests.dataplane.handlers.asking import Tenant, Wire
-from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.cluster import INTERNAL_PORT, SimulatedCluster
 
 
 @pytest.fixture
@@ -88,3 +90,21 @@ def test_what_turns_out_to_be_nonsense_late_ends_the_connection(tenant):
     wire._connection.send([bytes(frame)])
     tenant.cluster.until(lambda: wire.is_closed)
     assert not wire.answers
+
+
+def test_members_of_groups_are_no_more_on_the_internal_listener(tenant):
+    """What a group makes of them it makes in one turn: 150,000 assignments were one of 50 ms."""
+
+    def sync(count):
+        rows = tuple(SyncGroupRequestAssignment(f"m{n}", b"") for n in range(count))
+        return operator.call(SyncGroupRequest("g", 1, "m", assignments=rows), 4)
+
+    cluster = tenant.cluster
+    address = (cluster.host(1), INTERNAL_PORT)
+    operator = Peer(cluster.network.loop("10.0.1.7"), *address, OPERATOR.name, Keys("secret").own(OPERATOR))
+    answered = sync(MAX_ELEMENTS - 1)
+    tenant.cluster.until(lambda: answered.done)
+    cut = sync(MAX_ELEMENTS + 1)
+    tenant.cluster.until(lambda: cut.done)
+    assert answered.error is None
+    assert isinstance(cut.error, PeerError)

@@ -17,7 +17,7 @@ IDLE_MS = 10_000
 
 class Connection:
     def __init__(self, instance: Instance) -> None:
-        self.session: Any = SimpleNamespace(peer="10.0.0.1")
+        self.session: Any = SimpleNamespace(peer="10.0.0.1", route="default")
         self.looks = 0
         instance.connected(self)
 

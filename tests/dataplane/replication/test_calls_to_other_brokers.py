@@ -85,7 +85,7 @@ def test_a_wrong_secret_fails_the_call():
     _serve(network, secret="another")
     answer = _peer(network).call(_request(1), VERSION)
     network.run_for(1)
-    assert "secret" in str(answer.error)
+    assert "credential" in str(answer.error)
 
 
 def test_a_call_without_an_answer_fails_at_its_timeout_and_with_it_all_others():

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 from dataplane.cluster.in_order import InOrder, at_once
 from dataplane.handlers.internal.replication import handle_leader_and_isr, handle_stop_replica
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import (
     LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
     StopReplicaPartitionState,
     StopReplicaRequest,
     StopReplicaTopicState,
@@ -36,9 +38,14 @@ class World:
             replicas=self.replicas,
             metadata=SimpleNamespace(words=InOrder()),
             slices=SimpleNamespace(run=self._run),
-            topic_configs=SimpleNamespace(refresh=lambda _: resolved(None)),
+            topic_configs=SimpleNamespace(refresh=self._refresh),
         )
-        self.ctx: Any = SimpleNamespace(broker=broker)
+        self.ctx: Any = SimpleNamespace(broker=broker, owner="", is_long=False)
+        self.refreshed: list[str] = []
+
+    def _refresh(self, topics: Iterable[str]) -> Future[None]:
+        self.refreshed += topics
+        return resolved(None)
 
     def _run(self, owner: str, steps: Steps[Any]) -> Future[Any]:
         assert owner == ""
@@ -132,3 +139,34 @@ def test_a_short_word_is_obeyed_at_once():
     world.tell_metadata()
     assert Task(handle_stop_replica(world.ctx, world.removal(1))).done
     assert world.hosted() == 1
+
+
+def test_what_is_refused_anyway_has_nothing_read_for_it():
+    world = World()
+    world.replicas.metadata.saw_controller(CONTROLLER, 7)
+    answer = Task(handle_leader_and_isr(world.ctx, world.roles(controller_epoch=6)))
+    assert answer.result().error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+    assert world.refreshed == []
+
+
+def new_topic(world: World, name: str, replicas: tuple[int, ...]) -> LeaderAndIsrTopicState:
+    (topic,) = world.roles(1).topic_states
+    state = replace(topic.partition_states[0], replicas=replicas)
+    return replace(topic, topic_name=name, topic_id=UUID(int=7), partition_states=(state,))
+
+
+def test_only_new_topics_with_a_replica_here_are_read_beforehand():
+    world = World()
+    topics = new_topic(world, "elsewhere", (2, 3)), new_topic(world, "here", (1, 2)), *world.roles(1).topic_states
+    Task(handle_leader_and_isr(world.ctx, replace(world.roles(1), topic_states=topics)))
+    assert world.refreshed == ["here"]
+
+
+def test_topics_of_a_long_word_are_looked_through_in_steps():
+    world = World()
+    world.ctx.is_long = True
+    word = replace(world.roles(1), topic_states=(new_topic(world, "here", (1, 2)),))
+    answer = Task(handle_leader_and_isr(world.ctx, word))
+    assert world.refreshed == []
+    world.until(lambda: answer.done)
+    assert world.refreshed == ["here"]

@@ -28,7 +28,7 @@ def _wait(
     found = [
         partition.queues.replica_waiters if as_replica else partition.queues.read_waiters for partition in partitions
     ]
-    cancel = replicas.waiting.for_bytes(found, min_bytes, timeout_s, wakes)
+    cancel = replicas.waiting.for_bytes(found, min_bytes, timeout_s, wakes).cancel
     return wakes, cancel
 
 

@@ -28,8 +28,9 @@ from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.session import Session
 from dataplane.throttle.debt_queue import DebtQueues
 from quota.agent.agent import Agent
+from quota.contracts.acls import Acl, AclOperation, AclSet, PatternType, Permission, ResourceType
 from quota.contracts.grant import BLOCKED_STORAGE, Grant, Grants, InstanceGrant
-from quota.contracts.instance import Limits
+from quota.contracts.instance import Authorizer, Limits
 from quota.contracts.namespace import ClusterNames
 from quota.contracts.rules import RuleKind, ThrottleRule
 from tests.dataplane.fetching.support import FETCH, NAME, Door, request, single, spec_of
@@ -118,7 +119,7 @@ class World:
         self.instance = Instance(replace(spec_of(), limits=Limits(*limits, None, None)))
         self.gate.configure(self.instance)
         self.socket = Socket()
-        session = Session(self.instance, "default", self.instance.names, "127.0.0.1")
+        session = Session(self.instance, "default", self.instance.names, "127.0.0.1", authenticated=True)
         self.client = self.socket.client = ClientConnection(broker, self.socket, session)
         self.produce_path = self.client._produce = Watched(self.client._produce, used=short_cuts)
         self.fetch_path = self.client._fetch = Watched(self.client._fetch, used=short_cuts)
@@ -142,14 +143,20 @@ class World:
 
     # --- what may change between two of them --------------------------------------------------------------------------
 
-    def change(self, **members):
+    def change(self, *, is_looked_at=True, **members):
         """A newer spec, as the registry takes it."""
         spec = self.instance.spec
         self.instance.apply(replace(spec, generation=spec.generation + 1, **members))
         self.gate.configure(self.instance)
+        if is_looked_at and {"topic_whitelists", "acls"} & members.keys():
+            self.client.look_again()
 
-    def deny(self):
-        self.change(topic_whitelists={NAME: ("10.0.0.0/8",)})
+    def deny(self, **members):
+        self.change(topic_whitelists={NAME: ("10.0.0.0/8",)}, **members)
+
+    def acls(self, *acls, everyone=False, **members):
+        known = self.instance.spec.acls or AclSet()
+        self.change(acls=known.changed(acls), authorizer=Authorizer(everyone), **members)
 
     def allow(self):
         self.change(topic_whitelists={})
@@ -205,6 +212,12 @@ def fetch_row(answer, version=12):
     return row
 
 
+def acl(operation, permission=Permission.ALLOW, host="*", name=NAME):
+    return Acl(ResourceType.TOPIC, PatternType.LITERAL, name, "User:ANONYMOUS", host, operation, permission)
+
+
+READ, WRITE = acl(AclOperation.READ), acl(AclOperation.WRITE)
+
 # --- both ways --------------------------------------------------------------------------------------------------------
 
 CHANGES = {
@@ -216,6 +229,14 @@ CHANGES = {
     "rule elsewhere": lambda world: world.rule("events"),
     "no rules": World.rule,
     "new limits": lambda world: world.change(limits=Limits(10**6, 10**6, None, None)),
+    "no rights": World.acls,
+    "may read": lambda world: world.acls(READ),
+    "may write": lambda world: world.acls(WRITE),
+    "may do both": lambda world: world.acls(acl(AclOperation.ALL, host="127.0.0.0/8")),
+    "may from elsewhere": lambda world: world.acls(acl(AclOperation.ALL, host="10.0.0.0/8")),
+    "may, but not write": lambda world: world.acls(READ, WRITE, acl(AclOperation.WRITE, Permission.DENY)),
+    "rights elsewhere": lambda world: world.acls(acl(AclOperation.READ, name="events"), everyone=True),
+    "no ACLs": lambda world: world.acls(everyone=True),
     "elect": lambda world: world.cluster.elect(1, (1,)),
 }
 REQUESTS = st.one_of(
@@ -237,6 +258,11 @@ STEPS = st.one_of(
 )
 @example(  # a fetch that waits tells its own throttle time, not that of what began since
     versions=(5, 12), limits=(RATE, RATE), steps=[("fetch", 3, 500), ("fetch", 2, 500), ("produce", b"v" * 300, 7)]
+)
+@example(  # a rule that comes while fetches wait has its say about them
+    versions=(5, 10),
+    limits=(None, None),
+    steps=[("fetch", 0, 500), ("fetch", 2, 500), ("rule",), ("produce", b"v", -1)],
 )
 @settings(max_examples=100, deadline=None)
 def test_answers_and_effects_are_the_same_both_ways(versions, limits, steps):
@@ -341,11 +367,11 @@ def test_the_next_request_sees_a_rule_for_its_topic_and_none_for_another():
 
 @WAYS
 def test_a_fetch_that_waits_brings_nothing_of_a_topic_that_is_denied_meanwhile(short_cuts):
-    """It is not woken by the change, but judged anew when it is woken: by records, or because its time is up."""
+    """It is woken by the change; and before that (connections are told one after the other) judged anew when records wake it."""
     for wakes in ("records", "time"):
         world = learned(short_cuts=short_cuts)
         assert world.ask(fetch_frame(offset=2, wait_ms=500)) == b""
-        world.deny()
+        world.deny(is_looked_at=False)
         world.cluster.run(0.01)
         sent = len(world.socket.sent)
         assert world.instance.connections == {}  # it was made by hand: `apply` has closed nobody
@@ -355,6 +381,38 @@ def test_a_fetch_that_waits_brings_nothing_of_a_topic_that_is_denied_meanwhile(s
         row = fetch_row(b"".join(world.socket.sent[sent:]))
         assert row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         assert len(row.records or b"") == 0
+
+
+@WAYS
+@pytest.mark.parametrize("change", [World.deny, World.acls, lambda world: world.acls(WRITE)])
+def test_a_fetch_that_waits_is_refused_when_its_right_is_taken_away(short_cuts, change):
+    world = learned(short_cuts=short_cuts)
+    assert world.ask(fetch_frame(offset=2, wait_ms=60_000)) == b""
+    sent = len(world.socket.sent)
+    world.acls(READ)
+    world.cluster.run(1)
+    assert len(world.socket.sent) == sent  # it may go on
+    change(world)
+    world.cluster.run(0.1)
+    row = fetch_row(b"".join(world.socket.sent[sent:]))
+    assert row.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert world.client.answers._bytes_in_flight == 0
+
+
+@WAYS
+def test_the_next_request_sees_that_a_right_was_taken_away_and_given_back(short_cuts):
+    world = learned(short_cuts=short_cuts)
+    refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    for acls, wrote, read in [
+        ((), refused, refused),
+        ((WRITE,), 0, refused),
+        ((READ,), refused, 0),
+        ((READ, WRITE), 0, 0),
+    ]:
+        world.acls(*acls)
+        for _ in range(2):
+            assert (world.produced().error_code, world.fetched().error_code) == (wrote, read)
+    assert (world.produce_path.served, world.fetch_path.served) == ((5, 5) if short_cuts else (0, 0))
 
 
 @WAYS
@@ -446,7 +504,7 @@ def test_a_fetch_of_a_session_that_waits_brings_nothing_either(short_cuts):
     reader = Reader(short_cuts=short_cuts)
     world = reader.world
     assert world.ask(reader.frame(wait_ms=500)) == b""
-    world.deny()
+    world.deny(is_looked_at=False)
     sent = len(world.socket.sent)
     world.cluster.produce(1, "secret")
     world.cluster.run(0.1)

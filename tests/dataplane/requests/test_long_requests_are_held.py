@@ -1,31 +1,28 @@
-"""A long request that waits for somebody else counts as memory of its connection until it is answered."""
+"""A long request that waits for somebody else takes its owner's room until it is answered, whoever has gone meanwhile."""
 
+import tracemalloc
 from types import SimpleNamespace
 
 import pytest
 
+from dataplane.decoded import Decoded
+from dataplane.protocol.codec import encode, limited_decoder_in_steps
+from dataplane.protocol.messages.configs import ComponentData, DescribeClientQuotasRequest
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic
-from dataplane.requests.dispatch import ClientConnection
+from dataplane.records.steps import run_through
+from dataplane.requests.dispatch import ClientConnection, decoded_bytes
 from dataplane.tasks import Future, Task
+from quota.contracts.namespace import ClusterNames
 from tests.support.answering import SlicesAtOnce
 
 SIZE = 1_000
-
-
-class Holding:
-    """A connection that counts what is held for it."""
-
-    held = 0
-
-    def hold(self, more):
-        self.held += more
+NAMES = ClusterNames()
 
 
 @pytest.fixture
 def client():
     made = object.__new__(ClientConnection)
-    made._connection = Holding()
-    made.broker = SimpleNamespace(slices=SlicesAtOnce())
+    made.broker = SimpleNamespace(slices=SlicesAtOnce(), decoded=Decoded())
     return made
 
 
@@ -43,11 +40,11 @@ def waiting(client):
 
 def test_it_counts_until_it_is_answered_and_is_let_go_first(client):
     somebody, task, request = waiting(client)
-    assert client._connection.held == SIZE
+    assert client.broker.decoded._taken == {"one": SIZE}
     assert request
     somebody.resolve("answer")
     assert task.result() == "answer"
-    assert client._connection.held == 0
+    assert client.broker.decoded._taken == {}
     assert request == []
 
 
@@ -55,4 +52,20 @@ def test_it_counts_no_longer_when_it_has_failed(client):
     somebody, task, _ = waiting(client)
     somebody.fail(LookupError("gone"))
     assert isinstance(task.error, LookupError)
-    assert client._connection.held == 0
+    assert client.broker.decoded._taken == {}
+
+
+@pytest.mark.parametrize("longest", [1, 8, 80])
+def test_what_it_takes_is_not_more_than_what_counts(longest):
+    """Elements may be of few bytes each, and then their objects are most of it."""
+    components = tuple(ComponentData(str(n)[-longest:] * (longest // 5 or 1), 0, str(n)) for n in range(19_000))
+    frame = encode(DescribeClientQuotasRequest(components), 1)
+    del components
+    tracemalloc.start()
+    try:
+        decoded = run_through(limited_decoder_in_steps(DescribeClientQuotasRequest, 1)(memoryview(frame), 0, NAMES))
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert len(decoded[0].components) == 19_000
+    assert 0.3 * decoded_bytes(len(frame)) < taken <= decoded_bytes(len(frame))

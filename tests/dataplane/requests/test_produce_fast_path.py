@@ -66,8 +66,8 @@ class Client:
         self.answers, self.turnstile = self, SimpleNamespace(told_s=delay_s)
         gate = SimpleNamespace(produce_refusal=lambda _: None)
         self.broker = SimpleNamespace(replicas=Replicas(), gate=gate)
-        instance = SimpleNamespace(topic_denied=lambda _t, _p: False, permit=Permit(1), rules=None)
-        self.session = Session(instance, "default", NAMES, "127.0.0.1")
+        instance = SimpleNamespace(topic_denied=lambda _t, _p: False, permit=Permit(1), rules=None, acls=None)
+        self.session = Session(instance, "default", NAMES, "127.0.0.1", authenticated=True)
         self.shapes = ProduceFastPath(self)
 
     def append_slot(self, slot):

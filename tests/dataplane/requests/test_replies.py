@@ -28,6 +28,7 @@ from dataplane.requests.dispatch import ClientConnection
 from dataplane.slices import Slices
 from dataplane.tasks import Future, Later, resolved
 from dataplane.tenancy.session import Session
+from quota.contracts.identity import ANYBODY
 from quota.contracts.namespace import ClusterNames
 from tests.support.memory_files import ImmediateBackground
 from tests.support.virtual_loop import VirtualNetwork
@@ -75,7 +76,7 @@ class World:
             doors=doors, slices=slices, replicas=SimpleNamespace(registry=None, appending=None, waiting=None)
         )
         self.socket = Socket()
-        self.session = Session(None, "internal", ClusterNames(), "127.0.0.1")
+        self.session = Session(None, "internal", ClusterNames(), "127.0.0.1", authenticated=True, identity=ANYBODY)
         self.client = ClientConnection(self.broker, self.socket, self.session)
 
     def take(self, reply, *, is_long=False):

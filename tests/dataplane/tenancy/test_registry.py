@@ -4,18 +4,40 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dataplane.doors import Create, Delete, Doors, SetData
+from dataplane.slices import Slices
+from dataplane.tenancy.certificates import Certificates
+from dataplane.tenancy.proxies import NO_PROXIES
 from dataplane.tenancy.registry import Registry
-from quota.contracts.apart import nodes_of, rules_path, whitelists_json, whitelists_path
+from quota.contracts.acls import MOST_ACLS, Acl, AclOperation, AclSet, PatternType, Permission, ResourceType
+from quota.contracts.apart import (
+    acls_path,
+    certificates_path,
+    nodes_of,
+    rules_path,
+    users_path,
+    whitelists_json,
+    whitelists_path,
+)
 from quota.contracts.applied import Applied, AppliedInstance
+from quota.contracts.certificates import CertificateSet, RouteCertificate
 from quota.contracts.instance import Endpoint, InstanceSpec, InstanceState, Limits, Route
 from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule
+from quota.contracts.sealing import route_key_purpose, sealed
+from quota.contracts.users import User, UserSet
 from tests.simulation.zookeeper import ZooKeeperServer
+from tests.support.certificates import Authority, Issued
 from tests.support.memory_files import ImmediateBackground, MemoryFiles
 from tests.support.virtual_loop import VirtualNetwork
 
+AUTHORITY = Authority()
+LEAF, OTHER = (AUTHORITY.issue(name, ["203.0.113.9"]) for name in ("one", "other"))
+
 BROKER, HOST, INSTANCE = 1, "10.0.0.1", "ins-aaaabbbb"
+SECRET = "of the cluster"
 
 RULES = RuleSet(3, (ThrottleRule("r", RuleKind.TOPIC, 1000, None, topics=("orders",)),))
 
@@ -30,17 +52,20 @@ def spec_of(generation=1, port=9100, whitelist=("10.0.0.0/8",), state=InstanceSt
 class Client:
     """The protocol on an accepted connection; also the open connection that the instance knows."""
 
-    def __init__(self, connection, session):
-        self.connection, self.session = connection, session
+    def __init__(self, connection, session, instance):
+        self.connection, self.session, self.instance = connection, session, instance
 
     def frame(self, frame):
         pass
 
     def closed(self, reason):
-        pass
+        self.instance.disconnected(self)
 
     def close(self):
         self.connection.close()
+
+    def look_again(self):
+        """Nothing waits on it."""
 
 
 class Peer:
@@ -63,22 +88,36 @@ class Peer:
 
 
 class World:
-    def __init__(self):
+    def __init__(self, proxies=NO_PROXIES):
         self.network = VirtualNetwork(3)
         self.loop = self.network.loop(HOST)
         self.server = ZooKeeperServer(self.network.loop("zookeeper").call_later, lambda: 0.001)
-        for name in ("", "/instances", "/whitelists", "/rules", "/changes", "/applied"):
+        for name in (
+            "",
+            "/instances",
+            "/whitelists",
+            "/rules",
+            "/acls",
+            "/users",
+            "/certificates",
+            "/changes",
+            "/applied",
+        ):
             path = f"/sluice{name}"
             self.server.write([Create(path)])
         self.session = self.server.connect(2.0)
         doors = Doors(self.loop, MemoryFiles(), self.session, ImmediateBackground(), Random(1))
         self.changes = []
+        self.slices = Slices(self.loop, doors.background)
         self.registry = Registry(
             doors,
             BROKER,
             "boot",
             self.accept,
             lambda instance, present: self.changes.append((instance.spec.id, present)),
+            Certificates(SECRET, doors.background, lambda: 50),
+            proxies,
+            slices=self.slices,
         )
         self.serial = 0
         self.written = set()  # paths of nodes that are there
@@ -86,9 +125,9 @@ class World:
     def accept(self, instance, route, connection):
         from types import SimpleNamespace
 
-        if not instance.admits(connection.peer[0]):
+        if not instance.admits(connection.peer[0], route):
             return None
-        client = Client(connection, SimpleNamespace(peer=connection.peer[0]))
+        client = Client(connection, SimpleNamespace(peer=connection.peer[0], route=route), instance)
         instance.connected(client)
         return client
 
@@ -115,6 +154,11 @@ class World:
         change = Create(f"/sluice/changes/change-{self.serial:010}", f'{{"instance":"{instance}"}}'.encode())
         self.server.write([*operations, change])
         self.network.run_for(0.5)
+
+    def connects(self, port=9100):
+        """Whether somebody new gets in."""
+        peer = self.connect(port)
+        return peer.opened and peer.gone is None
 
     def applied(self):
         data = self.server.tree.node(f"/sluice/applied/{BROKER}").data
@@ -326,3 +370,406 @@ def test_rules_that_cannot_be_read_stay_what_they_were_and_no_whitelist_waits_fo
     assert inside.gone is not None
     assert world.registry.get(INSTANCE).spec.rules == RULES
     assert world.applied()[INSTANCE] == AppliedInstance(2)
+
+
+# --- certificates -----------------------------------------------------------------------------------------------------
+
+
+def certificates_node(version, *routes, secret=SECRET, client_ca="", issued=LEAF):
+    def item(name):
+        key = sealed(issued.key_pem.encode(), secret=secret, purpose=route_key_purpose(INSTANCE, name), nonce=b"n" * 12)
+        return RouteCertificate(name, issued.pem, key, client_ca)
+
+    return {certificates_path(INSTANCE): CertificateSet(version, tuple(map(item, routes))).to_json()}
+
+
+def secure(name="tls", port=9101, **members):
+    return route(name, port, **{"security": "ssl", **members})
+
+
+def test_a_route_of_tls_opens_with_its_certificate_and_others_do_not_wait_for_it(world):
+    nodes = nodes_of(routes_of(1, A, secure()))
+    world.write_nodes(nodes)
+    world.start()
+    assert [world.connects(port) for port in (9100, 9101)] == [True, False]
+    assert world.applied()[INSTANCE].problem == "route tls: it has no certificate"
+    world.write_nodes(certificates_node(1, "tls"))
+    assert [world.connects(port) for port in (9100, 9101)] == [True, True]
+    assert world.applied()[INSTANCE] == AppliedInstance(1)
+
+
+def test_one_certificate_may_be_every_routes(world):
+    world.write_nodes({**nodes_of(routes_of(1, secure(), secure("other", 9102))), **certificates_node(1, "")})
+    world.start()
+    assert [world.connects(port) for port in (9101, 9102)] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"{", "its certificates are not legible"),
+        (CertificateSet(1, (RouteCertificate("tls", "no PEM", b"no key"),)).to_json(), "not sealed"),
+        (certificates_node(1, "tls", secret="another")[certificates_path(INSTANCE)], "sealed with another secret"),
+        (
+            certificates_node(1, "tls", issued=Issued(LEAF.certificate, OTHER.key))[certificates_path(INSTANCE)],
+            "mismatch",
+        ),
+    ],
+)
+def test_with_certificates_that_cannot_be_used_routes_of_tls_do_not_open_and_others_do(world, data, sentence):
+    world.write_nodes({**nodes_of(routes_of(1, A, secure())), certificates_path(INSTANCE): data})
+    world.start()
+    assert [world.connects(port) for port in (9100, 9101)] == [True, False]
+    assert sentence in world.applied()[INSTANCE].problem.lower()
+    world.write_nodes(certificates_node(2, "tls"))
+    assert world.connects(9101)
+
+
+def test_a_newer_certificate_is_for_new_connections_and_old_ones_live_on(world):
+    world.write_nodes({**nodes_of(routes_of(1, A, secure())), **certificates_node(1, "tls")})
+    world.start()
+    peers = [world.connect(port) for port in (9100, 9101)]
+    listener, before = world.network.listeners[HOST, 9101], world.registry.get(INSTANCE).secured
+    world.write_nodes(certificates_node(2, "tls", issued=OTHER))
+    after = world.registry.get(INSTANCE).secured
+    assert after.servers["tls"].context is not before.servers["tls"].context
+    assert [peer.gone for peer in peers] == [None, None]
+    assert world.network.listeners[HOST, 9101] is listener
+
+
+def test_what_did_not_change_is_not_made_again(world):
+    world.write_nodes({**nodes_of(routes_of(1, A, secure())), **certificates_node(1, "tls")})
+    world.start()
+    before = world.registry.get(INSTANCE).secured
+    world.write_nodes(nodes_of(replace(routes_of(2, A, secure()), whitelist=("10.0.0.0/9",))))
+    assert world.registry.get(INSTANCE).spec.generation == 2
+    assert world.registry.get(INSTANCE).secured is before
+
+
+def test_certificates_that_vanish_close_the_route(world):
+    world.write_nodes({**nodes_of(routes_of(1, A, secure())), **certificates_node(1, "tls")})
+    world.start()
+    world.write_nodes({certificates_path(INSTANCE): CertificateSet(2).to_json()})
+    assert [world.connects(port) for port in (9100, 9101)] == [True, False]
+
+
+@pytest.mark.parametrize("wanted", ["requested", "required"])
+def test_without_a_ca_for_clients_a_route_that_wants_their_certificates_does_not_open(world, wanted):
+    world.write_nodes({**nodes_of(routes_of(1, secure(client_certificates=wanted))), **certificates_node(1, "tls")})
+    world.start()
+    assert not world.connects(9101)
+    assert "no CA" in world.applied()[INSTANCE].problem
+    world.write_nodes(certificates_node(2, "tls", client_ca=AUTHORITY.pem))
+    assert world.connects(9101)
+
+
+def test_rules_that_cannot_be_used_keep_the_route_shut(world):
+    mapped = secure(client_certificates="required", principal_mapping=("RULE:(/x/",))
+    world.write_nodes({**nodes_of(routes_of(1, mapped)), **certificates_node(1, "tls", client_ca=AUTHORITY.pem)})
+    world.start()
+    assert not world.connects(9101)
+    assert "missing )" in world.applied()[INSTANCE].problem
+
+
+# --- several routes ---------------------------------------------------------------------------------------------------
+
+
+def routes_of(generation, *routes):
+    return replace(spec_of(generation), routes=routes)
+
+
+def route(name, port, **members):
+    return Route(name, {BROKER: Endpoint((HOST, port), ("203.0.113.9", port))}, **members)
+
+
+A, B, C = route("default", 9100), route("vpc", 9101), route("public", 9102)
+
+
+def test_three_routes_have_a_listener_each_and_clients_of_the_others_go_on_when_one_is_removed(world):
+    world.write(routes_of(1, A, B, C), new=True)
+    world.start()
+    peers = [world.connect(port) for port in (9100, 9101, 9102)]
+    assert all(peer.opened for peer in peers)
+    world.write(routes_of(2, A, C))
+    assert [peer.gone is None for peer in peers] == [True, False, True]
+    assert [world.connects(port) for port in (9100, 9101, 9102)] == [True, False, True]
+    assert world.applied()[INSTANCE] == AppliedInstance(2)
+
+
+def test_the_default_route_may_go_while_another_stays(world):
+    world.write(routes_of(1, A, B), new=True)
+    world.start()
+    peer = world.connect(9101)
+    world.write(routes_of(2, B))
+    assert peer.gone is None
+    assert not world.connects(9100)
+
+
+def test_a_route_that_cannot_be_opened_keeps_no_other_from_it(world):
+    world.write(routes_of(1, replace(A, security="quantum"), B, route("taken", 9101), C), new=True)
+    world.start()
+    assert [world.connects(port) for port in (9100, 9101, 9102)] == [False, True, True]
+    problem = world.applied()[INSTANCE].problem
+    assert "route default: this broker does not serve" in problem
+    assert "route taken: cannot listen on 10.0.0.1:9101" in problem
+
+
+def test_a_route_without_an_address_on_this_broker_is_no_problem(world):
+    elsewhere = Route("vpc", {BROKER + 1: Endpoint(("10.0.0.2", 9101), ("203.0.113.9", 9101))})
+    world.write(routes_of(1, A, elsewhere), new=True)
+    world.start()
+    assert world.connects()
+    assert world.applied()[INSTANCE] == AppliedInstance(1)
+
+
+def test_a_listener_is_opened_anew_only_where_its_address_changes_or_how_its_bytes_are_read(world, monkeypatch):
+    monkeypatch.setattr("dataplane.tenancy.registry.SERVED", frozenset({"plaintext", "sasl_plaintext", "ssl"}))
+    world.write_nodes({**nodes_of(routes_of(1, A, B, C)), **certificates_node(1, "vpc")})
+    world.start()
+    before = dict(world.network.listeners)
+    kept = replace(A, whitelist=("10.0.0.0/8",), connections=7, closes_at_ms=10**15)
+    logs_in = replace(B, security="sasl_plaintext", mechanisms=("PLAIN",), allow_plain_in_clear=True)
+    world.write_nodes(nodes_of(routes_of(2, kept, logs_in, replace(C, proxy_protocol=True))))
+    after = world.network.listeners
+    assert [after[HOST, port] is before[HOST, port] for port in (9100, 9101, 9102)] == [True, True, False]
+    world.write_nodes(nodes_of(routes_of(3, kept, replace(B, security="ssl"), replace(C, proxy_protocol=True))))
+    assert after[HOST, 9101] is not before[HOST, 9101]
+
+
+def test_routes_may_exchange_their_ports(world):
+    world.write(routes_of(1, A, B), new=True)
+    world.start()
+    world.write(routes_of(2, route("default", 9101), route("vpc", 9100)))
+    assert world.connects(9100)
+    assert world.connects(9101)
+    assert world.applied()[INSTANCE] == AppliedInstance(2)
+
+
+def ends_in(world, seconds):
+    return world.loop.clock.now_ms() + round(seconds * 1000)
+
+
+def test_a_route_closes_by_itself_when_its_time_has_come_with_its_connections(world):
+    world.write(routes_of(1, A, replace(C, closes_at_ms=ends_in(world, 200))), new=True)
+    world.start()
+    stays, goes = world.connect(9100), world.connect(9102)
+    world.network.run_for(195)
+    assert goes.gone is None
+    world.network.run_for(10)
+    assert (stays.gone is None, goes.gone is None) == (True, False)
+    assert not world.connects(9102)
+    assert world.applied()[INSTANCE] == AppliedInstance(1)  # as was wanted: no problem
+
+
+def test_it_does_not_open_again_after_a_restart_and_does_where_its_end_is_moved(world):
+    spec = routes_of(1, A, replace(C, closes_at_ms=ends_in(world, -1)))
+    world.write(spec, new=True)
+    world.start()
+    assert world.connects(9100)
+    assert not world.connects(9102)
+    world.write(routes_of(2, A, replace(C, closes_at_ms=ends_in(world, 20))))
+    peer = world.connect(9102)
+    assert peer.opened
+    world.write(routes_of(3, A, replace(C, closes_at_ms=ends_in(world, 100))))
+    world.network.run_for(50)
+    assert peer.gone is None
+    world.write(routes_of(4, A, C))
+    world.network.run_for(100)
+    assert peer.gone is None  # it has no end any more
+
+
+def test_an_end_comes_soon_after_the_clock_was_set(world):
+    world.write(routes_of(1, A, replace(C, closes_at_ms=ends_in(world, 3600))), new=True)
+    world.start()
+    world.network.step_clock(HOST, 3_600_000)
+    world.network.run_for(61)
+    assert not world.connects(9102)
+
+
+def test_of_several_ends_each_comes_at_its_time_and_none_after_its_instance_is_gone(world):
+    world.write(
+        routes_of(1, A, replace(B, closes_at_ms=ends_in(world, 5)), replace(C, closes_at_ms=ends_in(world, 15))),
+        new=True,
+    )
+    world.start()
+    world.network.run_for(9)
+    assert [world.connects(port) for port in (9101, 9102)] == [False, True]
+    world.write(replace(spec_of(generation=2), state=InstanceState.DELETED))
+    world.network.run_for(20)
+    assert world.registry.get(INSTANCE) is None
+
+
+def test_who_is_being_admitted_when_the_route_closes_is_not(world):
+    world.write(routes_of(1, A, replace(C, closes_at_ms=ends_in(world, 5))), new=True)
+    world.start()
+    instance = world.registry.get(INSTANCE)
+    assert instance.admits("10.9.9.9", "public")
+    world.network.run_for(10)
+    assert not instance.admits("10.9.9.9", "public")
+    world.write(replace(spec_of(generation=2), state=InstanceState.STOPPED))
+    assert not instance.admits("10.9.9.9", "default")
+
+
+PORTS = (9100, 9101, 9102, 9103)
+WISHES = st.fixed_dictionaries(
+    {},
+    optional={
+        name: st.fixed_dictionaries(
+            {
+                "security": st.sampled_from(["plaintext", "plaintext", "quantum"]),
+                "ends_in_s": st.sampled_from([None, None, -5, 3, 12, 70]),
+                "here": st.sampled_from([True, True, True, False]),
+            }
+        )
+        for name in ("default", "r2", "r3")
+    },
+)
+
+
+def wished(world, generation, wishes, ports):
+    """The spec of routes that are wished for."""
+    routes = []
+    for (name, wish), port in zip(wishes.items(), ports, strict=False):
+        ends_ms = None if wish["ends_in_s"] is None else ends_in(world, wish["ends_in_s"])
+        made = replace(route(name, port), security=wish["security"], closes_at_ms=ends_ms)
+        routes.append(made if wish["here"] else replace(made, endpoints={}))
+    return routes_of(generation, *routes)
+
+
+def open_now(world, spec):
+    """Routes that are to be open, with their ports."""
+    now_ms = world.loop.clock.now_ms()
+    return {
+        (each.id, each.endpoints[BROKER].bind[1])
+        for each in spec.routes
+        if BROKER in each.endpoints
+        and each.security == "plaintext"
+        and (each.closes_at_ms is None or each.closes_at_ms > now_ms)
+    }
+
+
+STEPS = st.tuples(WISHES, st.permutations(PORTS), st.sampled_from([0.0, 1.0, 5.0, 30.0, 80.0]))
+
+
+@given(steps=st.lists(STEPS, min_size=1, max_size=6))
+@settings(deadline=None)
+def test_whatever_is_wished_those_routes_are_open_that_are_to_be_and_no_connection_is_of_another(steps):
+    world = World()
+    world.write(routes_of(1, A), new=True)
+    world.start()
+    for generation, (wishes, ports, wait_s) in enumerate(steps, 2):
+        spec = wished(world, generation, wishes, ports)
+        world.write(spec)
+        peers = {port: world.connect(port) for _, port in sorted(open_now(world, spec))}
+        assert all(peer.opened and peer.gone is None for peer in peers.values())
+        world.network.run_for(wait_s)
+        expected = open_now(world, spec)
+        assert {port for host, port in world.network.listeners if host == HOST} == {port for _, port in expected}
+        assert {port for port, peer in peers.items() if peer.gone is None} == {port for _, port in expected}
+        instance = world.registry.get(INSTANCE)
+        assert {each.session.route for each in instance.connections} <= {name for name, _ in expected}
+
+
+# --- who may do what --------------------------------------------------------------------------------------------------
+
+
+def test_a_route_of_a_security_that_is_not_served_does_not_open(world):
+    unknown = replace(spec_of(), routes=(replace(spec_of().routes[0], security="quantum"),))
+    world.write(unknown, new=True)
+    world.start()
+    assert not world.connects()
+    assert "does not serve 'quantum'" in world.applied()[INSTANCE].problem
+
+
+def test_a_route_that_changes_to_a_security_that_is_not_served_is_closed_with_its_connections(world):
+    world.write(spec_of(), new=True)
+    world.start()
+    peer = world.connect()
+    assert peer.opened
+    world.write(replace(spec_of(2), routes=(replace(spec_of().routes[0], security="quantum"),)))
+    assert peer.gone is not None
+    assert not world.connects()
+
+
+@pytest.mark.parametrize("path", [acls_path(INSTANCE), users_path(INSTANCE)])
+def test_an_instance_whose_acls_or_users_are_not_legible_is_shut_until_they_are(world, path):
+    world.write_nodes(nodes_of(spec_of()))
+    world.start()
+    assert world.connects()
+    world.write_nodes({path: b"not JSON"})
+    assert not world.connects()
+    assert "not legible" in world.applied()[INSTANCE].problem
+    world.write_nodes({path: b'{"items":[],"version":1}'})
+    assert world.connects()
+    assert world.applied()[INSTANCE].problem is None
+
+
+def test_acls_of_an_instance_whose_spec_holds_its_whitelists_itself_are_in_force_as_well(world):
+    """They were ignored: what a rule denied was permitted."""
+    world.write(spec_of(), new=True)
+    acl = Acl(ResourceType.TOPIC, PatternType.LITERAL, "orders", "User:*", "*", AclOperation.READ, Permission.DENY)
+    world.write_nodes({acls_path(INSTANCE): AclSet().changed([acl]).to_json()})
+    world.start()
+    assert world.registry.get(INSTANCE).spec.acls == AclSet(1, (acl,))
+    assert (
+        not world.registry.get(INSTANCE)
+        .acls.decide("User:x", "10.0.0.1", acl.operation, acl.resource_type, "orders")
+        .allowed
+    )
+
+
+def test_thousands_of_acls_are_in_force_within_two_seconds_whatever_others_have_the_broker_do(world):
+    world.write_nodes(nodes_of(spec_of()))
+    world.start()
+
+    def endless():
+        while True:
+            yield None
+
+    for number in range(20):
+        world.slices.run(f"tenant-{number}", endless())
+    acls = [
+        Acl(ResourceType.TOPIC, PatternType.LITERAL, f"t{n}", "User:a", "*", AclOperation.READ, Permission.ALLOW)
+        for n in range(MOST_ACLS)
+    ]
+    world.write_nodes({acls_path(INSTANCE): AclSet().changed(acls).to_json()})  # and half a second
+    book = world.registry.get(INSTANCE).book
+    for name, allowed in (("t0", True), (f"t{MOST_ACLS - 1}", True), ("t", True)):  # of the last there is no ACL
+        assert book.decide("User:a", "10.0.0.1", AclOperation.READ, ResourceType.TOPIC, name).allowed is allowed
+    assert not book.decide("User:b", "10.0.0.1", AclOperation.READ, ResourceType.TOPIC, "t0").allowed
+
+
+def test_a_change_that_is_not_of_acls_leaves_their_index_alone(world):
+    acl = Acl(ResourceType.TOPIC, PatternType.LITERAL, "orders", "User:*", "*", AclOperation.READ, Permission.DENY)
+    world.write_nodes({**nodes_of(spec_of()), acls_path(INSTANCE): AclSet().changed([acl]).to_json()})
+    world.start()
+    book = world.registry.get(INSTANCE).book
+    world.write_nodes({users_path(INSTANCE): UserSet().changed([User("alice", ())]).to_json()})
+    assert world.registry.get(INSTANCE).spec.users.version == 1
+    assert world.registry.get(INSTANCE).book is book
+
+
+def test_what_waits_is_looked_at_after_a_change_of_acls_or_whitelists_of_topics_and_of_nothing_else(world, monkeypatch):
+    world.write_nodes(nodes_of(spec_of()))
+    world.start()
+    assert world.connects()
+    looks = []
+    monkeypatch.setattr(Client, "look_again", lambda _client: looks.append(1))
+    world.write_nodes({users_path(INSTANCE): UserSet().changed([User("alice", ())]).to_json()})
+    assert looks == []
+    world.write_nodes({acls_path(INSTANCE): AclSet().changed([]).to_json()})
+    assert len(looks) == 1
+    world.write_nodes(nodes_of(replace(spec_of(generation=2), topic_whitelists={"orders": ()})))
+    assert len(looks) == 2
+
+
+def test_acls_and_users_are_applied_whenever_they_are_of_a_later_version(world):
+    world.write_nodes(nodes_of(spec_of()))
+    world.start()
+    generation = world.registry.get(INSTANCE).permit.generation
+    acl = Acl(ResourceType.TOPIC, PatternType.LITERAL, "orders", "User:alice", "*", AclOperation.READ, Permission.ALLOW)
+    world.write_nodes({acls_path(INSTANCE): AclSet().changed([acl]).to_json()})
+    assert world.registry.get(INSTANCE).spec.acls == AclSet(1, (acl,))
+    assert world.registry.get(INSTANCE).permit.generation > generation  # short cuts ask again
+    world.write_nodes({users_path(INSTANCE): UserSet().changed([User("alice", ())]).to_json()})
+    assert [user.name for user in world.registry.get(INSTANCE).spec.users.items] == ["alice"]

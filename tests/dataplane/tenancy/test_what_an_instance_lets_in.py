@@ -1,5 +1,6 @@
 """An instance as a broker serves it: who may connect, to which topics, and what addresses its clients are told."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -14,8 +15,8 @@ ADDRESS = ("203.0.113.9", 9100)
 
 
 class Connection:
-    def __init__(self, peer):
-        self.session = SimpleNamespace(peer=peer)
+    def __init__(self, peer, route="default"):
+        self.session = SimpleNamespace(peer=peer, route=route)
         self.is_open = True
 
     def close(self):
@@ -28,8 +29,8 @@ def spec_of(whitelist=("0.0.0.0/0",), topics=None, **limits):
     return InstanceSpec("ins-aaaabbbb", 1, InstanceState.RUNNING, limits, whitelist, (route,), topics or {})
 
 
-def connect(instance, peer):
-    connection = Connection(peer)
+def connect(instance, peer, route="default"):
+    connection = Connection(peer, route)
     instance.connected(connection)
     return connection
 
@@ -57,44 +58,45 @@ def test_a_topic_without_one_is_denied_to_nobody():
 def test_who_is_not_in_the_whitelist_is_not_admitted_and_closed_when_it_shrinks():
     instance = Instance(spec_of())
     near, far = connect(instance, NEAR), connect(instance, FAR)
-    assert instance.admits(NEAR)
-    assert instance.admits(FAR)
+    assert instance.admits(NEAR, "default")
+    assert instance.admits(FAR, "default")
     instance.apply(spec_of(("10.0.0.0/8",)))
-    assert instance.admits(NEAR)
-    assert not instance.admits(FAR)
+    assert instance.admits(NEAR, "default")
+    assert not instance.admits(FAR, "default")
     assert (near.is_open, far.is_open) == (True, False)
 
 
 def test_as_many_connections_as_the_limit_says_and_not_one_more():
     instance = Instance(spec_of(connections=2))
     first = connect(instance, NEAR)
-    assert instance.admits(NEAR)
+    assert instance.admits(NEAR, "default")
     connect(instance, FAR)
-    assert not instance.admits(NEAR)
+    assert not instance.admits(NEAR, "default")
     instance.disconnected(first)
-    assert instance.admits(NEAR)
+    assert instance.admits(NEAR, "default")
 
 
 def test_connections_are_counted_by_address():
     instance = Instance(spec_of(connections_per_address=2))
     first, second = connect(instance, NEAR), None
-    assert instance.admits(NEAR)
+    assert instance.admits(NEAR, "default")
     second = connect(instance, NEAR)
-    assert not instance.admits(NEAR)
-    assert instance.admits(FAR)
+    assert not instance.admits(NEAR, "default")
+    assert instance.admits(FAR, "default")
     for gone in (first, first, second):  # told twice, it counts once
         instance.disconnected(gone)
     connect(instance, NEAR)
-    assert instance.admits(NEAR)
+    assert instance.admits(NEAR, "default")
 
 
 def test_an_address_is_forgotten_with_its_last_connection():
     instance = Instance(spec_of())
     one, other = connect(instance, NEAR), connect(instance, NEAR)
     instance.disconnected(one)
-    assert list(instance._by_address) == [NEAR]
+    assert list(instance._all.by_address) == [NEAR]
     instance.disconnected(other)
-    assert not instance._by_address
+    assert not instance._all.by_address
+    assert not instance._by_route
 
 
 def test_all_are_closed_in_the_end():
@@ -110,6 +112,77 @@ def test_it_begins_without_limits():
     assert instance.request_bucket is instance.connection_bucket is instance.rules is None
     assert instance.loop_bucket is instance.mutation_bucket is None
     assert (instance.tolls, instance.other_tolls) == ({}, ())
+
+
+# --- several routes ---------------------------------------------------------------------------------------------------
+
+PUBLIC = Route("public", {1: Endpoint(("10.0.0.1", 9101), ("198.51.100.7", 443))})
+
+
+def two_routes(**members):
+    """The default one, and a public one with these members."""
+    default = spec_of().routes[0]
+    return replace(spec_of(), routes=(default, replace(PUBLIC, **members)))
+
+
+def test_a_route_has_a_whitelist_of_its_own_beside_the_instances():
+    instance = Instance(replace(two_routes(whitelist=("192.0.2.0/24", "10.0.0.0/8")), whitelist=("10.0.0.0/8",)))
+    assert instance.admits(NEAR, "public")
+    assert not instance.admits(FAR, "public")  # not in the instance's
+    instance.apply(two_routes(whitelist=("192.0.2.0/24",)))
+    assert instance.admits(NEAR, "default")
+    assert not instance.admits(NEAR, "public")
+    instance.apply(two_routes(whitelist=()))
+    assert not instance.admits(NEAR, "public")
+
+
+def test_a_routes_connections_are_closed_when_its_own_whitelist_shrinks_and_the_others_stay():
+    instance = Instance(two_routes(whitelist=("0.0.0.0/0",)))
+    kept, near, far = connect(instance, FAR), connect(instance, NEAR, "public"), connect(instance, FAR, "public")
+    instance.apply(two_routes(whitelist=("10.0.0.0/8",)))
+    assert (kept.is_open, near.is_open, far.is_open) == (True, True, False)
+
+
+def test_a_routes_limits_are_asked_beside_the_instances():
+    instance = Instance(two_routes(connections=2, connections_per_address=1))
+    first = connect(instance, NEAR, "public")
+    assert not instance.admits(NEAR, "public")  # one an address
+    assert instance.admits(NEAR, "default")
+    connect(instance, FAR, "public")
+    assert not instance.admits("10.0.0.2", "public")  # two in all
+    assert instance.admits("10.0.0.2", "default")
+    instance.disconnected(first)
+    assert instance.admits(NEAR, "public")
+
+
+def test_a_route_of_no_connections_is_blocked_and_what_the_instance_has_counts_for_all_its_routes():
+    assert not Instance(two_routes(connections=0)).admits(NEAR, "public")
+    instance = Instance(replace(two_routes(), limits=spec_of(connections=1).limits))
+    connect(instance, NEAR)
+    assert not instance.admits(FAR, "public")
+
+
+def test_nobody_gets_in_by_a_route_that_is_gone_or_closed_or_of_an_instance_that_is_shut():
+    """A connection may take a while until it is admitted: by then its route need not be there."""
+    instance = Instance(two_routes())
+    assert not instance.admits(NEAR, "removed")
+    client, other = connect(instance, NEAR, "public"), connect(instance, NEAR)
+    instance.close_route("public")
+    assert (client.is_open, other.is_open) == (False, True)
+    assert not instance.admits(NEAR, "public")
+    assert instance.admits(NEAR, "default")
+    instance.close_connections()
+    assert not instance.admits(NEAR, "default")
+    instance.apply(two_routes())
+    assert instance.admits(NEAR, "public")
+
+
+def test_clients_of_one_route_are_never_told_the_addresses_of_another():
+    instance = Instance(two_routes())
+    assert instance.advertised("default", 1) == ADDRESS
+    assert instance.advertised("public", 1) == ("198.51.100.7", 443)
+    instance.apply(replace(two_routes(), routes=(two_routes().routes[0], replace(PUBLIC, endpoints={}))))
+    assert instance.advertised("public", 1) is None
 
 
 # --- addresses --------------------------------------------------------------------------------------------------------
@@ -146,3 +219,19 @@ def test_it_remembers_only_so_many(monkeypatch):
         found.allows(peer)
     assert found.asked == [NEAR, FAR, "10.0.0.2"]
     assert list(found._answers) == ["10.0.0.2"]
+
+
+def test_who_came_by_a_route_that_wants_another_security_now_is_closed():
+    instance = Instance(spec_of())
+    client = connect(instance, NEAR)
+    instance.apply(replace(spec_of(), generation=2))
+    assert client.is_open
+    instance.apply(replace(spec_of(), routes=(replace(spec_of().routes[0], security="sasl_plaintext"),)))
+    assert not client.is_open
+
+
+def test_who_came_by_a_route_that_is_gone_is_closed():
+    instance = Instance(spec_of())
+    client = connect(instance, NEAR)
+    instance.apply(replace(spec_of(), routes=()))
+    assert not client.is_open

@@ -7,7 +7,7 @@ import pytest
 from dataplane.tenancy.gate import Gate
 from dataplane.tenancy.instance import Instance
 from quota.agent.agent import Agent
-from quota.contracts.instance import InstanceSpec, InstanceState, Limits
+from quota.contracts.instance import InstanceSpec, InstanceState, Limits, Route
 
 ANYWHERE = ("0.0.0.0/0",)
 A, B = "10.0.0.1", "10.0.0.2"
@@ -33,12 +33,12 @@ def gate(clock):
 
 def instance_with(**limits):
     limits = Limits(None, None, None, None, **limits)
-    return Instance(InstanceSpec("ins-aaaabbbb", 1, InstanceState.RUNNING, limits, ANYWHERE, ()))
+    return Instance(InstanceSpec("ins-aaaabbbb", 1, InstanceState.RUNNING, limits, ANYWHERE, (Route("default", {}),)))
 
 
 class Connection:
     def __init__(self, peer):
-        self.session = SimpleNamespace(peer=peer)
+        self.session = SimpleNamespace(peer=peer, route="default")
 
 
 def connect(instance, peer):
@@ -50,22 +50,22 @@ def connect(instance, peer):
 def test_one_address_leaves_room_for_the_others():
     instance = instance_with(connections=3, connections_per_address=2)
     first = [connect(instance, A), connect(instance, A)]
-    assert not instance.admits(A)
-    assert instance.admits(B)
+    assert not instance.admits(A, "default")
+    assert instance.admits(B, "default")
     connect(instance, B)
-    assert not instance.admits("10.0.0.3")
+    assert not instance.admits("10.0.0.3", "default")
     instance.disconnected(first[0])
     instance.disconnected(first[0])  # told twice, gone once
-    assert instance.admits(A)
+    assert instance.admits(A, "default")
     connect(instance, A)
-    assert not instance.admits(A)
+    assert not instance.admits(A, "default")
 
 
 def test_without_limits_everybody_may_connect():
     instance = instance_with()
     for _ in range(10):
         connect(instance, A)
-    assert instance.admits(A)
+    assert instance.admits(A, "default")
 
 
 def test_a_seconds_worth_of_connections_begins_at_once_and_then_as_many_a_second(gate, clock):

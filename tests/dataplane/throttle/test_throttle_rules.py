@@ -41,10 +41,10 @@ class RuledCluster(SimulatedCluster):
     """A cluster whose tenant has throttle rules."""
 
     def __init__(self, *rules):
-        super().__init__(seed=15)  # both topics have the same leader
+        super().__init__(seed=15)
         self.until(self.up)
         for topic in ("orders", "events"):
-            self.create_topic(topic, 1)
+            self.create_topic(topic, 1, on=(1, 2, 3))  # both have the same leader
         self.changes = 0
         self.set_rules(*rules)
 
@@ -130,14 +130,13 @@ def test_a_long_request_that_waits_for_a_rule_is_memory_until_its_connection_end
     parts = tuple(PartitionProduceData(index, bytes(batch(KIB))) for index in range(300))
     end_before = tenant.partition().log.end_offset
     (client,) = [each for each in broker.registry.get(INSTANCE).connections if each._connection.peer[0] == "10.0.1.9"]
-    held = []
-    client._connection.hold = held.append
     wire.send(ProduceRequest(acks=1, timeout_ms=5_000, topic_data=(TopicProduceData("orders", parts),)), 9)
     cluster.network.run_for(2)
-    assert sum(held) > 300 * KIB
+    (taken,) = broker.decoded._taken.values()
+    assert taken > 300 * KIB
     client.close()
     cluster.network.run_for(2)
-    assert sum(held) == 0
+    assert broker.decoded._taken == {}
     cluster.network.run_for(200)
     assert tenant.partition().log.end_offset == end_before
 

@@ -72,7 +72,9 @@ class World:
         return getattr(self.instance, f"{name}_bucket")
 
     def client(self, client_id="a", *, internal=False):
-        session = Session(None if internal else self.instance, "default", self.instance.names, "127.0.0.1")
+        session = Session(
+            None if internal else self.instance, "default", self.instance.names, "127.0.0.1", authenticated=True
+        )
         connection = Connection()
         made = Turnstile(self.broker, connection, session, Answers(self.loop, connection, session))
         made.sender = (client_id, "127.0.0.1")

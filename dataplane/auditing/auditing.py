@@ -1,0 +1,224 @@
+"""What happens at the instances that are audited (`InstanceSpec.audit`), as records on their way to each one's topic.
+
+Whoever knows of something says it: admission of connections, `tenancy.logins` of logins, `handlers.context` of what access
+refused, `requests.dispatch` of requests that have changed something. Callers ask `spec.audit` first where it would cost
+something; an instance that is not audited, or to which nothing happens, has nothing here, and no timer runs for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dataplane.auditing.outcomes import code_name, outcomes_of
+from dataplane.auditing.trail import Trail
+from dataplane.tasks import Task
+from dataplane.tenancy.access import is_kept_from
+from quota.contracts.audit import AuditKind, AuditRecord
+from quota.contracts.namespace import AUDIT_TOPIC, is_kept_by_the_service
+from quota.core.acls import Reason
+from quota.core.explain_access import acl_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dataplane.doors import Doors, Timer
+    from dataplane.protocol.errors import ErrorCode
+    from dataplane.tenancy.access import Operation, Resource
+    from dataplane.tenancy.instance import Instance
+    from dataplane.tenancy.session import Session
+
+EVERY_S = 1.0
+PORTION = 100
+"""Records in one request."""
+MOST_OF_A_REQUEST = 20
+"""Things that one request names and that are told one by one; then how many more there were."""
+
+
+class Sink(Protocol):
+    """Where records go (`topics`)."""
+
+    async def write(self, physical: str, records: Sequence[AuditRecord]) -> bool:
+        """Whether they have been written."""
+        ...
+
+
+class Asked(Protocol):
+    """The request that was refused something (`handlers.context.RequestContext`)."""
+
+    @property
+    def session(self) -> Session: ...
+
+    @property
+    def api_key(self) -> Any: ...
+
+    @property
+    def client_id(self) -> str | None: ...
+
+
+class Auditing:
+    """Of one broker."""
+
+    def __init__(self, doors: Doors, broker: int, sink: Sink) -> None:
+        self._doors, self._broker, self._sink = doors, broker, sink
+        self._trails: dict[str, tuple[Instance, Trail]] = {}  # by instance key: those to which something has happened
+        self._writing: set[str] = set()  # keys of those whose records are on their way
+        self._timer: Timer | None = None
+
+    def stop(self) -> None:
+        """What waits is not written any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._trails.clear()
+
+    def forget(self, instance: Instance) -> None:
+        """It is gone from this broker."""
+        self._trails.pop(instance.names.key, None)
+
+    # --- what happens -------------------------------------------------------------------------------------------------
+
+    def connected(self, instance: Instance, route: str, source: str, refusal: str | None) -> None:
+        """A connection has come; a sentence why it was not let in, or None."""
+        outcome = "accepted" if refusal is None else "refused"
+        record = self._record(AuditKind.CONNECTION, outcome, source, route, reason=refusal)
+        self._trail(instance).add(record, self._now())
+
+    def authenticated(self, session: Session, user: str, is_right: bool) -> None:
+        """Somebody has said who he is."""
+        instance = session.instance
+        if instance is None or not instance.spec.audit:
+            return
+        outcome = "success" if is_right else "failure"
+        record = self._of(session, AuditKind.AUTHENTICATION, outcome, principal=f"User:{user}")
+        self._trail(instance).add(record, self._now())
+
+    def identified(self, session: Session, problem: str | None) -> None:
+        """A client has shown a certificate: who it is by that, or a sentence why it is nobody."""
+        instance = session.instance
+        if instance is None or not instance.spec.audit:
+            return
+        outcome = "success" if problem is None else "failure"
+        record = self._of(session, AuditKind.AUTHENTICATION, outcome, reason=problem)
+        self._trail(instance).add(record, self._now())
+
+    def denied(self, asked: Asked, operation: Operation, resource: Resource, code: ErrorCode) -> None:
+        """Access was refused. Asked for by a tenant's session only."""
+        session = asked.session
+        instance = session.instance
+        assert instance is not None
+        alike = (session.principal, session.peer, asked.api_key, operation, resource)
+        self._trail(instance).add_denial(
+            alike, lambda: self._denial(asked, instance, operation, resource, code), self._now()
+        )
+
+    def _denial(
+        self, asked: Asked, instance: Instance, operation: Operation, resource: Resource, code: ErrorCode
+    ) -> AuditRecord:
+        kind = resource.kind.name
+        return self._of(
+            asked.session,
+            AuditKind.DENIAL,
+            code.name,
+            client_id=asked.client_id,
+            api=asked.api_key.name,
+            operation=operation.name,
+            resource=f"{kind}:{_tenants(instance, kind, resource.name)}",
+            reason=_reason(asked.session, instance, operation, resource),
+        )
+
+    def answered(self, session: Session, api_key: Any, client_id: str | None, answer: Any) -> None:
+        """A request of `AUDITED` has its answer."""
+        instance = session.instance
+        assert instance is not None
+        trail, now = self._trail(instance), self._now()
+        outcomes, more = outcomes_of(api_key, answer, MOST_OF_A_REQUEST)
+        for kind, name, code in outcomes:
+            resource = f"{kind}:{_tenants(instance, kind, name)}" if kind else None
+            trail.add(
+                self._of(
+                    session,
+                    AuditKind.REQUEST,
+                    code_name(code),
+                    client_id=client_id,
+                    api=api_key.name,
+                    resource=resource,
+                ),
+                now,
+            )
+        trail.leave_out(more)
+
+    # --- records ------------------------------------------------------------------------------------------------------
+
+    def _of(self, session: Session, kind: AuditKind, outcome: str, **members: Any) -> AuditRecord:
+        members.setdefault("principal", session.principal)
+        return self._record(kind, outcome, session.peer, session.route, **members)
+
+    def _record(self, kind: AuditKind, outcome: str, source: str, route: str, **members: Any) -> AuditRecord:
+        return AuditRecord(self._doors.clock.now_ms(), self._broker, kind, outcome, source, route, **members)
+
+    def _now(self) -> float:
+        return self._doors.clock.monotonic()
+
+    def _trail(self, instance: Instance) -> Trail:
+        key = instance.names.key
+        known = self._trails.get(key)
+        if known is None:
+            known = self._trails[key] = (instance, Trail(self._now()))
+            if self._timer is None:
+                self._timer = self._doors.loop.call_later(EVERY_S, self._look)
+        return known[1]
+
+    # --- on their way -------------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """At those to which something has happened; no more timer when there is none."""
+        now = self._now()
+        for key, (instance, trail) in list(self._trails.items()):
+            trail.turn(now)
+            if trail.waits and key not in self._writing:
+                Task(self._write(instance, trail), "audit records")
+            elif trail.is_idle and key not in self._writing:
+                del self._trails[key]
+        self._timer = self._doors.loop.call_later(EVERY_S, self._look) if self._trails else None
+
+    async def _write(self, instance: Instance, trail: Trail) -> None:
+        key, records, is_written = instance.names.key, trail.take(PORTION), False
+        self._writing.add(key)
+        try:
+            is_written = await self._sink.write(instance.names.topic_in(AUDIT_TOPIC), records)
+        finally:
+            self._writing.discard(key)
+            if not is_written:
+                trail.put_back(records)
+
+
+def _tenants(instance: Instance, kind: str, name: str) -> str:
+    """A name as the tenant has it."""
+    if kind == "TOPIC":
+        return instance.names.topic_out(name) if instance.names.owns(name) else ""
+    if kind == "GROUP":
+        return instance.names.group_out(name) if instance.names.owns(name) else ""
+    if kind == "TRANSACTIONAL_ID":
+        return instance.names.transactional_id_out(name) if instance.names.owns(name) else ""
+    return name
+
+
+def _reason(session: Session, instance: Instance, operation: Operation, resource: Resource) -> str | None:
+    """Which rule has decided, where that is one of the tenant's."""
+    if resource.kind.name == "TOPIC" and is_kept_from(session, resource.name):
+        return "the topic's whitelist does not hold the address"
+    if resource.kind.name == "TOPIC" and is_kept_by_the_service(resource.name):
+        return "the topic is the service's to change"
+    if instance.acls is None:
+        return None
+    name = _tenants(instance, resource.kind.name, resource.name)
+    decision = instance.acls.decide(session.principal, session.peer, operation, resource.kind, name)
+    if decision.acl is not None:
+        return acl_text(decision.acl)
+    return _WHY.get(decision.reason)
+
+
+_WHY = {
+    Reason.NO_ACL: "no ACL is about it",
+    Reason.NONE_ALLOWS: "no ACL permits it",
+}

@@ -1,0 +1,54 @@
+"""Connections of an instance on which nobody has logged in yet: so many at once, shared among the addresses they come from.
+
+They count as the instance's connections. So that who opens them without end does not keep out those who could log in, they
+have at most half of its places, and where there is no place the oldest of the address that has most makes room for one from
+an address that has fewer. (Who comes from very many addresses is for the whitelist; each has ten seconds anyway.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dataplane.tenancy.instance import Client, OpenConnection
+
+MOST = 1_000
+
+
+class Newcomers:
+    """By address, in the order in which they came."""
+
+    __slots__ = ("_by_address", "_total")
+
+    def __init__(self) -> None:
+        self._by_address: dict[str, dict[OpenConnection, None]] = {}
+        self._total = 0
+
+    def is_full(self, connections: int | None) -> bool:
+        """Whether they have all the places that they may have, in an instance of so many connections (None: no limit)."""
+        return self._total >= (MOST if connections is None else min(MOST, max(1, connections // 2)))
+
+    def came(self, connection: OpenConnection) -> None:
+        self._by_address.setdefault(connection.session.peer, {})[connection] = None
+        self._total += 1
+
+    def went(self, connection: OpenConnection) -> None:
+        """It has logged in, or is gone. Harmless twice."""
+        peer = connection.session.peer
+        here = self._by_address.get(peer)
+        if here is not None and connection in here:
+            del here[connection]
+            self._total -= 1
+            if not here:
+                del self._by_address[peer]
+
+    def in_the_way_of(self, peer: str, helps: Callable[[Client], bool] = lambda _one: True) -> OpenConnection | None:
+        """Which one should make room for another from this address; None: its own address has as many as any.
+
+        `helps`: whether there were room if this one had gone.
+        """
+        most = max(self._by_address.values(), key=len, default=None)
+        if most is None or len(most) <= len(self._by_address.get(peer, ())):
+            return None
+        return next((one for one in most if helps(one.session)), None)

@@ -1,0 +1,1 @@
+"""SASL's exchanges and what goes with them, without a connection."""
