@@ -7,6 +7,7 @@
     health admission       how an instance is; whether there is room for what is bought
     billing quotas         plans and invoices; how a limit is shared out, and who had to wait
     throttle_rules topics  what a tenant manages within an instance; the cluster holds the truth
+    access                 likewise: users and ACLs, and who may do what
     metering               hourly usage, and the Spark job that adds it up
     instances              what tenants buy, and the machinery that makes brokers serve it
     kafka idempotency      the door to the brokers' admin protocol; a repeated call is answered as before

@@ -7,9 +7,12 @@ DATABASE_URL          ``sqlite:///path`` (three slashes + path) or ``postgresql:
 REDIS_URL             Celery's broker                                                      ``redis://127.0.0.1:20002/0``
 ZOOKEEPER_HOSTS       ``host:port,host:port`` with an optional ``/chroot``                 ``127.0.0.1:20001``
 SLUICE_STACK_DIR      where this installation keeps its files                              ``var``
-SLUICE_SECRETS_FILE   JSON with ``cluster_secret``, ``django_secret_key``, ``metrics_token``,  ``<stack dir>/secrets.json``
+SLUICE_SECRETS_FILE   JSON with ``cluster_secret`` or what was made of it for this process  ``<stack dir>/secrets.json``
+                      (`quota.contracts.identity`), ``django_secret_key``, ``metrics_token``,
                       ``access_key_secret``
+SLUICE_SHARED_SECRET  ``said``: brokers or masters run that know no identities             ``refused``
 SLUICE_PORT_RANGE     ports for tenants' listeners, both ends included                     ``20100-21999``
+SLUICE_PORT_REST_S    seconds that a port is given to nobody after its last use           ``604800`` (7 days)
 SLUICE_LISTEN_HOST    address brokers bind tenants' listeners to; empty: broker's own      ``127.0.0.1``
 SLUICE_ADVERTISED_HOST  address tenants are told; empty: as bound                          empty
 SLUICE_ALLOWED_HOSTS  host names this web server answers to, comma-separated               loopback names
@@ -37,12 +40,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from quota.contracts.identity import Keys, SharedSecret
+from quota.contracts.instance import ContractError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ROOT = Path(__file__).resolve().parent.parent
 HIGHEST_PORT = 32767
 """Above it the operating system hands out ports to outgoing connections, which would collide with listeners."""
+
+PORT_REST_S = 7 * 24 * 3600
 
 
 class EnvironmentProblem(Exception):  # noqa: N818  # reads as what it is in the one sentence an operator sees
@@ -59,11 +67,13 @@ class Environment:
     stack_dir: Path
     secrets_file: Path
     port_range: tuple[int, int]  # both included
+    port_rest_s: int
     listen_host: str
     advertised_host: str
     allowed_hosts: tuple[str, ...]
     metering_absent: str
     secret_key: str | None
+    shared_secret: str
     broker_room: str  # read by admission/installed.py, as the next two
     caps: str
     price_confirmed_above: str
@@ -85,11 +95,13 @@ class Environment:
             stack_dir=stack_dir,
             secrets_file=Path(variables.get("SLUICE_SECRETS_FILE") or stack_dir / "secrets.json").absolute(),
             port_range=_port_range(variables.get("SLUICE_PORT_RANGE") or "20100-21999"),
+            port_rest_s=_positive(variables, "SLUICE_PORT_REST_S", PORT_REST_S),
             listen_host=variables.get("SLUICE_LISTEN_HOST", "127.0.0.1"),
             advertised_host=variables.get("SLUICE_ADVERTISED_HOST", ""),
             allowed_hosts=tuple(host.strip() for host in hosts.split(",") if host.strip()),
             metering_absent=variables.get("SLUICE_METERING_ABSENT", ""),
             secret_key=variables.get("SLUICE_SECRET_KEY") or None,
+            shared_secret=_shared(variables.get("SLUICE_SHARED_SECRET") or SharedSecret.REFUSED),
             broker_room=variables.get("SLUICE_BROKER_ROOM", ""),
             caps=variables.get("SLUICE_CAPS", ""),
             price_confirmed_above=variables.get("SLUICE_PRICE_CONFIRMED_ABOVE") or "5000",
@@ -102,14 +114,24 @@ class Environment:
 
     def secret(self, name: str) -> str | None:
         """One member of the secrets file, read anew each time: the file may be written after this process began."""
+        value = self._secrets().get(name)
+        return None if value is None else str(value)
+
+    def keys(self) -> Keys:
+        """What this process has of the cluster's secrets, read anew each time. Raises EnvironmentProblem."""
         try:
-            document = json.loads(self.secrets_file.read_text())
+            return Keys.from_document(self._secrets(), self.shared_secret)
+        except ContractError as error:
+            raise EnvironmentProblem(f"SLUICE_SECRETS_FILE {self.secrets_file}: {error}") from error
+
+    def _secrets(self) -> dict[str, Any]:
+        try:
+            document: dict[str, Any] = json.loads(self.secrets_file.read_text())
         except FileNotFoundError:
-            return None
+            return {}
         except ValueError as error:
             raise EnvironmentProblem(f"SLUICE_SECRETS_FILE {self.secrets_file} is not JSON: {error}") from error
-        value = document.get(name)
-        return None if value is None else str(value)
+        return document
 
     def database(self) -> dict[str, Any]:
         """Django's DATABASES entry for DATABASE_URL."""
@@ -154,6 +176,12 @@ def _port_range(text: str) -> tuple[int, int]:
     if not dash or not low.isdigit() or not high.isdigit() or not 0 < int(low) <= int(high) <= HIGHEST_PORT:
         raise EnvironmentProblem(f"SLUICE_PORT_RANGE must be LOW-HIGH within 1-{HIGHEST_PORT}, not {text!r}")
     return int(low), int(high)
+
+
+def _shared(text: str) -> str:
+    if text not in tuple(SharedSecret):
+        raise EnvironmentProblem(f"SLUICE_SHARED_SECRET must be one of {', '.join(SharedSecret)}, not {text!r}")
+    return text
 
 
 def _positive(variables: Mapping[str, str], name: str, default: int) -> int:

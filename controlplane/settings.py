@@ -29,7 +29,9 @@ INSTALLED_APPS = [
     "controlplane.accounts",
     "controlplane.tenants",
     "controlplane.clusters",
+    "controlplane.certificates",
     "controlplane.instances",
+    "controlplane.routes",
     "controlplane.admission",
     "controlplane.metering",
     "controlplane.quotas",
@@ -135,7 +137,16 @@ SPECTACULAR_SETTINGS = {
         "OperationStateEnum": "controlplane.core.models.OperationState",
         "StepStateEnum": "controlplane.core.models.StepState",
         "InstanceStateEnum": "controlplane.instances.models.InstanceState",
+        "RouteMechanismEnum": "controlplane.routes.validation.MECHANISMS",
         "HealthStateEnum": "controlplane.health.rules.HEALTH_STATES",
+        "AclOperationEnum": "controlplane.access.words.OPERATIONS",
+        "AclPermissionEnum": "controlplane.access.words.PERMISSIONS",
+        "AclResourceTypeEnum": "controlplane.access.words.RESOURCE_TYPES",
+        "AclPatternTypeEnum": "controlplane.access.words.PATTERN_TYPES",
+        "AclFilterOperationEnum": "controlplane.access.words.FILTER_OPERATIONS",
+        "AclFilterPermissionEnum": "controlplane.access.words.FILTER_PERMISSIONS",
+        "AclFilterResourceTypeEnum": "controlplane.access.words.FILTER_RESOURCE_TYPES",
+        "AclFilterPatternTypeEnum": "controlplane.access.words.FILTER_PATTERN_TYPES",
     },
 }
 
@@ -161,6 +172,7 @@ CELERY_BEAT_SCHEDULE = {
     "purge throttling": {"task": "quotas.throttling_purge", "schedule": 600.0, "options": {"expires": 600}},
     "purge repeatable calls": {"task": "idempotency.purge", "schedule": 600.0, "options": {"expires": 600}},
     "close invoices": {"task": "billing.invoices_close", "schedule": 600.0, "options": {"expires": 600}},
+    "renew certificates": {"task": "certificates.renew", "schedule": 3600.0, "options": {"expires": 3600}},
     "prune changes": {"task": "instances.changes_prune", "schedule": 300.0, "options": {"expires": 300}},
 }
 

@@ -7,6 +7,7 @@ from django.urls.converters import StringConverter
 from drf_spectacular.views import SpectacularAPIView
 
 from controlplane import metrics
+from controlplane.access import api as access
 from controlplane.accounts import api as accounts
 from controlplane.admission import api as admission
 from controlplane.api import operations
@@ -15,8 +16,10 @@ from controlplane.ckafka_api import api as ckafka_api
 from controlplane.groups import api as groups
 from controlplane.health import api as health
 from controlplane.instance_rest import api as instances
+from controlplane.instance_rest import certificates
 from controlplane.metering import api as metering
 from controlplane.quotas import api as quotas
+from controlplane.routes import api as routes
 from controlplane.throttle_rules import api as throttle_rules
 from controlplane.topics import api as topics
 
@@ -27,6 +30,12 @@ class IdConverter(StringConverter):
     regex = "[a-z]{2,4}-[a-z0-9]{8,12}"
 
 
+class RouteConverter(StringConverter):
+    """Ids of routes within their instance."""
+
+    regex = "default|r[0-9]{1,9}"
+
+
 class NameConverter(StringConverter):
     """Names as clients of Kafka choose them: of groups, of members. They may hold anything, line ends and "/" too."""
 
@@ -35,11 +44,13 @@ class NameConverter(StringConverter):
 
 register_converter(IdConverter, "id")
 register_converter(NameConverter, "name")
+register_converter(RouteConverter, "route")
 
 V1 = "api/v1"
 INSTANCE = f"{V1}/instances/<id:instance_id>"
 TOPIC = f"{INSTANCE}/topics/<str:topic>"
 GROUP = f"{INSTANCE}/groups/<name:group>"  # a name may hold a "/": the longer addresses come first
+USER = f"{INSTANCE}/users/<name:user>"
 
 urlpatterns = [
     path("health", operations.health),
@@ -62,6 +73,9 @@ urlpatterns = [
     path(f"{INSTANCE}/whitelist", instances.InstanceWhitelistApi.as_view()),
     path(f"{INSTANCE}/limits", instances.InstanceLimitsApi.as_view()),
     path(f"{INSTANCE}/allocation", instances.InstanceAllocationApi.as_view()),
+    path(f"{INSTANCE}/ca", certificates.InstanceCaApi.as_view()),
+    path(f"{INSTANCE}/routes/<route:route_id>/certificate", certificates.RouteCertificateApi.as_view()),
+    path(f"{INSTANCE}/routes/<route:route_id>/client-ca", certificates.RouteClientCaApi.as_view()),
     path(f"{INSTANCE}/throttling", quotas.ThrottlingApi.as_view()),
     path(f"{INSTANCE}/guarantee", quotas.GuaranteeApi.as_view()),
     path(f"{INSTANCE}/usage", metering.UsageApi.as_view()),
@@ -72,6 +86,8 @@ urlpatterns = [
     path(f"{V1}/invoices/<id:number>/verify", billing.InvoiceVerifyApi.as_view()),
     path(f"{V1}/metering/waivers", billing.WaiversApi.as_view()),
     path(f"{V1}/metering", metering.MeteringApi.as_view()),
+    path(f"{INSTANCE}/routes", routes.RoutesApi.as_view()),
+    path(f"{INSTANCE}/routes/<route:route_id>", routes.RouteApi.as_view()),
     path(f"{INSTANCE}/throttle-rules", throttle_rules.ThrottleRulesApi.as_view()),
     path(f"{INSTANCE}/throttle-rules/<id:rule_id>", throttle_rules.ThrottleRuleApi.as_view()),
     path(f"{INSTANCE}/topics", topics.TopicsApi.as_view()),
@@ -81,6 +97,13 @@ urlpatterns = [
     path(f"{GROUP}/offsets", groups.GroupOffsetsApi.as_view()),
     path(f"{GROUP}/members/<name:member>", groups.GroupMemberApi.as_view()),
     path(GROUP, groups.GroupApi.as_view()),
+    path(f"{INSTANCE}/users", access.UsersApi.as_view()),
+    path(f"{USER}/password", access.UserPasswordApi.as_view()),
+    path(USER, access.UserApi.as_view()),
+    path(f"{INSTANCE}/access-check", access.AccessCheckApi.as_view()),
+    path(f"{INSTANCE}/acls", access.AclsApi.as_view()),
+    path(f"{INSTANCE}/acls/batch", access.AclBatchApi.as_view()),
+    path(f"{INSTANCE}/acls/presets", access.AclPresetsApi.as_view()),
     path("", include("controlplane.console.urls")),
 ]
 

@@ -34,7 +34,8 @@ def ckafka(request: HttpRequest) -> JsonResponse:
     """/compat/ckafka."""
     request_id = str(uuid.uuid4())
     try:
-        members = {"Result": _result(request, SYSTEM_CLOCK)}
+        result = _result(request, SYSTEM_CLOCK)
+        members = {} if result is None else {"Result": result}
     except SluiceError as error:
         members = _refused(ckafka_error(error))
     except CkafkaError as error:

@@ -68,4 +68,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def _completed(name: str, result: Any) -> Any:
+    """With all that its shape has; None: of an action whose answer has no result."""
+    if "Result" not in shapes.SHAPES[f"{name}Response"]:
+        return None
     return shapes.filled(f"{name}Response", {"Result": result})["Result"]

@@ -6,14 +6,16 @@
     /sluice/instances/<id>      quota.contracts.instance                                   written here
     /sluice/whitelists/<id>     quota.contracts.apart                                      written here
     /sluice/rules/<id>          quota.contracts.rules                                      written here, and by brokers
+    /sluice/acls/<id>           quota.contracts.acls                                       likewise
+    /sluice/users/<id>          quota.contracts.users                                      likewise
     /sluice/changes/change-<n>  quota.contracts.change, one per write: brokers watch them  written here, and by brokers
     /sluice/applied/<broker>    quota.contracts.applied                                    read
     /sluice/master              quota.contracts.mastership                                 read
 
 A spec, its whitelists and its change node are written in one transaction: no broker can miss a write, whoever dies. A spec is
-only ever replaced by one of a higher generation, guarded by the node's version. The throttle rules are the cluster's truth, as
-topics are: tenants write them by Kafka's protocol too. A spec of version 1 has them in it; whoever replaces it by one of
-version 2 gives them a node of their own in the same transaction.
+only ever replaced by one of a higher generation, guarded by the node's version. The throttle rules, ACLs and users are the
+cluster's truth, as topics are: tenants write them by Kafka's protocol too. A spec of version 1 has the rules in it; whoever
+replaces it by one of version 2 gives them a node of their own in the same transaction.
 
 What ZooKeeper would not take is refused before it is asked: it would drop the connection, as if it were away.
 """
@@ -27,8 +29,10 @@ from typing import TYPE_CHECKING
 
 from controlplane.clusters.zookeeper import Check, Create, Delete, Put, Tree, VersionMismatch
 from controlplane.core.errors import ConcurrentChange, Invalid, NotFound
+from quota.contracts.addresses import checked, checked_address
 from quota.contracts.apart import (
     LARGEST_WRITE,
+    beside_paths,
     joined,
     nodes_of,
     rules_node,
@@ -41,15 +45,17 @@ from quota.contracts.apart import (
 from quota.contracts.applied import Applied
 from quota.contracts.change import NEW_CHANGE_PATH, Change
 from quota.contracts.instance import (
+    ACLS_PATH,
     APPLIED_PATH,
+    CERTIFICATES_PATH,
     CHANGES_PATH,
     INSTANCES_PATH,
     MASTER_PATH,
     RULES_PATH,
+    USERS_PATH,
     WHITELISTS_PATH,
     ContractError,
     InstanceSpec,
-    parse_address,
 )
 from quota.contracts.mastership import Mastership
 from quota.contracts.rules import RuleSet
@@ -123,11 +129,10 @@ def live_brokers(tree: Tree) -> list[LiveBroker]:
 def _broker(broker_id: int, document: dict) -> LiveBroker:  # type: ignore[type-arg]
     rack = document.get("rack") or ""
     if document.get("host") and document.get("port", -1) > 0:
-        return LiveBroker(broker_id, document["host"], document["port"], rack)
+        return LiveBroker(broker_id, *checked(document["host"], document["port"]), rack)
     # Kafka leaves host and port empty unless there is a PLAINTEXT listener: then the endpoint says it.
     _, _, address = document["endpoints"][0].partition("://")
-    host, port = parse_address(address)
-    return LiveBroker(broker_id, host, port, rack)
+    return LiveBroker(broker_id, *checked_address(address), rack)
 
 
 def spec_read(tree: Tree, instance_id: str) -> tuple[InstanceSpec, int] | None:
@@ -165,7 +170,15 @@ def spec_write(tree: Tree, spec: InstanceSpec) -> None:
 
     Raises Invalid where they are larger than a node can be, ConcurrentChange when others kept writing.
     """
-    for directory in (INSTANCES_PATH, WHITELISTS_PATH, RULES_PATH, CHANGES_PATH):
+    for directory in (
+        INSTANCES_PATH,
+        WHITELISTS_PATH,
+        RULES_PATH,
+        ACLS_PATH,
+        USERS_PATH,
+        CERTIFICATES_PATH,
+        CHANGES_PATH,
+    ):
         tree.ensure(directory)
     for _ in range(TRIES):
         node = tree.get(spec_path(spec.id))
@@ -237,14 +250,45 @@ def _rules_written(spec: InstanceSpec, version: int, there: tuple[bytes, int] | 
     return [Check(spec_path(spec.id), version), _written(path, data, there)]
 
 
+def beside_write(tree: Tree, instance_id: str, path: str, decide: Callable[[bytes | None], bytes | None]) -> None:
+    """Put in force what `decide` makes of a node beside an instance's spec (None: there is none, or leave it as it is).
+
+    Asked again if others were faster. Raises NotFound where brokers have not been told of the instance, ConcurrentChange, and
+    what `decide` raises.
+    """
+    for _ in range(TRIES):
+        node = tree.get(spec_path(instance_id))
+        if node is None:
+            raise NotFound(f"brokers do not know instance {instance_id}")
+        there = tree.get(path)
+        data = decide(there[0] if there else None)
+        if data is None:
+            return
+        if there is None:  # the directory is younger than some specifications
+            tree.ensure(path.rpartition("/")[0])
+        try:
+            # Of an instance that is taken away meanwhile nothing may be left: hence the check.
+            tree.write([Check(spec_path(instance_id), node[1]), _written(path, data, there), _change(instance_id)])
+        except VersionMismatch:
+            continue
+        return
+    raise ConcurrentChange(f"instance {instance_id} is being changed by others")
+
+
+def beside_read(tree: Tree, path: str) -> bytes | None:
+    """A node beside an instance's spec; None: there is none."""
+    node = tree.get(path)
+    return node[0] if node is not None else None
+
+
 def spec_remove(tree: Tree, instance_id: str) -> None:
-    """Take a spec away, with its whitelists and rules; nothing happens if it is gone."""
+    """Take a spec away, with all that stands beside it; nothing happens if it is gone."""
     tree.ensure(CHANGES_PATH)
     for _ in range(TRIES):
         node = tree.get(spec_path(instance_id))
         if node is None:
             return
-        beside = [(path, tree.get(path)) for path in (whitelists_path(instance_id), rules_path(instance_id))]
+        beside = [(path, tree.get(path)) for path in beside_paths(instance_id)]
         deletes = [Delete(path, found[1]) for path, found in beside if found is not None]
         try:
             tree.write([Delete(spec_path(instance_id), node[1]), *deletes, _change(instance_id)])

@@ -1,4 +1,4 @@
-"""The door to the flow masters' read API: plain HTTP, bounded to a second or two.
+"""The door to the flow masters' read API: HTTP with this process's credential, bounded to a second or two.
 
 A cluster's active master is found through the cluster's ZooKeeper: hence the address that each question begins with.
 """
@@ -9,10 +9,15 @@ import json
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
-from urllib.request import ProxyHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+
+from django.conf import settings
 
 from controlplane.clusters import coordination, zookeeper
 from controlplane.core.errors import MasterUnavailable, Unavailable
+from quota.contracts.addresses import checked_http
+from quota.contracts.identity import CONTROL_PLANE
+from quota.contracts.instance import ContractError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +27,15 @@ if TYPE_CHECKING:
 TIMEOUT_S = 2.0
 MOST_BYTES = 4 * 2**20
 
+
+class _NoRedirection(HTTPRedirectHandler):
+    def redirect_request(self, *_arguments: object) -> None:
+        """Answered as what it is: not 200."""
+
+
 # The master stands in the same network: a proxy of the environment is for the way out.
-_opener = build_opener(ProxyHandler({}))
+# A redirection would take the credential elsewhere.
+_opener = build_opener(ProxyHandler({}), _NoRedirection())
 
 
 def allocation(cluster: ClusterAddress, instance_id: str) -> dict[str, Any]:
@@ -82,7 +94,15 @@ def _ask(cluster: ClusterAddress, path: str) -> dict[str, Any]:
 
 
 def _get(http: str, path: str) -> dict[str, Any]:
-    request = Request(f"{http}{path}", headers={"Accept": "application/json"})  # noqa: S310  # the master's own address, from ZooKeeper
+    try:
+        base = checked_http(http)
+    except ContractError as error:
+        raise MasterUnavailable("the flow master's address is not one") from error
+    headers = {"Accept": "application/json"}
+    bearer = settings.ENVIRONMENT.keys().bearer(CONTROL_PLANE)
+    if bearer is not None:
+        headers["Authorization"] = bearer
+    request = Request(f"{base}{path}", headers=headers)  # noqa: S310  # http or https: checked above
     try:
         with _opener.open(request, timeout=TIMEOUT_S) as response:
             document = json.loads(response.read(MOST_BYTES))

@@ -1,4 +1,9 @@
-"""Keeping brokers in step with their registrations, and giving out ports."""
+"""Keeping brokers in step with their registrations, and giving out ports.
+
+A port outlives its listener in the configurations of clients. One that was let go, or was another process's, therefore rests
+before it is anybody's again: at least SLUICE_PORT_REST_S, and longer the more ports are free, since the next one given out is
+always the one that has rested longest. Those that were never used come first.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +22,12 @@ from controlplane.core.errors import CapacityExhausted, ClusterUnavailable, Conc
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from django.db.models import QuerySet
+
     from controlplane.clusters.coordination import LiveBroker, ObservedCluster
 
 LOG = logging.getLogger(__name__)
 DEFAULT_CLUSTER = "default"
-REST_S = 3600
-"""How long a released or blocked port is left alone while others are free."""
 TRIES = 20
 
 
@@ -75,7 +80,7 @@ def brokers_watch(*, cluster: PhysicalCluster, live: Sequence[LiveBroker], clock
 def port_ensure(*, broker: Broker, owner: str, route: str, clock: Clock = SYSTEM_CLOCK) -> PortAllocation:
     """The port on which a broker serves a route of an instance, given out at the first call.
 
-    Raises CapacityExhausted when the host has none left.
+    Raises CapacityExhausted when all of the host's are held, or have not rested long enough.
     """
     for _ in range(TRIES):
         held = PortAllocation.objects.filter(broker=broker, owner=owner, route=route, state=PortState.HELD).first()
@@ -97,11 +102,9 @@ def _take(broker: Broker, owner: str, route: str, clock: Clock) -> PortAllocatio
         with transaction.atomic():
             if port is not None:
                 return PortAllocation.objects.create(host=host, port=port, **values)
-            rested = PortAllocation.objects.filter(host=host, port__range=settings.ENVIRONMENT.port_range)
-            rested = rested.exclude(state=PortState.HELD).filter(changed_at__lt=now - timedelta(seconds=REST_S))
-            candidate = rested.order_by("changed_at").first()
-            if candidate is None:
-                raise CapacityExhausted(f"no port is left on {host}")
+            candidate = _resting(host).first()
+            if candidate is None or candidate.changed_at > now - _rest():
+                raise CapacityExhausted(_exhausted_text(host, candidate))
             PortAllocation.objects.filter(
                 pk=candidate.pk, state=candidate.state, changed_at=candidate.changed_at
             ).update(**values)
@@ -110,9 +113,29 @@ def _take(broker: Broker, owner: str, route: str, clock: Clock) -> PortAllocatio
         return None
 
 
+def _rest() -> timedelta:
+    return timedelta(seconds=settings.ENVIRONMENT.port_rest_s)
+
+
+def _resting(host: str) -> QuerySet[PortAllocation]:
+    """Ports of a host that nobody holds, the one that has rested longest first."""
+    rows = PortAllocation.objects.filter(host=host, port__range=settings.ENVIRONMENT.port_range)
+    return rows.exclude(state=PortState.HELD).order_by("changed_at", "port")
+
+
+def _exhausted_text(host: str, next_free: PortAllocation | None) -> str:
+    low, high = settings.ENVIRONMENT.port_range
+    resting = _resting(host).count()
+    text = f"no port is left on {host}: of {low}-{high}, {high - low + 1 - resting} are held"
+    if next_free is None:
+        return text
+    until = next_free.changed_at + _rest()
+    return f"{text} and {resting} rest after their last use; the first can be used again at {until:%Y-%m-%d %H:%M} UTC"
+
+
 def _never_used(host: str) -> int | None:
     low, high = settings.ENVIRONMENT.port_range
-    known = set(PortAllocation.objects.filter(host=host).values_list("port", flat=True))
+    known = set(PortAllocation.objects.filter(host=host, port__range=(low, high)).values_list("port", flat=True))
     return next((port for port in range(low, high + 1) if port not in known), None)
 
 
@@ -122,7 +145,9 @@ def port_block(*, broker: Broker, owner: str, port: int, clock: Clock = SYSTEM_C
     return bool(rows.update(state=PortState.BLOCKED, owner="", route="", broker=None, changed_at=clock.now()))
 
 
-def ports_release(*, owner: str, clock: Clock = SYSTEM_CLOCK) -> int:
-    """Give back every port of an instance; says how many."""
+def ports_release(*, owner: str, route: str | None = None, clock: Clock = SYSTEM_CLOCK) -> int:
+    """Give back every port of an instance, or of one of its routes; says how many."""
     rows = PortAllocation.objects.filter(owner=owner, state=PortState.HELD)
+    if route is not None:
+        rows = rows.filter(route=route)
     return rows.update(state=PortState.RELEASED, owner="", route="", broker=None, changed_at=clock.now())

@@ -1,21 +1,42 @@
-"""What to paste into a client. Pure."""
+"""What to paste into a client, by the security of the route that it comes by. Pure."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+_OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+_PREFERRED = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN", "OAUTHBEARER")
+USER, PASSWORD, AUTHORITY = "USER", "PASSWORD", "ca.pem"
+TOKENS, CLIENT, SECRET = "https://TOKENS", "CLIENT", "SECRET"
 
 _PYTHON = """\
 # pip install confluent-kafka
 from confluent_kafka import Producer
 
-producer = Producer({{"bootstrap.servers": "{bootstrap}"}})
+producer = Producer({config})
 producer.produce("{topic}", b"hello")
+producer.flush()
+"""
+
+_KAFKA_PYTHON = """\
+# pip install kafka-python
+from kafka import KafkaProducer
+
+producer = KafkaProducer({arguments})
+producer.send("{topic}", b"hello")
 producer.flush()
 """
 
 _JAVA = """\
 bootstrap.servers={bootstrap}
-security.protocol=PLAINTEXT
+{security}
 acks=all
 key.serializer=org.apache.kafka.common.serialization.StringSerializer
 value.serializer=org.apache.kafka.common.serialization.StringSerializer
@@ -27,11 +48,11 @@ value.deserializer=org.apache.kafka.common.serialization.StringDeserializer
 
 _KCAT = """\
 # what there is
-kcat -b {bootstrap} -L
+kcat -b {bootstrap}{security} -L
 # write a record
-echo hello | kcat -b {bootstrap} -t {topic} -P
+echo hello | kcat -b {bootstrap}{security} -t {topic} -P
 # read from the beginning, and go on reading
-kcat -b {bootstrap} -t {topic} -C -o beginning
+kcat -b {bootstrap}{security} -t {topic} -C -o beginning
 """
 
 
@@ -44,13 +65,82 @@ class Snippet:
     text: str
 
 
-def snippets(bootstrap: str, topic: str = "my-topic") -> list[Snippet]:
-    """For the clients people ask for most."""
-    return [
-        Snippet(key, title, text.format(bootstrap=bootstrap, topic=topic).rstrip("\n"))
-        for key, title, text in (
-            ("python", "Python", _PYTHON),
-            ("java", "Java properties", _JAVA),
-            ("kcat", "kcat", _KCAT),
+def snippets(
+    bootstrap: str, topic: str = "my-topic", *, security: str = "plaintext", mechanisms: Sequence[str] = ()
+) -> list[Snippet]:
+    """For the clients people ask for most. USER, PASSWORD and ca.pem are for the reader to replace."""
+    mechanism = next((each for each in _PREFERRED if each in mechanisms), "")
+    native = librdkafka(security, mechanism)
+    texts = (
+        ("python", "Python", _PYTHON.format(config=_dict({"bootstrap.servers": bootstrap, **native}), topic=topic)),
+        ("kafka-python", "kafka-python", _KAFKA_PYTHON.format(
+            arguments=_arguments({"bootstrap_servers": bootstrap, **kafka_python(security, mechanism)}), topic=topic
+        )),
+        ("java", "Java properties", _JAVA.format(
+            bootstrap=bootstrap, security="\n".join(f"{name}={value}" for name, value in java(security, mechanism).items())
+        )),
+        ("kcat", "kcat", _KCAT.format(
+            bootstrap=bootstrap, topic=topic, security="".join(f" -X {name}={value}" for name, value in native.items())
+        )),
+    )  # fmt: skip
+    return [Snippet(key, title, text.rstrip("\n")) for key, title, text in texts]
+
+
+def librdkafka(security: str, mechanism: str) -> dict[str, str]:
+    """Its properties, as confluent-kafka and kcat take them; none where nobody logs in and there is no TLS."""
+    if security == "plaintext":
+        return {}
+    found = {"security.protocol": security}
+    if mechanism == "OAUTHBEARER":
+        found |= {"sasl.mechanism": mechanism, "sasl.oauthbearer.method": "oidc"}
+        found |= {"sasl.oauthbearer.token.endpoint.url": TOKENS}
+        found |= {"sasl.oauthbearer.client.id": CLIENT, "sasl.oauthbearer.client.secret": SECRET}
+    elif mechanism:
+        found |= {"sasl.mechanism": mechanism, "sasl.username": USER, "sasl.password": PASSWORD}
+    return found | ({"ssl.ca.location": AUTHORITY} if security.endswith("ssl") else {})
+
+
+def kafka_python(security: str, mechanism: str) -> dict[str, str]:
+    """Arguments of kafka-python's clients."""
+    if security == "plaintext":
+        return {}
+    found = {"security_protocol": security.upper()}
+    if mechanism:
+        found |= {"sasl_mechanism": mechanism}
+    if mechanism and mechanism != "OAUTHBEARER":  # which wants an object: its documentation says which
+        found |= {"sasl_plain_username": USER, "sasl_plain_password": PASSWORD}
+    return found | ({"ssl_cafile": AUTHORITY} if security.endswith("ssl") else {})
+
+
+def java(security: str, mechanism: str) -> dict[str, str]:
+    """Properties of Kafka's own client."""
+    found = {"security.protocol": security.upper()}
+    if mechanism:
+        found |= {"sasl.mechanism": mechanism, "sasl.jaas.config": _jaas(mechanism)}
+    if mechanism == "OAUTHBEARER":
+        found |= {"sasl.oauthbearer.token.endpoint.url": TOKENS}
+        found["sasl.login.callback.handler.class"] = (
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
         )
-    ]
+    if security.endswith("ssl"):
+        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": AUTHORITY}
+    return found
+
+
+def _jaas(mechanism: str) -> str:
+    if mechanism == "OAUTHBEARER":
+        return f'{_OAUTH_MODULE} required clientId="{CLIENT}" clientSecret="{SECRET}";'
+    module = _PLAIN_MODULE if mechanism == "PLAIN" else _SCRAM_MODULE
+    return f'{module} required username="{USER}" password="{PASSWORD}";'
+
+
+def _dict(config: dict[str, str]) -> str:
+    if len(config) == 1:
+        return json.dumps(config)
+    return "{\n" + "".join(f"    {json.dumps(name)}: {json.dumps(value)},\n" for name, value in config.items()) + "}"
+
+
+def _arguments(config: dict[str, str]) -> str:
+    if len(config) == 1:
+        return ", ".join(f"{name}={json.dumps(value)}" for name, value in config.items())
+    return "\n" + "".join(f"    {name}={json.dumps(value)},\n" for name, value in config.items())

@@ -20,6 +20,7 @@ from controlplane.console.views import (
     topics,
     whitelists,
 )
+from controlplane.console.views.access import acls, question, routes, users
 
 app_name = "console"
 
@@ -56,6 +57,17 @@ urlpatterns = [
     path(f"{INSTANCE}/config", instances.config, name="instance_config"),
     path(f"{INSTANCE}/delete", instances.delete, name="instance_delete"),
     path(f"{INSTANCE}/access", whitelists.of_instance, name="instance_access"),
+    path(f"{INSTANCE}/access-check", question.asked, name="access_question"),
+    path(f"{INSTANCE}/users", users.listed, name="users"),
+    path(f"{INSTANCE}/user-password/<name:user>", users.password, name="user_password"),
+    path(f"{INSTANCE}/user-deletion/<name:user>", users.delete, name="user_delete"),
+    path(f"{INSTANCE}/acls", acls.listed, name="acls"),
+    path(f"{INSTANCE}/new-acl", acls.new, name="acl_new"),
+    path(f"{INSTANCE}/new-acls", acls.preset, name="acl_preset"),
+    path(f"{INSTANCE}/acl-deletion", acls.delete, name="acl_delete"),
+    path(f"{INSTANCE}/new-route", routes.new, name="route_new"),
+    path(f"{INSTANCE}/routes/<route:route_id>", routes.shown, name="route"),
+    path(f"{INSTANCE}/routes/<route:route_id>/removal", routes.removal, name="route_removal"),
     path(f"{INSTANCE}/usage", bills.usage, name="instance_usage"),
     path(f"{INSTANCE}/usage/<str:hour>", bills.records, name="usage_records"),
     path(f"{INSTANCE}/bill", bills.bill, name="instance_bill"),

@@ -117,17 +117,17 @@ def _listeners(
 def _listeners_of(name: str, ports: Iterable[PortAllocation], seen: ObservedCluster) -> list[Listener]:
     applied = seen.applied_of(name)
     return [
-        Listener(port.route, port.broker.broker_id, _problem(port.broker.broker_id, applied))
+        Listener(port.route, port.broker.broker_id, _problem(port.route, port.broker.broker_id, applied))
         for port in ports
         if port.broker is not None
     ]
 
 
-def _problem(broker: int, applied: Mapping[int, AppliedInstance | None]) -> str | None:
+def _problem(route: str, broker: int, applied: Mapping[int, AppliedInstance | None]) -> str | None:
     """`applied` has an entry for every broker that lives."""
     if broker not in applied:
         return "the broker is away"
     entry = applied[broker]
     if entry is None:
         return "the broker does not know the instance yet"
-    return entry.problem
+    return entry.problem_of(route)

@@ -20,6 +20,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from django.db import IntegrityError, transaction
+from django.utils.crypto import salted_hmac
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ConcurrentChange, Conflict, Invalid
@@ -50,8 +51,9 @@ def key_digest(text: str) -> str:
 
 
 def request_digest(method: str, address: str, body: bytes) -> str:
-    """What two requests have in common that are the same."""
-    return sha256(b"\0".join((method.encode(), address.encode(errors="surrogateescape"), body))).hexdigest()
+    """What two requests have in common that are the same. Keyed: a body may hold a password, which nobody shall guess by it."""
+    request = b"\0".join((method.encode(), address.encode(errors="surrogateescape"), body))
+    return salted_hmac("controlplane.idempotency", request, algorithm="sha256").hexdigest()
 
 
 def call_begin(*, caller: Caller, key: str, request: str, clock: Clock = SYSTEM_CLOCK) -> RepeatableCall | Answer:

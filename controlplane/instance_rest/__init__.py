@@ -1,1 +1,5 @@
-"""REST of instances: the row with its addresses, its health and its use, which stand in apps above `instances`."""
+"""REST of instances: the row with its addresses, its health and its use, which stand in apps above `instances`.
+
+api serializers   the instance itself
+certificates      its authority, and what its routes of TLS show
+"""

@@ -28,6 +28,7 @@ from controlplane.instances import selectors, services
 from controlplane.instances.spec import config_of
 from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import allocation_get, flows_get
+from controlplane.routes.selectors import routes_shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,12 +42,16 @@ TAGS = ["instances"]
 
 def shown(instances: Sequence[Instance]) -> list[dict[str, Any]]:
     """Instances with what stands elsewhere: addresses and use."""
-    ports = ports_by_owner(instance.id for instance in instances)
+    names = [instance.id for instance in instances]
+    ports = ports_by_owner(names)
+    routes = routes_shown(instances, ports=ports)
     figures = figures_get(instances, flows_get)
     healths = health_get(instances, figures=figures)
     flows = figures.fresh
     for instance in instances:
-        instance.bootstrap = selectors.bootstrap_of(ports.get(instance.id, []))  # type: ignore[attr-defined]
+        instance.routes = routes[instance.id]  # type: ignore[attr-defined]
+        in_force = [route for route in instance.routes if route.state in selectors.IN_FORCE]  # type: ignore[attr-defined]
+        instance.bootstrap = selectors.bootstrap_of(in_force, ports.get(instance.id, []))  # type: ignore[attr-defined]
         instance.storage_used_bytes = flows.get(instance.id, {}).get("storage_used_bytes")  # type: ignore[attr-defined]
         instance.config = config_of(instance.config)
         instance.health = healths.get(instance.id)  # type: ignore[attr-defined]

@@ -28,9 +28,11 @@ from controlplane.instances.validation import (
     MOST_PARTITIONS,
     MOST_REPLICAS,
     MOST_STORAGE_GIB,
+    MOST_SUPER_USERS,
     RULES,
 )
 from controlplane.instances.whitelist import whitelist_problems
+from controlplane.routes.serializers import RouteSerializer
 
 
 class _RuledField(serializers.Field):  # type: ignore[type-arg]
@@ -125,6 +127,21 @@ class MessageBytesField(_RuledField, StrictIntegerField):
     rules, rule = CONFIG_RULES, "max_message_bytes"
 
 
+@extend_schema_field({"type": "boolean"})
+class EveryoneField(_RuledField, StrictBooleanField):
+    """What holds for a resource without ACLs."""
+
+    rules, rule = CONFIG_RULES, "allow_everyone_if_no_acl_found"
+
+
+@extend_schema_field({"type": "array", "items": {"type": "string"}, "maxItems": MOST_SUPER_USERS})
+class SuperUsersField(_RuledField, serializers.ListField):
+    """Principals whom no ACL is asked for."""
+
+    child = StrictCharField()
+    rules, rule = CONFIG_RULES, "super_users"
+
+
 class ConfigChangeSerializer(StrictSerializer):
     """What is not named stays as it is."""
 
@@ -136,6 +153,10 @@ class ConfigChangeSerializer(StrictSerializer):
     max_message_bytes = MessageBytesField(
         required=False, help_text="the largest batch of records, as producers compress it, of a topic that does not say"
     )
+    allow_everyone_if_no_acl_found = EveryoneField(
+        required=False, help_text="who may use what has no ACL: true, everyone; false, super users alone"
+    )
+    super_users = SuperUsersField(required=False, help_text="principals who may do everything, such as User:admin")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs:
@@ -144,12 +165,14 @@ class ConfigChangeSerializer(StrictSerializer):
 
 
 class ConfigSerializer(serializers.Serializer[Any]):
-    """What holds for the instance's topics that do not say."""
+    """What holds for the instance's topics that do not say, and how its ACLs are meant."""
 
     auto_create_topics = serializers.BooleanField()
     default_partitions = serializers.IntegerField()
     default_replication_factor = serializers.IntegerField()
     max_message_bytes = serializers.IntegerField()
+    allow_everyone_if_no_acl_found = serializers.BooleanField()
+    super_users = serializers.ListField(child=serializers.CharField())
 
 
 CONFIRM_PRICE = (
@@ -240,7 +263,11 @@ class InstanceSerializer(serializers.Serializer[Any]):
     id = serializers.CharField()
     name = serializers.CharField()
     state = serializers.ChoiceField(choices=InstanceState.choices)
-    bootstrap = serializers.CharField(allow_null=True, help_text="host:port,…; null before addresses are allocated")
+    bootstrap = serializers.CharField(
+        allow_null=True,
+        help_text="host:port,… of the default route, or the oldest; null before addresses are allocated",
+    )
+    routes = RouteSerializer(many=True)
     bandwidth_mib_per_s = NumberField()
     storage_gib = NumberField()
     partitions = serializers.IntegerField()

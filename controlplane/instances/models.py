@@ -1,4 +1,4 @@
-"""Instances. What is wanted of one stands here; ZooKeeper holds a copy for the brokers."""
+"""Instances and their routes. What is wanted of them stands here; ZooKeeper holds a copy for the brokers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 from django.db import models
 
 from controlplane.core.scope import TenantManager
+from quota.contracts.instance import ClientCertificates, Security
 from quota.contracts.instance import InstanceState as SpecState
 
 
@@ -60,6 +61,58 @@ class Instance(models.Model):
 
     def __str__(self) -> str:
         return f"{self.id} ({self.name})"
+
+
+class RouteState(models.TextChoices):
+    """What its tenant is shown; one whose end has come is shown as closed besides."""
+
+    CREATING = "creating"  # an operation is opening it on the brokers
+    RUNNING = "running"  # open, or kept so by the reconciler
+    FAILED = "failed"  # brokers could not open it: it is not in force, until it is changed or removed
+    DELETING = "deleting"  # an operation is taking it away; brokers are told of it no more
+    REMOVED = "removed"  # gone for its tenant; the row keeps its id from being used again
+
+
+class Route(models.Model):
+    """One way into an instance. Whoever writes one raises the instance's generation in the same transaction."""
+
+    organisation = models.ForeignKey("tenants.Organisation", models.PROTECT, related_name="+")
+    instance = models.ForeignKey(Instance, models.PROTECT, related_name="+")
+    number = models.PositiveIntegerField()  # from 1 within the instance, never used again
+    key = models.CharField(max_length=32)  # its id within the instance: "default", or "r" and the number
+    security = models.CharField(max_length=16, default=Security.PLAINTEXT.value)
+    mechanisms = models.JSONField(default=list)
+    allow_plain_in_clear = models.BooleanField(default=False)
+    client_certificates = models.CharField(max_length=16, default=ClientCertificates.NONE.value)
+    principal_mapping = models.JSONField(default=list)
+    proxy_protocol = models.BooleanField(default=False)
+    whitelist = models.JSONField(null=True)  # CIDRs; null: the instance's alone
+    connections = models.PositiveIntegerField(null=True)  # these two of each broker; null: the instance's alone
+    connections_per_address = models.PositiveIntegerField(null=True)
+    advertised_host = models.CharField(max_length=255, blank=True, default="")  # empty: the installation's
+    advertised_hosts = models.JSONField(default=dict)  # broker id as text -> host, before the one above
+    public = models.BooleanField(default=False)
+    closes_at = models.DateTimeField(null=True)  # null: it stays
+    state = models.CharField(max_length=16, choices=RouteState, default=RouteState.CREATING)
+    created_at = models.DateTimeField()
+
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
+
+    class Meta:
+        """Ids and numbers stay; there is one public route at most."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["instance", "number"], name="route_number_once"),
+            models.UniqueConstraint(fields=["instance", "key"], name="route_key_once"),
+            models.UniqueConstraint(
+                fields=["instance"],
+                condition=models.Q(public=True) & ~models.Q(state="removed"),
+                name="one_public_route",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.key} of {self.instance_id}"
 
 
 class SpecChange(models.Model):

@@ -2,11 +2,11 @@
 
 In order, the first that applies:
 
-1. A live broker has no port for the instance                 -> Allocate
+1. A live broker has no port for a route of the instance      -> Allocate
 2. ZooKeeper holds a newer generation than the database, or   -> Advance (the database is the truth: it must outrank)
    another document, or one of version 1, under the same one
 3. ZooKeeper holds an older one, or none                      -> Publish
-4. A broker says that it cannot have its port                 -> Replace
+4. A broker says that it cannot have a route's port           -> Replace
 5. A live broker has not applied the generation               -> Await
 6. otherwise                                                  -> Settled
 """
@@ -35,9 +35,9 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Allocate:
-    """Give these brokers a port each."""
+    """Give out a port for each of these routes and brokers."""
 
-    brokers: tuple[int, ...]
+    listeners: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,9 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Another process has this broker's port: pick another."""
+    """Another process has this broker's port of a route: pick another."""
 
+    route: str
     broker: int
     port: int
 
@@ -79,7 +80,9 @@ def next_step(wanted: InstanceSpec, observed: Observed) -> NextStep:
     """The first that applies of the six above."""
     ports = _ports(wanted)
     live = sorted(observed.applied)
-    homeless = tuple(broker for broker in live if broker not in ports)
+    homeless = tuple(
+        (route.id, broker) for route in wanted.routes for broker in live if (route.id, broker) not in ports
+    )
     if homeless and wanted.state is InstanceState.RUNNING:
         return Allocate(homeless)
     published = observed.published
@@ -97,7 +100,7 @@ def _differs(published: InstanceSpec, wanted: InstanceSpec) -> bool:
     return published.whitelists_of is None or replace(published, rules=wanted.rules) != wanted
 
 
-def _brokers_step(wanted: InstanceSpec, observed: Observed, ports: Mapping[int, int]) -> NextStep:
+def _brokers_step(wanted: InstanceSpec, observed: Observed, ports: Mapping[tuple[str, int], int]) -> NextStep:
     behind = []
     for broker, applied in sorted(observed.applied.items()):
         if applied is None:
@@ -107,9 +110,9 @@ def _brokers_step(wanted: InstanceSpec, observed: Observed, ports: Mapping[int, 
         elif applied.generation < wanted.generation:
             behind.append(f"broker {broker} is at generation {applied.generation} of {wanted.generation}")
         elif applied.problem is not None:
-            port = ports.get(broker)
-            if port is not None and wanted.state is InstanceState.RUNNING and _names_port(applied.problem, port):
-                return Replace(broker, port)
+            taken = [at for at, port in sorted(ports.items()) if at[1] == broker and _names_port(applied.problem, port)]
+            if taken and wanted.state is InstanceState.RUNNING:
+                return Replace(*taken[0], ports[taken[0]])
             behind.append(f"broker {broker}: {applied.problem}")
     return Await("; ".join(behind)) if behind else Settled()
 
@@ -118,5 +121,8 @@ def _names_port(problem: str, port: int) -> bool:
     return re.search(rf"(?<!\d){port}(?!\d)", problem) is not None
 
 
-def _ports(spec: InstanceSpec) -> dict[int, int]:
-    return {broker: endpoint.bind[1] for route in spec.routes for broker, endpoint in route.endpoints.items()}
+def _ports(spec: InstanceSpec) -> dict[tuple[str, int], int]:
+    """By route and broker."""
+    return {
+        (route.id, broker): endpoint.bind[1] for route in spec.routes for broker, endpoint in route.endpoints.items()
+    }

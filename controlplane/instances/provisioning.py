@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import F, QuerySet
 
+from controlplane.certificates import services as certificates
 from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters import services as clusters
 from controlplane.core import operations
@@ -23,12 +24,13 @@ from controlplane.core.errors import Conflict
 from controlplane.core.operations import Finished, NotYet, OperationKind, Step
 from controlplane.instances import reconcile
 from controlplane.instances.history import spec_change_record
-from controlplane.instances.models import Instance, InstanceState, SpecChangeKind
+from controlplane.instances.models import Instance, InstanceState, RouteState, SpecChangeKind
 from controlplane.instances.plan import Await
-from controlplane.instances.selectors import instance_fresh
+from controlplane.instances.selectors import instance_fresh, routes_of_any_state
 from controlplane.instances.services import CREATE, DELETE, UPDATE
 from controlplane.kafka import topics
 from quota.contracts.instance import InstanceState as SpecState
+from quota.contracts.instance import address_text
 
 if TYPE_CHECKING:
     from controlplane.core.models import Operation
@@ -75,27 +77,27 @@ def register() -> None:
 
 
 def allocate_addresses(operation: Operation) -> Finished:
-    """A port on every broker."""
-    addresses = reconcile.addresses_allocate(_instance(operation))
-    return Finished(note=", ".join(addresses))
+    """A port for each route on every broker."""
+    ports = reconcile.addresses_allocate(instance_to_bring_up(operation))
+    return Finished(note=", ".join(address_text((port.host, port.port)) for port in ports))
 
 
 def write_specification(operation: Operation) -> Finished:
     """The row as it is now, into ZooKeeper."""
-    instance = _instance(operation)
+    instance = instance_to_bring_up(operation)
     reconcile.publish(zookeeper.tree(instance.cluster.address), instance.id)
     return Finished(note=f"generation {instance.generation}")
 
 
 def wait_for_brokers(operation: Operation) -> Finished | NotYet:
     """Until every live broker serves the newest generation; ports that are taken are replaced on the way."""
-    outcome = reconcile.converge(_instance(operation).id)
+    outcome = reconcile.converge(instance_to_bring_up(operation).id)
     return NotYet(outcome.note) if isinstance(outcome, Await) else Finished()
 
 
 def open_for_use(operation: Operation) -> Finished:
     """The state its tenant waits for."""
-    reconcile.open_for_use(_instance(operation), InstanceState.CREATING)
+    reconcile.open_for_use(instance_to_bring_up(operation), InstanceState.CREATING)
     return Finished(result={"instance_id": operation.target})
 
 
@@ -124,11 +126,13 @@ def remove_specification(operation: Operation) -> Finished:
 
 
 def free_addresses(operation: Operation) -> Finished:
-    """Give back the ports; the instance is gone."""
+    """Give back the ports; the instance is gone, with the private keys of its certificates."""
+    routes_of_any_state(operation.target).update(state=RouteState.REMOVED)  # before: reconcile.addresses_allocate
     freed = clusters.ports_release(owner=operation.target)
     now = SYSTEM_CLOCK.now()
     # Written when deletion was asked for, normally; not for one that began under a release without the history.
     spec_change_record(instance=instance_fresh(operation.target), kind=SpecChangeKind.CLOSED, at=now)
+    certificates.forget(instance_fresh(operation.target))
     _rows(operation).update(state=InstanceState.DELETED, deleted_at=now)
     return Finished(note=f"{freed} ports")
 
@@ -146,7 +150,7 @@ def _spec_state(operation: Operation, state: SpecState) -> Finished | NotYet:
     return NotYet(outcome.note) if isinstance(outcome, Await) else Finished()
 
 
-def _instance(operation: Operation) -> Instance:
+def instance_to_bring_up(operation: Operation) -> Instance:
     """The target, for steps that bring it up. Raises Conflict once it is to go."""
     instance = instance_fresh(operation.target)
     if instance.state in (InstanceState.DELETING, InstanceState.DELETED):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 from django.db.models import F, QuerySet
 
+from controlplane.certificates import services as certificates
 from controlplane.clusters import coordination, zookeeper
 from controlplane.clusters import services as clusters
 from controlplane.clusters.models import Broker
@@ -28,9 +29,15 @@ from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ClusterUnavailable, SluiceError
 from controlplane.instances import plan
 from controlplane.instances.history import spec_change_record
-from controlplane.instances.models import Instance, InstanceState, SpecChangeKind
-from controlplane.instances.selectors import instance_fresh, spec_wanted
-from controlplane.instances.spec import DEFAULT_ROUTE, OPERATORS_LIMITS
+from controlplane.instances.models import Instance, InstanceState, RouteState, SpecChangeKind
+from controlplane.instances.selectors import (
+    instance_fresh,
+    routes_by_instance,
+    routes_of_any_state,
+    routes_wanted,
+    spec_wanted,
+)
+from controlplane.instances.spec import OPERATORS_LIMITS
 from quota.contracts.instance import ContractError
 from quota.contracts.instance import InstanceState as SpecState
 
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
     from controlplane.clusters.coordination import LiveBroker, ObservedCluster
     from controlplane.clusters.models import PhysicalCluster, PortAllocation
     from controlplane.clusters.zookeeper import Tree
+    from controlplane.instances.models import Route
     from quota.contracts.instance import InstanceSpec
 
 LOG = logging.getLogger(__name__)
@@ -90,14 +98,14 @@ def _take(tree: Tree, instance: Instance, step: plan.NextStep, seen: ObservedClu
     elif isinstance(step, plan.Replace):
         broker = Broker.objects.get(cluster=instance.cluster_id, broker_id=step.broker)
         if clusters.port_block(broker=broker, owner=instance.id, port=step.port, clock=clock):
-            clusters.port_ensure(broker=broker, owner=instance.id, route=DEFAULT_ROUTE, clock=clock)
+            clusters.port_ensure(broker=broker, owner=instance.id, route=step.route, clock=clock)
             _raise_generation(instance)
 
 
 def addresses_allocate(
     instance: Instance, *, live: Sequence[LiveBroker] | None = None, clock: Clock = SYSTEM_CLOCK
-) -> list[str]:
-    """A port on every broker of its cluster that is known. Raises ClusterUnavailable if none ever registered.
+) -> list[PortAllocation]:
+    """A port for each route on every broker of its cluster that is known. Raises ClusterUnavailable if none ever registered.
 
     `live` are the brokers that were just seen; without it they are looked for.
     """
@@ -106,16 +114,31 @@ def addresses_allocate(
     brokers = clusters.brokers_sync(cluster=instance.cluster, live=live)
     if not brokers:
         raise ClusterUnavailable("no broker has registered yet")
+    wanted = routes_wanted(instance.id)
     ports = [
-        clusters.port_ensure(broker=broker, owner=instance.id, route=DEFAULT_ROUTE, clock=clock) for broker in brokers
+        clusters.port_ensure(broker=broker, owner=instance.id, route=route.key, clock=clock)
+        for route in wanted
+        for broker in brokers
     ]
-    return [f"{port.host}:{port.port}" for port in ports]
+    # One may have gone meanwhile. Whoever removes it says so first and gives its ports back then: one of us finds these.
+    gone = routes_of_any_state(instance.id).filter(state=RouteState.REMOVED, key__in=[route.key for route in wanted])
+    for route in gone:
+        clusters.ports_release(owner=instance.id, route=route.key, clock=clock)
+    return ports
 
 
 def publish(tree: Tree, instance_id: str) -> None:
     """Put the row as it is now in force. Raises Invalid where it is larger than ZooKeeper takes."""
     _adopt_limits(tree, instance_id)
-    coordination.spec_write(tree, spec_wanted(instance_fresh(instance_id)))
+    instance = instance_fresh(instance_id)
+    spec = spec_wanted(instance)
+    coordination.spec_write(tree, spec)
+    _ensure_certificates(instance, spec)
+
+
+def _ensure_certificates(instance: Instance, spec: InstanceSpec) -> None:
+    if any(route.wants_tls for route in spec.routes) or certificates.has_any(instance):
+        certificates.ensure_for(instance)
 
 
 def _adopt_limits(tree: Tree, instance_id: str) -> None:
@@ -167,18 +190,21 @@ def _reconcile_cluster(cluster: PhysicalCluster, seen: ObservedCluster, clock: C
 def _unsettled(cluster: PhysicalCluster, instances: Sequence[Instance], seen: ObservedCluster) -> list[Instance]:
     """Those of which this look does not show that all is well with them, and was before."""
     names = [instance.id for instance in instances]
-    ports = ports_by_owner(names)
+    routes, ports = routes_by_instance(names), ports_by_owner(names)
     try:
         published = coordination.specs_read(zookeeper.tree(cluster.address), names)
     except ClusterUnavailable:
         published = {}  # each is tried by itself, and says what is the matter
     return [
-        instance for instance in instances if not _is_settled(instance, ports.get(instance.id, []), published, seen)
+        instance
+        for instance in instances
+        if not _is_settled(instance, routes.get(instance.id, []), ports.get(instance.id, []), published, seen)
     ]
 
 
 def _is_settled(
     instance: Instance,
+    routes: Sequence[Route],
     ports: Sequence[PortAllocation],
     published: Mapping[str, InstanceSpec],
     seen: ObservedCluster,
@@ -186,7 +212,7 @@ def _is_settled(
     if instance.problem or instance.state != InstanceState.RUNNING:
         return False
     try:
-        wanted = spec_wanted(instance, ports)
+        wanted = spec_wanted(instance, routes, ports)
     except Exception:  # noqa: BLE001  # told when the instance is looked at by itself
         return False
     observed = plan.Observed(published.get(instance.id), seen.applied_of(instance.id))
@@ -197,13 +223,15 @@ def _reconcile(instance_id: str, seen: ObservedCluster, clock: Clock) -> str:
     """Look after one; what is the matter with it, nothing if all is well. Raises ClusterUnavailable."""
     try:
         outcome = converge(instance_id, cluster=seen, clock=clock)
+        instance = instance_fresh(instance_id)
+        _ensure_certificates(instance, spec_wanted(instance))  # the last time may have come no further than the spec
     except ClusterUnavailable:
         raise
     except SluiceError as error:
         LOG.warning("instance %s: %s", instance_id, error)
         return str(error)
     if isinstance(outcome, plan.Settled):
-        open_for_use(instance_fresh(instance_id), InstanceState.FAILED, clock=clock)
+        open_for_use(instance, InstanceState.FAILED, clock=clock)
     return ""
 
 

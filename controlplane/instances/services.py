@@ -30,10 +30,10 @@ from controlplane.core.errors import (
 from controlplane.core.models import Operation, OperationState
 from controlplane.instances import validation
 from controlplane.instances.history import SIZES, spec_change_record
-from controlplane.instances.models import Instance, InstanceState, SpecChangeKind
+from controlplane.instances.models import Instance, InstanceState, Route, RouteState, SpecChangeKind
 from controlplane.instances.reconcile import publish
 from controlplane.instances.selectors import SHOWN_AS, instance_fresh, instance_get
-from controlplane.instances.spec import OPERATORS_LIMITS
+from controlplane.instances.spec import DEFAULT_ROUTE, OPERATORS_LIMITS
 from controlplane.instances.whitelist import whitelist_parse, whitelist_problems
 from quota.contracts.apart import whitelists_problem
 from quota.contracts.instance import GIB
@@ -91,6 +91,14 @@ def instance_create(
         created_at=clock.now(),
     )
     instance.save(force_insert=True)
+    Route.objects.unscoped("the instance's own organisation is written").create(
+        organisation=organisation,
+        instance=instance,
+        number=1,
+        key=DEFAULT_ROUTE,
+        state=RouteState.RUNNING,
+        created_at=instance.created_at,
+    )
     operation = operations.start(organisation=organisation, kind=CREATE, target=instance.id, actor=actor, clock=clock)
     detail = {**bought, "whitelist": cidrs, **({"config": dict(config)} if config else {})}
     audit.record(organisation=organisation, actor=actor, action=CREATE, target=instance.id, detail=detail, clock=clock)
@@ -119,7 +127,7 @@ def instance_update(
     validation.check({name: value for name, value in changes.items() if name != "config"}, others=others)
     if "storage_gib" in changes and not accept_full_storage:
         _check_use(present, changes["storage_gib"])
-    instance = _change(organisation, instance_id, lambda instance: _with_config(instance, changes))
+    instance = instance_row_change(organisation, instance_id, lambda instance: _with_config(instance, changes))
     if any(name in changes for name in SIZES):
         spec_change_record(instance=instance, kind=SpecChangeKind.RESIZED, at=clock.now())
     operation = operations.start(organisation=organisation, kind=UPDATE, target=instance.id, actor=actor, clock=clock)
@@ -143,7 +151,7 @@ def instance_limits_set(
         instance_get(organisation=caller.organisation, instance_id=instance_id)
         raise Forbidden("operators of the service set these limits; plans do not sell them")
     wanted = {name: limits[shown] for name in OPERATORS_LIMITS if (shown := SHOWN_AS.get(name, name)) in limits}
-    instance = _change(organisation, instance_id, lambda _instance: {"operators_limits": wanted})
+    instance = instance_row_change(organisation, instance_id, lambda _instance: {"operators_limits": wanted})
     operation = operations.start(
         organisation=organisation, kind=UPDATE, target=instance.id, actor=caller.actor, clock=clock
     )
@@ -185,7 +193,7 @@ def instance_whitelist_set(
     """Who may connect, from now on. Raises Invalid, NotFound, Conflict, ClusterUnavailable."""
     blocks = whitelist_parse(cidrs, field="cidrs")
     with transaction.atomic():
-        instance = _change(organisation, instance_id, lambda _instance: {"whitelist": blocks})
+        instance = instance_row_change(organisation, instance_id, lambda _instance: {"whitelist": blocks})
         audit.record(
             organisation=organisation,
             actor=actor,
@@ -215,7 +223,7 @@ def instance_topic_whitelist_set(
         return {"topic_whitelists": others if blocks is None else {**others, topic: blocks}}
 
     with transaction.atomic():
-        instance = _change(organisation, instance_id, change)
+        instance = instance_row_change(organisation, instance_id, change)
         audit.record(
             organisation=organisation,
             actor=actor,
@@ -237,7 +245,9 @@ def _put_in_force(instance: Instance) -> None:
         ) from error
 
 
-def _change(organisation: Organisation, instance_id: str, compute: Callable[[Instance], dict[str, Any]]) -> Instance:
+def instance_row_change(
+    organisation: Organisation, instance_id: str, compute: Callable[[Instance], dict[str, Any]]
+) -> Instance:
     """Compare-and-set by generation: `compute` sees the row it will replace, again if another writer was faster."""
     for _ in range(TRIES):
         instance = instance_get(organisation=organisation, instance_id=instance_id)

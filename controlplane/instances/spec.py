@@ -5,11 +5,21 @@ Bandwidth is given in MiB/s and counts once per direction: an instance of 5 MiB/
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from quota.contracts.instance import GIB, MIB, Endpoint, InstanceSpec, InstanceState, Limits, Route, TopicDefaults
+from quota.contracts.instance import (
+    GIB,
+    MIB,
+    Authorizer,
+    Endpoint,
+    InstanceSpec,
+    InstanceState,
+    Limits,
+    Route,
+    TopicDefaults,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,26 +31,47 @@ CONNECTIONS_PER_S = 200
 LEAST_LOOP_MS_PER_S = 300
 LOOP_MS_PER_MIB = 60
 MOST_LOOP_MS_PER_S_AND_BROKER = 900
-DEFAULT_CONFIG: Mapping[str, bool | int] = MappingProxyType(
+DEFAULT_CONFIG: Mapping[str, Any] = MappingProxyType(
     {
         "auto_create_topics": False,
         "default_partitions": 3,
         "default_replication_factor": 3,
         "max_message_bytes": 1_048_588,  # Kafka's own
+        "allow_everyone_if_no_acl_found": True,  # these two are how ACLs are meant, not of topics
+        "super_users": (),
     }
 )
-"""What holds for an instance's topics as long as its tenant has said nothing else."""
+"""What holds for an instance's topics and ACLs as long as its tenant has said nothing else."""
 OPERATORS_LIMITS = ("topics", "requests_per_s", "loop_ms_per_s")
 """Which plans do not sell, by their names in `Limits`: there is a default, and an operator may set another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Where one broker serves the instance."""
+    """Where one broker serves a route of the instance."""
 
     broker: int
     host: str
     port: int
+    route: str = DEFAULT_ROUTE
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRoute:
+    """A route but for its endpoints, and where its clients are told to connect: by broker, or at one host, or as bound."""
+
+    route: Route
+    advertised_host: str = ""
+    advertised_hosts: Mapping[int, str] = field(default_factory=dict)
+
+    def advertised(self, listener: Listener, otherwise: str = "") -> tuple[str, int]:
+        """The address of a listener that clients are told; `otherwise` is the installation's host, or empty."""
+        host = self.advertised_hosts.get(listener.broker) or self.advertised_host or otherwise or listener.host
+        return host, listener.port
+
+
+PLAIN_ROUTE = WantedRoute(Route(DEFAULT_ROUTE, {}))
+"""What a new instance has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +133,7 @@ def spec_of(
     state: InstanceState,
     bought: Bought,
     listeners: Sequence[Listener],
+    routes: Sequence[WantedRoute] = (PLAIN_ROUTE,),
     operators: Mapping[str, int | None] = MappingProxyType({}),
     advertised_host: str = "",
 ) -> InstanceSpec:
@@ -112,24 +144,29 @@ def spec_of(
     """
     is_open = state is InstanceState.RUNNING
     config = config_of(bought.config)
-    endpoints = {
-        listener.broker: Endpoint(
-            bind=(listener.host, listener.port), advertised=(advertised_host or listener.host, listener.port)
-        )
-        for listener in listeners
-    }
     return InstanceSpec(
         id=instance_id,
         generation=generation,
         state=state,
-        limits=limits_of(bought, operators=operators, brokers=len(endpoints)),
+        limits=limits_of(bought, operators=operators, brokers=len({each.broker for each in listeners})),
         whitelist=tuple(bought.whitelist) if is_open else (),
-        routes=(Route(DEFAULT_ROUTE, endpoints),),
+        routes=tuple(_with_endpoints(route, listeners, advertised_host) for route in routes),
         auto_create_topics=config["auto_create_topics"],
         topic_defaults=TopicDefaults(
             partitions=config["default_partitions"],
             replication_factor=config["default_replication_factor"],
             max_message_bytes=config["max_message_bytes"],
         ),
+        authorizer=Authorizer(config["allow_everyone_if_no_acl_found"], tuple(config["super_users"])),
         topic_whitelists=({topic: tuple(cidrs) for topic, cidrs in bought.topic_whitelists.items()} if is_open else {}),
     )
+
+
+def _with_endpoints(wanted: WantedRoute, listeners: Sequence[Listener], advertised_host: str) -> Route:
+    """Listeners of other routes, of one that is being taken away for instance, are none of its business."""
+    endpoints = {
+        each.broker: Endpoint(bind=(each.host, each.port), advertised=wanted.advertised(each, advertised_host))
+        for each in listeners
+        if each.route == wanted.route.id
+    }
+    return replace(wanted.route, endpoints=endpoints)

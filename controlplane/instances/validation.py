@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from controlplane.core.errors import FieldProblem, Invalid
 from controlplane.core.text import name_problem
+from quota.contracts.users import LONGEST_NAME, RESERVED_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ MOST_DEFAULT_PARTITIONS = 3_000
 MOST_REPLICAS = 9
 LEAST_MESSAGE_BYTES, MOST_MESSAGE_BYTES = 1024, 12 * 2**20
 """As CKafka's ModifyInstanceAttributes; brokers let tenants have no more."""
+MOST_SUPER_USERS = 50
 MOST_OF_AN_OPERATORS_LIMIT = 10_000_000
 
 
@@ -53,11 +55,23 @@ def _between(least: int, most: int) -> Callable[[object], str | None]:
     return problem
 
 
+def _super_users(value: object) -> str | None:
+    if not isinstance(value, list) or len(value) > MOST_SUPER_USERS:
+        return f"must be a list of at most {MOST_SUPER_USERS} principals"
+    for principal in value:
+        kind, _, name = principal.partition(":") if isinstance(principal, str) else ("", "", "")
+        if kind != "User" or not 0 < len(name) <= LONGEST_NAME or not name.isprintable() or name in RESERVED_NAMES:
+            return f'must hold principals, such as "User:admin", with names of 1 to {LONGEST_NAME} characters, not {principal!r}'
+    return None
+
+
 CONFIG_RULES: Mapping[str, Callable[[object], str | None]] = {
     "auto_create_topics": _flag,
     "default_partitions": _between(1, MOST_DEFAULT_PARTITIONS),
     "default_replication_factor": _between(1, MOST_REPLICAS),
     "max_message_bytes": _between(LEAST_MESSAGE_BYTES, MOST_MESSAGE_BYTES),
+    "allow_everyone_if_no_acl_found": _flag,
+    "super_users": _super_users,
 }
 
 

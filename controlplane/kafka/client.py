@@ -1,6 +1,6 @@
 """The door to the brokers' admin protocol. This module and `group_door` alone import confluent_kafka in the control plane.
 
-It speaks on the internal listener, where names are physical, and signs in with the cluster secret. `admin(cluster)` gives
+It speaks on the internal listener, where names are physical, and signs in as the control plane. `admin(cluster)` gives
 this process's client of a cluster, made at the first call and anew after a fork (librdkafka's threads do not survive one).
 Every call is bounded by TIMEOUT_S, what the controller is asked for by CONTROLLER_TIMEOUT_S, and every failure is one of
 core.errors: `problem_of` is the one mapping. Texts from a broker are shown with the tenant's own topic name in them.
@@ -38,6 +38,7 @@ from controlplane.core.errors import (
     SluiceError,
     Unsupported,
 )
+from quota.contracts.identity import CONTROL_PLANE
 from quota.contracts.instance import address_text
 from quota.contracts.namespace import split_physical
 
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 TIMEOUT_S = 10.0
 CONTROLLER_TIMEOUT_S = 4.0
 """librdkafka waits for the controller that it knows, dead or not, and asks nobody for another: better to begin anew."""
-USER = "cluster"
+USER = CONTROL_PLANE.name
 
 
 class ClusterChanging(ClusterUnavailable):
@@ -114,14 +115,14 @@ class Admin(Protocol):
 class KafkaAdmin:
     """The brokers' admin protocol, spoken by librdkafka."""
 
-    def __init__(self, bootstrap: str, secret: str) -> None:
-        self.secret = secret
+    def __init__(self, bootstrap: str, credential: str) -> None:
+        self.credential = credential
         self.settings: dict[str, str | int | float | bool] = {
             "bootstrap.servers": bootstrap,
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
             "sasl.username": USER,
-            "sasl.password": secret,
+            "sasl.password": credential,
             "client.id": "sluice-controlplane",
             "socket.timeout.ms": int(TIMEOUT_S * 1000),
             "reconnect.backoff.max.ms": 1000,
@@ -278,15 +279,15 @@ def admin(cluster: ClusterAddress) -> Admin:
     brokers = coordination.live_brokers(zookeeper.tree(cluster))
     if not brokers:
         raise ClusterUnavailable("no broker is running")
-    secret = settings.ENVIRONMENT.secret("cluster_secret")
-    if secret is None:
-        raise ClusterUnavailable("the cluster secret is not known to this process")
+    credential = settings.ENVIRONMENT.keys().own(CONTROL_PLANE)
+    if credential is None:
+        raise ClusterUnavailable("this process has no credential for the cluster")
     bootstrap = ",".join(address_text((broker.host, broker.port)) for broker in brokers)
     key = os.getpid(), cluster
     with _lock:
         made_for, client = _clients.get(key, ("", None))
-        if client is None or made_for != bootstrap:
-            client = KafkaAdmin(bootstrap, secret)
+        if client is None or made_for != bootstrap or client.credential != credential:
+            client = KafkaAdmin(bootstrap, credential)
             _clients[key] = (bootstrap, client)
     return client
 

@@ -1,7 +1,8 @@
-"""The files that the processes of a stack read: broker-N.toml, master-N.toml, secrets.json; and their environment.
+"""The files that the processes of a stack read: broker-N.toml, master-N.toml, secrets.json, secrets/; and their environment.
 
 Configuration files are written anew at each start, from the layout alone. Secrets are made once and then kept: what is
-missing is added, so that a first run that was interrupted leaves nothing to repair.
+missing is added, so that a first run that was interrupted leaves nothing to repair. Brokers and masters, and the Spark job, are
+given files of their own with what they need of them, written anew at each start.
 """
 
 import json
@@ -15,11 +16,14 @@ from typing import Any
 
 from controlplane.stack import metering
 from controlplane.stack.layout import BROKERS, HOST, MASTERS, Layout
+from quota.contracts.identity import METERING, Keys
 
 SESSION_TIMEOUT_MS = 2_000
 REPORT_PERIOD_MS = 1_000
 LEASE_MS = 10_000
 LEAST_STORAGE_GIB = 300
+PORT_REST_S = "3600"
+"""One machine's tenants are one person's: a week would use up the ports of a stack that is tried out with vigour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ def broker_toml(layout: Layout, stores: Stores, broker: int) -> str:
             "internal": f"{HOST}:{layout.broker_port(broker)}",
             "zookeeper": stores.zookeeper,
             "chroot": stores.chroot,
-            "secrets_file": str(layout.secrets_file),
+            "secrets_file": str(layout.secrets_of("cluster")),
             "session_timeout_ms": SESSION_TIMEOUT_MS,
             "rack": "",
         },
@@ -84,7 +88,7 @@ def master_toml(layout: Layout, stores: Stores, master: int) -> str:
             "http": f"{HOST}:{layout.master_http_port(master)}",
             "zookeeper": stores.zookeeper,
             "chroot": stores.chroot,
-            "secrets_file": str(layout.secrets_file),
+            "secrets_file": str(layout.secrets_of("cluster")),
             "session_timeout_ms": SESSION_TIMEOUT_MS,
             "period_ms": REPORT_PERIOD_MS,
             "lease_ms": LEASE_MS,
@@ -103,6 +107,7 @@ def process_environment(layout: Layout, stores: Stores, environment: Mapping[str
         "SLUICE_STACK_DIR": str(layout.directory),
         "SLUICE_SECRETS_FILE": str(layout.secrets_file),
         "SLUICE_PORT_RANGE": layout.tenant_ports,
+        "SLUICE_PORT_REST_S": environment.get("SLUICE_PORT_REST_S") or PORT_REST_S,
         "SLUICE_LISTEN_HOST": HOST,
         "SLUICE_BROKERS": ",".join(f"{HOST}:{layout.broker_port(broker)}" for broker in BROKERS),
         "SLUICE_BROKER_ROOM": environment.get("SLUICE_BROKER_ROOM") or broker_room(layout),
@@ -134,6 +139,15 @@ def ensure_secrets(path: Path) -> dict[str, Any]:
     if document != known:
         write_private_json(path, document)
     return document
+
+
+def give_secrets(layout: Layout, document: Mapping[str, Any]) -> None:
+    """Each process its own part of the stack's secrets."""
+    layout.secrets_of("cluster").parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    cluster = {name: document[name] for name in ("cluster_secret", "accepted_cluster_secrets") if name in document}
+    write_private_json(layout.secrets_of("cluster"), cluster)
+    own = Keys.from_document(document).own(METERING)
+    write_private_json(layout.secrets_of("metering"), {"credentials": {METERING.name: own}})
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ The folder is `var/` for the default base and `var/stack-<P>/` for any other, so
 nothing:
 
     stack.json  secrets.json  demo.json  up.lock  welcomed  db.sqlite3
+    secrets/{cluster,metering}.json
     config/{broker,master}-N.toml   data/broker-N/   zookeeper/   redis/   log/<process>.log   reports/
 """
 
@@ -84,6 +85,10 @@ class Layout:
     def log(self) -> Path:
         """Folder with one log file for each process."""
         return self.directory / "log"
+
+    def secrets_of(self, process: str) -> Path:
+        """What a process is given of the secrets, and no more of them."""
+        return self.directory / "secrets" / f"{process}.json"
 
     @property
     def secrets_file(self) -> Path:

@@ -139,7 +139,15 @@ def _control(layout: Layout, stores: Stores) -> Iterator[Program]:
     if not metering.absence():
         patience_s = metering.STOP_PATIENCE_S
         answers = metering.never_waited_for
-        yield Program("metering", metering.COMMAND, answers, ("demo",), CONTROL, stop_patience_s=patience_s)
+        yield Program(
+            "metering",
+            metering.COMMAND,
+            answers,
+            ("demo",),
+            CONTROL,
+            stop_patience_s=patience_s,
+            environment=(("SLUICE_SECRETS_FILE", str(layout.secrets_of("metering"))),),
+        )
 
 
 def accepts(port: int) -> bool:

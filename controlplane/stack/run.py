@@ -43,7 +43,7 @@ def _run_locked(layout: Layout, lock_fd: int) -> int:
     layout.stack_file.unlink(missing_ok=True)  # a supervisor that was killed could not
     stores = config.Stores.of(layout, os.environ)
     _check_ports(layout, stores)
-    config.ensure_secrets(layout.secrets_file)
+    config.give_secrets(layout, config.ensure_secrets(layout.secrets_file))
     config.write_configuration(layout, stores)
     programs = plan.programs(layout, stores)
     environment = config.process_environment(layout, stores, os.environ)

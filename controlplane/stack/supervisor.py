@@ -42,6 +42,7 @@ class Program:
     tier: int = 0
     patience_s: float = 60.0
     stop_patience_s: float = 10.0
+    environment: tuple[tuple[str, str], ...] = ()  # beside that of all
     label: str = ""  # what the "is ready" line adds, for instance an address
 
 
@@ -157,7 +158,7 @@ class Supervisor:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=self.environment,
+                env=self.environment | dict(child.program.environment),
                 cwd=PROJECT,
                 start_new_session=True,
                 preexec_fn=dies_with_parent(),  # noqa: PLW1509 - one thread here, and it only calls prctl

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.core import audit
-from controlplane.core.errors import AlreadyExists, Invalid, LimitReached
+from controlplane.core.errors import AlreadyExists, Conflict, Invalid, LimitReached
 from controlplane.instances import services as instances
 from controlplane.instances.selectors import instance_running_get
 from controlplane.instances.spec import config_of
 from controlplane.kafka import topics
 from controlplane.topics.selectors import TopicView, topic_get
-from quota.contracts.namespace import topic_name_problem
+from quota.contracts.namespace import AUDIT_TOPIC, topic_name_problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,8 +68,9 @@ def topic_update(
     partitions: int | None = None,
     config: Mapping[str, str | None] | None = None,
 ) -> TopicView:
-    """Add partitions, set config. Raises NotFound, Invalid, LimitReached, Unsupported, ClusterUnavailable."""
+    """Add partitions, set config. Raises NotFound, Invalid, Conflict, LimitReached, Unsupported, ClusterUnavailable."""
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
+    _check_whose(name)
     if partitions is None and config is None:
         raise Invalid("nothing to change: give partitions, config or both")
     topic = topics.get(instance.cluster.address, instance.id, name)
@@ -90,6 +91,7 @@ def topic_update(
 def topic_delete(*, organisation: Organisation, actor: str, instance_id: str, name: str) -> None:
     """Delete a topic, its data and its whitelist. Raises NotFound, Conflict, ClusterUnavailable."""
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
+    _check_whose(name)
     topics.delete(instance.cluster.address, instance.id, name)
     _audit(organisation, actor, "topic.delete", instance, name, {})
     if name in instance.topic_whitelists:
@@ -110,11 +112,16 @@ def topic_whitelist_set(
     return topic_get(organisation=organisation, instance_id=instance_id, name=name)
 
 
+def _check_whose(name: str) -> None:
+    if name == AUDIT_TOPIC:
+        raise Conflict(f"{name} is the service's: it can be read, and not be changed", code="topic_reserved")
+
+
 def _check_limit(instance: Instance, *, adding: int, creating: str | None = None) -> None:
     existing = topics.list_all(instance.cluster.address, instance.id)
     if creating is not None and any(topic.name == creating for topic in existing):
         raise AlreadyExists(f"there is a topic {creating}", code="topic_exists")
-    used = sum(topic.replicas for topic in existing)
+    used = sum(topic.replicas for topic in existing if topic.name != AUDIT_TOPIC)
     if used + adding > instance.partitions:
         raise LimitReached(
             f"the instance has {instance.partitions} partitions, replicas included: "

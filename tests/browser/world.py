@@ -172,6 +172,7 @@ class World:
 
 def prepare(world: World) -> None:
     """People, an organisation with two instances, a few topics."""
+    from controlplane.access import acls, users
     from controlplane.accounts import services as accounts
     from controlplane.accounts.models import User
     from controlplane.core import operations
@@ -212,6 +213,14 @@ def prepare(world: World) -> None:
             config={"retention.ms": "604800000"},
         )
     accounts.api_key_create(organisation=harbour, user=people["Bob"], name="deploy pipeline")
+    place = {"organisation": harbour, "actor": "alice@example.com", "instance_id": made[1].id}
+    users.user_create(**place, name="billing")
+    users.user_create(**place, name="web-shop", mechanisms=["SCRAM-SHA-512"])
+    users.user_password_set(**place, name="billing", keep_previous_s=86_400)
+    acls.acls_preset(**place, preset="producer", principal="User:web-shop", topic="orders")
+    acls.acls_preset(
+        **place, preset="consumer", principal="User:billing", topic="orders", group="billing", host="10.20.0.0/16"
+    )
     use(made[1].id)
     wait(made[1].id)
     consume(world, made[1].id)

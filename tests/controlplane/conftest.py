@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from controlplane.clusters.address import ClusterAddress
     from controlplane.instances.models import Instance
 
+CLUSTER_SECRET = "of the cluster"
 WANTED = {"name": "events", "bandwidth_mib_per_s": 5, "storage_gib": 10, "partitions": 60, "whitelist": ["127.0.0.0/8"]}
 
 
@@ -93,6 +94,16 @@ def own_cache(settings: SettingsWrapper) -> None:
 @pytest.fixture
 def clock() -> ManualClock:
     return ManualClock()
+
+
+@pytest.fixture(autouse=True)
+def cluster_secret(settings: SettingsWrapper, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not of a stack that happens to be here; private keys are sealed with it."""
+    environment = type(settings.ENVIRONMENT)
+    real = environment.secret
+    monkeypatch.setattr(
+        environment, "secret", lambda self, name: CLUSTER_SECRET if name == "cluster_secret" else real(self, name)
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from controlplane.kafka.client import Layout, Partition
 from controlplane.kafka.group_door import NOTHING_LEFT, DescribedGroup, ListedGroup, Member, Span
 from quota.contracts.apart import joined, rules_path, spec_path, whitelists_path
 from quota.contracts.applied import Applied, AppliedInstance
-from quota.contracts.instance import APPLIED_PATH, INSTANCES_PATH, InstanceSpec, InstanceState
+from quota.contracts.instance import APPLIED_PATH, INSTANCES_PATH, InstanceSpec, InstanceState, Route
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -151,6 +151,7 @@ class FakeBrokers:
         self.tree = tree
         self.taken_ports: set[int] = set()
         self.paused: set[int] = set()
+        self.unserved: set[str] = set()  # securities
         self.served: dict[int, dict[str, AppliedInstance]] = {}
         tree.after_write = self.apply
         for broker in range(1, count + 1):
@@ -180,11 +181,19 @@ class FakeBrokers:
     def _problem(self, broker: int, spec: InstanceSpec) -> str | None:
         if spec.state is not InstanceState.RUNNING:
             return None
-        endpoint = spec.routes[0].endpoints.get(broker)
+        found = (self._route_problem(broker, route) for route in spec.routes)
+        return "; ".join(problem for problem in found if problem) or None
+
+    def _route_problem(self, broker: int, route: Route) -> str | None:
+        if route.security in self.unserved:
+            return f"route {route.id}: this broker does not serve {route.security!r}"
+        endpoint = route.endpoints.get(broker)
         if endpoint is None:
-            return "no endpoint for this broker"
+            return f"route {route.id}: no endpoint for this broker"
         port = endpoint.bind[1]
-        return f"cannot listen on 127.0.0.1:{port}: address in use" if port in self.taken_ports else None
+        if port in self.taken_ports:
+            return f"route {route.id}: cannot listen on 127.0.0.1:{port}: address in use"
+        return None
 
 
 class CountedDict(dict):

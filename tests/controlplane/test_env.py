@@ -52,13 +52,13 @@ def test_another_database_is_refused():
 
 def test_secrets_are_read_when_they_are_asked_for(tmp_path):
     environment = Environment.read({"SLUICE_SECRETS_FILE": str(tmp_path / "secrets.json")})
-    assert environment.secret("cluster_secret") is None
-    (tmp_path / "secrets.json").write_text(json.dumps({"cluster_secret": "s"}))
-    assert environment.secret("cluster_secret") == "s"
+    assert environment.secret("some_secret") is None
+    (tmp_path / "secrets.json").write_text(json.dumps({"some_secret": "s"}))
+    assert environment.secret("some_secret") == "s"
     assert environment.secret("other") is None
     (tmp_path / "secrets.json").write_text("{")
     with pytest.raises(EnvironmentProblem, match="not JSON"):
-        environment.secret("cluster_secret")
+        environment.secret("some_secret")
 
 
 @pytest.mark.parametrize(

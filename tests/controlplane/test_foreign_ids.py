@@ -19,12 +19,17 @@ from controlplane.billing import closing
 from controlplane.billing.pricing.rating import Month
 from controlplane.core.models import Operation
 from controlplane.kafka.group_door import Member
+from tests.support.certificates import Authority
 
+from .conftest import run_to_the_end
 from .fakes import FakeGroup
 from .test_instances_api import problem
 
 METHODS = ("get", "post", "put", "patch", "delete")
+ACL = {"principal": "User:ann", "operation": "READ", "resource_type": "TOPIC", "resource_name": "orders"}
 # What each endpoint takes from its owner, so that nothing but the id is wrong.
+AUTHORITY = Authority()
+OWN = AUTHORITY.issue("own", ["127.0.0.1"])
 BODIES = {
     ("patch", "instances/<id:instance_id>"): {"name": "mine"},
     ("put", "instances/<id:instance_id>/whitelist"): {"cidrs": ["0.0.0.0/0"]},
@@ -40,6 +45,27 @@ BODIES = {
         "produce_mib_per_s": 1,
     },
     ("patch", "instances/<id:instance_id>/throttle-rules/<id:rule_id>"): {"produce_mib_per_s": 2},
+    ("post", "instances/<id:instance_id>/users"): {"name": "bob"},
+    ("delete", "instances/<id:instance_id>/users"): {"name": "ann"},
+    ("put", "instances/<id:instance_id>/users/<name:user>/password"): {"keep_previous_s": 60},
+    ("post", "instances/<id:instance_id>/access-check"): {
+        "source": "10.0.0.7",
+        "operation": "READ",
+        "resource_type": "TOPIC",
+        "resource_name": "orders",
+    },
+    ("post", "instances/<id:instance_id>/acls"): ACL,
+    ("post", "instances/<id:instance_id>/acls/batch"): {"items": [ACL]},
+    ("post", "instances/<id:instance_id>/acls/presets"): {
+        "preset": "producer",
+        "principal": "User:ann",
+        "topic": "orders",
+    },
+    ("delete", "instances/<id:instance_id>/acls"): {"resource_type": "ANY"},
+    ("post", "instances/<id:instance_id>/routes"): {"security": "plaintext"},
+    ("patch", "instances/<id:instance_id>/routes/<route:route_id>"): {"connections": 5},
+    ("put", "instances/<id:instance_id>/routes/<route:route_id>/certificate"): {"chain": OWN.pem, "key": OWN.key_pem},
+    ("put", "instances/<id:instance_id>/routes/<route:route_id>/client-ca"): {"client_ca": AUTHORITY.pem},
 }
 # Operators of the service alone may ask for these; an owner learns that.
 OPERATORS = {
@@ -68,12 +94,16 @@ def theirs(alice, instance, admin):
     assert alice.api.post(f"/{PREFIX}instances/{instance.id}/topics", {"name": "orders"}).status_code == 201
     rule = {"kind": "client", "users": ["ann"], "consume_mib_per_s": 1}
     rule_id = alice.api.post(f"/{PREFIX}instances/{instance.id}/throttle-rules", rule).json()["id"]
+    assert alice.api.post(f"/{PREFIX}instances/{instance.id}/users", {"name": "ann"}).status_code == 201
+    assert alice.api.post(f"/{PREFIX}instances/{instance.id}/acls", ACL).status_code == 201
     access_key = AccessKey(
         id="key-aliceaccess1", organisation=alice.organisation, user=alice.user, name="sdk",
         secret_id="slak" + "a" * 24, made_with="", created_at=datetime(2026, 5, 2, tzinfo=UTC),
     )  # fmt: skip
     access_key.save(force_insert=True)
     closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
+    route = alice.api.post(f"/{PREFIX}instances/{instance.id}/routes", {"security": "ssl"}).json()
+    run_to_the_end(route["operation_id"])  # brokers know it, and it has a certificate
     key = instance.id.removeprefix("ins-")
     admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
     return {
@@ -82,8 +112,10 @@ def theirs(alice, instance, admin):
         "<id:number>": "inv-00000001",
         "<str:topic>": "orders",
         "<id:rule_id>": rule_id,
+        "<route:route_id>": route["id"],
         "<name:group>": "readers",
         "<name:member>": "reader-1",
+        "<name:user>": "ann",
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
         "<id:access_key_id>": access_key.id,
         "<id:key_id>": ApiKey.objects.for_organisation(alice.organisation).first().id,

@@ -19,6 +19,8 @@ DEFAULT = {
     "default_partitions": 3,
     "default_replication_factor": 3,
     "max_message_bytes": 1_048_588,
+    "allow_everyone_if_no_acl_found": True,
+    "super_users": [],
 }
 
 

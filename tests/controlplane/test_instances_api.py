@@ -11,7 +11,7 @@ from .conftest import WANTED, run_to_the_end
 URL = "/api/v1/instances"
 FIELDS = {
     "id", "name", "state", "bootstrap", "bandwidth_mib_per_s", "storage_gib", "partitions", "storage_used_bytes",
-    "whitelist", "created_at", "limits", "problem", "health", "config",
+    "whitelist", "created_at", "limits", "problem", "health", "config", "routes",
 }  # fmt: skip
 
 

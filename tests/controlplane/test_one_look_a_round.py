@@ -12,7 +12,7 @@ from controlplane.clusters.services import brokers_sync, cluster_ensure
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.health.services import health_observe
 from controlplane.instances import reconcile
-from controlplane.instances.models import Instance
+from controlplane.instances.models import Instance, Route
 from controlplane.instances.selectors import spec_wanted
 from quota.contracts.apart import nodes_of, spec_path
 
@@ -32,6 +32,12 @@ def settled(alice, tree, brokers):
             for number in range(count)
         ]  # fmt: skip
         Instance.objects.unscoped("a test").bulk_create(made)
+        Route.objects.unscoped("a test").bulk_create(
+            Route(
+                organisation=alice.organisation, instance=instance, number=1, key="default", state="running", created_at=now
+            )
+            for instance in made
+        )  # fmt: skip
         PortAllocation.objects.bulk_create(
             PortAllocation(
                 host=broker.host, port=20_000 + 3 * number + broker.broker_id, broker=broker, owner=instance.id,

@@ -16,7 +16,7 @@ from controlplane.core.models import AuditEntry, Operation
 from controlplane.instances import reconcile, services
 from controlplane.instances.models import Instance
 from controlplane.instances.plan import Settled
-from controlplane.instances.selectors import bootstrap_of, instance_fresh
+from controlplane.instances.selectors import bootstrap_of, instance_fresh, routes_wanted
 from quota.contracts.instance import CHANGES_PATH, GIB, INSTANCES_PATH, MIB, InstanceSpec
 
 from .conftest import WANTED, run_to_the_end
@@ -336,7 +336,10 @@ def test_an_instance_that_goes_cannot_be_changed(alice, instance):
 def test_bootstrap_names_every_broker(instance):
     from controlplane.clusters.selectors import ports_of
 
-    assert bootstrap_of(ports_of(instance.id)) == "127.0.0.1:20100,127.0.0.1:20101,127.0.0.1:20102"
+    assert (
+        bootstrap_of(routes_wanted(instance.id), ports_of(instance.id))
+        == "127.0.0.1:20100,127.0.0.1:20101,127.0.0.1:20102"
+    )
 
 
 def test_what_people_do_is_in_the_audit_trail(alice, instance):

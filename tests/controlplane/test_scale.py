@@ -22,17 +22,20 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 import controlplane.urls  # noqa: F401  # it knows the converters that the routes use
+from controlplane.access import users
 from controlplane.accounts import services as accounts
 from controlplane.accounts.models import ApiKey
 from controlplane.api import pagination
 from controlplane.billing.closing import invoice_close
 from controlplane.billing.pricing.rating import Month
+from controlplane.certificates.models import RouteCertificate
 from controlplane.clusters import zookeeper
 from controlplane.console import urls
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import Operation
 from controlplane.instances.models import Instance
 from controlplane.instances.reconcile import publish
+from controlplane.instances.spec import DEFAULT_ROUTE
 from controlplane.metering.models import UsageMaximum
 from controlplane.tenants.models import Organisation
 from controlplane.throttle_rules.services import throttle_rule_create
@@ -41,7 +44,7 @@ from .console.test_cost_of_pages import populate
 from .test_foreign_ids import PREFIX, endpoints
 
 MOST_QUERIES, MOST_MS = 30, 300
-POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan"}
+POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
 VARIANTS = {  # what a page shows more of when it is asked
     "instances": ["?q=instance&page=2"],
     "operations": ["?q=instance&page=2"],
@@ -85,6 +88,8 @@ def pages(alice, at_staff, first):
         "topic": "topic-007",
         "group": "topic-007-readers",
         "member": "reader-1",
+        "user": "alice",
+        "route_id": "default",
         "hour": f"{now:%Y-%m-%dT%H}",
         "number": "inv-00000001",
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
@@ -108,6 +113,8 @@ def lists(alice, first):
         "<id:number>": "inv-00000001",
         "<id:key_id>": ApiKey.objects.for_organisation(alice.organisation).first().id,
         "<id:rule_id>": throttle_rule(alice, first),
+        "<route:route_id>": "default",
+        "<name:user>": "alice",
     }
     for method, text in endpoints():
         if method != "get" or text in OF_OPERATORS:
@@ -121,8 +128,9 @@ def lists(alice, first):
 
 
 def throttle_rule(alice, first):
-    """Its id. Brokers have to know the instance before."""
+    """Its id, of an instance that has a user as well. Brokers have to know the instance before."""
     publish(zookeeper.tree(None), first)
+    users.user_create(organisation=alice.organisation, actor="alice", instance_id=first, name="alice")
     limit = {"kind": "topic", "topics": ["topic-007"], "produce_mib_per_s": 1.0}
     return throttle_rule_create(organisation=alice.organisation, actor="alice", instance_id=first, **limit).id
 
@@ -180,6 +188,9 @@ def measured(alice, at_staff, admin, flow_master, crowd, instances, rounds):
     at_alice = Client()
     at_alice.force_login(alice.user)
     one = Instance.objects.for_organisation(alice.organisation).get(pk=first)
+    RouteCertificate.objects.unscoped("a test").create(
+        organisation=alice.organisation, instance=one, route=DEFAULT_ROUTE, chain="PEM", not_after=SYSTEM_CLOCK.now()
+    )
     crowd(one, instances)
     invoice_close(instance=one, month=last_month(), now=SYSTEM_CLOCK.now())
     addresses = [*pages(alice, at_staff, first), *lists(alice, first)]

@@ -60,12 +60,28 @@ RULED = {
     "value": "one where the strategy needs it, and none where it does not",
     "partitions": "of a topic that is named, and that has them",
     "strategy": "there is an offset to shift from",
+    "password": "printable",
+    "items": "principals, hosts and names of resources have rules of their own",
+    "principal": "begins with User:",
+    "source": "an address",
+    "host": "an address or a block",
+    "resource_name": "no null character",
+    "topic": "the same",
+    "group": "the same; of a consumer only",
+    "mechanisms": "each once; of a route where clients log in, and nowhere else",
+    "allow_plain_in_clear": "of PLAIN without TLS",
+    "client_certificates": "inside TLS",
+    "principal_mapping": "rules as Kafka writes them, of certificates",
+    "advertised_host": "a name or an address",
+    "advertised_hosts": "the same, by the ids of brokers",
+    "closes_at": "in the future",
 }
 RULED_AS_A_WHOLE = {
     "invalid_replication_factor",  # the cluster has fewer brokers
     "invalid_throttle_rule",  # what it limits and whom it names do not go together
 }
 RULE = {"kind": "topic", "topics": ["orders"], "produce_mib_per_s": 1}
+ACL = {"principal": "User:ann", "operation": "READ", "resource_type": "TOPIC", "resource_name": "orders"}
 QUICK, LONG = 6, 250
 
 
@@ -81,6 +97,8 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
     alice.api.post(f"/api/v1/instances/{instance.id}/topics", {"name": "orders", "partitions": 1})
     rule = alice.api.post(f"/api/v1/instances/{instance.id}/throttle-rules", RULE).json()
     flow_master.answers[instance.id] = flowing()
+    alice.api.post(f"/api/v1/instances/{instance.id}/users", {"name": "ann"})
+    alice.api.post(f"/api/v1/instances/{instance.id}/acls", ACL)
     key = instance.id.removeprefix("ins-")
     admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
     closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
@@ -91,8 +109,10 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "topic": "orders",
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
         "rule_id": rule["id"],
+        "route_id": alice.api.post(f"/api/v1/instances/{instance.id}/routes", {"security": "ssl"}).json()["id"],
         "group": "readers",
         "member": "reader-1",
+        "user": "ann",
         "access_key_id": access_key.id,
         "key_id": ApiKey.objects.for_organisation(alice.organisation).first().id,
     }

@@ -6,6 +6,7 @@ import pytest
 
 from controlplane.core.errors import Unsupported
 from controlplane.core.models import AuditEntry
+from quota.contracts.namespace import AUDIT_TOPIC
 
 from .test_instances_api import problem, stored
 
@@ -113,6 +114,12 @@ def test_a_deleted_topic_is_gone_with_its_whitelist(alice, url, orders, instance
     problem(alice.api.get(f"{url}/orders"), 404, "topic_not_found")
     problem(alice.api.delete(f"{url}/orders"), 404, "topic_not_found")
     assert stored(tree, instance).topic_whitelists == {}
+
+
+def test_the_services_own_topic_is_not_changed(alice, url):
+    name = f"{url}/{AUDIT_TOPIC}"
+    problem(alice.api.delete(name), 409, "topic_reserved")
+    problem(alice.api.patch(name, {"partitions": 3}), 409, "topic_reserved")
 
 
 def test_a_topic_whitelist_is_in_the_spec_when_it_answers(alice, url, orders, instance, tree):

@@ -12,7 +12,7 @@ from controlplane.clusters import coordination
 from controlplane.clusters.zookeeper import Check, Create, Delete, KazooTree, Put, Tree, VersionMismatch
 from controlplane.core.errors import ClusterUnavailable
 from controlplane.instances.spec import Bought, Listener, spec_of
-from quota.contracts.apart import LARGEST_WHITELISTS, LARGEST_WRITE, whitelists_path
+from quota.contracts.apart import LARGEST_WHITELISTS, LARGEST_WRITE, acls_path, whitelists_path
 from quota.contracts.change import Change
 from quota.contracts.instance import CHANGES_PATH, InstanceSpec, InstanceState
 from tests.support.ports import free_port
@@ -219,3 +219,20 @@ def test_a_server_that_is_away_is_an_error_within_seconds_and_comes_back(tmp_pat
     finally:
         tree.close()
         server.stop()
+
+
+def test_of_two_who_write_beside_a_spec_both_are_kept(tree):
+    coordination.spec_write(tree, spec())
+    path = acls_path("ins-k3v9x2qa")
+    before = len(changes(tree))
+    others = [b"first of the others", b"second of the others"]
+
+    def decide(data: bytes | None) -> bytes:
+        if others:  # somebody writes while this one decides
+            other = others.pop()
+            coordination.beside_write(tree, "ins-k3v9x2qa", path, lambda now: (now or b"") + other)
+        return (data or b"") + b", and mine"
+
+    coordination.beside_write(tree, "ins-k3v9x2qa", path, decide)
+    assert coordination.beside_read(tree, path) == b"second of the othersfirst of the others, and mine"
+    assert len(changes(tree)) == before + 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from django.db import IntegrityError, transaction
@@ -179,7 +180,7 @@ def test_journals_of_masters_with_the_same_id_are_read_each_from_its_own_positio
     journals = {}
     for number, world in enumerate(worlds):
         address = f"http://127.0.0.{number + 1}:1"
-        world.tree.put(MASTER_PATH, b'{"id": 1, "report": "x", "http": "%s", "epoch": 1}' % address.encode())
+        world.tree.put(MASTER_PATH, b'{"id": 1, "report": "127.0.0.1:1", "http": "%s", "epoch": 1}' % address.encode())
         journals[address] = [document(interval(f"ins-{number}", throttled_ms=5))] * (number + 1)
     monkeypatch.setattr(master, "throttled", lambda http, position: (journals[http][position:], len(journals[http])))
     throttling_pull(clock=clock)
@@ -209,7 +210,7 @@ def test_a_process_has_a_connection_and_a_client_for_each_cluster(worlds, monkey
     secrets.write_text('{"cluster_secret": "s"}')
     settings.ENVIRONMENT = replace(settings.ENVIRONMENT, secrets_file=secrets)
     monkeypatch.setattr(client, "_clients", {})
-    monkeypatch.setattr(client, "KafkaAdmin", lambda *_: object())
+    monkeypatch.setattr(client, "KafkaAdmin", lambda _bootstrap, credential: SimpleNamespace(credential=credential))
     made = REAL_ADMIN(first)
     assert REAL_ADMIN(second) is not made
     client.forget(second, made)  # another cluster's: nothing is forgotten

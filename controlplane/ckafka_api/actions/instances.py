@@ -10,12 +10,12 @@ from controlplane.ckafka_api.actions.calls import Call, done, flow_id, offered, 
 from controlplane.ckafka_api.actions.places import ZONE, zones_check
 from controlplane.ckafka_api.actions.routes import addresses_of
 from controlplane.ckafka_api.errors import CkafkaError, Code
-from controlplane.clusters.selectors import ports_by_owner
 from controlplane.health.rules import HealthState
 from controlplane.health.selectors import health_get
 from controlplane.instances import selectors, services
 from controlplane.instances.models import InstanceState
 from controlplane.instances.spec import config_of
+from controlplane.routes.selectors import routes_shown
 from controlplane.topics.selectors import topic_list
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from controlplane.clusters.models import PortAllocation
     from controlplane.core.models import Operation
     from controlplane.health.rules import Health
     from controlplane.instances.models import Instance
@@ -142,20 +141,20 @@ def detailed(call: Call) -> dict[str, Any]:
     offered(call.parameters, {"TagKey": ("",), "TagList": ([],)})
     rows = _filtered(call)
     page = list(rows[page_of(call.parameters, default=10, most=20)])
-    ports, healths = ports_by_owner(instance.id for instance in page), health_get(page)
-    details = [_detail(call, each, ports.get(each.id, []), healths.get(each.id)) for each in page]
+    routes, healths = routes_shown(page), health_get(page)
+    details = [_detail(call, each, addresses_of(routes[each.id]), healths.get(each.id)) for each in page]
     return {"TotalCount": rows.count(), "InstanceList": details}
 
 
 def attributes(call: Call) -> dict[str, Any]:
     """DescribeInstanceAttributes."""
     instance = call.instance
-    ports = ports_by_owner([instance.id]).get(instance.id, [])
+    addresses = addresses_of(routes_shown([instance])[instance.id])
     topics, replicas = _used(call, instance)
     left = max(0, instance.partitions - replicas)
     config = config_of(instance.config)
     return {
-        **_common(instance, ports, health_get([instance]).get(instance.id)),
+        **_common(instance, addresses, health_get([instance]).get(instance.id)),
         "Config": {
             "AutoCreateTopicsEnable": config["auto_create_topics"],
             "DefaultNumPartitions": config["default_partitions"],
@@ -223,8 +222,7 @@ def _named(instance: Instance) -> dict[str, Any]:
     }
 
 
-def _common(instance: Instance, ports: Sequence[PortAllocation], health: Health | None) -> dict[str, Any]:
-    addresses = addresses_of(ports)
+def _common(instance: Instance, addresses: list[dict[str, str]], health: Health | None) -> dict[str, Any]:
     first = addresses[0] if addresses else {"Vip": "", "Vport": ""}
     failed = HEALTHY[HealthState.CRITICAL] if instance.state == InstanceState.FAILED else HEALTHY[HealthState.HEALTHY]
     return {
@@ -245,10 +243,10 @@ def _common(instance: Instance, ports: Sequence[PortAllocation], health: Health 
     }
 
 
-def _detail(call: Call, instance: Instance, ports: Sequence[PortAllocation], health: Health | None) -> dict[str, Any]:
+def _detail(call: Call, instance: Instance, addresses: list[dict[str, str]], health: Health | None) -> dict[str, Any]:
     topics, replicas = _used(call, instance)
     return {
-        **_common(instance, ports, health),
+        **_common(instance, addresses, health),
         "TopicNum": topics,
         "PartitionNumber": replicas,
         "MaxPartitionNumber": instance.partitions,

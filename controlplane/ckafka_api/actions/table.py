@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controlplane.ckafka_api.actions import groups, instances, places, routes, tasks, throttle_rules, topics
+from controlplane.ckafka_api.actions import (
+    acls,
+    groups,
+    instances,
+    places,
+    routes,
+    tasks,
+    throttle_rules,
+    topics,
+    users,
+)
 from controlplane.ckafka_api.actions.calls import Action, changing, reading
 
 if TYPE_CHECKING:
@@ -29,6 +39,9 @@ TABLE: Mapping[str, Action] = {
     "DescribeCkafkaZone": reading(places.zones, of_instance=False),
     "DescribeTaskStatus": reading(tasks.status, "FlowId", of_instance=False),
     "DescribeRoute": reading(routes.routes),
+    "CreateRoute": changing(routes.create, "VipType", can_be_taken_back=True),
+    "DeleteRoute": changing(routes.delete, "RouteId", can_be_taken_back=True),
+    "DeleteRouteTriggerTime": changing(routes.trigger_time, "DelayTime"),
     "DescribeAccessPolicy": reading(routes.policy, "RouteId"),
     "ModifyAccessPolicy": changing(routes.policy_set, "RouteId"),
     "CreateTopic": changing(topics.create, "TopicName", "PartitionNum"),
@@ -53,4 +66,16 @@ TABLE: Mapping[str, Action] = {
     "ModifyThrottleRule": changing(throttle_rules.change, "ThrottleRuleId"),
     "DeleteThrottleRule": changing(throttle_rules.delete, "ThrottleRuleId"),
     "DescribeThrottleRules": reading(throttle_rules.listed),
+    "CreateUser": changing(users.create, "Name", "Password"),
+    "DeleteUser": changing(users.delete, "Name"),
+    "DescribeUser": reading(users.listed),
+    "ModifyPassword": changing(users.password_set, "Name", "Password", "PasswordNew"),
+    "CreateAcl": changing(acls.create, "ResourceType", "Operation", "PermissionType"),
+    "BatchCreateAcl": changing(acls.create_several, "ResourceType", "ResourceNames", "RuleList"),
+    "DeleteAcl": changing(acls.delete, "ResourceType"),
+    "DescribeACL": reading(acls.listed, "ResourceType"),
+    "CreateAclRule": changing(acls.rule_create, "ResourceType", "PatternType", "RuleName", "RuleList"),
+    "ModifyAclRule": changing(acls.rule_change, "RuleName", "IsApplied"),
+    "DeleteAclRule": changing(acls.rule_delete, "RuleName"),
+    "DescribeAclRule": reading(acls.rules_listed),
 }

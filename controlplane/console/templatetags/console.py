@@ -267,6 +267,9 @@ OPERATIONS = {
     "instance.create": "Create an instance",
     "instance.update": "Change an instance",
     "instance.delete": "Delete an instance",
+    "route.create": "Open a route",
+    "route.update": "Change a route",
+    "route.delete": "Remove a route",
 }
 
 

@@ -26,7 +26,7 @@ from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError, Unavailable
 from controlplane.health.selectors import health_get
 from controlplane.instances.models import Instance, InstanceState
-from controlplane.instances.selectors import bootstrap_of, instance_fresh, limits_shown
+from controlplane.instances.selectors import bootstrap_of, instance_fresh, limits_shown, routes_wanted
 from controlplane.metering import selectors as metering
 from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import allocation_of, allocations_get, brokers_get, flows_get, journals_with_problems
@@ -137,7 +137,7 @@ def instance(request: HttpRequest, instance_id: str) -> HttpResponse:
         "flow": flow,
         "directions": directions(flow),
         "figures": figures,
-        "bootstrap": bootstrap_of(ports),
+        "bootstrap": bootstrap_of(routes_wanted(found.id), ports),
         "limits": limits_shown(found, ports),
     }
     return render(request, "console/fleet_instance.html", context)

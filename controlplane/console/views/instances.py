@@ -58,7 +58,8 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         rows = rows.filter(Q(name__icontains=search) | Q(id__icontains=search))
     shown = listing(request, rows.order_by("-created_at", "pk"), search=search)
     instances: list[Instance] = list(shown.page.object_list)
-    ports = ports_by_owner(instance.id for instance in instances)
+    names = [instance.id for instance in instances]
+    routes, ports = selectors.routes_by_instance(names), ports_by_owner(names)
     figures = figures_get(instances, flows_get)
     flows = figures.documents
     healths = health_get(instances, figures=figures)
@@ -67,7 +68,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         "rows": [
             (
                 instance,
-                selectors.bootstrap_of(ports.get(instance.id, [])),
+                selectors.bootstrap_of(routes.get(instance.id, []), ports.get(instance.id, [])),
                 flows.get(instance.id),
                 healths.get(instance.id),
             )
@@ -120,7 +121,8 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
     """The page of one instance: how to connect, and how much of it is used."""
     instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)
     ports = ports_of(instance.id)
-    bootstrap = selectors.bootstrap_of(ports)
+    routes = selectors.routes_wanted(instance.id)
+    bootstrap = selectors.bootstrap_of(routes, ports)
     figures = figures_get([instance], allocation_of)
     document = figures.documents.get(instance.id, {})
     flow = flow_of(instance, document)
@@ -132,7 +134,9 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "bootstrap": bootstrap,
         "limits": selectors.limits_shown(instance, ports),
         "config": config_of(instance.config),
-        "snippets": snippets(bootstrap) if bootstrap else [],
+        "snippets": snippets(bootstrap, security=routes[0].security, mechanisms=routes[0].mechanisms)
+        if bootstrap
+        else [],
         "flow": flow,
         "directions": directions(flow),
         "figures": figures,

@@ -15,6 +15,7 @@ from controlplane.console.page import tenant_page
 from controlplane.core.errors import SluiceError
 from controlplane.instances import services as instances
 from controlplane.instances.selectors import instance_get
+from controlplane.routes.selectors import route_list
 from controlplane.topics import services as topics
 from controlplane.topics.selectors import topic_get
 
@@ -54,6 +55,7 @@ def of_instance(request: HttpRequest, caller: Caller, instance_id: str) -> HttpR
         "form": form,
         "address": address,
         "covered": covers(instance.whitelist, address),
+        "routes": route_list(organisation=caller.organisation, instance_id=instance.id),
     }
     return render(request, "console/instance_access.html", context, status=422 if form.errors else 200)
 

@@ -4,7 +4,7 @@
 variable              meaning                                                   default
 ===================== ========================================================= ================================
 SLUICE_BROKERS        internal listeners, ``host:port,host:port``               ``127.0.0.1:20011``
-SLUICE_SECRETS_FILE   JSON with ``cluster_secret``                              ``<stack dir>/secrets.json``
+SLUICE_SECRETS_FILE   JSON with ``credentials``: ``{"metering": "…"}``          ``<stack dir>/secrets.json``
 SLUICE_STACK_DIR      checkpoint, lake and Ivy's folder lie below it            ``var``
 DATABASE_URL          where usage goes; see controlplane/env.py                 ``var/db.sqlite3``
 SPARK_MASTER          a Spark cluster; unset: threads of this process           ``local[2]``
@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from controlplane.env import Environment
+from quota.contracts.identity import METERING
 
-USER = "cluster"
+USER = METERING.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,8 @@ class Settings:
         return self.master.startswith("local")
 
     def kafka_options(self) -> dict[str, str]:
-        """For Spark's Kafka source. The secret goes from the file into the JVM's memory; no command line sees it."""
-        secret = (self.environment.secret("cluster_secret") or "").replace("\\", "\\\\").replace('"', '\\"')
+        """For Spark's Kafka source. The credential goes from the file into the JVM's memory; no command line sees it."""
+        secret = (self.environment.keys().own(METERING) or "").replace("\\", "\\\\").replace('"', '\\"')
         return {
             "kafka.bootstrap.servers": self.brokers,
             "kafka.security.protocol": "SASL_PLAINTEXT",

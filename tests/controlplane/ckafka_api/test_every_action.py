@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:datetime.datetime.utcfromtimesta
 DOCS = Path(__file__).parents[3] / "docs/subsystems/ckafka-api.md"
 TOPIC = {"TopicName": "orders"}
 DISK = {"DiskType": "CLOUD_SSD", "DiskSize": 100}
+PASSWORD = "correct horse battery"
+ACL = {"ResourceType": 2, "ResourceName": "orders"}
+RULE = {"Operation": "Read", "PermissionType": "Allow", "Host": "*", "Principal": "User:ann"}
+PREFIX = {"RuleName": "ord"}
 PARAMETERS = {  # beside InstanceId, what each needs to succeed
     "BatchModifyTopicAttributes": {"Topic": [{"TopicName": "orders", "RetentionMs": 60_000}, {"TopicName": "no"}]},
     "CreatePartition": {**TOPIC, "PartitionNum": 4},
@@ -25,6 +30,8 @@ PARAMETERS = {  # beside InstanceId, what each needs to succeed
     "CreateThrottleRule": {"ThrottleType": 2, "ConsumeThrottle": 3, "GroupNameList": ["billing"]},
     "CreateTopic": {"TopicName": "payments", "PartitionNum": 1},
     "CreateTopicIpWhiteList": {**TOPIC, "IpWhiteList": ["127.0.0.1"]},
+    "CreateRoute": {"VipType": 3, "VpcId": "v", "SubnetId": "s", "AccessType": 4},
+    "DeleteRoute": {"RouteId": 2},
     "DeleteTopic": TOPIC,
     "DescribeAccessPolicy": {"RouteId": 1},
     "DescribeTopicAttributes": TOPIC,
@@ -42,6 +49,24 @@ PARAMETERS = {  # beside InstanceId, what each needs to succeed
     "ModifyInstancePre": {"BandWidth": 6},
     "ModifyTopicAttributes": {**TOPIC, "RetentionMs": 60_000},
     "DescribeThrottleRules": {"ThrottleDimension": 2},
+    "CreateUser": {"Name": "bob", "Password": PASSWORD},
+    "DeleteUser": {"Name": "ann"},
+    "DescribeUser": {"SearchWord": "an"},
+    "ModifyPassword": {"Name": "ann", "Password": PASSWORD, "PasswordNew": "another long one"},
+    "CreateAcl": {**ACL, "PermissionType": 3, "Operation": 4, "Host": "10.0.0.1;10.0.0.2"},
+    "BatchCreateAcl": {"ResourceType": 2, "ResourceNames": ["orders", "clicks"], "RuleList": [RULE]},
+    "DeleteAcl": ACL,
+    "DescribeACL": ACL,
+    "CreateAclRule": {
+        **PREFIX,
+        "ResourceType": "Topic",
+        "PatternType": "PREFIXED",
+        "Pattern": "ord",
+        "RuleList": [RULE],
+    },
+    "ModifyAclRule": {**PREFIX, "IsApplied": 1},
+    "DeleteAclRule": PREFIX,
+    "DescribeAclRule": PREFIX,
 }
 
 
@@ -54,7 +79,14 @@ def furnished(ask, instance, admin):
     changed = ask("ModifyInstanceAttributes", InstanceId=instance.id, MaxMessageByte=4096)
     number = rules[0]["ThrottleRuleId"]
     group_of(admin, instance)
+    ask("CreateUser", InstanceId=instance.id, Name="ann", Password=PASSWORD)
+    ask("CreateAcl", InstanceId=instance.id, **ACL, Operation=3, PermissionType=3)
+    rule = {"PatternType": "PREFIXED", "Pattern": "ord", "RuleName": "ord", "RuleList": [{**RULE, "Operation": "All"}]}
+    ask("CreateAclRule", InstanceId=instance.id, ResourceType="Topic", **rule)
+    tomorrow = datetime.now(UTC) + timedelta(hours=20)
+    ask("CreateRoute", InstanceId=instance.id, VipType=1, PublicNetwork=3, AccessType=3)
     return {
+        "DeleteRouteTriggerTime": {"DelayTime": f"{tomorrow:%Y-%m-%d %H:%M:%S}"},
         "DescribeTaskStatus": {"FlowId": changed["Result"]["Data"]["FlowId"]},
         "ModifyThrottleRule": {"ThrottleRuleId": number, "ConsumeThrottle": 5},
         "DeleteThrottleRule": {"ThrottleRuleId": str(number)},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from tencentcloud.ckafka.v20190819 import models
 
@@ -80,6 +82,28 @@ def test_from_price_to_end(client):
     assert call(client, "ModifyAccessPolicy", InstanceId=name, RouteId=1, IpWhitelist=[network]).Result == "success"
     policy = call(client, "DescribeAccessPolicy", InstanceId=name, RouteId=1).Result
     assert [row.CidrBlock for row in policy.IpWhitelist] == ["10.1.0.0/16"]
+
+    # A public route, to which an address is let in and that ends; then it is removed.
+    wanted = {"InstanceId": name, "VipType": 1, "AccessType": 3, "PublicNetwork": 3}
+    opened = call(client, "CreateRoute", **wanted, IpWhitelist=[network]).Result.Data
+    assert ended(client, opened.FlowId) == 0
+    place = {"InstanceId": name, "RouteId": opened.RouteDTO.RouteId}
+    assert place["RouteId"] == 2
+    assert call(client, "DescribeAccessPolicy", **place).Result.IpWhitelist[0].CidrBlock == "10.1.0.0/16"
+    call(
+        client,
+        "DeleteRouteTriggerTime",
+        InstanceId=name,
+        DelayTime=f"{datetime.now(UTC) + timedelta(hours=5):%Y-%m-%d %H:%M:%S}",
+    )
+    run_to_the_end(Operation.objects.unscoped("a test").get(state="running").id)
+    first, second = call(client, "DescribeRoute", InstanceId=name).Result.Routers
+    assert (first.RouteId, first.VipType, first.AccessType, first.DeleteTimestamp) == (1, 3, 0, "")
+    assert (second.RouteId, second.VipType, second.AccessType, second.Status) == (2, 1, 3, 2)
+    assert second.DeleteTimestamp
+    assert {each.Vport for each in first.BrokerVipList}.isdisjoint(each.Vport for each in second.BrokerVipList)
+    assert ended(client, call(client, "DeleteRoute", **place).Result.Data.FlowId) == 0
+    assert [each.RouteId for each in call(client, "DescribeRoute", InstanceId=name).Result.Routers] == [1]
 
     call(
         client, "CreateTopic", InstanceId=name, TopicName="payments", PartitionNum=3, ReplicaNum=2, EnableWhiteList=1,

@@ -16,7 +16,8 @@ from controlplane.clusters.models import Broker, PortAllocation
 from controlplane.clusters.services import cluster_ensure
 from controlplane.core import ids
 from controlplane.core.models import Operation
-from controlplane.instances.models import Instance
+from controlplane.instances.models import Instance, Route
+from controlplane.instances.spec import DEFAULT_ROUTE
 from controlplane.kafka.client import Layout, Partition
 from controlplane.tenants.models import Membership
 from tests.controlplane.fakes import FakeGroup
@@ -55,6 +56,11 @@ def populate(organisation, admin, flow_master, instances: int, *, hours: int = 2
         for number in range(instances)
     ]
     Instance.objects.unscoped("a test").bulk_create(made)
+    Route.objects.unscoped("a test").bulk_create(
+        Route(organisation=organisation, instance=instance, number=1, key=DEFAULT_ROUTE, state="running",
+              created_at=instance.created_at)
+        for instance in made
+    )  # fmt: skip
     PortAllocation.objects.bulk_create(
         PortAllocation(
             host=f"h{number}", port=20_000 + broker.broker_id, broker=broker, owner=instance.id, changed_at=now

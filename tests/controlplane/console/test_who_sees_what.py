@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 import controlplane.urls  # noqa: F401  # it knows the converters that the console's routes use
+from controlplane.access import users
 from controlplane.accounts.models import ApiKey
 from controlplane.billing import closing
 from controlplane.billing.pricing.rating import Month
@@ -26,7 +27,7 @@ from tests.controlplane.test_foreign_ids import rows
 
 from .conftest import text_of
 
-POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan"}
+POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
 NAMES = [route.name for route in urls.urlpatterns]
 TENANTS = [route.name for route in urls.urlpatterns if "organisation_id" in str(route.pattern)]
 OPERATORS = [name for name in NAMES if name.startswith("fleet")]
@@ -37,11 +38,14 @@ def address(alice, instance, admin):
     """The address of a page by name, with alice's own ids in it."""
     topics.topic_create(organisation=alice.organisation, actor="a", instance_id=instance.id, name="orders")
     closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
+    users.user_create(organisation=alice.organisation, actor="a", instance_id=instance.id, name="ann")
     key = instance.id.removeprefix("ins-")
     admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
     ids = {
+        "route_id": "default",
         "group": "readers",
         "member": "reader-1",
+        "user": "ann",
         "number": "inv-00000001",
         "organisation_id": alice.organisation.id,
         "owner_id": alice.organisation.id,

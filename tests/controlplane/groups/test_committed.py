@@ -58,7 +58,7 @@ def forgotten(monkeypatch):
 
 
 def door(**calls):
-    admin = SimpleNamespace(kafka=SimpleNamespace(**calls), secret="s", settings={})
+    admin = SimpleNamespace(kafka=SimpleNamespace(**calls), credential="s", settings={})
     return admin, group_door.KafkaGroups(CLUSTER, admin)
 
 

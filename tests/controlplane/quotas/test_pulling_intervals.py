@@ -20,7 +20,7 @@ def active(tree):
     """Make a master the active one."""
 
     def active(number):
-        node = {"id": number, "report": "127.0.0.1:1", "http": f"http://master-{number}", "epoch": number}
+        node = {"id": number, "report": "127.0.0.1:1", "http": f"http://master-{number}:1", "epoch": number}
         tree.put("/sluice/master", json.dumps(node).encode())
 
     return active
@@ -28,7 +28,7 @@ def active(tree):
 
 @pytest.fixture
 def journals(flow_master):
-    flow_master.journals = {"http://master-1": [], "http://master-2": []}
+    flow_master.journals = {"http://master-1:1": [], "http://master-2:1": []}
     return flow_master.journals
 
 
@@ -38,7 +38,7 @@ def recorded():
 
 def test_what_is_in_the_journal_is_in_the_database_once_however_often_one_looks(active, journals):
     active(1)
-    journals["http://master-1"] += [document(interval()), document(interval(start=NINE + 60_000))]
+    journals["http://master-1:1"] += [document(interval()), document(interval(start=NINE + 60_000))]
     services.throttling_pull()
     services.throttling_pull()
     assert recorded() == [20_000, 80_000]
@@ -49,10 +49,10 @@ def test_what_is_in_the_journal_is_in_the_database_once_however_often_one_looks(
 
 def test_the_last_line_of_an_interval_counts_within_a_page_and_over_pages(active, journals):
     active(1)
-    journals["http://master-1"] += [document(interval(seconds=10)), document(interval(seconds=20))]
+    journals["http://master-1:1"] += [document(interval(seconds=10)), document(interval(seconds=20))]
     services.throttling_pull()
     assert recorded() == [20_000]
-    journals["http://master-1"].append(document(interval(seconds=30, throttled_ms=25_000)))
+    journals["http://master-1:1"].append(document(interval(seconds=30, throttled_ms=25_000)))
     services.throttling_pull()
     assert recorded() == [30_000]
     assert RecordedInterval.objects.get().throttled_ms == 25_000
@@ -61,7 +61,7 @@ def test_the_last_line_of_an_interval_counts_within_a_page_and_over_pages(active
 def test_rules_directions_and_masterships_have_rows_of_their_own(active, journals):
     active(1)
     others = [interval(rule="rule-1"), interval(direction="consume"), interval(epoch=4)]
-    journals["http://master-1"] += [document(each) for each in (interval(), *others)]
+    journals["http://master-1:1"] += [document(each) for each in (interval(), *others)]
     services.throttling_pull()
     assert RecordedInterval.objects.count() == 4
 
@@ -69,7 +69,7 @@ def test_rules_directions_and_masterships_have_rows_of_their_own(active, journal
 def test_clients_with_the_longest_names_have_rows_of_their_own_that_a_database_can_index(active, journals):
     active(1)
     names = [f"rule-1/{'%F0%9F%8C%8A' * 255}/{number}" for number in range(2)]
-    journals["http://master-1"] += [document(interval(rule=name)) for name in names]
+    journals["http://master-1:1"] += [document(interval(rule=name)) for name in names]
     services.throttling_pull()
     rows = RecordedInterval.objects.all()
     assert {row.document["rule"] for row in rows} == set(names)
@@ -79,8 +79,8 @@ def test_clients_with_the_longest_names_have_rows_of_their_own_that_a_database_c
 def test_a_master_that_was_replaced_is_asked_for_what_it_wrote_last(active, journals):
     active(1)
     services.throttling_pull()
-    journals["http://master-1"].append(document(interval()))
-    journals["http://master-2"].append(document(interval(start=NINE + 60_000, epoch=4)))
+    journals["http://master-1:1"].append(document(interval()))
+    journals["http://master-2:1"].append(document(interval(start=NINE + 60_000, epoch=4)))
     active(2)
     services.throttling_pull()
     assert recorded() == [20_000, 80_000]
@@ -91,11 +91,11 @@ def test_a_master_that_is_away_holds_up_nothing_and_is_asked_again(active, journ
         active(number)
         services.throttling_pull()
     for number in (1, 2):
-        journals[f"http://master-{number}"].append(document(interval(epoch=number)))
-    away = journals.pop("http://master-1")
+        journals[f"http://master-{number}:1"].append(document(interval(epoch=number)))
+    away = journals.pop("http://master-1:1")
     services.throttling_pull()
     assert RecordedInterval.objects.get().epoch == 2
-    journals["http://master-1"] = away
+    journals["http://master-1:1"] = away
     services.throttling_pull()
     assert RecordedInterval.objects.count() == 2
 
@@ -103,17 +103,17 @@ def test_a_master_that_is_away_holds_up_nothing_and_is_asked_again(active, journ
 def test_of_two_workers_that_read_the_same_page_one_writes_it(active, journals):
     active(1)
     services.throttling_pull()
-    journals["http://master-1"].append(document(interval(seconds=10)))
+    journals["http://master-1:1"].append(document(interval(seconds=10)))
     stale = MasterJournal.objects.get()
     services.throttling_pull()
-    journals["http://master-1"][0] = document(interval(seconds=5))
+    journals["http://master-1:1"][0] = document(interval(seconds=5))
     assert not services._page_taken(stale)
     assert recorded() == [10_000]
 
 
 def test_a_line_that_nobody_can_read_is_left_out(active, journals):
     active(1)
-    journals["http://master-1"] += [{"version": 99}, {}, document(interval())]
+    journals["http://master-1:1"] += [{"version": 99}, {}, document(interval())]
     services.throttling_pull()
     assert recorded() == [20_000]
 
@@ -121,7 +121,7 @@ def test_a_line_that_nobody_can_read_is_left_out(active, journals):
 def test_without_zookeeper_known_masters_are_asked_all_the_same(active, journals, tree):
     active(1)
     services.throttling_pull()
-    journals["http://master-1"].append(document(interval()))
+    journals["http://master-1:1"].append(document(interval()))
     tree.away = True
     services.throttling_pull()
     assert recorded() == [20_000]
@@ -143,11 +143,11 @@ def test_what_the_database_does_not_take_is_left_out_and_the_rest_is_kept(active
     active(1)
     lines = [interval(start=NINE + 60_000 * number) for number in range(5)]
     lines[2] = interval(start=NINE + 120_000, throttled_ms=2**70)
-    journals["http://master-1"] += [document(line) for line in lines]
+    journals["http://master-1:1"] += [document(line) for line in lines]
     services.throttling_pull()
     assert recorded() == [20_000, 80_000, 200_000, 260_000]
     assert "1 of its intervals" in MasterJournal.objects.get().problem
-    journals["http://master-1"].append(document(interval(start=NINE + 300_000)))
+    journals["http://master-1:1"].append(document(interval(start=NINE + 300_000)))
     services.throttling_pull()
     assert len(recorded()) == 5
     assert MasterJournal.objects.get().problem == ""
@@ -158,7 +158,7 @@ def test_a_journal_that_cannot_be_read_is_no_obstacle_to_the_next(active, journa
         active(number)
         services.throttling_pull()
     for number in (1, 2):
-        journals[f"http://master-{number}"].append(document(interval(epoch=number)))
+        journals[f"http://master-{number}:1"].append(document(interval(epoch=number)))
     taken = services._page_taken
 
     def broken(journal):

@@ -1,0 +1,194 @@
+"""REST of users and ACLs, and the answer to "may ...?"."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.access import acls, selectors, users
+from controlplane.access.serializers import (
+    AccessAnswerSerializer,
+    AccessQuestionSerializer,
+    AclBatchSerializer,
+    AclCreateSerializer,
+    AclFilterSerializer,
+    AclPageSerializer,
+    AclPresetSerializer,
+    AclSerializer,
+    AclsSerializer,
+    UserCreateSerializer,
+    UserNameSerializer,
+    UserPageSerializer,
+    UserPasswordSerializer,
+    UserSerializer,
+    UserWithPasswordSerializer,
+)
+from controlplane.accounts.permissions import LookingPermission, caller_of
+from controlplane.api import pagination
+from controlplane.core.errors import Invalid
+from quota.contracts.acls import PatternType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rest_framework.request import Request
+    from rest_framework.serializers import BaseSerializer
+
+    from quota.contracts.acls import Acl
+    from quota.contracts.users import User
+
+USERS, ACLS = ["users"], ["ACLs"]
+SECRET = {"Cache-Control": "no-store"}
+PAGING = {parameter.name for parameter in pagination.PARAMETERS}
+
+
+def _place(request: Request, instance_id: str) -> dict[str, Any]:
+    """What services that change an instance want to know first."""
+    caller = caller_of(request)
+    return {"organisation": caller.organisation, "actor": caller.actor, "instance_id": instance_id}
+
+
+def _valid(body: BaseSerializer[Any]) -> dict[str, Any]:
+    body.is_valid(raise_exception=True)
+    found: dict[str, Any] = body.validated_data
+    return found
+
+
+class UsersApi(APIView):
+    """/api/v1/instances/{id}/users."""
+
+    deletes_by_body = True
+
+    @extend_schema(responses=UserPageSerializer, parameters=pagination.PARAMETERS, tags=USERS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """Users of the instance by name; those that Kafka clients have made are among them."""
+        views = selectors.user_list(organisation=caller_of(request).organisation, instance_id=instance_id)
+        page, following = pagination.items_page(request, views, lambda view: view.name)
+        return Response(pagination.body(list(UserSerializer(page, many=True).data), following))
+
+    @extend_schema(request=UserCreateSerializer, responses={201: UserWithPasswordSerializer}, tags=USERS)
+    def post(self, request: Request, instance_id: str) -> Response:
+        """A new user. Only what verifies the password is stored; he can log in within 2 s."""
+        members = _valid(UserCreateSerializer(data=request.data))
+        return _user(*users.user_create(**_place(request, instance_id), **members), status=201)
+
+    @extend_schema(request=UserNameSerializer, responses={204: None}, tags=USERS)
+    def delete(self, request: Request, instance_id: str) -> Response:
+        """Delete the user of this name."""
+        members = _valid(UserNameSerializer(data=request.data))
+        users.user_delete(**_place(request, instance_id), name=members["name"])
+        return Response(status=204)
+
+
+class UserApi(APIView):
+    """/api/v1/instances/{id}/users/{name}."""
+
+    @extend_schema(responses=UserSerializer, tags=USERS)
+    def get(self, request: Request, instance_id: str, user: str) -> Response:
+        """One user."""
+        organisation = caller_of(request).organisation
+        view = selectors.user_get(organisation=organisation, instance_id=instance_id, name=user)
+        return Response(UserSerializer(view).data)
+
+    @extend_schema(responses={204: None}, tags=USERS)
+    def delete(self, request: Request, instance_id: str, user: str) -> Response:
+        """Nobody logs in by this name any more. ACLs that name it stay."""
+        users.user_delete(**_place(request, instance_id), name=user)
+        return Response(status=204)
+
+
+class UserPasswordApi(APIView):
+    """/api/v1/instances/{id}/users/{name}/password."""
+
+    @extend_schema(request=UserPasswordSerializer, responses=UserWithPasswordSerializer, tags=USERS)
+    def put(self, request: Request, instance_id: str, user: str) -> Response:
+        """Another password; that of before may stay good for a while, so that clients can change one after another."""
+        members = _valid(UserPasswordSerializer(data=request.data))
+        return _user(*users.user_password_set(**_place(request, instance_id), name=user, **members))
+
+
+def _user(user: User, password: str | None, status: int = 200) -> Response:
+    view = UserSerializer(selectors.user_shown(user)).data
+    return Response({**view, "password": password}, status=status, headers=SECRET if password else None)
+
+
+class AclsApi(APIView):
+    """/api/v1/instances/{id}/acls."""
+
+    deletes_by_body = True
+
+    @extend_schema(responses=AclPageSerializer, parameters=[*pagination.PARAMETERS, AclFilterSerializer], tags=ACLS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """ACLs of the instance; those that Kafka clients have made are among them."""
+        asked = {name: value for name, value in request.query_params.items() if name not in PAGING}
+        wanted = AclFilterSerializer.wanted(_valid(AclFilterSerializer(data=asked)))
+        organisation = caller_of(request).organisation
+        found = selectors.acl_list(organisation=organisation, instance_id=instance_id, wanted=wanted)
+        page, following = pagination.items_page(request, sorted(found, key=_key), _key)
+        return Response(pagination.body(list(AclSerializer(page, many=True).data), following))
+
+    @extend_schema(request=AclCreateSerializer, responses={201: AclSerializer}, tags=ACLS)
+    def post(self, request: Request, instance_id: str) -> Response:
+        """A new ACL, in force within 2 s, on open connections too. One that is there already stays."""
+        acl = AclCreateSerializer.acl(_valid(AclCreateSerializer(data=request.data)))
+        made = acls.acls_create(**_place(request, instance_id), acls=[acl])
+        return Response(AclSerializer(made[0]).data, status=201)
+
+    @extend_schema(request=AclFilterSerializer, responses={200: AclsSerializer}, tags=ACLS)
+    def delete(self, request: Request, instance_id: str) -> Response:
+        """Delete the ACLs that the filter takes; the answer says which. Whoever means all says ANY."""
+        members = _valid(AclFilterSerializer(data=request.data))
+        if not members:
+            raise Invalid('name one member or more; {"resource_type": "ANY"} means every ACL of the instance')
+        wanted = AclFilterSerializer.wanted(members)
+        return _acls(acls.acls_delete(**_place(request, instance_id), wanted=wanted))
+
+
+class AclBatchApi(APIView):
+    """/api/v1/instances/{id}/acls/batch."""
+
+    @extend_schema(request=AclBatchSerializer, responses={201: AclsSerializer}, tags=ACLS)
+    def post(self, request: Request, instance_id: str) -> Response:
+        """Several ACLs, all or none."""
+        members = _valid(AclBatchSerializer(data=request.data))
+        wanted = [AclCreateSerializer.acl(item) for item in members["items"]]
+        return _acls(acls.acls_create(**_place(request, instance_id), acls=wanted, is_batch=True), status=201)
+
+
+class AclPresetsApi(APIView):
+    """/api/v1/instances/{id}/acls/presets."""
+
+    @extend_schema(request=AclPresetSerializer, responses={201: AclsSerializer}, tags=ACLS)
+    def post(self, request: Request, instance_id: str) -> Response:
+        """The ACLs that a producer of a topic needs, or a consumer in a group; prefixed, for topics to come as well."""
+        members = _valid(AclPresetSerializer(data=request.data))
+        pattern_type = PatternType[members.pop("pattern_type")]
+        made = acls.acls_preset(**_place(request, instance_id), **members, pattern_type=pattern_type)
+        return _acls(made, status=201)
+
+
+class AccessCheckApi(APIView):
+    """/api/v1/instances/{id}/access-check."""
+
+    permission_classes = (LookingPermission,)
+
+    @extend_schema(request=AccessQuestionSerializer, responses=AccessAnswerSerializer, tags=["access"])
+    def post(self, request: Request, instance_id: str) -> Response:
+        """Whether somebody may do something, by what brokers go by now, and which rule says so. Changes nothing."""
+        members = _valid(AccessQuestionSerializer(data=request.data))
+        organisation = caller_of(request).organisation
+        found = selectors.access_explain(organisation=organisation, instance_id=instance_id, **members)
+        rule = {"kind": found.rule.value, "acl": found.acl}
+        answer = {"allowed": found.allowed, "rule": rule, "reason": found.reason}
+        return Response(AccessAnswerSerializer(answer).data)
+
+
+def _acls(found: Sequence[Acl], status: int = 200) -> Response:
+    return Response({"items": AclSerializer(found, many=True).data}, status=status)
+
+
+def _key(acl: Acl) -> str:
+    return "\0".join(acl.document().values())

@@ -1,0 +1,6 @@
+"""Who may do what in an instance.
+
+users acls     whom clients log in as; what they may do
+question       may somebody do something, and which rule says so
+routes         the ways in: opened, changed, removed, and what clients paste to come by one
+"""

@@ -1,0 +1,115 @@
+"""ACLs of an instance: listed, made one by one or as a program needs them, deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from controlplane.access import acls, selectors
+from controlplane.console.forms.access import AclForm, PresetForm
+from controlplane.console.listing import listing, searched
+from controlplane.console.page import tenant_page
+from controlplane.core.errors import Conflict, SluiceError, Unavailable
+from controlplane.instances.models import InstanceState
+from controlplane.instances.selectors import instance_get
+from controlplane.instances.spec import config_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest, HttpResponse
+
+    from controlplane.accounts.selectors import Caller
+    from quota.contracts.acls import Acl
+
+IN_FORCE = "in force within 2 seconds, on open connections too."
+
+
+def _place(caller: Caller, instance_id: str) -> dict[str, Any]:
+    return {"organisation": caller.organisation, "actor": caller.actor, "instance_id": instance_id}
+
+
+@require_safe
+@tenant_page
+def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """Every ACL, those of Kafka's clients too."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    search, away = searched(request), None
+    found: list[Acl] = []
+    try:
+        found = selectors.acl_list(organisation=caller.organisation, instance_id=instance.id)
+    except (Unavailable, Conflict) as error:
+        away = error
+    rows = [acl for acl in found if search.lower() in " ".join(acl.document().values()).lower()]
+    context = {
+        "instance": instance,
+        "tab": "access",
+        "part": "acls",
+        "running": instance.state == InstanceState.RUNNING,
+        "away": away,
+        "none_at_all": not found,
+        "config": config_of(instance.config),
+        "listing": listing(request, rows, search=search),
+    }
+    if request.htmx:  # type: ignore[attr-defined]
+        return render(request, "console/parts/acl_rows.html", context)
+    return render(request, "console/acls.html", context, status=503 if isinstance(away, Unavailable) else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """One ACL."""
+    form = AclForm(request.POST or None)
+    return _made(
+        request, caller, instance_id, form, lambda place: acls.acls_create(**place, acls=[form.acl()]), "acl_new"
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def preset(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """The ACLs that a producer or a consumer needs."""
+    form = PresetForm(request.POST or None)
+    return _made(
+        request, caller, instance_id, form, lambda place: acls.acls_preset(**place, **form.wanted()), "acl_preset"
+    )
+
+
+def _made(
+    request: HttpRequest,
+    caller: Caller,
+    instance_id: str,
+    form: AclForm | PresetForm,
+    make: Callable[[dict[str, Any]], list[Acl]],
+    template: str,
+) -> HttpResponse:
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    if request.method == "POST" and form.is_valid():
+        try:
+            found = make(_place(caller, instance.id))
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            said = "1 ACL is" if len(found) == 1 else f"{len(found)} ACLs are"
+            messages.success(request, f"{said} {IN_FORCE}")
+            return redirect("console:acls", caller.organisation.id, instance.id)
+    context = {"instance": instance, "tab": "access", "part": "acls", "form": form}
+    return render(request, f"console/{template}.html", context, status=422 if form.errors else 200)
+
+
+@require_POST
+@tenant_page
+def delete(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """The one whose row it was."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    form = AclForm(request.POST)
+    gone = form.is_valid() and acls.acls_delete(**_place(caller, instance.id), wanted=form.just_this())
+    if gone:
+        messages.success(request, f"1 ACL was deleted, {IN_FORCE}")
+    else:
+        messages.info(request, "There is no such ACL any more.")
+    return redirect("console:acls", caller.organisation.id, instance.id)

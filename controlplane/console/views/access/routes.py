@@ -1,0 +1,94 @@
+"""Routes of an instance: another one, the page of one with what to paste into a client, and its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from controlplane.console.forms.routes import RouteForm, RouteRemovalForm
+from controlplane.console.page import tenant_page
+from controlplane.console.snippets import snippets
+from controlplane.core.errors import SluiceError
+from controlplane.instances.selectors import instance_get
+from controlplane.routes import selectors, services
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from controlplane.accounts.selectors import Caller
+    from controlplane.instances.models import Route
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """Another way in."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    form = RouteForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            _, operation = services.route_create(**_place(caller, instance_id), members=form.members())
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            return redirect("console:operation", caller.organisation.id, operation.id)
+    context = {"instance": instance, "tab": "access", "form": form}
+    return render(request, "console/route_new.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def shown(request: HttpRequest, caller: Caller, instance_id: str, route_id: str) -> HttpResponse:
+    """One route: how to connect, and a form for its members. Only what was changed is sent on."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    route = selectors.route_get(organisation=caller.organisation, instance_id=instance_id, route_id=route_id)
+    form = RouteForm(request.POST or None, route=route)
+    if request.method == "POST" and form.is_valid():
+        changes = form.changes()
+        if not changes:
+            messages.info(request, "Nothing was changed.")
+            return redirect("console:route", caller.organisation.id, instance.id, route_id)
+        try:
+            _, operation = services.route_update(**_place(caller, instance_id), route_id=route_id, changes=changes)
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            return redirect("console:operation", caller.organisation.id, operation.id)
+    context = {
+        "instance": instance,
+        "tab": "access",
+        "form": form,
+        "route": route,
+        "snippets": _snippets(route),
+    }
+    return render(request, "console/route.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def removal(request: HttpRequest, caller: Caller, instance_id: str, route_id: str) -> HttpResponse:
+    """Remove one, once it was said that this is meant."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    route = selectors.route_get(organisation=caller.organisation, instance_id=instance_id, route_id=route_id)
+    form = RouteRemovalForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            operation = services.route_delete(**_place(caller, instance_id), route_id=route_id)
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            return redirect("console:operation", caller.organisation.id, operation.id)
+    context = {"instance": instance, "tab": "access", "form": form, "route": route}
+    return render(request, "console/route_remove.html", context, status=422 if form.errors else 200)
+
+
+def _place(caller: Caller, instance_id: str) -> dict[str, Any]:
+    return {"organisation": caller.organisation, "actor": caller.actor, "instance_id": instance_id}
+
+
+def _snippets(route: Route) -> list[Any]:
+    bootstrap = route.bootstrap  # type: ignore[attr-defined]
+    return snippets(bootstrap, security=route.security, mechanisms=route.mechanisms) if bootstrap else []

@@ -1,0 +1,98 @@
+"""Users of an instance: made, given another password, deleted. A password that we made is shown once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from controlplane.access import selectors, users
+from controlplane.console.forms.access import PasswordForm, UserForm
+from controlplane.console.listing import listing, searched
+from controlplane.console.page import tenant_page
+from controlplane.core.errors import Conflict, SluiceError, Unavailable
+from controlplane.instances.models import InstanceState
+from controlplane.instances.selectors import instance_get
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from controlplane.accounts.selectors import Caller
+
+
+def _place(caller: Caller, instance_id: str) -> dict[str, Any]:
+    return {"organisation": caller.organisation, "actor": caller.actor, "instance_id": instance_id}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """Every user, and a new one. The answer to the form is the page itself, with the password in it that was made."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    form, made, password = UserForm(request.POST or None), None, None
+    if request.method == "POST" and form.is_valid():
+        try:
+            made, password = users.user_create(**_place(caller, instance.id), **form.wanted())
+            form = UserForm()
+        except SluiceError as error:
+            form.refuse(error)
+    search, away = searched(request), None
+    views: list[selectors.UserView] = []
+    try:
+        views = selectors.user_list(organisation=caller.organisation, instance_id=instance.id)
+    except (Unavailable, Conflict) as error:
+        away = error
+    context = {
+        "instance": instance,
+        "tab": "access",
+        "part": "users",
+        "running": instance.state == InstanceState.RUNNING,
+        "form": form,
+        "made": made,
+        "password": password,
+        "away": away,
+        "none_at_all": not views,
+        "listing": listing(request, [view for view in views if search.lower() in view.name.lower()], search=search),
+    }
+    if request.htmx and request.method != "POST":  # type: ignore[attr-defined]
+        return render(request, "console/parts/user_rows.html", context)
+    status = 422 if form.errors else 503 if isinstance(away, Unavailable) else 200
+    return render(request, "console/users.html", context, status=status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def password(request: HttpRequest, caller: Caller, instance_id: str, user: str) -> HttpResponse:
+    """Another password, at once or with the one before for a while."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    view = selectors.user_get(organisation=caller.organisation, instance_id=instance.id, name=user)
+    form, made, is_done = PasswordForm(request.POST or None), None, False
+    if request.method == "POST" and form.is_valid():
+        try:
+            changed, made = users.user_password_set(**_place(caller, instance.id), name=user, **form.wanted())
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            view, form, is_done = selectors.user_shown(changed), PasswordForm(), True
+    context = {
+        "instance": instance,
+        "tab": "access",
+        "part": "users",
+        "view": view,
+        "form": form,
+        "done": is_done,
+        "password": made,
+    }
+    return render(request, "console/user_password.html", context, status=422 if form.errors else 200)
+
+
+@require_POST
+@tenant_page
+def delete(request: HttpRequest, caller: Caller, instance_id: str, user: str) -> HttpResponse:
+    """Nobody logs in by this name any more."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    users.user_delete(**_place(caller, instance.id), name=user)
+    messages.success(request, f"User {user} was deleted. ACLs that name the user stay.")
+    return redirect("console:users", caller.organisation.id, instance.id)

@@ -1,0 +1,86 @@
+"""REST of routes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.accounts.permissions import caller_of
+from controlplane.api import pagination
+from controlplane.routes import selectors, services
+from controlplane.routes.serializers import (
+    RouteAcceptedSerializer,
+    RouteChangeSerializer,
+    RouteCreateSerializer,
+    RoutePageSerializer,
+    RouteSerializer,
+)
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+TAGS = ["routes"]
+
+
+class RoutesApi(APIView):
+    """/api/v1/instances/{id}/routes."""
+
+    @extend_schema(responses=RoutePageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """Routes of the instance with their addresses, the oldest first."""
+        routes = selectors.route_list(organisation=caller_of(request).organisation, instance_id=instance_id)
+        page, following = pagination.items_page(request, routes, lambda route: f"{route.number:09}")
+        return Response(pagination.body(list(RouteSerializer(page, many=True).data), following))
+
+    @extend_schema(request=RouteCreateSerializer, responses={202: RouteAcceptedSerializer}, tags=TAGS)
+    def post(self, request: Request, instance_id: str) -> Response:
+        """Another way in, with a port of its own on each broker. The operation says when it can be used."""
+        body = RouteCreateSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        route, operation = services.route_create(
+            organisation=caller_of(request).organisation,
+            actor=caller_of(request).actor,
+            instance_id=instance_id,
+            members=body.validated_data,
+        )
+        return Response({"id": route.key, "operation_id": operation.id}, status=202)
+
+
+class RouteApi(APIView):
+    """/api/v1/instances/{id}/routes/{route}."""
+
+    @extend_schema(responses=RouteSerializer, tags=TAGS)
+    def get(self, request: Request, instance_id: str, route_id: str) -> Response:
+        """One route."""
+        route = selectors.route_get(
+            organisation=caller_of(request).organisation, instance_id=instance_id, route_id=route_id
+        )
+        return Response(RouteSerializer(route).data)
+
+    @extend_schema(request=RouteChangeSerializer, responses={202: RouteAcceptedSerializer}, tags=TAGS)
+    def patch(self, request: Request, instance_id: str, route_id: str) -> Response:
+        """Other members. Connections that it would not let in any more are closed; its ports stay."""
+        body = RouteChangeSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        route, operation = services.route_update(
+            organisation=caller_of(request).organisation,
+            actor=caller_of(request).actor,
+            instance_id=instance_id,
+            route_id=route_id,
+            changes=body.validated_data,
+        )
+        return Response({"id": route.key, "operation_id": operation.id}, status=202)
+
+    @extend_schema(responses={202: RouteAcceptedSerializer}, tags=TAGS)
+    def delete(self, request: Request, instance_id: str, route_id: str) -> Response:
+        """Close it, with its connections. Its ports are nobody's for a week."""
+        operation = services.route_delete(
+            organisation=caller_of(request).organisation,
+            actor=caller_of(request).actor,
+            instance_id=instance_id,
+            route_id=route_id,
+        )
+        return Response({"id": route_id, "operation_id": operation.id}, status=202)
