@@ -17,7 +17,7 @@ ISOLATED = env -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
 MINUTES ?= 30
 TARGET ?= decoders
 
-.PHONY: help up demo bench cold partitions crash conformance differential simulate fuzz stalls mutation nightly test chaos lint pins venv venv-develop clean
+.PHONY: help up demo bench cold partitions crash conformance differential denials simulate fuzz stalls mutation nightly test chaos lint pins venv venv-develop clean
 
 help:  ## this list
 	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes"
@@ -25,11 +25,12 @@ help:  ## this list
 	@echo "make bench             our brokers and Apache Kafka in alternation   (ARGS=\"--sections throughput --alone\")"
 	@echo "make cold              what a tenant that reads 10 GB of old data costs its neighbours   (ARGS=\"--gigabytes 1\")"
 	@echo "make partitions        what 10,000 idle partitions cost: start, memory, descriptors, ticks"
-	@echo "make fuzz              fuzzes TARGET=decoders|connection for MINUTES=30; var/reports/fuzz.json   (ARGS=\"--planted beyond\")"
+	@echo "make fuzz              fuzzes TARGET=decoders|connection|proxy|sasl|tls for MINUTES=30; var/reports/fuzz.json   (ARGS=\"--planted beyond\")"
 	@echo "make stalls            the largest legal requests, beside a victim; var/reports/stalls.json   (ARGS=\"--quick\")"
 	@echo "make simulate          whole clusters on a virtual clock under faults   (SEEDS=1000; stopped, the same again goes on)"
 	@echo "make conformance       other people's test suites against our brokers   (ARGS=\"kafkajs --door tenant\" for some)"
 	@echo "make differential      the same requests to our broker and to Apache Kafka, answers compared"
+	@echo "make denials           what whoever lacks a right is told, by us and by Apache Kafka's AclAuthorizer   (ARGS=\"--api FETCH\")"
 	@echo "make crash             stops a log's writer after every call and opens what it left   (ARGS=\"--seeds 8 --every 4\")"
 	@echo "make test              all tests, unit and integration   (ARGS=\"-k word\" for some)"
 	@echo "make chaos             real brokers under faults   (ROUNDS=200 SECONDS=30 SEED=7 FAULTS=leader,pause)"
@@ -77,6 +78,9 @@ conformance: venv-develop
 
 differential: venv-develop
 	@$(ISOLATED) $(RUN) -m tests.differential $(ARGS)
+
+denials: venv-develop
+	@$(ISOLATED) $(RUN) -m tests.differential.denials $(ARGS)
 
 test: venv-develop
 	$(ISOLATED) $(RUN) -m pytest -m "not long" --numprocesses 2 --dist worksteal $(ARGS)

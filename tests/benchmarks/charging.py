@@ -61,12 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--requests", type=int, default=1_000, help="of each kind in a round")
     options = parser.parse_args(arguments)
-    door = _door()
-    ways = {name: _way(door, spec) for name, spec in _instances().items()}
+    door = a_door()
+    ways = {name: a_way(door, spec) for name, spec in _instances().items()}
     figures = {}
-    for request, frames in (("fetch", _fetch_frames()), ("produce", _produce_frames())):
-        figures[request] = _measure(request, frames, ways, options, progress())
-    print(_table(figures))
+    for request, frames in (("fetch", fetch_frames()), ("produce", produce_frames())):
+        figures[request] = measured(request, frames, ways, options, progress())
+    print(table(figures))
     keep(REPORT, {"options": vars(options), "microseconds": figures})
     return 0
 
@@ -91,7 +91,7 @@ def _spec(limits: Limits, ruled: str | None = None) -> InstanceSpec:
     return InstanceSpec(f"ins-{KEY}", 1, InstanceState.RUNNING, limits, (), (), rules=rules)
 
 
-def _door() -> Door:
+def a_door() -> Door:
     """A broker with one partition that has a batch to fetch."""
     cluster = single(1)
     cluster.produce(1, VALUE.decode())
@@ -103,7 +103,7 @@ def _door() -> Door:
     return door
 
 
-def _way(door: Door, spec: InstanceSpec | None) -> Serve:
+def a_way(door: Door, spec: InstanceSpec | None, *, short_cuts: bool = True) -> Serve:
     """Into a connection of such an instance to the door's broker."""
     loop = SimpleNamespace(
         clock=SystemClock(), charge_to=lambda _account, _bucket: None, call_later=door.broker.doors.loop.call_later
@@ -115,7 +115,12 @@ def _way(door: Door, spec: InstanceSpec | None) -> Serve:
         instance = Instance(spec)
         gate.configure(instance)
     broker = SimpleNamespace(**{**vars(door.broker), "gate": gate, "lines": lines})
-    client = ClientConnection(broker, Connection(), Session(instance, "default", door.instance.names, "127.0.0.1"))
+    client = ClientConnection(
+        broker, Connection(), Session(instance, "default", door.instance.names, "127.0.0.1", authenticated=True)
+    )
+
+    if not short_cuts:
+        client._produce = client._fetch = SimpleNamespace(serve=lambda _frame: False, remember=lambda *_: None)
 
     def serve(frame: memoryview) -> None:
         client.begins(frame[0] << 8 | frame[1], len(frame))
@@ -124,12 +129,13 @@ def _way(door: Door, spec: InstanceSpec | None) -> Serve:
     return serve
 
 
-def _fetch_frames() -> Frames:
+def fetch_frames() -> Frames:
+    """A fetch of the batch."""
     made = fetch_frame(12, {0: 0})
     return lambda: made
 
 
-def _produce_frames() -> Frames:
+def produce_frames() -> Frames:
     """The same frame again and again; what the broker has written into its batch is taken back."""
     batch = bytes(build_batch([Record(None, VALUE, (), 1)], now_ms=1))
     data = (TopicProduceData(NAME, (PartitionProduceData(0, batch),)),)
@@ -144,8 +150,14 @@ def _produce_frames() -> Frames:
     return again
 
 
-def _measure(
-    request: str, frames: Frames, ways: dict[str, Serve], options: argparse.Namespace, say: Say
+def measured(
+    request: str,
+    frames: Frames,
+    ways: dict[str, Serve],
+    options: argparse.Namespace,
+    say: Say,
+    *,
+    base: str = BASE,
 ) -> dict[str, dict[str, float]]:
     """By way: its median, and what it takes more than the base, median and quartiles."""
     took: dict[str, list[float]] = {name: [] for name in ways}
@@ -154,7 +166,7 @@ def _measure(
             took[name].append(_microseconds(serve, frames, options.requests))
         if (number + 1) % 10 == 0:
             say(f"{request}: round {number + 1} of {options.rounds}")
-    return {name: _row(values, took[BASE]) for name, values in took.items()}
+    return {name: _row(values, took[base]) for name, values in took.items()}
 
 
 def _microseconds(serve: Serve, frames: Frames, requests: int) -> float:
@@ -172,12 +184,13 @@ def _row(values: list[float], base: list[float]) -> dict[str, float]:
     return {name: round(value, 2) for name, value in row.items()}
 
 
-def _table(figures: dict[str, Any]) -> str:
+def table(figures: dict[str, Any], base: str = BASE) -> str:
+    """For people: by request and way."""
     lines = [f"{'microseconds':<28}{'median':>10}{'more':>10}{'quartiles':>18}"]
     for request, rows in figures.items():
         for name, row in rows.items():
-            spread = "" if name == BASE else f"{row['more_low']:g} - {row['more_high']:g}"
-            more = "" if name == BASE else f"{row['more']:g}"
+            spread = "" if name == base else f"{row['more_low']:g} - {row['more_high']:g}"
+            more = "" if name == base else f"{row['more']:g}"
             lines.append(f"{request + ', ' + name:<28}{row['median']:>10g}{more:>10}{spread:>18}")
     return "\n".join(lines)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import time
 
@@ -19,8 +20,10 @@ _LAST_DELTA = struct.Struct(">i").unpack_from
 class RawConsumer:
     """One connection, one partition."""
 
-    def __init__(self, address: tuple[str, int], topic: str, partition: int) -> None:
+    def __init__(self, address: tuple[str, int], topic: str, partition: int, tls: ssl.SSLContext | None = None) -> None:
         self._socket = socket.create_connection(address, timeout=30)
+        if tls is not None:
+            self._socket = tls.wrap_socket(self._socket, server_hostname=address[0])
         self._topic, self._partition = topic, partition
         self._buffer = memoryview(bytearray(64 * 2**20))
         self.offset = 0

@@ -42,7 +42,7 @@ class Connection:
 def client(door):
     """A tenant's connection to the broker behind the door."""
     door.broker.doors = SimpleNamespace(loop=door.broker.replicas.loop, clock=door.broker.replicas.loop.clock)
-    session = Session(door.instance, "default", door.instance.names, "127.0.0.1")
+    session = Session(door.instance, "default", door.instance.names, "127.0.0.1", authenticated=True)
     connection = ClientConnection(door.broker, Connection(), session)
     door.broker.replicas.loop.at_turn_end = lambda callback: callback()
     return connection

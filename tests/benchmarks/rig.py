@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 from kazoo.client import KazooClient
 
@@ -42,6 +43,7 @@ class Rig(Server):
                 zookeeper=self._zookeeper.hosts,
                 secrets=secrets,
                 settings={**defaults, **(settings or {})},
+                shared_secret="accepted",  # whoever measures asks as a broker, and as an operator
             )
             for broker in self.brokers
         }
@@ -62,12 +64,13 @@ class Rig(Server):
             wait_for(process.accepts, 30, "a broker")
         self.accepts_after_s = time.monotonic() - began
 
-    def add_tenant(self) -> Tenant:
-        """An instance more."""
+    def add_tenant(self, **members: Any) -> Tenant:
+        """An instance more; `members` as `Specs.create` has them."""
         client = KazooClient(self._zookeeper.hosts)
         client.start(timeout=20)
         wait_for(lambda: len(client.get_children("/brokers/ids")) == len(self.brokers), 20, "the brokers to register")
-        tenant = Specs(client).create(list(self.brokers), limits=Limits(_PLENTY, _PLENTY, _PLENTY, 100_000, 100_000))
+        limits = Limits(_PLENTY, _PLENTY, _PLENTY, 100_000, 100_000)
+        tenant = Specs(client).create(list(self.brokers), limits=limits, **members)
         client.stop()
         client.close()
         return tenant

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from tests.support.specs import Tenant
+
 DOORS = ("internal", "tenant")
 
 
@@ -67,12 +69,15 @@ _KNOWN = {f.name for f in fields(Settings)}
 class OurCluster:
     """A context manager: started whole, stopped by pid."""
 
-    def __init__(self, folder: Path, profile: Profile, door: str) -> None:
+    tenant: Tenant  # behind the door "tenant"
+
+    def __init__(self, folder: Path, profile: Profile, door: str, *, auto_create_topics: bool = True) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.door = door
+        self.door, self._auto_create_topics = door, auto_create_topics
         self._ids = profile.brokers
         self._zookeeper = ZooKeeperServer(folder / "zookeeper", free_port())
         self._client = KazooClient(self._zookeeper.hosts, timeout=10)
+        self.specs = Specs(self._client)
         self._brokers = {
             broker: broker_process(
                 folder,
@@ -101,8 +106,8 @@ class OurCluster:
             wait_for(lambda: all(b.accepts() for b in self._brokers.values()), 30, "the brokers")
             wait_for(self._all_registered, 20, "the registrations")
             if self.door == "tenant":
-                tenant = Specs(self._client).create(self._ids, auto_create_topics=True)
-                self.addresses = tenant.addresses
+                self.tenant = self.specs.create(self._ids, auto_create_topics=self._auto_create_topics)
+                self.addresses = self.tenant.addresses
             else:
                 self.addresses = {n: (HOST, broker.ports["internal"]) for n, broker in self._brokers.items()}
         except BaseException:

@@ -19,13 +19,13 @@ from tests.conformance.results import read_tsv
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
-_FILE = Path(__file__).with_name("accepted.tsv")
+FILE = Path(__file__).with_name("accepted.tsv")
 _used: set[tuple[str, ...]] = set()
 
 
-def reason_for(api: str, version: int, *said: str) -> str:
+def reason_for(api: str, version: int, *said: str, file: Path = FILE) -> str:
     """Why a difference is meant; empty where it is not. `said`: scenario, step, path, our value, Apache Kafka's."""
-    for row in rows():
+    for row in rows(file):
         name, _, versions = row[0].partition(" v")
         if name == api and _has(versions, version) and all(map(fnmatchcase, said, map(_literal, row[1:-1]))):
             _used.add(row)
@@ -33,15 +33,15 @@ def reason_for(api: str, version: int, *said: str) -> str:
     return ""
 
 
-def unused(apis: Container[str]) -> Iterator[tuple[str, ...]]:
+def unused(apis: Container[str], file: Path = FILE) -> Iterator[tuple[str, ...]]:
     """Rows on one of these APIs that nothing has matched."""
-    return (row for row in rows() if row not in _used and row[0].partition(" v")[0] in apis)
+    return (row for row in rows(file) if row not in _used and row[0].partition(" v")[0] in apis)
 
 
 @cache
-def rows() -> list[tuple[str, ...]]:
+def rows(file: Path = FILE) -> list[tuple[str, ...]]:
     """As they stand in the file."""
-    return [tuple(row) for row in read_tsv(_FILE)]
+    return [tuple(row) for row in read_tsv(file)]
 
 
 def _has(versions: str, version: int) -> bool:

@@ -18,7 +18,7 @@ from dataplane.records.legacy import read_message_set, read_shallow
 _MAGIC_AT = 16
 _IDENTITIES = (
     "topic", "name", "topic_name", "partition_index", "partition", "index", "api_key", "group_id", "node_id",
-    "broker_id", "resource_name", "key", "member_id", "topic_id", "log_dir", "batch_index", "producer_id",
+    "broker_id", "resource_name", "user", "key", "member_id", "topic_id", "log_dir", "batch_index", "producer_id",
 )  # fmt: skip
 _WORDS = {
     "host": "address", "port": "address", "client_host": "address", "cluster_id": "the cluster", "member_id": "member",

@@ -19,6 +19,7 @@ from dataplane.protocol.messages.configs import (
 )
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic
 from dataplane.protocol.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
+from quota.contracts.identity import credential
 from quota.contracts.instance import Limits
 from tests.integration.clients import TIMEOUT_S, admin, consumer, create_topic, produce, read_all, take
 from tests.support.processes import SECRET
@@ -307,7 +308,10 @@ def test_the_control_planes_door_grows_and_configures_a_tenants_topic(new_tenant
     tenant = new_tenant(limits=Limits(None, None, None, partitions=9))
     create_topic(tenant, "orders", 1)
     name = f"{tenant.key}.orders"
-    door = KafkaAdmin(",".join(f"127.0.0.1:{broker.ports['internal']}" for broker in cluster.brokers.values()), SECRET)
+    door = KafkaAdmin(
+        ",".join(f"127.0.0.1:{broker.ports['internal']}" for broker in cluster.brokers.values()),
+        credential(SECRET, "controlplane"),
+    )
     door.grow(name, 3)
     wait_for(lambda: len(door.layout(name).partitions) == 3, 5, "the partitions")
     door.config_set(name, {"retention.ms": "3600000", "cleanup.policy": "compact"})

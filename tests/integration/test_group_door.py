@@ -15,6 +15,7 @@ from controlplane.clusters import zookeeper
 from controlplane.clusters.address import ClusterAddress
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.kafka import client, group_door, groups
+from quota.contracts.identity import credential
 from tests.integration.clients import QUIET, admin, consumer, create_topic, produce, take
 from tests.support.processes import HOST, SECRET
 from tests.support.waiting import wait_for
@@ -33,7 +34,7 @@ CLUSTER = ClusterAddress(0, "")  # what the doors below are handed out for
 def door(cluster, monkeypatch):
     """As a process of the control plane has it."""
     bootstrap = ",".join(f"{HOST}:{broker.ports['internal']}" for broker in cluster.brokers.values())
-    asks = client.KafkaAdmin(bootstrap, SECRET)
+    asks = client.KafkaAdmin(bootstrap, credential(SECRET, "controlplane"))
     made = group_door.KafkaGroups(CLUSTER, asks)
     tree = zookeeper.KazooTree(",".join(f"{host}:{port}" for host, port in cluster.zookeeper.hosts))
     tree.wait_connected(10)

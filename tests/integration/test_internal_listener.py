@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import socket
+from contextlib import ExitStack
+
 import pytest
 
 from dataplane.handlers.table import HANDLERS, served
 from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.messages.discovery import ApiVersionsRequest, MetadataRequest
 from dataplane.protocol.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
+from dataplane.security.strangers import MOST_OF_A_SOURCE
 from tests.integration import asks
 from tests.integration.asks import error_codes
 from tests.integration.clients import create_topic
@@ -91,3 +95,19 @@ def test_a_replicas_fetch_is_refused_on_a_tenants_listener(tenant, cluster):
         wire.send(asks.fetch("orders", replica_id=2), 12)
         assert wire.is_closed()
     assert sorted(cluster.state(f"{tenant.key}.orders", 0)["isr"]) == [1, 2, 3]
+
+
+def test_who_can_log_in_does_while_others_open_connections_without_end(internal):
+    """More than are let wait, from the same address; the oldest have gone, and the broker's own are not among them."""
+    with ExitStack() as stack:
+        opened = [
+            stack.enter_context(socket.create_connection(internal, timeout=10)) for _ in range(2 * MOST_OF_A_SOURCE)
+        ]
+        with Wire(internal) as wire:
+            assert wire.log_in(SECRET) == 0
+            opened += [
+                stack.enter_context(socket.create_connection(internal, timeout=10)) for _ in range(2 * MOST_OF_A_SOURCE)
+            ]
+            assert wire.call(MetadataRequest(topics=None), 12).brokers
+        opened[0].settimeout(10)
+        assert opened[0].recv(1) == b""

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.clients import read_all
+from tests.support.users import LOGS_IN, USERS
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
@@ -39,28 +40,19 @@ def classpath(tmp_path_factory) -> str:
     return f"{target}/classes:{(target / 'classpath').read_text().strip()}"
 
 
-def test_a_java_application_produces_and_reads_with_a_group_of_two(classpath, tenant):
+def run(classpath, tenant, topic, count, *settings) -> dict:
+    """What the program saw, as an application with these settings."""
+    command = ["java", "-Xmx192m", "-XX:+UseSerialGC", "-cp", classpath, "TenantClient", tenant.bootstrap, topic]
     done = subprocess.run(
-        [
-            "java",
-            "-Xmx192m",
-            "-XX:+UseSerialGC",
-            "-cp",
-            classpath,
-            "TenantClient",
-            tenant.bootstrap,
-            "flights",
-            "4",
-            "20000",
-        ],
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
+        [*command, "4", str(count), *settings], capture_output=True, text=True, timeout=180, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    print("java:", found, done.stderr[-1000:])
+    print("java:", done.stdout.splitlines()[-1], done.stderr[-1000:])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_a_java_application_produces_and_reads_with_a_group_of_two(classpath, tenant):
+    found = run(classpath, tenant, "flights", 20_000)
     assert found["cluster"] == tenant.id
     assert found["topics"] == 1
     assert found["held"] == [2, 2]
@@ -69,3 +61,13 @@ def test_a_java_application_produces_and_reads_with_a_group_of_two(classpath, te
     assert found["doubled"] == 0
     values = [value for part in read_all(tenant, "flights").values() for value in part]
     assert sorted(values) == sorted(b"value-%d" % number for number in range(20_000))
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_so_does_one_that_logs_in(classpath, new_tenant, mechanism):
+    tenant = new_tenant(route=LOGS_IN, users=USERS)
+    module = "plain.Plain" if mechanism == "PLAIN" else "scram.Scram"
+    login = f'org.apache.kafka.common.security.{module}LoginModule required username="alice" password="pencil";'
+    settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism, "sasl.jaas.config": login}
+    found = run(classpath, tenant, "flights", 500, *(f"{name}={value}" for name, value in settings.items()))
+    assert found["distinct"] == found["committed"] == 500

@@ -16,6 +16,7 @@ from dataplane.protocol.messages.log_dirs import (
     DescribeLogDirsRequest,
 )
 from dataplane.protocol.messages.topics import CreatableTopic, CreateTopicsRequest
+from quota.contracts.identity import credential
 from tests.support.ports import free_port
 from tests.support.processes import HOST, SECRET, broker_process, secrets_file
 from tests.support.waiting import wait_for
@@ -68,8 +69,8 @@ def signed_in(broker, **config):
         "bootstrap.servers": f"{HOST}:{broker.ports['internal']}",
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "PLAIN",
-        "sasl.username": "cluster",
-        "sasl.password": SECRET,
+        "sasl.username": "operator",
+        "sasl.password": credential(SECRET, "operator"),
         **config,
     }
 

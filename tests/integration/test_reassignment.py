@@ -11,6 +11,7 @@ import warnings
 import pytest
 
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic
+from quota.contracts.identity import credential
 from tests.integration.clients import Sender, create_topic, read_all
 from tests.support import apache_kafka
 from tests.support.processes import HOST, SECRET
@@ -22,6 +23,7 @@ with warnings.catch_warnings():
     import kafka
     import kafka.admin
 
+OPERATORS = credential(SECRET, "operator")
 pytestmark = pytest.mark.integration
 PREFERRED = 0
 ELECTION_NOT_NEEDED = 84
@@ -41,8 +43,8 @@ def operator(cluster):
             bootstrap_servers=internal(cluster).split(","),
             security_protocol="SASL_PLAINTEXT",
             sasl_mechanism="PLAIN",
-            sasl_plain_username="cluster",
-            sasl_plain_password=SECRET,
+            sasl_plain_username="operator",
+            sasl_plain_password=OPERATORS,
         )
     yield client
     client.close()
@@ -138,7 +140,8 @@ class Tools:
         if shutil.which("java") is None or not apache_kafka.JARS.is_dir():
             pytest.skip("Kafka's tools are not here: `make conformance` fetches them")
         login = (
-            f'org.apache.kafka.common.security.plain.PlainLoginModule required username="cluster" password="{SECRET}";'
+            "org.apache.kafka.common.security.plain.PlainLoginModule required "
+            f'username="operator" password="{OPERATORS}";'
         )
         properties = folder / "operator.properties"
         properties.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={login}\n")

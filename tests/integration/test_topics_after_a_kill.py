@@ -11,6 +11,7 @@ from controlplane.clusters import coordination
 from controlplane.clusters.address import ClusterAddress
 from controlplane.core.errors import AlreadyExists
 from controlplane.kafka import client, patience, topics
+from quota.contracts.identity import Keys
 from tests.support.processes import HOST, SECRET
 from tests.support.waiting import promised
 
@@ -25,7 +26,7 @@ def doors(cluster, monkeypatch):
         client.coordination, "live_brokers", lambda _tree: [_broker(cluster, n) for n in cluster.registered()]
     )
     monkeypatch.setattr(client.zookeeper, "tree", lambda _cluster: None)
-    monkeypatch.setattr(type(settings.ENVIRONMENT), "secret", lambda _environment, _name: SECRET)
+    monkeypatch.setattr(type(settings.ENVIRONMENT), "keys", lambda _environment: Keys(SECRET))
     yield
     client._clients.clear()
 

@@ -58,6 +58,7 @@ def parts(number: int, scale: float) -> list[Part]:
         Part("mutation", mutation, minutes + 3, "mutation", figures.mutation),
         fuzz("decoders"),
         fuzz("connection"),
+        fuzz("proxy"),
         Part(
             "crash points",
             ("tests.crashpoints", "--first-seed", str(number), "--seeds", some(24), "--every", "4"),

@@ -27,6 +27,7 @@ from controlplane.env import ROOT
 from controlplane.metering import selectors
 from controlplane.metering.pipeline.session import kafka_jars
 from controlplane.stack.process import dies_with_parent
+from quota.contracts.identity import credential
 from quota.contracts.instance import ContractError
 from quota.contracts.usage import COUNTERS, USAGE_TOPIC, UsageRecord
 from tests.support.processes import SECRET
@@ -121,8 +122,8 @@ def _inside(bootstrap: str) -> dict[str, object]:
         "bootstrap.servers": bootstrap,
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "PLAIN",
-        "sasl.username": "cluster",
-        "sasl.password": SECRET,
+        "sasl.username": "operator",
+        "sasl.password": credential(SECRET, "operator"),
         "log_level": 0,
     }
 

@@ -251,7 +251,7 @@ def test_a_database_that_is_away_fails_the_batch_and_leaves_nothing_half_done(ba
 def test_the_secret_is_in_the_sources_options_and_on_no_command_line(tmp_path):
     from controlplane.metering.pipeline.session import options
 
-    (tmp_path / "secrets.json").write_text(json.dumps({"cluster_secret": 'a"b\\c'}))
+    (tmp_path / "secrets.json").write_text(json.dumps({"credentials": {"metering": 'a"b\\c'}}))
     settings = Settings.read({"SLUICE_STACK_DIR": str(tmp_path)})
     assert 'password="a\\"b\\\\c";' in settings.kafka_options()["kafka.sasl.jaas.config"]
     settings.home.mkdir()

@@ -15,12 +15,14 @@ from dataplane.config import BrokerConfig, Settings
 from dataplane.doors import Create as CreateNode
 from dataplane.doors import Doors, SetData
 from dataplane.protocol.messages.topics import (
+    CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
     DeleteTopicsRequest,
 )
 from dataplane.tasks import Future, Task
+from quota.contracts.identity import Keys
 from quota.contracts.instance import Endpoint, InstanceSpec, InstanceState, Limits, Route
 from tests.simulation.client import Client
 from tests.simulation.zookeeper import ZooKeeperServer
@@ -78,7 +80,7 @@ class SimulatedCluster:
             id=broker,
             data_dirs=self._data_dirs,
             internal=(self.host(broker), INTERNAL_PORT),
-            cluster_secret="secret",
+            keys=Keys("secret"),
             session_timeout_ms=int(SESSION_TIMEOUT_S * 1000),
             settings=self._settings,
         )
@@ -172,14 +174,17 @@ class SimulatedCluster:
 
     # --- the tenant ---------------------------------------------------------------------------------------------------
 
-    def create_topic(self, name: str, partitions: int, **config: str) -> None:
-        """Create a topic as its tenant, and wait for all replicas."""
-        self.run(self.creating(name, partitions, **config))
+    def create_topic(self, name: str, partitions: int, *, on: tuple[int, ...] = (), **config: str) -> None:
+        """Create a topic as its tenant, and wait for all replicas; with one partition `on` these brokers, the leader first."""
+        self.run(self.creating(name, partitions, on=on, **config))
 
-    async def creating(self, name: str, partitions: int, **config: str) -> None:
+    async def creating(self, name: str, partitions: int, *, on: tuple[int, ...] = (), **config: str) -> None:
         """The same, for who does it while other things happen."""
         configs = tuple(CreatableTopicConfig(key.replace("_", "."), value) for key, value in config.items())
-        request = CreateTopicsRequest(topics=(CreatableTopic(name, partitions, 3, (), configs),), timeout_ms=10_000)
+        topic = CreatableTopic(name, partitions, 3, (), configs)
+        if on:
+            topic = CreatableTopic(name, -1, -1, (CreatableReplicaAssignment(0, on),), configs)
+        request = CreateTopicsRequest(topics=(topic,), timeout_ms=10_000)
         while not (self.brokers and self.in_sync(name)):
             answer = await self.client.call(self._controller_as_told(), request, 5)
             if answer is not None and answer.topics[0].error_code in (0, 36):  # 36: or the one before is on its way out

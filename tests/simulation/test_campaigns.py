@@ -21,11 +21,11 @@ PLANTED = {  # a seed that found it; where brokers have changed since, one of th
     "trust who restarted unseen": 15,
     "commit with too few in sync": 0,
     "commit on what is only proposed": 0,
-    "elect who has lost its tail": 7,  # a real one, once
-    "a power cut loses nothing": 7,
-    "eligible whatever the ISR": 15,
+    "elect who has lost its tail": 300,  # a real one, once
+    "a power cut loses nothing": 300,
+    "eligible whatever the ISR": 307,
     "forget producers": 0,
-    "any life of a broker will do": 3,
+    "any life of a broker will do": 301,
     "an exception ends the commit": 1,  # a real one
     "a removal is never late": 19,  # a real one
     "what comes again is corrupt": 7,  # a real one

@@ -10,12 +10,14 @@ from controlplane.stack import plan, report
 from controlplane.stack.config import (
     Stores,
     ensure_secrets,
+    give_secrets,
     process_environment,
     read_json,
     write_configuration,
     write_private_json,
 )
 from controlplane.stack.layout import PROJECT, Layout
+from quota.contracts.identity import credential
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def test_broker_files_say_what_the_brokers_need(layout):
             "internal": "127.0.0.1:24012",
             "zookeeper": "127.0.0.1:24001",
             "chroot": "",
-            "secrets_file": f"{layout.directory}/secrets.json",
+            "secrets_file": f"{layout.directory}/secrets/cluster.json",
             "session_timeout_ms": 2000,
             "rack": "",
         }
@@ -72,7 +74,7 @@ def test_master_files_say_what_the_masters_need(layout):
             "http": "127.0.0.1:24031",
             "zookeeper": "127.0.0.1:24001",
             "chroot": "",
-            "secrets_file": f"{layout.directory}/secrets.json",
+            "secrets_file": f"{layout.directory}/secrets/cluster.json",
             "session_timeout_ms": 2000,
             "period_ms": 1000,
             "lease_ms": 10000,
@@ -172,3 +174,14 @@ def test_the_welcome_names_the_demo_instance_and_a_line_each_to_produce_and_cons
     assert "ins-abcdefgh   bootstrap 127.0.0.1:24100" in text
     assert report.produce_line("127.0.0.1:24100") in text
     assert report.consume_line("127.0.0.1:24100") in text
+
+
+def test_each_process_is_given_what_it_needs_of_the_secrets_and_no_more(layout):
+    drawn = ensure_secrets(layout.secrets_file)
+    for _ in range(2):  # and again at the next start
+        give_secrets(layout, drawn)
+        cluster, metering = (layout.secrets_of(name) for name in ("cluster", "metering"))
+        assert read_json(cluster) == {"cluster_secret": drawn["cluster_secret"]}
+        assert read_json(metering) == {"credentials": {"metering": credential(drawn["cluster_secret"], "metering")}}
+        assert {path.stat().st_mode & 0o777 for path in (cluster, metering)} == {0o600}
+        assert cluster.parent.stat().st_mode & 0o777 == 0o700

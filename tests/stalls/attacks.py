@@ -4,7 +4,7 @@ A row's name says it: ``tenant METADATA v12 wide alone``. The forms are
 
     alone       one connection, one request after the other
     pipelined   one connection, fifty requests under way
-    crowd       a thousand connections, one request of each under way
+    crowd       a thousand connections, one request of each under way; ten of what only brokers tell each other
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from dataplane.handlers.table import Handler, served
 from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.headers import encode_request
 from dataplane.protocol.schema import message_info
+from dataplane.requests.dispatch import OF_ANY_LENGTH
 from tests.stalls.largest import Shape, largest, shapes_of
 from tests.stalls.world import INTERNAL, TENANT, World
 
 CLIENT_ID = "stalls"
 FORMS = {"alone": (1, 1), "pipelined": (1, 50), "crowd": (1_000, 1)}
+BROKERS = 10
+"""Connections of a crowd that sends what brokers tell each other, of any length: a cluster has no more of them."""
 """Connections, and requests of each under way."""
 _CHANGES_LAST = (
     *(ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_DELETE, ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS),
@@ -81,6 +84,8 @@ def _of(door: str, row: Handler) -> Iterator[Attack]:
             frames = _frames(door, row, version, shape)
             for form in FORMS if newest and shape is shapes[0] else ("alone",):
                 connections, depth = FORMS[form]
+                if door == INTERNAL and row.api.key in OF_ANY_LENGTH:
+                    connections = min(connections, BROKERS)
                 name, on_apache = f"{shape} {form}", door == TENANT
                 yield Attack(door, row.api.key.name, version, name, frames, connections, depth, on_apache=on_apache)
 

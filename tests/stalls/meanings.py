@@ -73,7 +73,7 @@ VALUES: Mapping[tuple[str, str], Any] = {
     ("DescribeTopicPartitionsRequest", "cursor"): None,
     ("AlterReplicaLogDir", "path"): "/nowhere",
     ("SaslHandshakeRequest", "mechanism"): "PLAIN",
-    ("SaslAuthenticateRequest", "auth_bytes"): b"\0cluster\0" + SECRET.encode(),
+    ("SaslAuthenticateRequest", "auth_bytes"): b"\0everybody\0" + SECRET.encode(),
     # Of a controller that is one no more: it is refused after all of it was read, and nothing changes.
     ("LeaderAndIsrPartitionState", "leader"): 1,
     ("LeaderAndIsrPartitionState", "isr"): _ONE,

@@ -28,8 +28,10 @@ class Broker:
     def serve(self, sock):
         self.sockets.append(sock)
         with sock, suppress(ConnectionError, OSError):
-            while head := sock.recv(4, socket.MSG_WAITALL):
+            while len(head := sock.recv(4, socket.MSG_WAITALL)) == 4:
                 frame = memoryview(bytearray(sock.recv(int.from_bytes(head), socket.MSG_WAITALL)))
+                if len(frame) < int.from_bytes(head):  # its client was stopped in the midst of it
+                    return
                 header = parse_request_header(frame)
                 request = decode_request(header, frame)
                 if header.api_key == ApiKey.FETCH:

@@ -33,7 +33,7 @@ from dataplane.protocol.messages.topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
-from dataplane.requests.dispatch import MAX_OTHER_FRAME_BYTES
+from dataplane.requests.dispatch import MAX_OTHER_FRAME_BYTES, OF_ANY_LENGTH
 from quota.contracts.instance import GIB, MIB, Limits
 from tests.benchmarks.apache import ApacheRig
 from tests.benchmarks.rig import Rig
@@ -87,21 +87,20 @@ class World:
 
     def bounds(self, door: str, key: int) -> Bounds:
         """Of a request of this kind."""
+        elements = _NO_BOUND if door != TENANT and key in OF_ANY_LENGTH else MAX_ELEMENTS
         if key == ApiKey.PRODUCE:
             most = int(self.sizes.frame_mib * MIB)
             if door == TENANT and self.is_ours:
-                return Bounds(min(most, Settings().tenant_max_request_bytes), MAX_ELEMENTS)
-            return Bounds(most, MAX_ELEMENTS if door == TENANT else _NO_BOUND)
-        if door == TENANT:
-            return Bounds(MAX_OTHER_FRAME_BYTES, MAX_ELEMENTS)
-        return Bounds(int(self.sizes.internal_mib * MIB), _NO_BOUND)
+                most = min(most, Settings().tenant_max_request_bytes)
+            return Bounds(most, elements)
+        return Bounds(MAX_OTHER_FRAME_BYTES if door == TENANT else int(self.sizes.internal_mib * MIB), elements)
 
     def connect(self, door: str) -> socket.socket:
         """A connection through which requests are served."""
         wire = Wire(self.doors[door])
         if door == INTERNAL:
             try:
-                assert wire.log_in(SECRET) == 0
+                assert wire.say("everybody", SECRET) == 0  # what a broker may ask and what an operator may
             except (OSError, AssertionError):
                 wire.socket.close()
                 raise

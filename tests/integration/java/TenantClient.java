@@ -1,5 +1,6 @@
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -24,13 +25,14 @@ import org.apache.kafka.common.serialization.StringSerializer;
  * What a Java application does with an instance: makes a topic, produces with acks=all and idempotence, reads with a
  * group of two members that share the partitions, commits. Prints what it saw as one JSON object.
  *
- * <p>Arguments: bootstrap servers, topic, number of partitions, number of messages.
+ * <p>Arguments: bootstrap servers, topic, number of partitions, number of messages; then settings of all clients, each
+ * as name=value.
  */
 public final class TenantClient {
   private static final String GROUP = "java-readers";
   private static final long PATIENCE_MS = 60_000;
 
-  private final String bootstrap;
+  private final Map<String, Object> common = new HashMap<>();
   private final String topic;
   private final int partitions;
   private final int count;
@@ -42,10 +44,14 @@ public final class TenantClient {
   private volatile boolean shared;
 
   private TenantClient(String[] arguments) {
-    bootstrap = arguments[0];
+    common.put("bootstrap.servers", arguments[0]);
     topic = arguments[1];
     partitions = Integer.parseInt(arguments[2]);
     count = Integer.parseInt(arguments[3]);
+    for (int i = 4; i < arguments.length; i++) {
+      String[] setting = arguments[i].split("=", 2);
+      common.put(setting[0], setting[1]);
+    }
   }
 
   public static void main(String[] arguments) throws Exception {
@@ -58,7 +64,7 @@ public final class TenantClient {
     Map<TopicPartition, OffsetAndMetadata> offsets;
     long produceMs;
     long consumeMs;
-    try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
+    try (Admin admin = Admin.create(common)) {
       admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 3))).all().get();
       cluster = admin.describeCluster().clusterId().get();
       long began = System.nanoTime();
@@ -83,9 +89,8 @@ public final class TenantClient {
   }
 
   private void produce() throws Exception {
-    Map<String, Object> config =
-        Map.of("bootstrap.servers", bootstrap, "acks", "all", "enable.idempotence", true, "linger.ms", 5,
-            "compression.type", "lz4");
+    Map<String, Object> config = new HashMap<>(common);
+    config.putAll(Map.of("acks", "all", "enable.idempotence", true, "linger.ms", 5, "compression.type", "lz4"));
     List<Future<RecordMetadata>> sent = new ArrayList<>();
     try (KafkaProducer<String, String> producer =
         new KafkaProducer<>(config, new StringSerializer(), new StringSerializer())) {
@@ -113,9 +118,10 @@ public final class TenantClient {
   }
 
   private void consume(int number) {
-    Map<String, Object> config =
-        Map.of("bootstrap.servers", bootstrap, "group.id", GROUP, "auto.offset.reset", "earliest",
-            "enable.auto.commit", false, "heartbeat.interval.ms", 500);
+    Map<String, Object> config = new HashMap<>(common);
+    config.putAll(
+        Map.of("group.id", GROUP, "auto.offset.reset", "earliest", "enable.auto.commit", false,
+            "heartbeat.interval.ms", 500));
     long deadline = System.currentTimeMillis() + PATIENCE_MS;
     try (KafkaConsumer<String, String> consumer =
         new KafkaConsumer<>(config, new StringDeserializer(), new StringDeserializer())) {
