@@ -7,8 +7,8 @@ Four connections on one epoll, each in the rhythm of a clock, whether answers ha
     halves      a request of 200 KiB four times a second, whose second half leaves 10 ms after the first: an incomplete frame
     probe       ApiVersions, again 4 ms after each answer: who waits longest for it was kept by the loop's longest turn
 
-The probe's round trip is told twice: as a client sees it, and less what the broker's thread and this one waited for a
-processor meanwhile (`held`), which on a machine that does other things is the machine's doing and not the broker's.
+What the machine took meanwhile (`lost`) is taken off every wait. The probe's round trip is told twice: as a client sees it
+(`longest`), and without that (`held`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, Fetc
 from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from dataplane.records.batch import Record, build_batch
 from dataplane.records.header import read_header
-from tests.stalls.machine import used
+from tests.stalls.lost import Losses
 
 PRODUCE_EVERY_S, RECORDS_EACH, RECORD_BYTES = 0.005, 5, 100
 PROBE_EVERY_S = 0.004
@@ -96,7 +96,8 @@ class Life:
     """The four connections and what is known of them."""
 
     def __init__(self, address: Address, topic: str, pid: int | None, pipe: Connection) -> None:
-        self._address, self._topic, self._pid, self._pipe = address, topic, pid, pipe
+        self._address, self._topic, self._pipe = address, topic, pipe
+        self._losses = Losses(pid)
         self._epoll = select.epoll()
         self._lines: dict[int, Line] = {}
         self._timers: list[Timer] = []
@@ -129,7 +130,6 @@ class Life:
 
         def send_probe() -> None:
             if not probe.waiting:
-                self._before = self._waits_ms()
                 probe.ask(hello, time.monotonic())
 
         now = time.monotonic()
@@ -154,7 +154,9 @@ class Life:
         if self._asked is not None:
             self._answer(now)
         wait_s = max(0.0, min(timer.due for timer in self._timers) - time.monotonic())
-        for fd, events in self._epoll.poll(wait_s):
+        found = self._epoll.poll(wait_s)
+        self._losses.look(time.monotonic())
+        for fd, events in found:
             if fd == self._pipe.fileno():
                 self._asked = self._pipe.recv()
                 self._fast = 0
@@ -171,7 +173,7 @@ class Life:
             return
         if self._offset < 0:
             self._offset = answer.base_offset
-        self._acknowledged.append((due, (now - due) * 1000))
+        self._acknowledged.append((due, self._losses.without(due, (now - due) * 1000)))
         self._due_of[answer.base_offset] = due
         self._both(answer.base_offset)
 
@@ -192,7 +194,7 @@ class Life:
     def _both(self, offset: int) -> None:
         if offset in self._due_of and offset in self._arrived:
             due = self._due_of.pop(offset)
-            self._consumed.append((due, (self._arrived.pop(offset) - due) * 1000))
+            self._consumed.append((due, self._losses.without(due, (self._arrived.pop(offset) - due) * 1000)))
 
     def _on_halves(self, frame: bytes, due: float) -> None:
         answer = decode_response(APIS[ApiKey.PRODUCE], _PRODUCE, frame)[1].responses[0].partition_responses[0]
@@ -201,13 +203,8 @@ class Life:
 
     def _on_probed(self, _frame: bytes, asked: float) -> None:
         took_ms = (time.monotonic() - asked) * 1000
-        waited_ms = max(now - before for now, before in zip(self._waits_ms(), self._before, strict=True))
-        self._probes.append((asked, took_ms, max(0.0, took_ms - waited_ms)))
+        self._probes.append((asked, took_ms, self._losses.without(asked, took_ms)))
         self._fast = self._fast + 1 if took_ms < QUIET_MS else 0
-
-    def _waits_ms(self) -> tuple[float, float]:
-        """Of the broker and of us. Both may wait at once, so that only the longer one is certain to have been lost."""
-        return used(self._pid).waited_ms if self._pid else 0.0, used(os.getpid()).waited_ms
 
     def error(self, due: float, what: str) -> None:
         self._errors.append((due, what))
@@ -264,6 +261,7 @@ class Life:
         self._probes = [probe for probe in self._probes if probe[0] >= before]
         self._due_of = {offset: due for offset, due in self._due_of.items() if due > before - TIMED_OUT_S}
         self._arrived = {offset: at for offset, at in self._arrived.items() if at > before - TIMED_OUT_S}
+        self._losses.forget(before - TIMED_OUT_S)
 
     # --- lines --------------------------------------------------------------------------------------------------------
 
