@@ -5,7 +5,9 @@ times. Both lengthen what a client waits for and say nothing about the broker. T
 while others ran, to the microsecond, and how long each processor was taken away, in steps of 10 ms. So the victim reads both
 whenever it wakes up, and takes what was lost between two readings off the waits that lie between them.
 
-Nothing is ever taken off what the broker's loop ran in the meantime: that part of a wait is a turn of somebody's.
+Nothing is ever taken off what the broker's loop ran in the meantime: that part of a wait is a turn of somebody's. What was lost
+in several ways at the same time counts several times, so that a loop that stands still without running (for a disk, for another
+thread) may be judged too mildly while the machine is disturbed; on one that is not, nothing is lost and all of it is seen.
 """
 
 from __future__ import annotations
@@ -35,9 +37,9 @@ class Reading(NamedTuple):
     stolen: tuple[float, ...]  # by processor
 
     def lost_ms(self, before: Reading, took_ms: float) -> float:
-        """Of a wait of `took_ms` between the two. What was lost in two ways may be the same time: the longest of them counts."""
-        stolen = max((now - then for now, then in zip(self.stolen, before.stolen, strict=True)), default=0.0)
-        lost = max(self.broker_waited - before.broker_waited, self.victim_waited - before.victim_waited, stolen)
+        """Of a wait of `took_ms` between the two."""
+        stolen = sum(now - then for now, then in zip(self.stolen, before.stolen, strict=True))
+        lost = self.broker_waited - before.broker_waited + self.victim_waited - before.victim_waited + stolen
         ran = self.broker_ran - before.broker_ran
         return max(0.0, min(lost, took_ms - ran))
 

@@ -28,8 +28,8 @@ def after(ran=0.0, broker_waited=0.0, victim_waited=0.0, stolen=(0.0, 0.0)):
         (after(broker_waited=30.0), 30.0),
         (after(victim_waited=30.0), 30.0),
         (after(stolen=(0.0, 40.0)), 40.0),
-        (after(stolen=(20.0, 30.0)), 30.0),  # perhaps at the same time
-        (after(broker_waited=20.0, stolen=(20.0, 0.0)), 20.0),
+        (after(stolen=(20.0, 20.0)), 40.0),
+        (after(broker_waited=15.0, victim_waited=5.0, stolen=(20.0, 0.0)), 40.0),
         (after(ran=45.0, stolen=(30.0, 0.0)), 5.0),  # the other processor was taken: the broker ran on its own
         (after(stolen=(60.0, 0.0)), 50.0),  # no wait becomes less than nothing
     ],
