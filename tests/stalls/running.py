@@ -1,4 +1,4 @@
-"""One row after the other against one world, with windows between them in which the victim is alone.
+"""One row after the other against one world, with windows between them in which the victim is alone, on busy processors (`Busy`).
 
 A row that is beyond a limit is measured again when all have been, and once more where the two do not agree: what counts is the
 median. All attempts are in the report. The aggressor runs with less right to a processor than broker and victim: in the field it
@@ -21,7 +21,7 @@ from tests.integration.asks import error_codes
 from tests.stalls.aggressor import Crowd, Done
 from tests.stalls.attacks import Attack
 from tests.stalls.judging import RESIDENT_MIB, STREAMS, beside, is_chance, median_row, noise_ms, percentile, verdict
-from tests.stalls.machine import Used, forget_peak, giving_way, loop_figures, peak_mib, used
+from tests.stalls.machine import Busy, Used, forget_peak, giving_way, loop_figures, peak_mib, used
 from tests.stalls.victim import TIMED_OUT_S, Victim, Window
 from tests.stalls.world import VICTIM, World
 
@@ -67,6 +67,7 @@ class Runner:
 
     def __enter__(self) -> Self:
         self._victim.__enter__()
+        self._busy = Busy()
         for _ in range(WARM_UP_WINDOWS):
             self._measure_alone()
         for values in (*self.alone.values(), self.alone_longest):
@@ -77,6 +78,7 @@ class Runner:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._busy.close()
         self._victim.__exit__()
 
     def _new_victim(self) -> Victim:
@@ -87,7 +89,8 @@ class Runner:
 
     def _measure_alone(self) -> None:
         before, began = self._used(), time.monotonic()
-        window = self._victim.window(began, began + self._seconds, began + self._seconds)
+        with self._busy:
+            window = self._victim.window(began, began + self._seconds, began + self._seconds)
         self._idle_ms_per_s = self._used().since(before).ran_ms / (time.monotonic() - began)
         self.alone_longest.append(window.held)
         for what in STREAMS:
