@@ -25,7 +25,12 @@ class Rig(Server):
     name = "sluice"
 
     def __init__(
-        self, settings: dict[str, object] | None = None, *, brokers: int = 1, parent: Path | None = None
+        self,
+        settings: dict[str, object] | None = None,
+        *,
+        brokers: int = 1,
+        parent: Path | None = None,
+        module: str = "dataplane",
     ) -> None:
         super().__init__(brokers, parent)
         self._zookeeper = ZooKeeperServer(self.directory / "zookeeper", free_port())
@@ -43,6 +48,7 @@ class Rig(Server):
                 zookeeper=self._zookeeper.hosts,
                 secrets=secrets,
                 settings={**defaults, **(settings or {})},
+                module=module,
                 shared_secret="accepted",  # whoever measures asks as a broker, and as an operator
             )
             for broker in self.brokers

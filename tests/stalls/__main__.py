@@ -6,8 +6,8 @@ A real broker (or three) with many topics and groups. For each row, the largest 
 pipelined, or from a thousand connections (`attacks`, `worst`), beside a tenant that produces and consumes 1,000 records a
 second (`victim`). A row says what a request cost the loop, what the longest turn was, and what the victim felt of it.
 
-    held ms     the longest turn of the loop: in the broker's own words where it has some; else the longest that a probe
-                waited for ApiVersions, less what the machine kept the processes from running
+    turn ms     the longest turn of the loop, in processor time, as the broker itself wrote it down; of Apache Kafka as `held`
+    held        the longest that a probe waited for ApiVersions, less what the machine took (`lost`)
     ratio       the victim's p99 over its p99 alone, between the rows; the worse of acknowledged and consumed
     MiB         the most memory that the broker held
 

@@ -44,13 +44,13 @@ class Reading(NamedTuple):
         return max(0.0, min(lost, took_ms - ran))
 
 
-def read(broker: int | None) -> Reading:
-    """Now. Of no broker (it is none of ours, with threads of its own) only what this process lost is known."""
-    theirs = used(broker) if broker else None
+def read(broker: int) -> Reading:
+    """Now, of a broker's process id."""
+    theirs = used(broker)
     return Reading(
         time.monotonic(),
-        theirs.ran_ms if theirs else 0.0,
-        theirs.waited_ms if theirs else 0.0,
+        theirs.ran_ms,
+        theirs.waited_ms,
         used(os.getpid()).waited_ms,
         stolen_ms(Path("/proc/stat").read_text()),
     )
@@ -63,19 +63,23 @@ def stolen_ms(stat: str) -> tuple[float, ...]:
 
 
 class Losses:
-    """Readings in order, and what was lost since a moment."""
+    """Readings in order, and what was lost since a moment. Of a broker that is none of ours (None) nothing is known, and
+    nothing is taken off.
+    """
 
     def __init__(self, broker: int | None) -> None:
         self._broker = broker
-        self._readings = [read(broker)]
+        self._readings = [read(broker)] if broker else []
 
     def look(self, now_s: float) -> None:
         """To be called whenever the victim wakes up, before it looks at what has come."""
-        if now_s - self._readings[-1].at_s >= READ_AGAIN_S:
+        if self._broker and now_s - self._readings[-1].at_s >= READ_AGAIN_S:
             self._readings.append(read(self._broker))
 
     def without(self, since_s: float, took_ms: float) -> float:
         """What is left of a wait that ends now."""
+        if not self._readings:
+            return took_ms
         first = bisect_right(self._readings, since_s, key=lambda reading: reading.at_s) - 1
         return took_ms - self._readings[-1].lost_ms(self._readings[max(first, 0)], took_ms)
 

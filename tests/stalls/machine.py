@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 _LESS_RIGHT = 10
 """In steps of `nice`."""
@@ -68,15 +68,6 @@ def peak_mib(pid: int) -> float:
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
     return 0.0
-
-
-def loop_figures(broker: Any, since_s: float = 0.0) -> dict[str, float] | None:
-    """What a broker itself says of its loop since a moment of the monotonic clock: `longest_turn_ms`.
-
-    None: it says nothing, and the probe is what there is.
-    """
-    del broker, since_s
-    return None
 
 
 class Busy:

@@ -21,7 +21,8 @@ from tests.integration.asks import error_codes
 from tests.stalls.aggressor import Crowd, Done
 from tests.stalls.attacks import Attack
 from tests.stalls.judging import RESIDENT_MIB, STREAMS, beside, is_chance, median_row, noise_ms, percentile, verdict
-from tests.stalls.machine import Busy, Used, forget_peak, giving_way, loop_figures, peak_mib, used
+from tests.stalls.machine import Busy, Used, forget_peak, giving_way, peak_mib, used
+from tests.stalls.observed import turns_since
 from tests.stalls.victim import TIMED_OUT_S, Victim, Window
 from tests.stalls.world import VICTIM, World
 
@@ -154,7 +155,7 @@ class Runner:
             done.ended_s if attack.resets else calm_at
         )  # who goes in order leaves work behind: it is part of the row
         window = self._victim.window(began, felt_until, calm_at)
-        turn = loop_figures(world.server, began) if world.is_ours else None
+        turns = turns_since(world.turns, began) if world.turns is not None else None
         return {
             "sent_bytes": done.sent_bytes,
             "answers": done.answers,
@@ -166,7 +167,8 @@ class Runner:
             "cost_ms": round(max(0.0, ran_ms) / max(done.answers, 1), 3),
             "ran_ms": round(max(0.0, ran_ms), 1),
             "waited_ms": round(spent.waited_ms, 1),
-            "turn_ms": None if turn is None else turn["longest_turn_ms"],
+            "turn_ms": None if turns is None else max((turn.ran_ms for turn in turns), default=0.0),
+            "turn_took_ms": None if turns is None else max((turn.took_ms for turn in turns), default=0.0),
             "held_ms": round(window.held, 1),
             "probe_ms": round(window.longest, 1),
             **self._streams(window),
@@ -231,7 +233,7 @@ def _codes(attack: Attack, done: Done) -> dict[str, int]:
 def lines(rows: Sequence[Row]) -> Iterator[str]:
     """The table."""
     yield (
-        f"{'row':<66}{'frame':>9}{'answers':>9}{'ms each':>10}{'held ms':>9}{'probe':>9}{'p50':>8}{'p99':>9}{'ratio':>8}"
+        f"{'row':<66}{'frame':>9}{'answers':>9}{'ms each':>10}{'turn ms':>9}{'held':>9}{'p50':>8}{'p99':>9}{'ratio':>8}"
         f"{'errors':>8}{'MiB':>7}{'tries':>6}  wrong"
     )
     for row in rows:
@@ -245,7 +247,7 @@ def line(row: Row) -> str:
     worse = max((row[what] for what in STREAMS), key=lambda found: found["ratio"])
     turn = row["held_ms"] if row["turn_ms"] is None else row["turn_ms"]
     text = (
-        f"{row['name']:<66}{row['frame_bytes']:>9}{row['answers']:>9}{row['cost_ms']:>10.3f}{turn:>9.1f}{row['probe_ms']:>9.1f}"
+        f"{row['name']:<66}{row['frame_bytes']:>9}{row['answers']:>9}{row['cost_ms']:>10.3f}{turn:>9.1f}{row['held_ms']:>9.1f}"
         f"{worse['p50']:>8.1f}{worse['p99']:>9.1f}{worse['ratio']:>8.2f}{sum(row['errors'].values()):>8}"
         f"{row['resident_mib']:>7.0f}{len(row.get('attempts', '1')):>6}  {', '.join(row['wrong'])}"
     )

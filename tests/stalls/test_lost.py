@@ -57,7 +57,7 @@ def test_a_wait_is_compared_with_the_reading_before_it_began(monkeypatch):
         [BEFORE, after(broker_waited=5.0)._replace(at_s=10.1), after(broker_waited=35.0)._replace(at_s=10.2)]
     )
     monkeypatch.setattr("tests.stalls.lost.read", lambda _: next(readings))
-    losses = Losses(None)
+    losses = Losses(1)
     losses.look(10.003)  # too early to read again
     losses.look(10.1)
     losses.look(10.2)
@@ -65,3 +65,10 @@ def test_a_wait_is_compared_with_the_reading_before_it_began(monkeypatch):
     assert losses.without(10.05, 150.0) == pytest.approx(115.0)
     losses.forget(10.15)
     assert losses.without(10.05, 150.0) == pytest.approx(120.0)
+
+
+def test_of_a_broker_that_is_none_of_ours_nothing_is_taken_off():
+    losses = Losses(None)
+    losses.look(time.monotonic() + 1)
+    losses.forget(time.monotonic())
+    assert losses.without(time.monotonic() - 1, 1000.0) == 1000.0

@@ -13,6 +13,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -38,6 +39,7 @@ from quota.contracts.instance import GIB, MIB, Limits
 from tests.benchmarks.apache import ApacheRig
 from tests.benchmarks.rig import Rig
 from tests.benchmarks.server import Server
+from tests.stalls import observed
 from tests.stalls.largest import Bounds, Known
 from tests.support.processes import SECRET
 from tests.support.specs import Specs, Tenant
@@ -72,7 +74,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class World:
-    """See the file's text. `victim` is where it is served."""
+    """See the file's text. `victim` is where it is served; `turns` the file in which the first broker writes down its turns."""
 
     server: Server
     sizes: Sizes
@@ -80,6 +82,7 @@ class World:
     known: dict[str, Known]
     victim: Address
     tenants: dict[str, Tenant] | None = None
+    turns: Path | None = None
 
     @property
     def is_ours(self) -> bool:
@@ -138,7 +141,7 @@ def zookeeper(hosts: str) -> Iterator[KazooClient]:
 @contextmanager
 def ours(sizes: Sizes, brokers: int, say: Callable[[str], None]) -> Iterator[World]:
     """ZooKeeper, brokers, instances; everything filled."""
-    with Rig({"log_retention_check_interval_ms": 5_000}, brokers=brokers) as rig:
+    with Rig({"log_retention_check_interval_ms": 5_000}, brokers=brokers, module=observed.__name__) as rig:
         ids = list(rig.brokers)
         limit = int(sizes.bandwidth_mib * MIB)
         plenty = Limits(_PLENTY, _PLENTY, _PLENTY, 100_000)
@@ -169,7 +172,8 @@ def ours(sizes: Sizes, brokers: int, say: Callable[[str], None]) -> Iterator[Wor
         ]
         all_of_it = _known(internal, everybody, f"{key}.{SINK}", secret=SECRET)
         known = {TENANT: own, INTERNAL: all_of_it, "indebted": own}
-        yield World(rig, sizes, doors, known, places["victim"], tenants)
+        turns = (rig.directory / "broker-1").with_suffix(observed.SUFFIX)
+        yield World(rig, sizes, doors, known, places["victim"], tenants, turns)
 
 
 @contextmanager
