@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from dataplane.network.fairness import Places
+
 if TYPE_CHECKING:
     from dataplane.tenancy.instance import Client, OpenConnection
 
@@ -19,36 +21,25 @@ MOST = 1_000
 class Newcomers:
     """By address, in the order in which they came."""
 
-    __slots__ = ("_by_address", "_total")
+    __slots__ = ("_places",)
 
     def __init__(self) -> None:
-        self._by_address: dict[str, dict[OpenConnection, None]] = {}
-        self._total = 0
+        self._places: Places[OpenConnection] = Places()
 
     def is_full(self, connections: int | None) -> bool:
         """Whether they have all the places that they may have, in an instance of so many connections (None: no limit)."""
-        return self._total >= (MOST if connections is None else min(MOST, max(1, connections // 2)))
+        return len(self._places) >= (MOST if connections is None else min(MOST, max(1, connections // 2)))
 
     def came(self, connection: OpenConnection) -> None:
-        self._by_address.setdefault(connection.session.peer, {})[connection] = None
-        self._total += 1
+        self._places.came(connection.session.peer, connection)
 
     def went(self, connection: OpenConnection) -> None:
         """It has logged in, or is gone. Harmless twice."""
-        peer = connection.session.peer
-        here = self._by_address.get(peer)
-        if here is not None and connection in here:
-            del here[connection]
-            self._total -= 1
-            if not here:
-                del self._by_address[peer]
+        self._places.went(connection.session.peer, connection)
 
     def in_the_way_of(self, peer: str, helps: Callable[[Client], bool] = lambda _one: True) -> OpenConnection | None:
         """Which one should make room for another from this address; None: its own address has as many as any.
 
         `helps`: whether there were room if this one had gone.
         """
-        most = max(self._by_address.values(), key=len, default=None)
-        if most is None or len(most) <= len(self._by_address.get(peer, ())):
-            return None
-        return next((one for one in most if helps(one.session)), None)
+        return next((one for one in self._places.fullest(peer) if helps(one.session)), None)

@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from dataplane.network import handshakes, tls_connection
+from dataplane.network import handshakes, tls_handshake
 from dataplane.network.tls_context import server_context
 from tests.dataplane.network.tls_server import (
     AUTHORITY,
@@ -32,6 +32,12 @@ def server():
     yield make
     for one in made:
         one.stop()
+
+
+def waits(protocol):
+    """Whether its handshake may not begin yet."""
+    handshake = protocol.connection._handshake
+    return handshake is not None and handshake.waits
 
 
 @pytest.mark.parametrize("first", [b"\0\0\0\x10\0\x12\0\0", b"GET / HTTP/1.1\r\n\r\n", b"\x15", b"\x80\x2e\x01"])
@@ -66,18 +72,18 @@ def test_what_is_refused_is_said_once_and_counted(server):
 
 @pytest.mark.parametrize("begun", [b"", b"\x16", b"\x16\x03\x01\x02\x00\x01"])
 def test_a_slow_handshake_ends(server, begun, monkeypatch):
-    monkeypatch.setattr(tls_connection, "HANDSHAKE_WITHIN_S", 0.2)
+    monkeypatch.setattr(tls_handshake, "HANDSHAKE_WITHIN_S", 0.2)
     one = server()
     with one.connect() as client:
         client.sendall(begun)
         assert is_ended(client)
     wait_until(lambda: one.protocols[0].closed_for)
     assert "longer than" in one.protocols[0].closed_for[0]
-    assert one.loop.accounts.of("tenant01").handshakes._present == 0
+    assert one.loop.accounts.of("tenant01").handshakes.present == 0
 
 
 def test_a_handshake_in_time_is_not_ended_later(server, monkeypatch):
-    monkeypatch.setattr(tls_connection, "HANDSHAKE_WITHIN_S", 0.5)
+    monkeypatch.setattr(tls_handshake, "HANDSHAKE_WITHIN_S", 0.5)
     one = server(echo)
     with one.connect_securely() as client, one.connect() as other:
         assert other.recv(1) == b""  # its time is over
@@ -102,7 +108,7 @@ def test_more_handshakes_than_may_begin_wait_and_are_served(server):
         sock.close()
     line = one.loop.accounts.of("tenant01").handshakes
     assert line._bucket.charged_bytes == 12
-    wait_until(lambda: line._present == 0)
+    wait_until(lambda: line.present == 0)
 
 
 def test_another_limit_holds_from_the_next_connection_on(server):
@@ -124,7 +130,7 @@ def test_who_waits_is_left_unread_and_bounded(server):
             client.tls.do_handshake()
         client.push()
     wait_until(lambda: sum(bool(protocol.closed_for) for protocol in one.protocols) == 2)
-    waiting = [protocol for protocol in one.protocols if protocol.connection._waits]
+    waiting = [protocol for protocol in one.protocols if waits(protocol)]
     assert waiting
     assert all(protocol.connection._events == 0 for protocol in waiting)
     for sock in socks:
@@ -139,7 +145,7 @@ def test_one_that_went_while_it_waited_takes_nobodys_place(server):
         with pytest.raises(ssl.SSLWantReadError):
             client.tls.do_handshake()
         client.push()
-    wait_until(lambda: any(protocol.connection._waits for protocol in one.protocols))
+    wait_until(lambda: any(waits(protocol) for protocol in one.protocols))
     for protocol in list(one.protocols):
         one.on_loop(protocol.connection.close)
     with one.connect_securely() as client:
@@ -153,7 +159,7 @@ def test_one_that_went_while_it_waited_takes_nobodys_place(server):
 def test_a_flood_of_one_account_does_not_keep_another_waiting(server, monkeypatch):
     """The other's frames are answered while handshakes wait that all came before it."""
     monkeypatch.setattr(handshakes, "WAIT_AT_MOST_S", 60)
-    monkeypatch.setattr(tls_connection, "HANDSHAKE_WITHIN_S", 60.0)
+    monkeypatch.setattr(tls_handshake, "HANDSHAKE_WITHIN_S", 60.0)
     one = server(echo, per_s=1)
     flood = []
     for _ in range(40):
@@ -162,13 +168,13 @@ def test_a_flood_of_one_account_does_not_keep_another_waiting(server, monkeypatc
             client.tls.do_handshake()
         client.push()
         flood.append(client)
-    wait_until(lambda: sum(protocol.connection._waits for protocol in one.protocols) >= 30)
+    wait_until(lambda: sum(waits(protocol) for protocol in one.protocols) >= 30)
     one.account = "tenant02"
     with one.connect_securely() as client:
         for _ in range(20):
             client.sendall(framed(b"x"))
             assert read_exactly(client, 5) == framed(b"x")
-    assert any(protocol.connection._waits for protocol in one.protocols)
+    assert any(waits(protocol) for protocol in one.protocols)
     for client in flood:
         client.sock.close()
 
@@ -203,7 +209,7 @@ def test_a_connection_that_ends_while_a_thread_has_it_is_let_go(server):
             wait_until(lambda: one.protocols)
             one.on_loop(one.protocols[-1].connection.close)
     wait_until(lambda: all(protocol.closed_for for protocol in one.protocols))
-    assert one.loop.accounts.of("tenant01").handshakes._present == 0
+    assert one.loop.accounts.of("tenant01").handshakes.present == 0
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
