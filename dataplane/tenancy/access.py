@@ -33,7 +33,7 @@ whatever could change an answer (`Instance.access_changed`):
 
 What is true when a request begins need not be when it is answered. A fetch that waits asks again when it is woken, and is
 woken when it is refused by then (`Instance.look_again`); a produce that waits for acks=all was permitted when it was
-appended, and is answered as it went.
+appended, and is answered as it went; a change that has waited for its turn asks again before it is made.
 """
 
 from __future__ import annotations
@@ -147,6 +147,13 @@ def authorize_idempotence(session: Session) -> Permit | ErrorCode:
         return found
     decision = instance.acls.decide_by_type(session.principal, session.peer, Operation.WRITE, _TOPIC)
     return instance.permit if decision.allowed else found
+
+
+def refusal_if_shut_out(session: Session) -> ErrorCode:
+    """Of a request that has waited: why its client would not be let in any more; NONE: it would. Its connection is ending."""
+    instance = session.instance
+    is_in = instance is None or instance.still_lets_in(session)
+    return ErrorCode.NONE if is_in else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def is_kept_from(session: Session, physical: str) -> bool:

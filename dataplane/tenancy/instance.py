@@ -106,6 +106,10 @@ class Instance:
             if not is_same or is_gone or not self.allows(session.peer, session.route):
                 connection.close()
 
+    def still_lets_in(self, session: Client) -> bool:
+        """Whether who has a connection may go on: its address and route, and its user if it has logged in as one."""
+        return self.allows(session.peer, session.route) and (session.user is None or session.user in self.users)
+
     def look_again(self) -> Generator[None, None, None]:
         """After a change of who may do what: requests that wait, and are refused now, wait no longer. With pauses."""
         for count, connection in enumerate(list(self.connections), 1):

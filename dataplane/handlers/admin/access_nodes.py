@@ -5,6 +5,8 @@ follow by their watches, in milliseconds. What is shown is what this broker acts
 
 What is written is read again by every broker, so a change has the rate of other changes that all instances share
 (decision 9): one a request, however many elements it has. Clients do not come again by themselves, so the request waits.
+
+Right before each write it is asked again who may (`tolls`).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Callable
 
 from dataplane.cluster.beside import Decide, write_beside
 from dataplane.doors import ZooKeeperError
-from dataplane.handlers.admin.tolls import toll_of
+from dataplane.handlers.admin.tolls import check_let_in, toll_of
 from dataplane.handlers.context import RequestContext
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.tasks import either, sleep
@@ -41,15 +43,27 @@ def spec_of(ctx: RequestContext, operation: Operation) -> InstanceSpec:
     return instance.spec
 
 
+def check_still(ctx: RequestContext, operation: Operation) -> None:
+    """Of a request that has waited: the session still gets in, and may do this to the cluster. Raises ApiError."""
+    check_let_in(ctx)
+    ctx.check_cluster(operation)
+
+
 async def put_in_force(
     ctx: RequestContext, instance: str, path: str, decide: Decide, is_there: Callable[[InstanceSpec], bool]
 ) -> None:
     """Write what `decide` says, and wait until this broker `is_there`. Raises ApiError."""
+
+    async def decide_if_he_still_may(before: bytes | None) -> bytes | None:
+        data = await decide(before)
+        check_still(ctx, Operation.ALTER)
+        return data
+
     toll, broker = toll_of(ctx, strict_since=_NEVER, timeout_ms=_PATIENCE_MS), ctx.broker
     try:
         await toll.turn()
         toll.pay(1)
-        await write_beside(broker.doors.zookeeper, instance, path, decide)
+        await write_beside(broker.doors.zookeeper, instance, path, decide_if_he_still_may)
     except ZooKeeperError as error:
         raise ApiError(
             ErrorCode.REQUEST_TIMED_OUT, "the change may have been made or not: look, and ask again"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dataplane.doors import ZooKeeperError
+from dataplane.handlers.admin.access_nodes import check_still
 from dataplane.handlers.admin.tolls import toll_of
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.ownership import in_slices
@@ -80,7 +81,9 @@ async def handle_alter_client_quotas(
     toll = toll_of(ctx, strict_since=_NEVER, timeout_ms=_PATIENCE_MS)
 
     async def decide(before: Sequence[ThrottleRule]) -> Sequence[ThrottleRule]:
-        return await in_slices(ctx, _altered(ctx, before, request, refusals))
+        wanted = await in_slices(ctx, _altered(ctx, before, request, refusals))
+        check_still(ctx, Operation.ALTER_CONFIGS)
+        return wanted
 
     try:
         instance = ctx.session.instance

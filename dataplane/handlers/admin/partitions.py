@@ -8,7 +8,7 @@ from functools import partial
 from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.controller.controller import MorePartitions, TopicOutcome
 from dataplane.handlers.admin.once_named import asked_and_refused
-from dataplane.handlers.admin.tolls import toll_of
+from dataplane.handlers.admin.tolls import toll_of, turn_came
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.ownership import in_slices, owner
 from dataplane.protocol.errors import ApiError, ErrorCode
@@ -19,6 +19,7 @@ from dataplane.protocol.messages.topics import (
     CreatePartitionsTopicResult,
 )
 from dataplane.records.steps import Steps
+from dataplane.tasks import Future
 from dataplane.tenancy.access import Operation
 
 _IS_STRICT_SINCE = 3
@@ -30,9 +31,14 @@ _PER_STEP = 30
 async def handle_create_partitions(ctx: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Each topic by itself; one that is named twice is answered once, refused."""
     toll = toll_of(ctx, strict_since=_IS_STRICT_SINCE, timeout_ms=request.timeout_ms)
-    wanted, answers = await in_slices(ctx, asked_and_refused(request.topics, partial(_more, ctx), _PER_STEP))
+
+    def judged() -> Future[tuple[dict[str, MorePartitions], dict[str, TopicOutcome]]]:
+        return in_slices(ctx, asked_and_refused(request.topics, partial(_more, ctx), _PER_STEP))
+
+    wanted, answers = await judged()
     try:
-        await toll.turn()
+        if await turn_came(ctx, toll):
+            wanted, answers = await judged()
         outcomes = await ctx.broker.controller.create_partitions(
             list(wanted.values()), request.timeout_ms / 1000, validate_only=request.validate_only, toll=toll
         )

@@ -12,7 +12,7 @@ from functools import partial
 from dataplane.cluster.topic_settings import TOPIC_SETTINGS, ConfigSource, checked_overrides
 from dataplane.controller.controller import NewTopic, TopicOutcome
 from dataplane.handlers.admin.once_named import asked_and_refused
-from dataplane.handlers.admin.tolls import toll_of
+from dataplane.handlers.admin.tolls import toll_of, turn_came
 from dataplane.handlers.context import RequestContext, refusal_of
 from dataplane.handlers.ownership import check_owners_limits, in_slices, owner
 from dataplane.protocol.errors import ApiError, ErrorCode
@@ -29,6 +29,7 @@ from dataplane.protocol.messages.topics import (
 )
 from dataplane.protocol.schema import NO_UUID
 from dataplane.records.steps import Steps
+from dataplane.tasks import Future
 from dataplane.tenancy.access import Operation, authorize_creation, why
 from quota.contracts.instance import TopicDefaults
 from quota.contracts.namespace import is_kept_by_the_service, split_physical, topic_name_problem
@@ -43,12 +44,15 @@ _CREATED_PER_STEP, _DELETED_PER_STEP = 2, 30
 async def handle_create_topics(ctx: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Each topic by itself: one that is refused does not hold the others up."""
     toll = toll_of(ctx, strict_since=_CREATION_IS_STRICT_SINCE, timeout_ms=request.timeout_ms)
-    wanted, refused = await in_slices(
-        ctx, asked_and_refused(request.topics, partial(_new_topic, ctx), _CREATED_PER_STEP)
-    )
+
+    def judged() -> Future[tuple[dict[str, NewTopic], dict[str, TopicOutcome]]]:
+        return in_slices(ctx, asked_and_refused(request.topics, partial(_new_topic, ctx), _CREATED_PER_STEP))
+
+    wanted, refused = await judged()
     outcomes: list[TopicOutcome] = []
     try:
-        await toll.turn()
+        if await turn_came(ctx, toll):
+            wanted, refused = await judged()
         outcomes = await ctx.broker.controller.create_topics(
             list(wanted.values()), request.timeout_ms / 1000, validate_only=request.validate_only, toll=toll
         )
@@ -67,7 +71,9 @@ async def handle_delete_topics(ctx: RequestContext, request: DeleteTopicsRequest
     found = await in_slices(ctx, _deletable_topics(ctx, request))
     wanted = [name for name in dict.fromkeys(found) if isinstance(name, str)]
     try:
-        await toll.turn()
+        if await turn_came(ctx, toll):
+            found = await in_slices(ctx, _deletable_topics(ctx, request))
+            wanted = [name for name in dict.fromkeys(found) if isinstance(name, str)]
         outcomes = await ctx.broker.controller.delete_topics(wanted, request.timeout_ms / 1000, toll=toll)
     except ApiError as refusal:
         outcomes = [TopicOutcome(name, refusal.code, refusal.message) for name in wanted]

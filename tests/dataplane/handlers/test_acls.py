@@ -1,16 +1,22 @@
 """ACLs as a tenant's AdminClient creates, lists and deletes them."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from dataplane.cluster.beside import write_beside
 from dataplane.doors import Create, NoNodeError, SetData
+from dataplane.handlers.admin import access_nodes
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.security import (
     AclCreation,
     CreateAclsRequest,
+    CreateAclsResponse,
     DeleteAclsFilter,
     DeleteAclsRequest,
     DescribeAclsRequest,
 )
+from dataplane.tasks import Future
 from quota.contracts.acls import MOST_ACLS, Acl, AclOperation, AclSet, PatternType, Permission, ResourceType
 from quota.contracts.apart import acls_path
 from tests.dataplane.handlers.access import acls_in, call, call_inside, cluster_with_access, specs, told
@@ -230,3 +236,58 @@ def test_each_change_costs_one_of_the_instances_mutations(cluster):
     assert create(cluster, creation("a"), creation("b")) == [0, 0]
     assert clock.monotonic() - began >= owed_s
     instance.mutation_bucket = None
+
+
+def denied_to_alter():
+    return Acl(
+        ResourceType.CLUSTER, PatternType.LITERAL, "kafka-cluster", "User:*", "*", AclOperation.ALTER, Permission.DENY
+    )
+
+
+@pytest.mark.parametrize(
+    "request_of",
+    [
+        lambda: CreateAclsRequest((creation("late"),)),
+        lambda: DeleteAclsRequest((meaning(),)),
+    ],
+)
+def test_who_loses_the_right_while_he_waits_for_his_turn_changes_nothing(cluster, request_of):
+    instance, clock = cluster.brokers[1].registry.get(INSTANCE), cluster.brokers[1].doors.loop.clock
+    create(cluster, creation())
+    instance.mutation_bucket.charge(instance.mutation_bucket.rate * 14, clock.monotonic())
+    answer = cluster.client.call(1, request_of(), 3)
+    has(cluster, [denied_to_alter()])
+    assert not answer.done
+    cluster.until(lambda: answer.done, 30)
+    result = answer.result()
+    rows = result.results if isinstance(result, CreateAclsResponse) else result.filter_results
+    assert [row.error_code for row in rows] == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
+    assert acls_in(cluster).items == (denied_to_alter(),)
+    instance.mutation_bucket = None
+
+
+def test_who_loses_the_right_while_zookeeper_is_asked_changes_nothing(cluster, monkeypatch):
+    """What was read is put off until the broker acts by what has been written since."""
+    broker, held = cluster.brokers[1], Future()
+    get = broker.doors.zookeeper.get
+
+    async def late(path):
+        found = await get(path)
+        if path == acls_path(INSTANCE):
+            await held
+        return found
+
+    create(cluster, creation())
+    monkeypatch.setattr(access_nodes, "write_beside", with_zookeeper(SimpleNamespace(get=late)))
+    answer = cluster.client.call(1, CreateAclsRequest((creation("late"),)), 3)
+    has(cluster, [denied_to_alter()])
+    assert not answer.done
+    held.resolve(None)
+    cluster.until(lambda: answer.done, 30)
+    assert [row.error_code for row in answer.result().results] == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
+    assert acls_in(cluster).items == (denied_to_alter(),)
+
+
+def with_zookeeper(zookeeper):
+    """`write_beside` with another door, which is never asked to write."""
+    return lambda _real, instance, path, decide: write_beside(zookeeper, instance, path, decide)

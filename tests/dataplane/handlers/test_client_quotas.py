@@ -226,6 +226,23 @@ def test_writing_has_the_rate_of_other_changes_that_all_instances_share():
     assert elapsed(4) > 1.5
 
 
+def test_who_loses_the_right_while_he_waits_for_his_turn_changes_nothing(monkeypatch):
+    cluster = SimulatedCluster(seed=7)
+    cluster.until(cluster.up)
+    alter(cluster, entry({"user": "ann"}, **{PRODUCE: 1.0}))
+    before = rules_of(cluster)
+    broker = cluster.brokers[1]
+    instance, clock = broker.registry.get(INSTANCE), broker.doors.loop.clock
+    instance.mutation_bucket.charge(instance.mutation_bucket.rate * 14, clock.monotonic())
+    answer = cluster.client.call(1, AlterClientQuotasRequest((entry({"user": "late"}, **{PRODUCE: 2.0}),)), 1)
+    cluster.network.run_for(0.1)
+    assert not answer.done
+    monkeypatch.setattr(type(instance), "still_lets_in", lambda *_: False)
+    cluster.until(lambda: answer.done, 30)
+    assert [row.error_code for row in answer.result().entries] == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
+    assert rules_of(cluster) == before
+
+
 def test_a_filter_of_very_many_parts_is_refused_before_anything_is_read(cluster, monkeypatch):
     parts = [("user", EXACT, f"u{n}") for n in range(15_000)]
     reads = []

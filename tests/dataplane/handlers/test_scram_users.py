@@ -2,7 +2,7 @@
 
 import pytest
 
-from dataplane.doors import SetData
+from dataplane.doors import Create, SetData
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.security import (
     AlterUserScramCredentialsRequest,
@@ -11,8 +11,9 @@ from dataplane.protocol.messages.security import (
     ScramCredentialUpsertion,
     UserName,
 )
-from quota.contracts.apart import users_path
-from tests.dataplane.handlers.access import call, call_inside, cluster_with_access, specs, told, users_in
+from quota.contracts.acls import Acl, AclOperation, PatternType, Permission, ResourceType
+from quota.contracts.apart import acls_path, users_path
+from tests.dataplane.handlers.access import acls_in, call, call_inside, cluster_with_access, specs, told, users_in
 from tests.simulation.cluster import INSTANCE
 
 SHA_256, SHA_512 = 1, 2
@@ -109,3 +110,30 @@ def test_on_the_clusters_own_listener_there_are_none(cluster):
     altered = call_inside(cluster, AlterUserScramCredentialsRequest((), (upsertion(),)), 0)
     codes = [described.error_code, *(row.error_code for row in altered.results)]
     assert codes == [ErrorCode.SECURITY_DISABLED] * 2
+
+
+def test_who_loses_the_right_while_he_waits_for_his_turn_changes_nothing(cluster):
+    broker = cluster.brokers[1]
+    instance, clock = broker.registry.get(INSTANCE), broker.doors.loop.clock
+    alter(cluster, upsertion("ann"))
+    instance.mutation_bucket.charge(instance.mutation_bucket.rate * 14, clock.monotonic())
+    answer = cluster.client.call(1, AlterUserScramCredentialsRequest((), (upsertion("late"),)), 0)
+    denied = Acl(
+        ResourceType.CLUSTER, PatternType.LITERAL, "kafka-cluster", "User:*", "*", AclOperation.ALTER, Permission.DENY
+    )
+    before = acls_in(cluster)
+    puts_in_force(cluster, before.changed((denied,)))
+    assert not answer.done
+    cluster.until(lambda: answer.done, 30)
+    assert [row.error_code for row in answer.result().results] == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
+    assert [user.name for user in users_in(cluster).items] == ["ann"]
+    instance.mutation_bucket = None
+    puts_in_force(cluster, acls_in(cluster).changed(()))
+
+
+def puts_in_force(cluster, acls):
+    path = acls_path(INSTANCE)
+    write = Create if cluster.zookeeper.tree.find(path) is None else SetData
+    cluster.zookeeper.write([write(path, acls.to_json())])
+    told(cluster)
+    cluster.until(lambda: all(spec.acls == acls for spec in specs(cluster)))

@@ -9,6 +9,7 @@ from dataplane.tenancy import whitelist
 from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.whitelist import Whitelist
 from quota.contracts.instance import Endpoint, InstanceSpec, InstanceState, Limits, Route
+from quota.contracts.users import User, UserSet
 
 NEAR, FAR = "10.0.0.1", "192.0.2.1"
 ADDRESS = ("203.0.113.9", 9100)
@@ -64,6 +65,22 @@ def test_who_is_not_in_the_whitelist_is_not_admitted_and_closed_when_it_shrinks(
     assert instance.admits(NEAR, "default")
     assert not instance.admits(FAR, "default")
     assert (near.is_open, far.is_open) == (True, False)
+
+
+def test_who_has_a_connection_may_go_on_while_his_address_route_and_user_are_let_in():
+    """For requests that wait: their connection ends as well, but they may be half done."""
+    instance = Instance(replace(spec_of(), users=UserSet().changed([User("alice", ())])))
+    anonymous, alice = [SimpleNamespace(peer=NEAR, route="default", user=user) for user in (None, "alice")]
+    assert instance.still_lets_in(anonymous)
+    assert instance.still_lets_in(alice)
+    instance.apply(replace(instance.spec, users=UserSet()))
+    assert instance.still_lets_in(anonymous)
+    assert not instance.still_lets_in(alice)
+    instance.apply(spec_of(whitelist=()))
+    assert not instance.still_lets_in(anonymous)
+    instance.apply(spec_of())
+    instance.close_route("default")
+    assert not instance.still_lets_in(anonymous)
 
 
 def test_as_many_connections_as_the_limit_says_and_not_one_more():
