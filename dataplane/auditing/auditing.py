@@ -173,13 +173,23 @@ class Auditing:
     def _look(self) -> None:
         """At those to which something has happened; no more timer when there is none."""
         now = self._now()
-        for key, (instance, trail) in list(self._trails.items()):
+        try:
+            for key in list(self._trails):
+                self._look_at(key, now)
+        finally:
+            self._timer = self._doors.loop.call_later(EVERY_S, self._look) if self._trails else None
+
+    def _look_at(self, key: str, now: float) -> None:
+        instance, trail = self._trails[key]
+        try:
             trail.turn(now)
             if trail.waits and key not in self._writing:
                 Task(self._write(instance, trail), "audit records")
             elif trail.is_idle and key not in self._writing:
                 del self._trails[key]
-        self._timer = self._doors.loop.call_later(EVERY_S, self._look) if self._trails else None
+        except Exception:
+            self._trails.pop(key, None)  # what it holds is lost: else it would keep all behind it from being written
+            raise
 
     async def _write(self, instance: Instance, trail: Trail) -> None:
         key, records, is_written = instance.names.key, trail.take(PORTION), False
