@@ -21,6 +21,7 @@ from typing import Any
 
 from quota.contracts.identity import Keys, SharedSecret
 from quota.contracts.instance import parse_address
+from quota.contracts.networks import network_of
 
 RECORD_VALIDATIONS = ("header", "full")
 
@@ -174,7 +175,7 @@ def _networks(section: dict[str, Any]) -> tuple[str, ...]:
     peers = section.get("peers", [])
     if set(section) - {"peers"} or not isinstance(peers, list) or not all(isinstance(peer, str) for peer in peers):
         raise ConfigError("proxy_protocol: it has peers, a list of CIDRs, and nothing else")
-    return tuple(str(ipaddress.ip_network(peer)) for peer in peers)
+    return tuple(str(network_of(peer, strict=True)) for peer in peers)
 
 
 def _keys(secrets: object, broker: dict[str, Any]) -> Keys:

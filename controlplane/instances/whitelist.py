@@ -11,6 +11,7 @@ from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
 from controlplane.core.errors import FieldProblem, Invalid
+from quota.contracts.networks import NO_ZONES, ZONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,8 +42,8 @@ def _problem(entry: object) -> str | None:
     address, slash, length = entry.partition("/")
     if slash and not (length.isascii() and length.isdigit()):
         return f"{entry!r}: what follows the slash must be a prefix length"
-    if "%" in address:
-        return f"{entry!r}: an address with a zone cannot be matched"
+    if ZONE in address:
+        return f"{entry!r}: {NO_ZONES}"
     try:
         ip_network(entry)
     except ValueError:

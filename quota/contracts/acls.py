@@ -19,10 +19,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from ipaddress import ip_network
 from typing import Any
 
 from quota.contracts.items import read_items
+from quota.contracts.networks import NO_ZONES, ZONE, network_of
 from quota.steps import Steps
 
 MOST_ACLS = 5_000
@@ -116,7 +116,7 @@ class Acl:
         if any(type(text) is not str for text in (acl.resource_name, acl.principal, acl.host)):
             raise TypeError("names, principals and hosts are texts")
         if acl.host != ANYTHING:
-            ip_network(acl.host, strict=False)
+            network_of(acl.host)
         return acl
 
 
@@ -175,8 +175,10 @@ def acl_fault(acl: Acl) -> tuple[str, str] | None:
     if kind != "User" or not separator or not 0 < len(name) <= LONGEST_NAME:
         return "principal", f'a principal is "User:" and a name of 1 to {LONGEST_NAME} characters, or "User:*"'
     if acl.host != ANYTHING:
+        if ZONE in acl.host:
+            return "host", f"a host is *, an address, or a CIDR; {NO_ZONES}"
         try:
-            ip_network(acl.host, strict=False)
+            network_of(acl.host)
         except ValueError:
             return "host", "a host is *, an address, or a CIDR such as 10.0.0.0/8"
     return None

@@ -41,10 +41,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from ipaddress import ip_network
 from typing import Any
 
 from quota.contracts.acls import AclSet
+from quota.contracts.networks import network_of
 from quota.contracts.rows import LOOP_MS, REQUEST, Unit
 from quota.contracts.rules import RuleSet
 from quota.contracts.users import UserSet
@@ -340,7 +340,7 @@ def to_bytes(document: Mapping[str, Any]) -> bytes:
 
 def cidrs_of(values: list[str]) -> tuple[str, ...]:
     """A whitelist as it is kept. Raises ValueError, TypeError."""
-    return tuple(str(ip_network(value, strict=False)) for value in values)
+    return tuple(str(network_of(value)) for value in values)
 
 
 def topics_of(document: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:

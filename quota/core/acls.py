@@ -26,11 +26,12 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final, NamedTuple, TypeAlias
 
 from quota.contracts.acls import ANYTHING, Acl, AclOperation, PatternType, Permission, ResourceType
 from quota.contracts.instance import Authorizer
+from quota.contracts.networks import network_of
 
 EVERYBODY: Final = "User:*"
 PER_STEP: Final = 16
@@ -86,7 +87,7 @@ def _address(text: str) -> _Address:
 @lru_cache(_REMEMBERED)
 def _network(text: str) -> tuple[int, int, int]:
     """Version, how many bits of an address do not count, and the others as a number."""
-    network: IPv4Network | IPv6Network = ip_network(text, strict=False)
+    network = network_of(text)
     address = network.network_address
     if isinstance(address, IPv6Address) and network.prefixlen >= _IPV4_MAPPED and address.ipv4_mapped is not None:
         network = ip_network((address.ipv4_mapped, network.prefixlen - _IPV4_MAPPED))

@@ -43,6 +43,7 @@ def test_peers_are_networks_and_single_addresses(config):
         "peers = [7]",
         'peers = ["10.0.0.1/24"]',  # somebody has mistyped either half
         'peers = ["balancer.example"]',
+        'peers = ["fe80::1%eth0"]',  # would be believed from every link
         'peer = ["10.0.0.0/24"]',
     ],
 )

@@ -119,6 +119,7 @@ def test_the_same_acl_twice_is_one():
         ("permission_type", "MAYBE"),
         ("resource_type", "PLANET"),
         ("host", "ten"),
+        ("host", "fe80::1%eth0"),
         ("principal", 7),
     ],
 )
@@ -159,6 +160,8 @@ def test_there_is_an_end_to_how_many_there_are():
         {"principal": "Group:alice"},
         {"principal": "User:"},
         {"host": "example.com"},
+        {"host": "fe80::1%eth0"},
+        {"host": "fe80::%1/64"},
         {"resource_name": ""},
         {"resource_type": ResourceType.CLUSTER, "resource_name": "mine"},
     ],
