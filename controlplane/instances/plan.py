@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from quota.contracts.applied import AppliedInstance
 
 
+_CANNOT_LISTEN = re.compile(r"cannot listen on \S+:(?P<port>[0-9]+): ")
+"""How the sentence of a broker begins that has not got a port (`dataplane.tenancy.registry`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
     """What is there. `applied` has an entry for every live broker: None for one that does not know the instance."""
@@ -110,15 +114,20 @@ def _brokers_step(wanted: InstanceSpec, observed: Observed, ports: Mapping[tuple
         elif applied.generation < wanted.generation:
             behind.append(f"broker {broker} is at generation {applied.generation} of {wanted.generation}")
         elif applied.problem is not None:
-            taken = [at for at, port in sorted(ports.items()) if at[1] == broker and _names_port(applied.problem, port)]
+            taken = [at for at, port in sorted(ports.items()) if at[1] == broker and _has_not(applied, at[0], port)]
             if taken and wanted.state is InstanceState.RUNNING:
                 return Replace(*taken[0], ports[taken[0]])
             behind.append(f"broker {broker}: {applied.problem}")
     return Await("; ".join(behind)) if behind else Settled()
 
 
-def _names_port(problem: str, port: int) -> bool:
-    return re.search(rf"(?<!\d){port}(?!\d)", problem) is not None
+def _has_not(applied: AppliedInstance, route: str, port: int) -> bool:
+    """Whether the broker says that it cannot have this port for this route.
+
+    Other sentences have numbers too, some of which tenants write: they must not have ports taken from the cluster.
+    """
+    found = _CANNOT_LISTEN.match(applied.problem_of(route) or "")
+    return found is not None and int(found["port"]) == port
 
 
 def _ports(spec: InstanceSpec) -> dict[tuple[str, int], int]:

@@ -390,7 +390,7 @@ class Registry:
         if key not in self._listeners:
             if not _is_served(instance, route.id):  # as plaintext, say, it would let in whoever should log in
                 why = instance.secured.problems.get(route.id) if route.security in SERVED else None
-                return f"route {route.id}: {why or f'this broker does not serve {route.security!r}'}"
+                return _problem_of(route, why or f"this broker does not serve {route.security!r}")
             try:
                 listener = self._doors.loop.listen(
                     *opened[0],
@@ -399,7 +399,7 @@ class Registry:
                     tls=route.wants_tls,
                 )
             except OSError as error:
-                return f"route {route.id}: cannot listen on {address_text(opened[0])}: {error.strerror}"
+                return _problem_of(route, f"cannot listen on {address_text(opened[0])}: {error.strerror}")
             self._listeners[key] = (opened, listener)
         self._ends.pop(key, None)
         if route.closes_at_ms is not None:
@@ -435,6 +435,11 @@ class Registry:
             self._close(key)
             self._instances[key[0]].close_route(key[1])
         self._wait_for_an_end()
+
+
+def _problem_of(route: Route, why: str) -> str:
+    """What is the matter with one route. Several are joined by "; ", so there is none in a sentence: tenants write some."""
+    return f"route {route.id}: {why.replace('; ', ', ')}"
 
 
 def _is_served(instance: Instance, route: str) -> bool:

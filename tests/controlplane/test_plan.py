@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -134,3 +135,32 @@ def test_a_route_that_cannot_be_served_is_waited_for_with_the_brokers_words_and_
     problem = "route r2: this broker does not serve 'ssl'"
     step = next_step(world.wanted, Observed(world.published, {1: AppliedInstance(world.generation, problem)}))
     assert step == Await(f"broker 1: {problem}")
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        "route default: its certificate cannot be used: ValueError: 20001 is no rule",
+        "route default: this broker does not serve 20001",
+        "route default: see: cannot listen on 127.0.0.1:20001: Address already in use",
+        "route default: cannot listen on 127.0.0.1:200011: Address already in use",
+        "route default: cannot listen on 127.0.0.1:2000: Address already in use",
+        "route r2: cannot listen on 127.0.0.1:20001: Address already in use",
+    ],
+)
+def test_only_a_broker_that_cannot_listen_there_gives_back_a_port(problem):
+    """A number in another sentence is no port: a tenant could write one into a rule, and take port after port."""
+    world = World(("default", "r2"), (1,), frozenset())
+    world.settle()
+    assert world.ports["default", 1] == 20_001
+    step = next_step(world.wanted, Observed(world.published, {1: AppliedInstance(world.generation, problem)}))
+    assert step == Await(f"broker 1: {problem}")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:20001", "[::1]:20001", "broker-1.example.com:20001"])
+def test_a_port_that_is_taken_is_replaced_whatever_the_host_is(address):
+    world = World(("default", "r2"), (1,), frozenset())
+    world.settle()
+    problem = f"route r2: this broker does not serve 'ssl'; route default: cannot listen on {address}: Address in use"
+    step = next_step(world.wanted, Observed(world.published, {1: AppliedInstance(world.generation, problem)}))
+    assert step == Replace("default", 1, 20_001)
