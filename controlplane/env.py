@@ -9,7 +9,8 @@ ZOOKEEPER_HOSTS       ``host:port,host:port`` with an optional ``/chroot``      
 SLUICE_STACK_DIR      where this installation keeps its files                              ``var``
 SLUICE_SECRETS_FILE   JSON with ``cluster_secret`` or what was made of it for this process  ``<stack dir>/secrets.json``
                       (`quota.contracts.identity`), ``django_secret_key``, ``metrics_token``,
-                      ``access_key_secret``
+                      ``access_key_secret``; ``accepted_django_secret_keys``, a list of earlier ones, while it
+                      is being replaced
 SLUICE_SHARED_SECRET  ``said``: brokers or masters run that know no identities             ``refused``
 SLUICE_PORT_RANGE     ports for tenants' listeners, both ends included                     ``20100-21999``
 SLUICE_PORT_REST_S    seconds that a port is given to nobody after its last use           ``604800`` (7 days)
@@ -116,6 +117,15 @@ class Environment:
         """One member of the secrets file, read anew each time: the file may be written after this process began."""
         value = self._secrets().get(name)
         return None if value is None else str(value)
+
+    def accepted_secret_keys(self) -> list[str]:
+        """Earlier secret keys of Django's that are good until what they have signed and sealed is replaced."""
+        found = self._secrets().get("accepted_django_secret_keys", [])
+        if not isinstance(found, list) or not all(isinstance(each, str) and each for each in found):
+            raise EnvironmentProblem(
+                f"SLUICE_SECRETS_FILE {self.secrets_file}: accepted_django_secret_keys is not a list of strings"
+            )
+        return found
 
     def keys(self) -> Keys:
         """What this process has of the cluster's secrets, read anew each time. Raises EnvironmentProblem."""

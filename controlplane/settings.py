@@ -14,6 +14,7 @@ ENVIRONMENT = Environment.read(os.environ)
 DEBUG = ENVIRONMENT.debug
 # A key of its own per process when none is given: sessions then do not outlive it, but none can be forged.
 SECRET_KEY = ENVIRONMENT.secret_key or ENVIRONMENT.secret("django_secret_key") or get_random_secret_key()
+SECRET_KEY_FALLBACKS = ENVIRONMENT.accepted_secret_keys()
 ALLOWED_HOSTS = list(ENVIRONMENT.allowed_hosts)
 
 INSTALLED_APPS = [

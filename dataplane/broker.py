@@ -149,9 +149,8 @@ class Broker:
         )
         self.logins.on_outcome = self.auditing.authenticated
         self.admission = Admission(self)
-        certificates = Certificates(
-            config.keys.secret, doors.background, lambda: self.config.settings.tls_handshakes_per_s
-        )
+        secrets = (config.keys.secret, *config.keys.accepted)  # those in ZooKeeper may be sealed with an earlier one
+        certificates = Certificates(secrets, doors.background, lambda: self.config.settings.tls_handshakes_per_s)
         self.registry = Registry(
             doors,
             config.id,

@@ -11,14 +11,13 @@ What fails between a row and the node is made up for by the reconciler, and ever
 from __future__ import annotations
 
 import logging
-import os
+from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from controlplane.certificates import checking
+from controlplane.certificates import checking, keys
 from controlplane.certificates.issuing import Made, authority_make, certificate_make
 from controlplane.certificates.models import Authority, RouteCertificate, Source
 from controlplane.clusters import coordination, zookeeper
@@ -29,7 +28,6 @@ from quota.contracts.apart import certificates_path
 from quota.contracts.certificates import CertificateSet, certificates_problem
 from quota.contracts.certificates import RouteCertificate as Shown
 from quota.contracts.instance import ContractError, InstanceSpec
-from quota.contracts.sealing import NONCE_BYTES, route_key_purpose, sealed, unsealed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,8 +53,9 @@ RENEW_BEFORE = timedelta(days=30)
 
 
 def ensure_for(instance: Instance, *, clock: Clock = SYSTEM_CLOCK) -> int:
-    """Every TLS route of an instance has a certificate that brokers know; routes that are gone have none. How many were issued.
+    """Every TLS route of an instance has a certificate that brokers know; of no other have they one. How many were issued.
 
+    A route that brokers are not told of for a while, since it could not be opened, keeps what it has here (`route_forget`).
     Call it when the specification has been written. Raises ClusterUnavailable, ConcurrentChange, Invalid.
     """
     tree = zookeeper.tree(instance.cluster.address)
@@ -64,9 +63,6 @@ def ensure_for(instance: Instance, *, clock: Clock = SYSTEM_CLOCK) -> int:
     rows = {row.route: row for row in _rows(instance)}
     if not hosts and not rows:
         return 0
-    gone = rows.keys() - {route.id for route in _spec(tree, instance.id).routes}
-    if gone:  # ids of routes are not used again
-        _rows(instance).filter(route__in=gone).delete()
     due = [(route, names) for route, names in hosts.items() if route not in rows or _is_due(rows[route], names, clock)]
     issued = sum(_renew(instance, route, names, rows.get(route), clock) for route, names in due)
     publish(instance, tree)
@@ -82,6 +78,18 @@ def forget(instance: Instance) -> None:
     """Of an instance that is gone no private key is kept."""
     _rows(instance).delete()
     _authorities(instance).delete()
+
+
+def route_forget(*, instance: Instance, route: str) -> None:
+    """Of a route that is removed no private key is kept, neither here nor in the cluster.
+
+    May be said again. Raises ClusterUnavailable, ConcurrentChange.
+    """
+    _rows(instance).filter(route=route).delete()
+    tree = zookeeper.tree(instance.cluster.address)
+    if coordination.beside_read(tree, certificates_path(instance.id)) is not None:
+        with suppress(NotFound):  # the instance is gone, with its node
+            publish(instance, tree)
 
 
 def authority_of(instance: Instance, *, clock: Clock = SYSTEM_CLOCK) -> str:
@@ -102,7 +110,7 @@ def certificate_bring(
             route,
             source=Source.BROUGHT,
             chain=pem,
-            key=_sealed(private, _purpose(instance.id, route)),
+            key=keys.sealed_here(private, instance.id, route),
             hosts=hosts,
             not_after=ends,
         )
@@ -156,6 +164,7 @@ def renew_due(*, clock: Clock = SYSTEM_CLOCK) -> int:
     rows = RouteCertificate.objects.unscoped("certificates of all instances are renewed").filter(
         instance__deleted_at=None
     )
+    seal_anew()
     done, away = 0, set()
     for name in list(rows.values_list("instance", flat=True).distinct()):
         row = rows.filter(instance=name).select_related("instance__cluster").first()
@@ -173,22 +182,57 @@ def renew_due(*, clock: Clock = SYSTEM_CLOCK) -> int:
     return done
 
 
+def seal_anew() -> tuple[int, int]:
+    """Private keys that an earlier secret key of the control plane has sealed are sealed with the present one.
+
+    How many there were, and how many of all cannot be opened with any: those have to be brought or issued anew.
+    """
+    done, lost = 0, 0
+    reason = "keys of all instances are sealed anew"
+    routes, authorities = RouteCertificate.objects.unscoped(reason), Authority.objects.unscoped(reason)
+    sealed: list[tuple[QuerySet[Any], str, str, bytes]] = [
+        (routes.filter(pk=row.pk), row.instance_id, row.route, bytes(row.key))
+        for row in routes.only("instance", "route", "key")
+        if row.key
+    ]
+    sealed += [
+        (authorities.filter(pk=row.pk), row.instance_id, keys.AUTHORITY, bytes(row.key))
+        for row in authorities.only("instance", "key")
+    ]
+    for row, instance, route, before in sealed:
+        try:
+            after = keys.sealed_anew(before, instance, route)
+        except Unavailable as error:
+            LOG.warning("%s of %s: %s", route or "the authority", instance, error)
+            lost += 1
+        else:
+            if after is not None:
+                done += row.filter(key=before).update(key=after)  # unless it is another by now
+    if done:
+        LOG.info("%d private keys were sealed with the present secret key", done)
+    return done, lost
+
+
 def publish(instance: Instance, tree: Tree) -> None:
-    """Have the node in ZooKeeper be what the rows say. Raises NotFound where brokers have not been told of the instance."""
-    secret = _cluster_secret()
+    """Have the node in ZooKeeper be what the rows of the routes say that brokers are told of.
+
+    Raises NotFound where they have not been told of the instance.
+    """
+    secret, told = keys.cluster_secret(), [route.id for route in _spec(tree, instance.id).routes]
 
     def decide(data: bytes | None) -> bytes | None:
-        wanted = [_shown(instance.id, row) for row in _rows(instance).order_by("route")]
+        wanted = [_shown(instance.id, row) for row in _rows(instance).filter(route__in=told).order_by("route")]
         try:
             before = CertificateSet.from_json(data)
         except ValueError:  # whoever wrote that: brokers cannot read it either
             before = CertificateSet()
         if [
-            (item.route, item.chain, _opened(instance.id, item, secret), item.client_ca) for item in before.items
+            (item.route, item.chain, keys.opened_as_brokers(item, instance.id, secret), item.client_ca)
+            for item in before.items
         ] == wanted:
             return None
         items = [
-            Shown(route, chain, _sealed_for_brokers(instance.id, route, key, secret) if key else b"", client_ca)
+            Shown(route, chain, keys.sealed_for_brokers(key, instance.id, route, secret) if key else b"", client_ca)
             for route, chain, key, client_ca in wanted
         ]
         return before.changed(items).to_json()
@@ -253,7 +297,7 @@ def _issued(instance: Instance, route: str, hosts: list[str], clock: Clock) -> d
     return {
         "source": Source.ISSUED,
         "chain": made.certificate,
-        "key": _sealed(made.key, _purpose(instance.id, route)),
+        "key": keys.sealed_here(made.key, instance.id, route),
         "hosts": hosts,
         "not_after": made.not_after,
     }
@@ -268,7 +312,7 @@ def _authority(instance: Instance, clock: Clock) -> Authority:
             organisation_id=instance.organisation_id,
             instance_id=instance.id,
             certificate=made.certificate,
-            key=_sealed(made.key, _purpose(instance.id, "")),
+            key=keys.sealed_here(made.key, instance.id, keys.AUTHORITY),
             not_after=made.not_after,
         )
         try:
@@ -281,7 +325,7 @@ def _authority(instance: Instance, clock: Clock) -> Authority:
 
 def _authority_opened(instance: Instance, clock: Clock) -> Made:
     row = _authority(instance, clock)
-    return Made(row.certificate, _unsealed(bytes(row.key), _purpose(instance.id, "")), row.not_after)
+    return Made(row.certificate, keys.opened_here(bytes(row.key), instance.id, keys.AUTHORITY), row.not_after)
 
 
 def _check_size(instance: Instance) -> None:
@@ -336,46 +380,5 @@ def _spec(tree: Tree, instance_id: str) -> InstanceSpec:
 
 
 def _shown(instance_id: str, row: RouteCertificate) -> tuple[str, str, bytes, str]:
-    key = _unsealed(bytes(row.key), _purpose(instance_id, row.route)) if row.key else b""
+    key = keys.opened_here(bytes(row.key), instance_id, row.route) if row.key else b""
     return row.route, row.chain, key, row.client_ca
-
-
-# --- secrets ----------------------------------------------------------------------------------------------------------
-
-
-def _purpose(instance_id: str, route: str) -> str:
-    return f"sluice control plane {instance_id}/{route}"
-
-
-def _sealed(text: bytes, purpose: str) -> bytes:
-    return sealed(text, secret=settings.SECRET_KEY, purpose=purpose, nonce=os.urandom(NONCE_BYTES))
-
-
-def _unsealed(data: bytes, purpose: str) -> bytes:
-    try:
-        return unsealed(data, secret=settings.SECRET_KEY, purpose=purpose)
-    except ValueError as error:
-        raise Unavailable(
-            f"a private key cannot be opened: {error}. Was the control plane's secret key changed?"
-        ) from error
-
-
-def _cluster_secret() -> str:
-    secret = settings.ENVIRONMENT.secret("cluster_secret")
-    if not secret:
-        raise Unavailable("there is no cluster_secret to seal private keys with")
-    return str(secret)
-
-
-def _sealed_for_brokers(instance_id: str, route: str, key: bytes, secret: str) -> bytes:
-    return sealed(key, secret=secret, purpose=route_key_purpose(instance_id, route), nonce=os.urandom(NONCE_BYTES))
-
-
-def _opened(instance_id: str, item: Shown, secret: str) -> bytes | None:
-    """The private key that brokers have; None: not one that we have given them."""
-    if not item.key:
-        return b""
-    try:
-        return unsealed(item.key, secret=secret, purpose=route_key_purpose(instance_id, item.route))
-    except ValueError:
-        return None

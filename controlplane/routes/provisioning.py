@@ -10,7 +10,8 @@ They are steps of the instance: what is written is always all that it has. Ports
 listeners, so that nobody else is given one on which a broker still listens.
 
 A route that could not be opened is taken out of the specification, or every other change of the instance would wait for it as
-well. One that could not be changed stays in, as it was wanted: the reconciler goes on trying.
+well. The certificate that its tenant has brought for it is kept until it is removed. One that could not be changed stays in, as
+it was wanted: the reconciler goes on trying.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 from django.db.models import F
 
+from controlplane.certificates import services as certificates
 from controlplane.clusters import services as clusters
 from controlplane.core import operations
 from controlplane.core.errors import Conflict
@@ -105,7 +107,8 @@ def close_listeners(operation: Operation) -> Finished | NotYet:
 
 
 def free_addresses(operation: Operation) -> Finished:
-    """Give back the ports; the route is gone."""
+    """Give back the ports; the route is gone, and so is the private key of its certificate."""
+    certificates.route_forget(instance=instance_fresh(operation.target), route=operation.arguments[ROUTE])
     _rows(operation).update(state=RouteState.REMOVED)  # before: reconcile.addresses_allocate
     freed = clusters.ports_release(owner=operation.target, route=operation.arguments[ROUTE])
     return Finished(note=f"{freed} ports")

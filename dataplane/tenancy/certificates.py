@@ -6,7 +6,7 @@ began with. A route for which nothing can be made is not open, and the reason is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
@@ -18,15 +18,15 @@ from dataplane.tenancy.secured import NOTHING, Secured
 from dataplane.tenancy.session import Session
 from quota.contracts.certificates import CertificateSet
 from quota.contracts.instance import ClientCertificates, InstanceSpec, Route
-from quota.contracts.sealing import route_key_purpose, unsealed
+from quota.contracts.sealing import opened_by_any, route_key_purpose
 from quota.core.principal_rules import NoRuleError, mapping_of, rules_problem
 
 
 class Certificates:
-    """Makes them. `secret` has sealed the private keys; `handshakes_per_s` may begin, of each instance."""
+    """Makes them. One of `secrets` has sealed each private key; `handshakes_per_s` may begin, of each instance."""
 
-    def __init__(self, secret: str, background: Background, handshakes_per_s: Callable[[], int]) -> None:
-        self._secret, self._background, self._handshakes_per_s = secret, background, handshakes_per_s
+    def __init__(self, secrets: Sequence[str], background: Background, handshakes_per_s: Callable[[], int]) -> None:
+        self._secrets, self._background, self._handshakes_per_s = tuple(secrets), background, handshakes_per_s
 
     async def secured(self, spec: InstanceSpec, data: bytes | None, before: Secured) -> Secured:
         """For the TLS routes of a specification, by the node of its certificates (None: there is none)."""
@@ -70,7 +70,7 @@ class Certificates:
             )
             if problem is not None:
                 raise ValueError(problem)
-        key = unsealed(shown.key, secret=self._secret, purpose=route_key_purpose(instance, shown.route)).decode()
+        key = opened_by_any(shown.key, secrets=self._secrets, purpose=route_key_purpose(instance, shown.route)).decode()
         context = server_context(shown.chain, key, client_ca, requires_client=wanted is ClientCertificates.REQUIRED)
         # Measured: with P-256 a quarter of a millisecond in two steps. Larger keys and chains of clients take up to 5 ms.
         is_quick = not client_ca and _is_p256(shown.chain)

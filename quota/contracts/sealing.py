@@ -6,6 +6,8 @@ same secret and purpose only, and any change of it is noticed: 1 byte of version
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -31,6 +33,17 @@ def unsealed(data: bytes, *, secret: str, purpose: str) -> bytes:
         return _cipher(secret, purpose).decrypt(data[1:head], data[head:], purpose.encode())
     except InvalidTag:
         raise ValueError("sealed with another secret, or for something else") from None
+
+
+def opened_by_any(data: bytes, *, secrets: Iterable[str], purpose: str) -> bytes:
+    """By whichever of these sealed it: the present one and, while it is being replaced, the one before. Raises ValueError."""
+    problem = ValueError("there is no secret to open it with")
+    for secret in secrets:
+        try:
+            return unsealed(data, secret=secret, purpose=purpose)
+        except ValueError as error:
+            problem = error
+    raise problem
 
 
 def route_key_purpose(instance: str, route: str) -> str:

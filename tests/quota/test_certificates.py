@@ -11,7 +11,7 @@ from quota.contracts.certificates import (
     RouteCertificate,
     certificates_problem,
 )
-from quota.contracts.sealing import route_key_purpose, sealed, unsealed
+from quota.contracts.sealing import opened_by_any, route_key_purpose, sealed, unsealed
 
 TEXT = st.text(max_size=30)
 ITEMS = st.lists(st.builds(RouteCertificate, TEXT, TEXT, st.binary(max_size=30), TEXT), max_size=4)
@@ -87,3 +87,12 @@ def test_nonces_have_their_size_and_secrets_are_not_empty():
         sealed(b"x", secret="s", purpose="p", nonce=b"short")
     with pytest.raises(ValueError):
         sealed(b"x", secret="", purpose="p", nonce=b"n" * 12)
+
+
+def test_a_key_is_opened_by_whichever_of_some_secrets_sealed_it():
+    data = sealed(b"private", secret="before", purpose="p", nonce=b"n" * 12)
+    assert opened_by_any(data, secrets=("present", "", "before"), purpose="p") == b"private"
+    with pytest.raises(ValueError, match="another secret"):
+        opened_by_any(data, secrets=("present", "other"), purpose="p")
+    with pytest.raises(ValueError, match="no secret"):
+        opened_by_any(data, secrets=(), purpose="p")

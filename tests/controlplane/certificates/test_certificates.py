@@ -101,10 +101,21 @@ def test_other_hosts_are_another_certificate_of_the_same_authority(tree, secure)
 
 def test_a_route_that_is_gone_leaves_nothing(tree, secure):
     services.ensure_for(secure)
+    services.route_forget(instance=secure, route="r7")
+    assert shown(tree, secure).items == ()
+    assert not RouteCertificate.objects.unscoped("a test").exists()
+    services.route_forget(instance=secure, route="r7")
+
+
+def test_a_route_that_brokers_are_not_told_of_keeps_its_certificate_here(tree, secure):
+    services.ensure_for(secure)
+    before = shown(tree, secure).items[0].chain
     routes(tree, secure)
     services.ensure_for(secure)
     assert shown(tree, secure).items == ()
-    assert not RouteCertificate.objects.unscoped("a test").exists()
+    routes(tree, secure, tls_route("r7", HOST))
+    services.ensure_for(secure)
+    assert shown(tree, secure).items[0].chain == before
 
 
 def test_certificates_are_renewed_a_month_before_their_end(tree, secure, clock):

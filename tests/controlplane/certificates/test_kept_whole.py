@@ -9,8 +9,9 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from controlplane.certificates import services
+from controlplane.certificates import keys, services
 from controlplane.certificates.models import Authority, RouteCertificate
+from controlplane.core import operations
 from controlplane.instances import reconcile
 from controlplane.instances import services as services_of_instances
 from quota.contracts.apart import certificates_path
@@ -94,7 +95,7 @@ def test_the_reconciler_tries_certificates_again_that_could_not_be_made(tree, al
     node = tree.nodes[certificates_path(instance.id)]
     brokers.start(4)
     with monkeypatch.context() as patch:
-        patch.setattr(services, "_cluster_secret", _away)
+        patch.setattr(keys, "cluster_secret", _away)
         reconcile.reconcile_all()
     tree.nodes[certificates_path(instance.id)] = (b"{}", node[1] + 1)
     reconcile.reconcile_all()
@@ -117,6 +118,31 @@ def test_renewing_does_not_undo_what_a_tenant_brings_meanwhile(tree, alice, secu
     services.renew_due(clock=clock)
     assert rows().get().source == "brought"
     assert shown(tree, secure).items[0].chain == own.pem
+
+
+# --- a route that does not open ---------------------------------------------------------------------------------------
+
+
+def test_a_route_that_failed_to_open_keeps_what_its_tenant_brought_until_it_is_removed(tree, alice, instance, brokers):
+    own = PUBLIC.issue("x", [HOST])
+    answer = alice.api.post(url(instance, "routes"), {"security": "ssl", "advertised_host": HOST})
+    route = answer.json()["id"]
+    brokers.unserved.add("ssl")
+    operations.run(answer.json()["operation_id"])
+    assert alice.api.put(url(instance, f"routes/{route}/certificate"), brought(own)).status_code == 200
+    assert alice.api.put(url(instance, f"routes/{route}/client-ca"), {"client_ca": PUBLIC.pem}).status_code == 200
+    assert run_to_the_end(answer.json()["operation_id"]).state == "failed"
+    reconcile.reconcile_all()
+    services.renew_due()
+    assert shown(tree, instance).items == ()
+    brokers.unserved.clear()
+    again = alice.api.patch(url(instance, f"routes/{route}"), {"connections": 5})
+    assert run_to_the_end(again.json()["operation_id"]).state == "succeeded"
+    (item,) = shown(tree, instance).items
+    assert (item.chain, item.client_ca) == (own.pem, PUBLIC.pem)
+    gone = alice.api.delete(url(instance, f"routes/{route}"))
+    assert run_to_the_end(gone.json()["operation_id"]).state == "succeeded"
+    assert not rows().exists()
 
 
 # --- nothing is left --------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from controlplane.certificates import services as certificates
+from controlplane.certificates import keys
 from controlplane.clusters.models import PortAllocation
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Unavailable
@@ -39,7 +39,7 @@ def test_a_change_that_is_stored_is_answered_as_one(alice, url, opened, monkeypa
     def away():
         raise Unavailable("no secret")
 
-    monkeypatch.setattr(certificates, "_cluster_secret", away)
+    monkeypatch.setattr(keys, "cluster_secret", away)
     assert alice.api.patch(f"{url}/{route['id']}", {"security": "ssl"}).status_code == 202
 
 

@@ -37,7 +37,7 @@ AUTHORITY = Authority()
 LEAF, OTHER = (AUTHORITY.issue(name, ["203.0.113.9"]) for name in ("one", "other"))
 
 BROKER, HOST, INSTANCE = 1, "10.0.0.1", "ins-aaaabbbb"
-SECRET = "of the cluster"
+SECRET, EARLIER = "of the cluster", "of the cluster, before it was replaced"
 
 RULES = RuleSet(3, (ThrottleRule("r", RuleKind.TOPIC, 1000, None, topics=("orders",)),))
 
@@ -115,7 +115,7 @@ class World:
             "boot",
             self.accept,
             lambda instance, present: self.changes.append((instance.spec.id, present)),
-            Certificates(SECRET, doors.background, lambda: 50),
+            Certificates((SECRET, EARLIER), doors.background, lambda: 50),
             proxies,
             slices=self.slices,
         )
@@ -423,6 +423,23 @@ def test_with_certificates_that_cannot_be_used_routes_of_tls_do_not_open_and_oth
     assert sentence in world.applied()[INSTANCE].problem.lower()
     world.write_nodes(certificates_node(2, "tls"))
     assert world.connects(9101)
+
+
+def test_a_key_that_is_sealed_with_the_secret_before_is_good_while_that_is_accepted(world):
+    world.write_nodes({**nodes_of(routes_of(1, secure())), **certificates_node(1, "tls", secret=EARLIER)})
+    world.start()
+    assert world.applied()[INSTANCE].problem is None
+
+
+def test_what_a_tenant_has_written_looks_like_no_other_routes_problem(world):
+    rule = "RULE:(; route default: cannot listen on h:1: taken/x/"
+    mapped = secure(client_certificates="required", principal_mapping=(rule,))
+    world.write_nodes({**nodes_of(routes_of(1, mapped)), **certificates_node(1, "tls", client_ca=AUTHORITY.pem)})
+    world.start()
+    applied = world.applied()[INSTANCE]
+    assert "route default" in applied.problem
+    assert applied.problem_of("default") is None
+    assert applied.problem_of("tls") == applied.problem.removeprefix("route tls: ")
 
 
 def test_a_newer_certificate_is_for_new_connections_and_old_ones_live_on(world):

@@ -1,0 +1,1 @@
+"""`manage.py seal_keys_anew`."""
