@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -42,6 +43,24 @@ if TYPE_CHECKING:
 
 USERS, ACLS = ["users"], ["ACLs"]
 SECRET = {"Cache-Control": "no-store"}
+WITH_ACLS = OpenApiParameter("with_acls", OpenApiTypes.BOOL, description="ACLs that name the user go as well")
+ACLS_DELETED, ACLS_LEFT, IS_SUPER_USER = "Sluice-Acls-Deleted", "Sluice-Acls-Left", "Sluice-Super-User"
+LEFT = [
+    OpenApiParameter(name, kind, OpenApiParameter.HEADER, response=[204], description=description)
+    for name, kind, description in (
+        (ACLS_DELETED, OpenApiTypes.INT, "ACLs that went with the user"),
+        (
+            ACLS_LEFT,
+            OpenApiTypes.INT,
+            "ACLs that still name the user: whoever is given the name later has them. Not there: unknown",
+        ),
+        (
+            IS_SUPER_USER,
+            OpenApiTypes.BOOL,
+            "whether the config of the instance still has the user among its super users",
+        ),
+    )
+]
 PAGING = {parameter.name for parameter in pagination.PARAMETERS}
 
 
@@ -75,12 +94,11 @@ class UsersApi(APIView):
         members = _valid(UserCreateSerializer(data=request.data))
         return _user(*users.user_create(**_place(request, instance_id), **members), status=201)
 
-    @extend_schema(request=UserNameSerializer, responses={204: None}, tags=USERS)
+    @extend_schema(request=UserNameSerializer, responses={204: None}, parameters=LEFT, tags=USERS)
     def delete(self, request: Request, instance_id: str) -> Response:
-        """Delete the user of this name."""
+        """Delete the user of this name, with the ACLs that name it or without."""
         members = _valid(UserNameSerializer(data=request.data))
-        users.user_delete(**_place(request, instance_id), name=members["name"])
-        return Response(status=204)
+        return _deleted(users.user_delete(**_place(request, instance_id), **members))
 
 
 class UserApi(APIView):
@@ -93,11 +111,21 @@ class UserApi(APIView):
         view = selectors.user_get(organisation=organisation, instance_id=instance_id, name=user)
         return Response(UserSerializer(view).data)
 
-    @extend_schema(responses={204: None}, tags=USERS)
+    @extend_schema(responses={204: None}, parameters=[WITH_ACLS, *LEFT], tags=USERS)
     def delete(self, request: Request, instance_id: str, user: str) -> Response:
-        """Nobody logs in by this name any more. ACLs that name it stay."""
-        users.user_delete(**_place(request, instance_id), name=user)
-        return Response(status=204)
+        """Nobody logs in by this name any more. ACLs that name it stay unless they are to go as well."""
+        text = request.query_params.get("with_acls", "false")
+        if text not in ("true", "false"):
+            raise Invalid.field("with_acls", "must be true or false")
+        return _deleted(users.user_delete(**_place(request, instance_id), name=user, with_acls=text == "true"))
+
+
+def _deleted(deleted: users.Deleted) -> Response:
+    """What became of the user's rights stands in headers: there is nothing more to be shown."""
+    headers = {ACLS_DELETED: str(deleted.acls_deleted), IS_SUPER_USER: str(deleted.is_super_user).lower()}
+    if deleted.acls_left is not None:
+        headers[ACLS_LEFT] = str(deleted.acls_left)
+    return Response(status=204, headers=headers)
 
 
 class UserPasswordApi(APIView):

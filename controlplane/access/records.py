@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controlplane.clusters import coordination, zookeeper
-from controlplane.core.errors import Conflict
+from controlplane.core.errors import Conflict, Unavailable
 from controlplane.instances.selectors import instance_running_get
 from quota.contracts.apart import acls_from_json, acls_path, users_from_json, users_path, with_access
-from quota.contracts.instance import UnreadAccessError
+from quota.contracts.instance import ContractError, UnreadAccessError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ def users_read(instance: Instance) -> tuple[User, ...]:
 
 
 def spec_read(instance: Instance) -> InstanceSpec:
-    """What brokers go by: the specification with whitelists, ACLs and users. Raises Conflict, ClusterUnavailable."""
+    """What brokers go by: the specification with whitelists, ACLs and users. Raises Conflict, Unavailable."""
     tree = zookeeper.tree(instance.cluster.address)
     try:
         found = coordination.spec_read(tree, instance.id)
@@ -43,6 +43,11 @@ def spec_read(instance: Instance) -> InstanceSpec:
         return with_access(found[0], *(node[0] if node else None for node in beside))
     except UnreadAccessError as error:
         raise illegible(error) from error
+    except ContractError as error:
+        raise Unavailable(
+            f"brokers cannot read the specification of the instance, so nobody knows who may: {error}",
+            code="specification_illegible",
+        ) from error
 
 
 def acls_write(
@@ -72,7 +77,8 @@ def users_write(
 
     def written(data: bytes | None) -> bytes | None:
         before = _legible_users(data)
-        return before.changed(decide(before.items)).to_json()
+        after = before.changed(decide(before.items))
+        return None if after.items == before.items else after.to_json()
 
     tree = zookeeper.tree(instance.cluster.address)
     coordination.beside_write(tree, instance.id, users_path(instance.id), written)

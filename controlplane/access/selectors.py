@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from controlplane.access import records
 from controlplane.access.users import user_of
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Invalid
+from controlplane.core.errors import Conflict, Invalid, Unavailable
 from controlplane.instances.selectors import instance_get
 from controlplane.instances.spec import DEFAULT_ROUTE
 from quota.contracts.acls import AclOperation, ResourceType
@@ -31,6 +32,7 @@ class UserView:
     name: str
     iterations: Mapping[str, int]  # by mechanism
     previous_password_until: datetime | None  # until when two are good; None: there is one
+    acls: int | None = None  # that name him; None: nobody has counted them
 
     @property
     def mechanisms(self) -> list[str]:
@@ -42,6 +44,17 @@ def user_list(*, organisation: Organisation, instance_id: str, clock: Clock = SY
     """All users, by name. Raises NotFound, Conflict, ClusterUnavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     return [user_shown(user, clock=clock) for user in records.users_read(instance)]
+
+
+def users_with_acls(*, organisation: Organisation, instance_id: str) -> list[UserView]:
+    """`user_list`, with how many ACLs name each as far as they can be read. Raises NotFound, Conflict, ClusterUnavailable."""
+    views = user_list(organisation=organisation, instance_id=instance_id)
+    try:
+        acls = acl_list(organisation=organisation, instance_id=instance_id)
+    except (Conflict, Unavailable):
+        return views
+    named = Counter(acl.principal for acl in acls)
+    return [replace(view, acls=named[USER + view.name]) for view in views]
 
 
 def user_get(*, organisation: Organisation, instance_id: str, name: str, clock: Clock = SYSTEM_CLOCK) -> UserView:
@@ -76,7 +89,7 @@ def access_explain(
 ) -> Explained:
     """Whether somebody may do something, by what brokers go by at this moment, and which rule says so.
 
-    A principal without "User:" is the user of that name. Raises NotFound, Invalid, Conflict, ClusterUnavailable.
+    A principal without "User:" is the user of that name. Raises NotFound, Invalid, Conflict, Unavailable.
     """
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     question = Question(
@@ -88,14 +101,15 @@ def access_explain(
         resource_name=resource_name,
     )
     now_ms = int(clock.now().timestamp() * 1000)
+    spec = records.spec_read(instance)
     try:
-        return explain(records.spec_read(instance), question, now_ms=now_ms)
+        return explain(spec, question, now_ms=now_ms)
     except ValueError as error:
         raise Invalid.field("source", f"{source!r} is neither an IPv4 nor an IPv6 address") from error
 
 
 def route_ids(*, organisation: Organisation, instance_id: str) -> list[str]:
-    """The routes that brokers know. Raises NotFound, Conflict, ClusterUnavailable."""
+    """The routes that brokers know. Raises NotFound, Conflict, Unavailable."""
     instance = instance_get(organisation=organisation, instance_id=instance_id)
     return [route.id for route in records.spec_read(instance).routes]
 

@@ -12,7 +12,7 @@ from controlplane.access.acls import MOST_AT_ONCE
 from controlplane.access.passwords import LEAST_CHARACTERS, MOST_CHARACTERS
 from controlplane.access.presets import Preset
 from controlplane.access.users import EVERY_MECHANISM, LONGEST_KEEP_S
-from controlplane.api.serializers import StrictCharField, StrictIntegerField, StrictSerializer
+from controlplane.api.serializers import StrictBooleanField, StrictCharField, StrictIntegerField, StrictSerializer
 from quota.contracts.acls import ANYTHING, LONGEST_NAME, Acl, AclOperation, PatternType, Permission, ResourceType
 from quota.contracts.users import LONGEST_NAME as LONGEST_USER_NAME
 from quota.core.acl_filters import MATCH, AclFilter
@@ -203,6 +203,7 @@ class UserNameSerializer(StrictSerializer):
     """Whom a DELETE means."""
 
     name = NameField(LONGEST_USER_NAME)
+    with_acls = StrictBooleanField(required=False, help_text="ACLs that name the user go as well")
 
 
 class UserPasswordSerializer(StrictSerializer):

@@ -11,15 +11,17 @@ salt is new, and whoever logs in with the old password from then on is refused.
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from controlplane.access import records
+from controlplane.access.acls import acls_delete
 from controlplane.access.passwords import password_checked, password_generated
 from controlplane.core import audit
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import AlreadyExists, Invalid, LimitReached, NotFound
+from controlplane.core.errors import AlreadyExists, Conflict, Invalid, LimitReached, NotFound, Unavailable
+from controlplane.instances.spec import config_of
 from quota.contracts.users import (
     DEFAULT_ITERATIONS,
     MOST_USERS,
@@ -30,11 +32,14 @@ from quota.contracts.users import (
     user_name_problem,
     users_problem,
 )
+from quota.core.acl_filters import AclFilter
+from quota.core.explain_access import USER
 from quota.core.scram import derived, is_password
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from controlplane.instances.models import Instance
     from controlplane.tenants.models import Organisation
 
 LONGEST_KEEP_S = 30 * 86_400
@@ -118,15 +123,51 @@ def user_password_set(
     return found[0], text if password is None else None
 
 
-def user_delete(*, organisation: Organisation, actor: str, instance_id: str, name: str) -> None:
-    """Nobody logs in by this name any more; ACLs that name it stay. Raises NotFound, Conflict, ClusterUnavailable."""
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What became of a user's rights when he was deleted: whoever is given his name later has what is left."""
+
+    acls_deleted: int
+    acls_left: int | None  # that name him; None: it could not be seen
+    is_super_user: bool  # by the instance's config, which is not changed
+
+
+def user_delete(
+    *, organisation: Organisation, actor: str, instance_id: str, name: str, with_acls: bool = False
+) -> Deleted:
+    """Nobody logs in by this name any more.
+
+    ACLs that name him stay, as in Kafka, where principals and users know nothing of each other; `with_acls`: they go as well,
+    behind him. Who asks for that again finishes what was broken off. Raises NotFound, Conflict, ClusterUnavailable.
+    """
+    is_there = False
 
     def decide(users: Sequence[User]) -> Sequence[User]:
-        gone = user_of(users, name)
-        return [user for user in users if user is not gone]
+        nonlocal is_there
+        left = [user for user in users if user.name != name]
+        is_there = len(left) < len(users)
+        if not is_there and not with_acls:
+            raise NotFound(f"no user {name}")
+        return left
 
-    records.users_write(organisation, instance_id, decide)
-    _audit(organisation, actor, "user.delete", instance_id, name, {})
+    instance = records.users_write(organisation, instance_id, decide)
+    if is_there:
+        _audit(organisation, actor, "user.delete", instance_id, name, {"with_acls": with_acls} if with_acls else {})
+    theirs = AclFilter(principal=f"{USER}{name}")
+    gone = 0
+    if with_acls:
+        gone = len(acls_delete(organisation=organisation, actor=actor, instance_id=instance_id, wanted=theirs))
+    if not is_there and not gone:
+        raise NotFound(f"no user {name}")
+    super_users = config_of(instance.config)["super_users"]
+    return Deleted(gone, 0 if with_acls else _acls_left(instance, theirs), f"{USER}{name}" in super_users)
+
+
+def _acls_left(instance: Instance, theirs: AclFilter) -> int | None:
+    try:
+        return sum(map(theirs.takes, records.acls_read(instance)))
+    except (Conflict, Unavailable):  # he is deleted all the same
+        return None
 
 
 def user_of(users: Sequence[User], name: str) -> User:

@@ -8,7 +8,7 @@ import pytest
 
 from controlplane.clusters import coordination
 from controlplane.core.models import AuditEntry
-from quota.contracts.apart import acls_path
+from quota.contracts.apart import acls_path, spec_path
 from quota.contracts.instance import Authorizer, Security
 from tests.controlplane.conftest import run_to_the_end
 from tests.controlplane.test_instances_api import problem
@@ -108,6 +108,17 @@ def test_what_cannot_be_asked_is_refused_by_name(alice, url, change, field):
 def test_acls_that_nobody_can_read_let_nobody_in_and_are_said(alice, tree, url, instance):
     tree.nodes[acls_path(instance.id)] = (b"{", 0)
     assert "nobody may connect" in problem(alice.api.post(url, ASKED), 409, "access_illegible")["detail"]
+
+
+@pytest.mark.parametrize("data", [b"{", b'{"version": 99}'])
+def test_a_specification_that_brokers_cannot_read_is_said_and_not_taken_for_a_wrong_address(
+    alice, tree, url, instance, data
+):
+    path = spec_path(instance.id)
+    tree.nodes[path] = (data, tree.nodes[path][1] + 1)
+    told = problem(alice.api.post(url, ASKED), 503, "specification_illegible")
+    assert told["detail"].startswith("brokers cannot read the specification of the instance")
+    assert not told.get("errors")
 
 
 def test_how_acls_are_meant_is_part_of_the_config(alice, instance, tree, brokers, base, url, scram):

@@ -12,10 +12,10 @@ import pytest
 from controlplane.access import users as services
 from controlplane.access.selectors import user_shown
 from controlplane.clusters import coordination
-from controlplane.core.errors import AlreadyExists
+from controlplane.core.errors import AlreadyExists, ClusterUnavailable
 from controlplane.core.models import AuditEntry
 from controlplane.idempotency.models import RepeatableCall
-from quota.contracts.apart import users_from_json, users_path
+from quota.contracts.apart import acls_path, users_from_json, users_path
 from quota.contracts.users import MOST_USERS, ScramMechanism, User, UserSet
 from quota.core import scram
 from tests.controlplane.fakes import ManualClock
@@ -243,6 +243,75 @@ def test_no_secret_is_in_answers_errors_audit_logs_or_rows(alice, instance, tree
 
 def spellings(data):
     return {base64.b64encode(data).decode(), data.hex(), repr(data)}
+
+
+@pytest.fixture
+def acls(alice, instance):
+    """Principals of the ACLs that are there, after some were made of ann and others."""
+    at = f"/api/v1/instances/{instance.id}/acls"
+    for principal in ("User:ann", "User:anna", "User:*"):
+        for operation in ("READ", "WRITE"):
+            said = {"principal": principal, "operation": operation, "resource_type": "TOPIC", "resource_name": "orders"}
+            assert alice.api.post(at, said).status_code == 201
+    return lambda: sorted({each["principal"] for each in alice.api.get(at).json()["items"]})
+
+
+def told(answer):
+    """How many ACLs went and how many stay, and whether he is still a super user."""
+    assert answer.status_code == 204
+    return tuple(answer.headers.get(f"Sluice-{name}") for name in ("Acls-Deleted", "Acls-Left", "Super-User"))
+
+
+def test_acls_of_a_deleted_user_stay_as_in_kafka_and_are_counted(alice, url, acls):
+    alice.api.post(url, {"name": "ann"})
+    assert told(alice.api.delete(f"{url}/ann")) == ("0", "2", "false")
+    assert acls() == ["User:*", "User:ann", "User:anna"]
+
+
+@pytest.mark.parametrize("by_body", [False, True])
+def test_acls_that_name_the_user_go_with_him_where_that_is_wanted_and_no_others(alice, url, acls, by_body):
+    alice.api.post(url, {"name": "ann"})
+    body = {"name": "ann", "with_acls": True}
+    answer = alice.api.delete(url, body) if by_body else alice.api.delete(f"{url}/ann?with_acls=true")
+    assert told(answer) == ("2", "0", "false")
+    assert acls() == ["User:*", "User:anna"]
+    entries = AuditEntry.objects.for_organisation(alice.organisation).filter(action__endswith=".delete")
+    assert sorted(entry.action for entry in entries) == ["acl.delete", "user.delete"]
+
+
+def test_a_deletion_that_was_broken_off_is_finished_when_it_is_asked_for_again(alice, url, acls, monkeypatch):
+    alice.api.post(url, {"name": "ann"})
+    with monkeypatch.context() as patch:
+        patch.setattr(services, "acls_delete", _away)
+        assert alice.api.delete(f"{url}/ann?with_acls=true").status_code == 503
+    problem(alice.api.delete(f"{url}/ann"), 404, "not_found")
+    assert told(alice.api.delete(f"{url}/ann?with_acls=true")) == ("2", "0", "false")
+    assert acls() == ["User:*", "User:anna"]
+    problem(alice.api.delete(f"{url}/ann?with_acls=true"), 404, "not_found")
+
+
+def _away(**_members):
+    raise ClusterUnavailable("away")
+
+
+def test_a_user_is_deleted_although_nobody_can_read_the_acls(alice, instance, tree, url):
+    alice.api.post(url, {"name": "ann"})
+    tree.nodes[acls_path(instance.id)] = (b"{", 0)
+    assert told(alice.api.delete(f"{url}/ann")) == ("0", None, "false")
+    assert in_force(tree, instance) == ()
+
+
+def test_who_is_a_super_user_by_the_config_is_said_to_stay_one(alice, instance, url):
+    type(instance).objects.unscoped("a test").filter(pk=instance.pk).update(config={"super_users": ["User:ann"]})
+    alice.api.post(url, {"name": "ann"})
+    assert told(alice.api.delete(f"{url}/ann")) == ("0", "0", "true")
+
+
+@pytest.mark.parametrize("text", ["1", "True", "yes", ""])
+def test_what_is_neither_true_nor_false_deletes_nothing(alice, instance, tree, url, text):
+    alice.api.post(url, {"name": "ann"})
+    problem(alice.api.delete(f"{url}/ann?with_acls={text}"), 400, "invalid")
+    assert len(in_force(tree, instance)) == 1
 
 
 def test_each_change_is_in_the_audit_trail(alice, instance, url):

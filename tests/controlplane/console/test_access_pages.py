@@ -93,6 +93,23 @@ def test_a_user_is_deleted_from_its_row(at_alice, at, place):
     assert "No user yet" in text_of(page)
 
 
+@pytest.mark.parametrize("with_acls", [False, True])
+def test_a_user_is_deleted_with_his_acls_or_without_which_is_said(at_alice, at, place, with_acls):
+    users.user_create(**place, name="ann")
+    at_alice.post(f"{at}/new-acl", ACL)
+    assert "Delete 1 ACL of User:ann as well" in text_of(at_alice.get(f"{at}/users"))
+    page = text_of(at_alice.post(f"{at}/user-deletion/ann", {"with_acls": "yes"} if with_acls else {}, follow=True))
+    assert ("User ann was deleted, with 1 ACL" in page) == with_acls
+    assert ("What the user had stays, 1 ACL" in page) == (not with_acls)
+    left = selectors.acl_list(organisation=place["organisation"], instance_id=place["instance_id"])
+    assert len(left) == (not with_acls)
+
+
+def test_nothing_is_offered_of_who_has_no_acls(at_alice, at, place):
+    users.user_create(**place, name="ann")
+    assert "as well" not in text_of(at_alice.get(f"{at}/users"))
+
+
 def test_an_acl_is_made_found_and_deleted(at_alice, at, place):
     page = at_alice.post(f"{at}/new-acl", ACL, follow=True)
     assert "1 ACL is in force within 2 seconds" in text_of(page)

@@ -12,6 +12,7 @@ from controlplane.access import selectors, users
 from controlplane.console.forms.access import PasswordForm, UserForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
+from controlplane.console.templatetags.console import count
 from controlplane.core.errors import Conflict, SluiceError, Unavailable
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
@@ -41,7 +42,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     search, away = searched(request), None
     views: list[selectors.UserView] = []
     try:
-        views = selectors.user_list(organisation=caller.organisation, instance_id=instance.id)
+        views = selectors.users_with_acls(organisation=caller.organisation, instance_id=instance.id)
     except (Unavailable, Conflict) as error:
         away = error
     context = {
@@ -93,6 +94,13 @@ def password(request: HttpRequest, caller: Caller, instance_id: str, user: str) 
 def delete(request: HttpRequest, caller: Caller, instance_id: str, user: str) -> HttpResponse:
     """Nobody logs in by this name any more."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
-    users.user_delete(**_place(caller, instance.id), name=user)
-    messages.success(request, f"User {user} was deleted. ACLs that name the user stay.")
+    with_acls = request.POST.get("with_acls") == "yes"
+    deleted = users.user_delete(**_place(caller, instance.id), name=user, with_acls=with_acls)
+    gone = f", with {count(deleted.acls_deleted, 'ACL,ACLs')}" if deleted.acls_deleted else ""
+    messages.success(request, f"User {user} was deleted{gone}.")
+    if deleted.acls_left != 0:
+        left = "ACLs" if deleted.acls_left is None else count(deleted.acls_left, "ACL,ACLs")
+        messages.warning(request, f"What the user had stays, {left}: whoever is given the name {user} later has it.")
+    if deleted.is_super_user:
+        messages.warning(request, f"User:{user} is still among the super users of the instance's config.")
     return redirect("console:users", caller.organisation.id, instance.id)
