@@ -97,8 +97,8 @@ class Span:
 class GroupDoor(Protocol):
     """What this service asks about groups. Every call may raise ClusterUnavailable."""
 
-    def listed(self) -> list[ListedGroup]:
-        """Every group of the cluster."""
+    def listed(self, owned: Callable[[str], bool]) -> list[ListedGroup]:
+        """The groups of the cluster whose names are `owned`: there may be a hundred thousand others."""
         ...
 
     def described(self, names: Sequence[str]) -> dict[str, DescribedGroup]:
@@ -146,12 +146,16 @@ class KafkaGroups:
         self._admin = admin
         self._client = admin.kafka
 
-    def listed(self) -> list[ListedGroup]:
+    def listed(self, owned: Callable[[str], bool]) -> list[ListedGroup]:
         """See GroupDoor."""
         answer = self._result(self._client.list_consumer_groups(request_timeout=ROUND_S))
         if answer.errors:  # a list that silently lacks one coordinator's groups would be a wrong one
             raise self._problem(answer.errors[0])
-        return [ListedGroup(group.group_id, STATES.get(group.state, UNKNOWN)) for group in answer.valid]
+        return [
+            ListedGroup(name, STATES.get(group.state, UNKNOWN))
+            for group in answer.valid
+            if owned(name := group.group_id)
+        ]
 
     def described(self, names: Sequence[str]) -> dict[str, DescribedGroup]:
         """See GroupDoor."""

@@ -52,7 +52,7 @@ class Group:
 def list_all(cluster: ClusterAddress, instance_id: str) -> list[ListedGroup]:
     """Every group of the instance, by name, but for one with an empty name (simple consumers may): it has no address."""
     names = names_of(instance_id)
-    owned = (group for group in group_door.door(cluster).listed() if names.owns(group.name))
+    owned = group_door.door(cluster).listed(names.owns)
     mapped = (replace(group, name=names.group_out(group.name)) for group in owned)
     return sorted((group for group in mapped if group.name), key=lambda group: group.name)
 

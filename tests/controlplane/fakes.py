@@ -307,9 +307,9 @@ class FakeGroups:
         if self.admin.away:
             raise ClusterUnavailable("the cluster does not answer")
 
-    def listed(self) -> list[ListedGroup]:
+    def listed(self, owned: Callable[[str], bool]) -> list[ListedGroup]:
         self._round("listed")
-        return [ListedGroup(name, group.state) for name, group in self.found.items()]
+        return [ListedGroup(name, group.state) for name, group in self.found.items() if owned(name)]
 
     def described(self, names: Sequence[str]) -> dict[str, DescribedGroup]:
         self._round("described")
