@@ -6,7 +6,7 @@ arena incomplete    memory that all connections receive into; a frame that is no
 connection sending  bytes in, cut into frames; buffers and file ranges out
 preface proxy_header  connections that begin with a PROXY header; what one says
 tls tls_context     TLS on a socket, in user space; with what certificates
-tls_connection tls_handshake  a connection that begins with a handshake, and that
+tls_connection      a connection that begins with a handshake
 tls_records         where records end in what comes from the wire
 handshakes          how many of them begin in a second, and which wait
 fairness            how addresses share places and take turns (pure)

@@ -2,7 +2,7 @@
 
 A handshake costs a server as much as thousands of small requests, and nobody has said yet who he is. So an account begins a
 few in a second; whoever is above that waits, unread. At most so many wait, or are under way, as can be over before their time
-is (`tls_handshake.HANDSHAKE_WITHIN_S`). One account's handshakes beside the loop run one after the other, so that a flood of
+is (`tls_connection.HANDSHAKE_WITHIN_S`). One account's handshakes beside the loop run one after the other, so that a flood of
 them has one thread and no more.
 
 Within the account client addresses take turns (`fairness`), to begin and to go on beside the loop. Where there is no place, the
@@ -31,7 +31,7 @@ Step = tuple[Beside, Callable[[], bool], "Callable[[Future[bool]], None]"]
 
 
 class Waiting(Protocol):
-    """A handshake that is not over (`tls_handshake`)."""
+    """A connection whose handshake is not over."""
 
     peer: tuple[str, int]
 

@@ -1,25 +1,31 @@
-"""A connection whose bytes are TLS: a handshake first (`tls_handshake`), then a connection as any other over `TlsSocket`.
+"""A connection whose bytes are TLS: a handshake first, then a connection as any other over `TlsSocket`.
 
-A listener of TLS makes no others, so that nothing is served in the clear by mistake: without `secure` it ends at once.
+Until the handshake is over no byte reaches the protocol, and the connection has `HANDSHAKE_WITHIN_S`. It begins with the
+client's first byte, which has to be a handshake's: anything else (a client without TLS) ends it at once. How many handshakes of
+an account begin in a second is limited (`handshakes`); one that may not begin yet is left unread. A step of a handshake is
+taken in the account's own time where it is known to be quick, and beside the loop where it is not.
 """
 
 from __future__ import annotations
 
 import select
 import socket
+import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from dataplane.doors import FileRange, FrameProtocol, TlsServer
 from dataplane.network.connection import SocketConnection
+from dataplane.network.handshakes import Handshakes
 from dataplane.network.sending import range_after, read_range
 from dataplane.network.tls import MOST_SENT_BYTES, TlsSocket
-from dataplane.network.tls_handshake import TlsHandshake
 from dataplane.storage.cold import Brought
 
 if TYPE_CHECKING:
     from dataplane.network.loop import EpollLoop
+    from dataplane.tasks import Future
 
+HANDSHAKE_WITHIN_S = 10.0
 READ_BYTES = 256 * 2**10
 """Of a file, that are read and encrypted together."""
 
@@ -27,85 +33,201 @@ _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
 
 
 class TlsConnection(SocketConnection):
-    """See the file's text."""
+    """See the file's text. It does nothing without `secure`."""
 
-    __slots__ = ("_handshake", "_layer", "_layer_held")
+    __slots__ = (
+        "_began",
+        "_deadline",
+        "_is_secure",
+        "_layer",
+        "_layer_held",
+        "_secured",
+        "_server",
+        "_steps_beside",
+        "_waits",
+    )
 
     def __init__(self, loop: EpollLoop, sock: socket.socket, peer: tuple[str, int], *, trusted: bool = False) -> None:
         super().__init__(loop, sock, peer, trusted=trusted)
         self._layer: TlsSocket | None = None
-        self._handshake: TlsHandshake | None = None  # None: it is over, or nobody has said how to secure it
+        self._server: TlsServer | None = None
+        self._secured: Callable[[bytes | None], str | None] | None = None
+        self._deadline: Callable[[], None] | None = None  # how to cancel it
+        self._is_secure = False  # the handshake is over
+        self._began = False  # the handshake
+        self._waits = False  # for its turn, unread
+        self._steps_beside = False  # a thread has it
         self._layer_held = 0  # so much of what the layer holds is told to the account
 
-    # --- until the handshake is over (`tls_handshake.Shaking`) --------------------------------------------------------
+    # --- handshake ----------------------------------------------------------------------------------------------------
 
     def secure(self, server: TlsServer, secured: Callable[[bytes | None], str | None]) -> None:
         """As `doors.Connection` says it."""
+        self._server, self._secured = server, secured
         self._layer = TlsSocket(self._socket, server.context, self._loop.scratch())
-        self._handshake = TlsHandshake(self, self._loop, self._layer, server, secured)
         self._socket = cast("socket.socket", self._layer)  # it has those of its methods that are used
 
     def start(self, protocol: FrameProtocol) -> None:
         """Begin to read: a handshake, then frames for `protocol`."""
         super().start(protocol)
-        if self._handshake is None:  # never in the clear what should not be
+        server = self._server
+        if server is None:  # never in the clear what should not be
             self._gone("nobody has said how to secure it")
             return
-        self._handshake.start(self._account)
+        if self._account.handshakes is None:
+            self._account.handshakes = Handshakes(self._loop, server.handshakes_per_s)
+        self._account.handshakes.limit(server.handshakes_per_s)
+        if not self._account.handshakes.came(self):
+            self._refuse("too many TLS handshakes wait")
+            return
+        self._deadline = self._loop.call_later(HANDSHAKE_WITHIN_S, self._too_slow).cancel
+
+    def _too_slow(self) -> None:
+        if self._fd >= 0 and not self._is_secure:
+            self._gone(f"the TLS handshake took longer than {HANDSHAKE_WITHIN_S:.0f} s")
 
     def serve(self, until: float) -> None:
         """As of any connection; before that, the handshake."""
-        if self._handshake is None:
+        if self._is_secure:
             super().serve(until)
             return
         self._in_queue = self._may_flush = self._waits_to_send = False
         if self._is_reset:
             self._gone("reset by the peer")
-        if self._fd >= 0:
-            self._handshake.serve()
+        if self._fd >= 0 and not self._steps_beside and not self._waits:
+            self._go_on()
 
-    @property
-    def is_here(self) -> bool:
-        return self._fd >= 0
+    def make_room(self) -> None:
+        """Its address has more handshakes under way than another, for which there is no place."""
+        self._refuse("others of this address wait for TLS handshakes as well, and another address has fewer")
 
-    def refuse(self, reason: str) -> None:
-        if self._fd >= 0:
-            self._gone(self._loop.refusals.insecure(self._account, self.peer, reason))
-
-    def end(self, reason: str) -> None:
-        self._gone(reason)
-
-    def go_on(self) -> None:
+    def begin_handshake(self) -> bool:
+        """Its turn has come, if it is still there."""
+        if self._fd < 0 or not self._waits:
+            return False
+        self._waits, self._began = False, True
+        self._listen_for()
         self._queue_up()
+        return True
 
-    def wait_for(self, *, to_read: bool, to_send: bool) -> None:
-        events = _IN * to_read | _OUT * to_send
-        if events != self._events:
-            self._events = events
-            self._loop.change(self._fd, events)
+    def _go_on(self) -> None:
+        layer, handshakes = self._layer, self._account.handshakes
+        assert layer is not None
+        assert handshakes is not None
+        try:
+            if not self._began:
+                if not layer.looks_like_tls():
+                    self._refuse("what came is not TLS")
+                    return
+                self._began = handshakes.may_begin(self)
+                self._waits = not self._began
+                if self._waits:
+                    self._listen_for()
+                    return
+            if not layer.waits_to_send:
+                layer.take_in()
+                self._step(layer, handshakes)
+                return
+            layer.answer()
+        except BlockingIOError:
+            pass
+        except EOFError:
+            self._gone("closed by the peer")
+            return
+        except OSError as error:
+            self._gone(error.strerror or "receive failed")
+            return
+        self._listen_for()
 
-    def secure_now(self) -> None:
+    def _step(self, layer: TlsSocket, handshakes: Handshakes) -> None:
+        assert self._server is not None
+        if self._server.beside is None:
+            try:
+                is_over = layer.step()
+            except ssl.SSLError as error:
+                self._failed(error)
+                return
+            self._stepped(layer, is_over=is_over)
+            return
+        self._steps_beside = True
+        layer.lend()
+        self._listen_for()
+        handshakes.beside(self, self._server.beside, layer.step, self._came_back)
+
+    def _came_back(self, step: Future[bool]) -> None:
+        layer = self._layer
+        assert layer is not None
+        self._steps_beside = False
+        try:
+            is_over = step.result()
+        except Exception as error:  # noqa: BLE001 - whatever a thread had met
+            layer.take_back(is_over=False)
+            if self._fd >= 0:
+                self._failed(error)
+            return
+        layer.take_back(is_over=is_over)
+        if self._fd >= 0:
+            began = self._loop.clock.monotonic()
+            self._stepped(layer, is_over=is_over)
+            self._loop.charge(self, began)
+
+    def _stepped(self, layer: TlsSocket, *, is_over: bool) -> None:
+        layer.take_back(is_over=is_over)
+        try:
+            layer.answer()
+        except OSError as error:
+            self._gone(error.strerror or "send failed")
+            return
+        if is_over:
+            self._is_over(layer)
+        else:
+            self._listen_for()
+
+    def _is_over(self, layer: TlsSocket) -> None:
+        secured, self._secured = self._secured, None
+        assert secured is not None
+        problem = secured(layer.peer_certificate())
+        if problem is not None:
+            self._refuse(problem)
+            return
+        if self._fd < 0:
+            return
+        self._is_secure = True
         self._forget_handshake()
         self._listen_for()
 
-    def charge_since(self, began: float) -> None:
-        self._loop.charge(self, began)
+    def _failed(self, error: Exception) -> None:
+        reason = getattr(error, "reason", None) or type(error).__name__
+        self._refuse(f"TLS handshake failed ({str(reason).replace('_', ' ').lower()})")
+
+    def _refuse(self, reason: str) -> None:
+        if self._fd >= 0:
+            self._gone(self._loop.refusals.insecure(self._account, self.peer, reason))
 
     def _forget_handshake(self) -> None:
-        handshake, self._handshake = self._handshake, None
-        if handshake is not None:
-            handshake.stop()
+        if self._deadline is not None:
+            self._deadline()
+            self._deadline = None
+            handshakes = self._account.handshakes
+            if handshakes is not None:
+                handshakes.went(self)
 
     # --- as any connection --------------------------------------------------------------------------------------------
 
     def _listen_for(self) -> None:
-        if self._handshake is not None:
-            return  # it says what for
-        super()._listen_for()
-        layer = self._layer
-        if layer is not None and layer.has_more and self._events & _IN and self._fd >= 0:
-            self._is_readable = True  # epoll does not know of it
-            self._queue_up()
+        if self._is_secure:
+            super()._listen_for()
+            layer = self._layer
+            if layer is not None and layer.has_more and self._events & _IN and self._fd >= 0:
+                self._is_readable = True  # epoll does not know of it
+                self._queue_up()
+            return
+        if self._fd < 0 or self._layer is None or self._protocol is None:
+            return
+        events = 0 if self._waits or self._steps_beside else _OUT if self._layer.waits_to_send else _IN
+        if events != self._events:
+            self._events = events
+            self._loop.change(self._fd, events)
 
     def _receive(self, until: float) -> None:
         super()._receive(until)
@@ -125,7 +247,7 @@ class TlsConnection(SocketConnection):
 
     def _send_some(self, until: int) -> None:
         layer = self._layer
-        if layer is None or self._handshake is not None:
+        if layer is None or not self._is_secure:
             raise BlockingIOError
         try:
             super()._send_some(min(until, self._departed + MOST_SENT_BYTES))
@@ -154,4 +276,5 @@ class TlsConnection(SocketConnection):
     def _gone(self, reason: str) -> None:
         if self._fd >= 0:
             self._forget_handshake()
+            self._secured = None
         super()._gone(reason)

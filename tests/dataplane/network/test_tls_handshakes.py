@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from dataplane.network import handshakes, tls_handshake
+from dataplane.network import handshakes, tls_connection
 from dataplane.network.tls_context import server_context
 from tests.dataplane.network.tls_server import (
     AUTHORITY,
@@ -36,8 +36,7 @@ def server():
 
 def waits(protocol):
     """Whether its handshake may not begin yet."""
-    handshake = protocol.connection._handshake
-    return handshake is not None and handshake.waits
+    return protocol.connection._waits
 
 
 @pytest.mark.parametrize("first", [b"\0\0\0\x10\0\x12\0\0", b"GET / HTTP/1.1\r\n\r\n", b"\x15", b"\x80\x2e\x01"])
@@ -72,7 +71,7 @@ def test_what_is_refused_is_said_once_and_counted(server):
 
 @pytest.mark.parametrize("begun", [b"", b"\x16", b"\x16\x03\x01\x02\x00\x01"])
 def test_a_slow_handshake_ends(server, begun, monkeypatch):
-    monkeypatch.setattr(tls_handshake, "HANDSHAKE_WITHIN_S", 0.2)
+    monkeypatch.setattr(tls_connection, "HANDSHAKE_WITHIN_S", 0.2)
     one = server()
     with one.connect() as client:
         client.sendall(begun)
@@ -83,7 +82,7 @@ def test_a_slow_handshake_ends(server, begun, monkeypatch):
 
 
 def test_a_handshake_in_time_is_not_ended_later(server, monkeypatch):
-    monkeypatch.setattr(tls_handshake, "HANDSHAKE_WITHIN_S", 0.5)
+    monkeypatch.setattr(tls_connection, "HANDSHAKE_WITHIN_S", 0.5)
     one = server(echo)
     with one.connect_securely() as client, one.connect() as other:
         assert other.recv(1) == b""  # its time is over
@@ -159,7 +158,7 @@ def test_one_that_went_while_it_waited_takes_nobodys_place(server):
 def test_a_flood_of_one_account_does_not_keep_another_waiting(server, monkeypatch):
     """The other's frames are answered while handshakes wait that all came before it."""
     monkeypatch.setattr(handshakes, "WAIT_AT_MOST_S", 60)
-    monkeypatch.setattr(tls_handshake, "HANDSHAKE_WITHIN_S", 60.0)
+    monkeypatch.setattr(tls_connection, "HANDSHAKE_WITHIN_S", 60.0)
     one = server(echo, per_s=1)
     flood = []
     for _ in range(40):
