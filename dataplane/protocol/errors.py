@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Self
 
 
 class ErrorCode(IntEnum):
@@ -115,3 +116,7 @@ class ApiError(Exception):
         super().__init__(message or code.name)
         self.code = code
         self.message = message
+
+    def kept(self) -> Self:
+        """Itself without the frames in which it was raised, with all that they refer to: one of thousands in one answer."""
+        return self.with_traceback(None)

@@ -3,15 +3,18 @@
 Each user of a request by himself: with one thing wrong of his, nothing of him is altered, and he is told one error. What can
 be said without looking at the users is said once (`planned`); the rest against the users as they are (`UserDraft.alter`).
 An upsertion replaces whatever there was of its mechanism, a password that was still good for a while included.
+
+Refusals are values: each of a request's twenty thousand users may be refused, and an exception that was raised keeps the frames in
+which it was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.protocol.errors import ErrorCode
 from quota.contracts.items import item_bytes, joined_items, read_items, size_of_items
 from quota.contracts.users import (
     LARGEST_USERS,
@@ -31,6 +34,21 @@ MECHANISMS = {1: ScramMechanism.SHA_256, 2: ScramMechanism.SHA_512}
 LONGEST_SALT = 256
 _DIGEST_BYTES = {ScramMechanism.SHA_256: 32, ScramMechanism.SHA_512: 64}
 _PER_STEP = 5
+
+
+class Refusal(NamedTuple):
+    """Why nothing of a user is altered."""
+
+    code: ErrorCode
+    message: str
+
+
+_NAMELESS = Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+_UNKNOWN_MECHANISM = Refusal(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+_TWICE = Refusal(ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request")
+_NOT_THERE = Refusal(ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
+_TOO_MANY = Refusal(ErrorCode.POLICY_VIOLATION, f"an instance may have {MOST_USERS} users, and has them")
+_TOO_LARGE = Refusal(ErrorCode.POLICY_VIOLATION, f"the users of an instance may take {LARGEST_USERS} bytes")
 
 
 class Deletion(NamedTuple):
@@ -54,9 +72,14 @@ class Upsertion(NamedTuple):
 class Plan:
     """What shall become of one user's credentials; `refusal`: nothing, for this reason."""
 
-    deleted: set[ScramMechanism] = field(default_factory=set)
-    upserted: dict[ScramMechanism, Credential] = field(default_factory=dict)
-    refusal: ApiError | None = None
+    deleted: tuple[ScramMechanism, ...] = ()
+    upserted: tuple[Credential, ...] = ()
+    refusal: Refusal | None = None
+
+    @property
+    def mechanisms(self) -> tuple[ScramMechanism, ...]:
+        """All that it is about."""
+        return (*self.deleted, *(each.mechanism for each in self.upserted))
 
 
 def planned(alterations: Sequence[Deletion | Upsertion]) -> Steps[dict[str, Plan]]:
@@ -71,28 +94,27 @@ def planned(alterations: Sequence[Deletion | Upsertion]) -> Steps[dict[str, Plan
             plan.refusal = refusal  # the last one, as in Kafka, before what is named twice
             continue
         mechanism = MECHANISMS[alteration.mechanism]
-        if mechanism in plan.deleted or mechanism in plan.upserted:
-            plan.refusal = plan.refusal or ApiError(
-                ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
-            )
+        if mechanism in plan.mechanisms:
+            plan.refusal = plan.refusal or _TWICE
         elif isinstance(alteration, Deletion):
-            plan.deleted.add(mechanism)
+            plan.deleted += (mechanism,)
         else:
-            plan.upserted[mechanism] = of_salted(
+            credential = of_salted(
                 alteration.salted_password, mechanism=mechanism, salt=alteration.salt, iterations=alteration.iterations
             )
+            plan.upserted += (credential,)
     return plans
 
 
-def _refusal(alteration: Deletion | Upsertion) -> ApiError | None:
+def _refusal(alteration: Deletion | Upsertion) -> Refusal | None:
     if not alteration.user:
-        return ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+        return _NAMELESS
     if alteration.mechanism not in MECHANISMS:
-        return ApiError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+        return _UNKNOWN_MECHANISM
     if isinstance(alteration, Deletion):
         return None
     problem = _problem(alteration)
-    return ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, problem) if problem else None
+    return Refusal(ErrorCode.UNACCEPTABLE_CREDENTIAL, problem) if problem else None
 
 
 def _problem(upsertion: Upsertion) -> str | None:
@@ -134,31 +156,34 @@ class UserDraft:
         """Of the users as they are now."""
         return self._version + self._is_changed
 
-    def alter(self, name: str, plan: Plan) -> None:
-        """One user. Raises ApiError, and nothing is changed."""
+    def alter(self, name: str, plan: Plan) -> Refusal | None:
+        """One user; where it is refused, nothing is changed."""
         if plan.refusal is not None:
-            raise plan.refusal
+            return plan.refusal
         before = self._users.get(name)
         credentials = () if before is None else before.credentials
-        if plan.deleted - {one.mechanism for one in credentials}:
-            raise ApiError(ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
-        kept = tuple(one for one in credentials if one.mechanism not in plan.deleted | plan.upserted.keys())
-        self._replace(before, User(name, (*kept, *plan.upserted.values())))
-        self._is_changed = True
+        if not {one.mechanism for one in credentials}.issuperset(plan.deleted):
+            return _NOT_THERE
+        kept = tuple(one for one in credentials if one.mechanism not in plan.mechanisms)
+        refusal = self._replace(before, User(name, (*kept, *plan.upserted)))
+        if refusal is None:
+            self._is_changed = True
+        return refusal
 
-    def _replace(self, before: User | None, user: User) -> None:
+    def _replace(self, before: User | None, user: User) -> Refusal | None:
         if before is not None:
             self._drop(user.name)
         if not user.credentials:
-            return
+            return None
         if len(self._users) >= MOST_USERS:
-            raise ApiError(ErrorCode.POLICY_VIOLATION, f"an instance may have {MOST_USERS} users, and has them")
+            return _TOO_MANY
         self._put(user)
         if size_of_items(len(self._items), self._size) > LARGEST_USERS:
             self._drop(user.name)
             if before is not None:
                 self._put(before)
-            raise ApiError(ErrorCode.POLICY_VIOLATION, f"the users of an instance may take {LARGEST_USERS} bytes")
+            return _TOO_LARGE
+        return None
 
     def written(self) -> bytes | None:
         """What shall stand in their node; None: what stands there."""

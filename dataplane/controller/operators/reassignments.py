@@ -86,7 +86,7 @@ class Reassignments:
             try:
                 steps.append(self._first_step(key, target))
             except ApiError as refusal:
-                outcomes[key] = refusal
+                outcomes[key] = refusal.kept()
         await self._take(steps)
         await self.advance([step.partition for step in steps])
         return outcomes

@@ -80,7 +80,7 @@ async def handle_create_acls(ctx: RequestContext, request: CreateAclsRequest) ->
             try:
                 draft.add(_acl_of(creation))
             except ApiError as refusal:
-                refusals[place] = refusal
+                refusals[place] = refusal.kept()
 
     def result(place: int) -> AclCreationResult:
         refusal = refusals.get(place, everybodys)
@@ -107,7 +107,7 @@ async def handle_delete_acls(ctx: RequestContext, request: DeleteAclsRequest) ->
             try:
                 filters[place] = _filter_of(one)
             except ApiError as refusal:
-                refusals[place] = refusal
+                refusals[place] = refusal.kept()
         deleted = yield from draft.delete(filters)
 
     everybodys = await _changed(ctx, delete)

@@ -133,7 +133,7 @@ def _altered(
             settings = [Setting(op.key, None if op.remove else op.value) for op in entry.ops]
             draft.alter(entity, settings, lambda: f"rule-{ctx.broker.doors.random.getrandbits(_ID_BITS):012x}")
         except ApiError as refusal:
-            refusals[place] = refusal
+            refusals[place] = refusal.kept()
     return rules if request.validate_only else draft.rules
 
 

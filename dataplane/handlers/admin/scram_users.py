@@ -22,7 +22,7 @@ from dataplane.protocol.messages.security import (
     DescribeUserScramCredentialsResult,
 )
 from dataplane.records.steps import Pace, Steps, each
-from dataplane.security.user_draft import MECHANISMS, Deletion, Plan, Upsertion, UserDraft, planned
+from dataplane.security.user_draft import MECHANISMS, Deletion, Plan, Refusal, Upsertion, UserDraft, planned
 from dataplane.tenancy.access import Operation
 from quota.contracts.apart import users_path
 from quota.contracts.instance import InstanceSpec
@@ -81,8 +81,9 @@ async def handle_alter_user_scram_credentials(
     ctx: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> AlterUserScramCredentialsResponse:
     """Each user by himself, as he is named first; in force at once, without a time for which the old password is good."""
-    everybodys, plans = None, dict.fromkeys(await in_slices(ctx, _names(request)), Plan())
-    refusals: dict[str, ApiError] = {}
+    everybodys: ApiError | None = None
+    plans = dict.fromkeys(await in_slices(ctx, _names(request)), Plan())
+    refusals: dict[str, Refusal] = {}
     version = 0
 
     def altered(before: bytes | None) -> Steps[bytes | None]:
@@ -93,9 +94,8 @@ async def handle_alter_user_scram_credentials(
         for name, plan in plans.items():
             if pace.over(_ALTERATION_US):
                 yield None
-            try:
-                draft.alter(name, plan)
-            except ApiError as refusal:
+            refusal = draft.alter(name, plan)
+            if refusal is not None:
                 refusals[name] = refusal
         version = draft.version
         return draft.written()

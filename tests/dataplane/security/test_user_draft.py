@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.protocol.errors import ErrorCode
 from dataplane.security.user_draft import Deletion, Upsertion, UserDraft, planned
 from quota.contracts.apart import users_from_json
 from quota.contracts.users import LARGEST_USERS, MOST_USERS, ScramMechanism, User, UserSet, users_problem
@@ -25,11 +25,8 @@ def altered(before, *alterations):
     codes = {}
     draft = run_through(UserDraft.of(before.to_json() if before.version else None))
     for name, plan in run_through(planned(alterations)).items():
-        try:
-            draft.alter(name, plan)
-            codes[name] = ErrorCode.NONE
-        except ApiError as refusal:
-            codes[name] = refusal.code
+        refusal = draft.alter(name, plan)
+        codes[name] = ErrorCode.NONE if refusal is None else refusal.code
     data = draft.written()
     after = before if data is None else users_from_json(data)
     assert after.version == draft.version
