@@ -4,8 +4,8 @@ Each user of a request by himself: with one thing wrong of his, nothing of him i
 be said without looking at the users is said once (`planned`); the rest against the users as they are (`UserDraft.alter`).
 An upsertion replaces whatever there was of its mechanism, a password that was still good for a while included.
 
-Refusals are values: each of a request's twenty thousand users may be refused, and an exception that was raised keeps the frames in
-which it was.
+Refusals are values: each of a request's twenty thousand users may be refused, and an exception that was raised keeps the
+frames in which it was.
 """
 
 from __future__ import annotations
