@@ -2,6 +2,7 @@
 
     contracts   what both planes agree on
     core        the rules, pure
+    tls         certificates of the cluster's own processes: issuing, reading, whose one is
     agent       inside each broker: buckets, reports, grants
     master      shares limits out; one of several is active
     __main__    the process of a master

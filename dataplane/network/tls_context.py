@@ -1,13 +1,14 @@
 """From certificates to what TLS at our end is made with.
 
 TLS 1.2 and 1.3, no compression, no renegotiation, one session ticket; of TLS 1.2 only ciphers with forward secrecy that
-authenticate what they encrypt. OpenSSL reads chain and key from files only: they are given one that is nothing but memory.
+authenticate what they encrypt. (The cluster's own processes have contexts of `quota.tls`.)
 """
 
 from __future__ import annotations
 
-import os
 import ssl
+
+from quota.tls.contexts import load_chain
 
 CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """Of TLS 1.2."""
@@ -30,7 +31,7 @@ def server_context(chain: str, key: str, client_ca: str = "", *, requires_client
     context.set_ciphers(CIPHERS)
     context.num_tickets = 1
     try:
-        _load(context, chain, key)
+        load_chain(context, chain, key)
         if client_ca:
             context.load_verify_locations(cadata=client_ca)
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # a tenant may trust less than a root, as in Java
@@ -40,17 +41,3 @@ def server_context(chain: str, key: str, client_ca: str = "", *, requires_client
     except ssl.SSLError as error:
         raise ValueError(f"certificate not usable: {error.reason or error}") from error
     return context
-
-
-def _load(context: ssl.SSLContext, chain: str, key: str) -> None:
-    memory = os.memfd_create("certificate", os.MFD_CLOEXEC)
-    try:
-        os.write(memory, f"{chain.rstrip()}\n{key.rstrip()}\n".encode())
-        context.load_cert_chain(f"/proc/self/fd/{memory}", password=_no_password)
-    finally:
-        os.close(memory)
-
-
-def _no_password() -> str:
-    """Of a key that is encrypted OpenSSL would ask for one at the terminal."""
-    raise ValueError("the private key is encrypted")

@@ -6,6 +6,5 @@ strangers              the internal listener's connections on which nobody has l
 attempts               who has failed how often, and what that has him wait
 acl_draft user_draft   ACLs, and users, while a request alters them
 many_filters           which of many filters means an ACL
-subject                whose a client's certificate is
 roles                  which of the cluster's own may do what on the internal listener
 """

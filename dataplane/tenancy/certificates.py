@@ -13,13 +13,13 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 
 from dataplane.doors import Background, TlsServer
 from dataplane.network.tls_context import server_context
-from dataplane.security.subject import subject_of
 from dataplane.tenancy.secured import NOTHING, Secured
 from dataplane.tenancy.session import Session
 from quota.contracts.certificates import CertificateSet
 from quota.contracts.instance import ClientCertificates, InstanceSpec, Route
 from quota.contracts.sealing import opened_by_any, route_key_purpose
 from quota.core.principal_rules import NoRuleError, mapping_of, rules_problem
+from quota.core.subject import subject_of
 
 
 class Certificates:

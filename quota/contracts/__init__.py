@@ -13,4 +13,5 @@ usage audit sizes      a usage record; a record of the audit; sizes in sentences
 networks               blocks of addresses, as whitelists and ACLs have them
 addresses              what is read from ZooKeeper is an address before anything connects to it
 identity               who the cluster's own processes are to each other
+internal_security      whether they speak TLS, and the steps of the way there
 """

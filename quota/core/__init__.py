@@ -9,6 +9,7 @@ acls                   who may do what by an instance's ACLs, and by which of th
 acl_filters            which ACLs are listed or deleted
 recorder over explain  who had to wait, how far above a limit, and why, in a sentence
 explain_access         may somebody do something, and which rule says so
+subject                whose a certificate is, as a text
 principal_rules        from the subject of a certificate to a principal's name
 scram                  what verifies a password, and a proof of it
 """

@@ -5,7 +5,7 @@ from cryptography import x509
 from cryptography.x509.name import _ASN1Type
 from cryptography.x509.oid import NameOID
 
-from dataplane.security.subject import subject_of
+from quota.core.subject import subject_of
 from tests.support.certificates import Authority
 
 AUTHORITY = Authority()
