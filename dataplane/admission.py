@@ -17,6 +17,7 @@ from quota.contracts.namespace import ClusterNames
 if TYPE_CHECKING:
     from dataplane.doors import Connection, FrameProtocol, Timer
     from dataplane.handlers.context import BrokerRooms
+    from dataplane.peers.internal_tls import InternalTls
     from dataplane.records.steps import Steps
     from dataplane.tenancy.instance import Client, Instance, OpenConnection
     from quota.contracts.instance import Route
@@ -29,8 +30,8 @@ _LOOKS_PER_STEP = 100
 class Admission:
     """Begin with `start`: from then on silent connections are ended."""
 
-    def __init__(self, broker: BrokerRooms) -> None:
-        self._broker = broker
+    def __init__(self, broker: BrokerRooms, internal_tls: InternalTls | None = None) -> None:
+        self._broker, self._internal_tls = broker, internal_tls
         self._timer: Timer | None = None
         self.strangers = Strangers()
 
@@ -46,7 +47,22 @@ class Admission:
             connection.max_frame_bytes = broker.config.settings.socket_request_max_bytes
         else:
             client.wait_for_login(self.strangers)
+        tls = self._internal_tls
+        if tls is not None:
+            connection.secure(tls.server(), lambda certificate: self._shown(tls, client, certificate))
         return client
+
+    def _shown(self, tls: InternalTls, client: ClientConnection, certificate: bytes | None) -> str | None:
+        """A handshake at the internal listener is over: why it may not stay, or None."""
+        session = client.session
+        try:
+            session.identity = tls.identity(certificate)
+        except ValueError as error:
+            self.strangers.failed += 1
+            return str(error)
+        session.authenticated, session.principal = True, f"User:{session.identity.name}"
+        client.let_in()
+        return None
 
     def tenant(self, instance: Instance, route: str, connection: Connection) -> FrameProtocol | None:
         """A client of an instance, by one of its routes; None: not let in."""

@@ -26,7 +26,7 @@ from dataplane.controller.controller import Controller, Rules
 from dataplane.coordination.log import ReplicatedLog
 from dataplane.decoded import Decoded
 from dataplane.departure import leave
-from dataplane.doors import Doors, Listener, ZooKeeperError
+from dataplane.doors import Doors, Listener, TlsClient, ZooKeeperError
 from dataplane.flow.facts import FlowFacts
 from dataplane.flow.master import MasterFollower
 from dataplane.groups.coordinator import GroupCoordinator
@@ -34,6 +34,7 @@ from dataplane.groups.settings import group_settings
 from dataplane.internal_topics import InternalTopics
 from dataplane.metering.meter import Meter
 from dataplane.metering.publisher import Publisher
+from dataplane.peers.internal_tls import InternalTls
 from dataplane.peers.outbound import Peers
 from dataplane.replication.isr import ALTER_PARTITION_VERSION
 from dataplane.replication.manager import Replicas
@@ -52,6 +53,7 @@ from dataplane.throttle.debt_queue import DebtQueues
 from dataplane.transactions.producer_ids import ProducerIds
 from quota.agent.agent import Agent
 from quota.contracts import identity
+from quota.tls.current import Current
 
 Log = Callable[[str], None]
 
@@ -78,7 +80,7 @@ class Broker:
         self.metadata = Metadata()
         self.membership = Membership(
             doors,
-            BrokerAddress(config.id, host, port, config.rack),
+            BrokerAddress(config.id, host, port, config.rack, is_plaintext=config.internal_security.takes_plaintext),
             config.session_timeout_ms / 1000,
             whole_since=lambda: self.logs.unclean_loss.since,
         )
@@ -87,10 +89,11 @@ class Broker:
         self.topic_configs.on_broker_change(self._settings_changed)
         own = identity.broker(config.id)
         credential = config.keys.own(own) or ""
+        self.internal_tls = self._internal_tls()
         # Answers of one connection keep the order of its requests. So what waits long has a connection of its own: a
         # new topic waits until brokers have done what the controller ordered, a produce at acks=all for its ISR.
         self.peers, self.orders, self.patient_peers = (
-            Peers(doors.loop, own.name, credential, self._address_of) for _ in range(3)
+            Peers(doors.loop, own.name, credential, self._address_of, self._tls_to) for _ in range(3)
         )
         self.controller = Controller(doors, config.id, self.orders.call, self._rules_of_the_controller())
         self.topic_configs.on_change(self.controller.topic_config_changed)
@@ -148,7 +151,7 @@ class Broker:
             doors, config.id, AuditTopics(doors.loop, self.metadata, self.patient_peers, self.ensure_internal_topic)
         )
         self.logins.on_outcome = self.auditing.authenticated
-        self.admission = Admission(self)
+        self.admission = Admission(self, self.internal_tls)
         secrets = (config.keys.secret, *config.keys.accepted)  # those in ZooKeeper may be sealed with an earlier one
         certificates = Certificates(secrets, doors.background, lambda: self.config.settings.tls_handshakes_per_s)
         self.registry = Registry(
@@ -176,11 +179,12 @@ class Broker:
             doors,
             self.agent,
             config.id,
-            config.keys.own(identity.broker(config.id)) or "",
+            "" if not config.internal_security.takes_plaintext else config.keys.own(identity.broker(config.id)) or "",
             self.facts,
             self.log,
             self.facts.take_load,
             self.facts.absent,
+            self.internal_tls,
         )
 
     # --- life ---------------------------------------------------------------------------------------------------------
@@ -195,7 +199,10 @@ class Broker:
             self.log("WARNING: internal_authentication is none: whoever reaches the internal listener may do anything")
         self.logs.open_all()
         self.meter.open(next(path for path, error in self.logs.directories() if error is None))
-        self._listener = self.doors.loop.listen(*self.config.internal, self.admission.internal)
+        tls = self.internal_tls
+        if tls is not None:
+            tls.start()
+        self._listener = self.doors.loop.listen(*self.config.internal, self.admission.internal, tls=tls is not None)
         await self.membership.start()
         await self.topic_configs.start()
         self.replicas.start()
@@ -229,6 +236,8 @@ class Broker:
             self._listener.close()
         for peers in (self.peers, self.orders, self.patient_peers):
             peers.close()
+        if self.internal_tls is not None:
+            self.internal_tls.stop()
         self.logs.close()
         self.doors.zookeeper.close()
 
@@ -244,6 +253,21 @@ class Broker:
             known = self.controller.broker_address(broker_id)
             return None if known is None else (known.host, known.port)
         return broker.host, broker.port
+
+    def _internal_tls(self) -> InternalTls | None:
+        """Raises OSError, ValueError where there should be TLS and its files cannot be used; `config.load` has looked."""
+        config = self.config
+        if not config.internal_security.has_tls:
+            return None
+        own = identity.broker(config.id)
+        current = Current(config.tls_folder, own, self.doors.files.read_file, config.tls_identities)
+        return InternalTls(current, self.doors, config.internal_security, self.log)
+
+    def _tls_to(self, broker_id: int) -> TlsClient | None:
+        tls = self.internal_tls
+        if tls is None or not tls.security.connects_with_tls:
+            return None
+        return tls.client(identity.broker(broker_id))
 
     def _alter_partition(self, request: Any) -> Future[Any]:
         return self._call(self.metadata.controller_id, request, ALTER_PARTITION_VERSION)

@@ -4,6 +4,9 @@
             advertised_internal: where the other brokers reach the internal listener, if not at `internal`
             shared_secret: what the cluster secret itself is good for (`quota.contracts.identity.SharedSecret`): "refused",
             while brokers are replaced that know no identities "said", and then "accepted"
+            internal_security: whether brokers speak TLS to each other (`quota.contracts.internal_security`): "sasl_plaintext",
+            on the way "ssl_accepted" and "ssl_said", then "ssl"; tls_folder: where the certificate for that is
+            (`quota.tls.material`); tls_identities: rules from a certificate's subject to an identity (`quota.tls.shown`)
 [proxy_protocol]
             peers: CIDRs of the load balancers whose PROXY headers are believed on routes that have them; without: nobody
 [settings]  any field of `Settings`; names and defaults are Kafka's where Kafka has them
@@ -20,8 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from quota.contracts.identity import Keys, SharedSecret
+from quota.contracts.identity import broker as broker_of
 from quota.contracts.instance import parse_address
+from quota.contracts.internal_security import InternalSecurity, internal_security
 from quota.contracts.networks import network_of
+from quota.tls.current import Current
+from quota.tls.shown import DEFAULT_RULES, Rules
 
 RECORD_VALIDATIONS = ("header", "full")
 
@@ -134,6 +141,9 @@ class BrokerConfig:
     internal_authentication: str = "sasl"  # "none": for tests, on loopback only; see `load`
     advertised_internal: tuple[str, int] | None = None  # None: the address that is listened on
     proxy_peers: tuple[str, ...] = ()  # CIDRs
+    internal_security: InternalSecurity = InternalSecurity.SASL_PLAINTEXT
+    tls_folder: str = ""
+    tls_identities: Rules = DEFAULT_RULES
     settings: Settings = Settings()
 
 
@@ -148,7 +158,7 @@ def load(path: str) -> BrokerConfig:
         broker = document["broker"]
         secrets = json.loads(Path(broker["secrets_file"]).read_text())
         internal = parse_address(broker["internal"])
-        return BrokerConfig(
+        config = BrokerConfig(
             id=broker["id"],
             data_dirs=tuple(broker["data_dirs"]),
             internal=internal,
@@ -162,12 +172,30 @@ def load(path: str) -> BrokerConfig:
                 parse_address(broker["advertised_internal"]) if "advertised_internal" in broker else None
             ),
             proxy_peers=_networks(document.get("proxy_protocol", {})),
+            internal_security=internal_security(broker.get("internal_security", InternalSecurity.SASL_PLAINTEXT)),
+            tls_folder=broker.get("tls_folder", ""),
+            tls_identities=tuple(broker.get("tls_identities", DEFAULT_RULES)),
             settings=settings_from(document.get("settings", {})),
         )
+        _check_tls(config)
     except KeyError as error:
         raise ConfigError(f"{path}: {error} is missing") from error
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: {error}") from error
+    return config
+
+
+def _check_tls(config: BrokerConfig) -> None:
+    """Raises ConfigError, OSError, ValueError: the broker would not start with it."""
+    if not config.internal_security.has_tls:
+        return
+    if not config.tls_folder:
+        raise ConfigError(f'internal_security = "{config.internal_security}" needs a tls_folder')
+    if config.internal_authentication == "none":
+        raise ConfigError(
+            'internal_authentication = "none" is for tests without TLS: over TLS everybody shows who he is'
+        )
+    Current(config.tls_folder, broker_of(config.id), lambda path: Path(path).read_bytes(), config.tls_identities)
 
 
 def _networks(section: dict[str, Any]) -> tuple[str, ...]:

@@ -76,6 +76,17 @@ class TlsServer:
     handshakes_per_s: int  # that begin, of all connections of the account
     beside: Callable[[Callable[[], bool]], Future[bool]] | None
     """Runs a step of a handshake beside the loop (`Background.run`); None: steps are quick enough for the loop."""
+    takes_plaintext: bool = False  # a connection that begins with anything but a handshake is served without TLS
+
+
+@dataclass(frozen=True, slots=True)
+class TlsClient:
+    """How a connection that we open becomes secure."""
+
+    context: SSLContext
+    beside: Callable[[Callable[[], bool]], Future[bool]] | None  # as of `TlsServer`
+    refusal: Callable[[bytes | None], str | None]
+    """Given the certificate that the other side has shown and that was verified, as DER: why it is not believed, or None."""
 
 
 class Connection(Protocol):
@@ -266,9 +277,18 @@ class Loop(Protocol):
         ...
 
     def connect(
-        self, host: str, port: int, opened: Callable[[Connection], FrameProtocol], failed: Callable[[str], None]
+        self,
+        host: str,
+        port: int,
+        opened: Callable[[Connection], FrameProtocol],
+        failed: Callable[[str], None],
+        tls: TlsClient | None = None,
     ) -> Callback:
-        """Connect; exactly one of `opened` and `failed` is called, later. Returns how to give up (then neither is)."""
+        """Connect; exactly one of `opened` and `failed` is called, later. Returns how to give up (then neither is).
+
+        With `tls` it is opened when the handshake is over. What the other side thinks of our certificate may come after that,
+        and then it ends the connection.
+        """
         ...
 
 

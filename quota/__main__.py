@@ -21,6 +21,7 @@ from quota.master.config import Config, ConfigError, load
 from quota.master.election import Election
 from quota.master.journal import Journal
 from quota.master.reading import HttpServer
+from quota.master.secured import Secured
 from quota.master.server import ReportServer
 from quota.master.service import Service
 from quota.master.store import Store
@@ -45,10 +46,14 @@ class Master:
             keep=self._keep,
         )
         self.zookeeper = ZooKeeper(config.zookeeper, chroot=config.chroot, session_timeout_ms=config.session_timeout_ms)
-        candidate = Mastership(config.id, address_text(config.report), f"http://{address_text(config.http)}", 0)
+        self._secured = secured = Secured(config.tls, log) if config.tls else None
+        scheme = "https" if secured else "http"
+        candidate = Mastership(config.id, address_text(config.report), f"{scheme}://{address_text(config.http)}", 0)
         timeout_s = config.session_timeout_ms / 1000
         self.election = Election(self.zookeeper, candidate, self, session_timeout_s=timeout_s, log=log)
-        self.reports = ReportServer(self.service, lambda: self.election.role, keys=config.keys, log=log)
+        self.reports = ReportServer(
+            self.service, lambda: self.election.role, keys=config.keys, log=log, secured=secured
+        )
         self.store = Store(
             self.zookeeper, on_specs=self.service.set_specs, on_brokers=self.service.set_brokers, log=log
         )
@@ -60,6 +65,7 @@ class Master:
             keys=config.keys,
             journal=self._journal,
             open_metrics=config.metrics == "open",
+            secured=secured,
         )
 
     def won(self, epoch: int) -> None:
@@ -77,7 +83,10 @@ class Master:
         await self.http.start(*self._config.http)
         self._log(f"reports on {address_text(self._config.report)}, HTTP on {address_text(self._config.http)}")
         self.zookeeper.start()
-        tasks = [asyncio.create_task(work) for work in (self.election.run(), self.store.run(), self._ticks())]
+        works = [self.election.run(), self.store.run(), self._ticks()]
+        if self._secured:
+            works.append(self._secured.watch())
+        tasks = [asyncio.create_task(work) for work in works]
         stopping = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait([stopping, *tasks], return_when=asyncio.FIRST_COMPLETED)

@@ -97,6 +97,7 @@ class BrokerAddress:
     host: str
     port: int
     rack: str | None = None
+    is_plaintext: bool = field(default=True, compare=False)  # only written: nobody decides by it what to speak
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ def broker_json(address: BrokerAddress, timestamp_ms: int, whole_since: int | No
     """
     document: dict[str, Any] = {
         "features": {},
-        "listener_security_protocol_map": {INTERNAL_LISTENER: "SASL_PLAINTEXT"},
+        "listener_security_protocol_map": {INTERNAL_LISTENER: "SASL_PLAINTEXT" if address.is_plaintext else "SSL"},
         "endpoints": [f"{INTERNAL_LISTENER}://{address_text((address.host, address.port))}"],
         "jmx_port": -1,
         "port": address.port,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from dataplane.doors import Connection, Doors, NoNodeError, Timer, ZooKeeperError
+from dataplane.doors import Connection, Doors, NoNodeError, Timer, TlsClient, ZooKeeperError
+from dataplane.peers.internal_tls import InternalTls
 from dataplane.tasks import Task
 from quota.agent.agent import Agent, InstanceFacts
 from quota.agent.transport import MasterLink
+from quota.contracts.identity import master
 from quota.contracts.instance import MASTER_PATH, ContractError
 from quota.contracts.mastership import Mastership
 from quota.contracts.report import Absent, LoopLoad
@@ -29,13 +31,24 @@ class MasterFollower:
         log: Callable[[str], None],
         load: Callable[[], LoopLoad | None],
         absent: Callable[[], Absent],
+        tls: InternalTls | None = None,
     ) -> None:
+        self._tls = tls
+        self._is_secured = False  # what the master speaks
+        self._master_id = 0
         self._zookeeper = doors.zookeeper
         self._loop = doors.loop
         self._closed = False
         self._log = log
         self._link = MasterLink(
-            _LinkDoor(doors), agent, broker=broker_id, secret=secret, facts=facts, log=log, load=load, absent=absent
+            _LinkDoor(doors, self._tls_client),
+            agent,
+            broker=broker_id,
+            secret=secret,
+            facts=facts,
+            log=log,
+            load=load,
+            absent=absent,
         )
 
     def start(self) -> None:
@@ -71,14 +84,32 @@ class MasterFollower:
             self._log(f"the active master's node cannot be used: {error}")
             self._link.set_master(None)
             return
+        problem = self._problem(mastership)
+        if problem is not None:
+            self._log(f"master {mastership.id}: {problem}")
+            self._link.set_master(None)
+            return
+        self._is_secured, self._master_id = mastership.is_secured, mastership.id
         self._link.set_master(*mastership.report_address, mastership.epoch)
+
+    def _problem(self, mastership: Mastership) -> str | None:
+        """Why nothing is said to this master."""
+        if mastership.is_secured and self._tls is None:
+            return "it speaks TLS, and this broker has no certificate (tls_folder)"
+        if not mastership.is_secured and self._tls is not None and not self._tls.security.takes_plaintext:
+            return 'it speaks plaintext, and internal_security = "ssl" is TLS only'
+        return None
+
+    def _tls_client(self) -> TlsClient | None:
+        """For a connection that is opened now."""
+        return self._tls.client(master(self._master_id)) if self._tls is not None and self._is_secured else None
 
 
 class _LinkDoor:
     """The loop as `quota.agent.transport.LoopDoor` wants it: a stream instead of frames."""
 
-    def __init__(self, doors: Doors) -> None:
-        self._loop = doors.loop
+    def __init__(self, doors: Doors, tls: Callable[[], TlsClient | None]) -> None:
+        self._loop, self._tls = doors.loop, tls
 
     def connect(
         self,
@@ -88,7 +119,7 @@ class _LinkDoor:
         on_data: Callable[[bytes], None],
         on_closed: Callable[[], None],
     ) -> _LinkConnection:
-        return _LinkConnection(self._loop.connect, host, port, on_open, on_data, on_closed)
+        return _LinkConnection(self._loop.connect, host, port, on_open, on_data, on_closed, self._tls())
 
     def call_later(self, seconds: float, fn: Callable[[], None]) -> Timer:
         return self._loop.call_later(seconds, fn)
@@ -109,10 +140,11 @@ class _LinkConnection:
         on_open: Callable[[], None],
         on_data: Callable[[bytes], None],
         on_closed: Callable[[], None],
+        tls: TlsClient | None,
     ) -> None:
         self._on_open, self._on_data, self._on_closed = on_open, on_data, on_closed
         self._connection: Connection | None = None
-        self._give_up = connect(host, port, self._opened, lambda _reason: on_closed())
+        self._give_up = connect(host, port, self._opened, lambda _reason: on_closed(), tls)
 
     def _opened(self, connection: Connection) -> _LinkConnection:
         self._connection = connection

@@ -92,11 +92,14 @@ class SocketConnection(Sender):
 
     def start(self, protocol: FrameProtocol) -> None:
         """Begin to read for `protocol`."""
+        self._speak(protocol)
+        self._loop.watch(self._fd, _IN, self.ready)
+        self._events = _IN
+
+    def _speak(self, protocol: FrameProtocol) -> None:
         self._protocol = protocol
         self._begins = getattr(protocol, "begins", None)
         self._settle = getattr(protocol, "settle", _nothing)
-        self._loop.watch(self._fd, _IN, self.ready)
-        self._events = _IN
 
     def secure(self, server: TlsServer, secured: Callable[[bytes | None], str | None]) -> None:
         """Only a connection to a listener of TLS can be."""

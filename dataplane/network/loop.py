@@ -25,7 +25,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import count
 
-from dataplane.doors import Callback, Clock, Connection, FrameProtocol, Load, Preface
+from dataplane.doors import Callback, Clock, Connection, FrameProtocol, Load, Preface, TlsClient
 from dataplane.network.accounts import Accounts
 from dataplane.network.arena import Arena
 from dataplane.network.connection import SocketConnection
@@ -126,9 +126,11 @@ class _Connecting:
         peer: tuple[str, int],
         opened: Callable[[Connection], FrameProtocol],
         failed: Callable[[str], None],
+        tls: TlsClient | None,
     ) -> None:
         self._loop, self._socket, self._peer = loop, sock, peer
-        self._opened, self._failed = opened, failed
+        self._opened, self._failed, self._tls = opened, failed, tls
+        self._greeting: TlsConnection | None = None  # connected, and its handshake is under way
 
     def ready(self, _events: int) -> None:
         self._loop.forget(self._socket.fileno())
@@ -137,10 +139,27 @@ class _Connecting:
             self._socket.close()
             self._failed(os.strerror(code))
             return
+        if self._tls is not None:
+            self._greeting = TlsConnection(self._loop, self._loop.prepared(self._socket), self._peer, trusted=True)
+            self._greeting.greet(self._tls, self._secured, self._insecure)
+            return
         connection = self._loop.adopt(self._socket, self._peer, trusted=True)
         connection.start(self._opened(connection))
 
+    def _secured(self, connection: Connection) -> FrameProtocol:
+        self._greeting = None
+        return self._opened(connection)
+
+    def _insecure(self, reason: str) -> None:
+        if self._greeting is not None:  # else it was given up
+            self._greeting = None
+            self._failed(reason)
+
     def give_up(self) -> None:
+        greeting, self._greeting = self._greeting, None
+        if greeting is not None:
+            greeting.close()
+            return
         if self._socket.fileno() >= 0 and self._loop.handles(self):
             self._loop.forget(self._socket.fileno())
             self._socket.close()
@@ -243,6 +262,7 @@ class EpollLoop:
         port: int,
         opened: Callable[[Connection], FrameProtocol],
         failed: Callable[[str], None],
+        tls: TlsClient | None = None,
     ) -> Callback:
         """Connect; `opened` or `failed` is called later. Returns how to give up."""
         sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
@@ -253,7 +273,7 @@ class EpollLoop:
             reason = os.strerror(code)
             self.call_soon(lambda: failed(reason))
             return lambda: None
-        connecting = _Connecting(self, sock, (host, port), opened, failed)
+        connecting = _Connecting(self, sock, (host, port), opened, failed, tls)
         self.watch(sock.fileno(), _OUT, connecting.ready)
         return connecting.give_up
 
@@ -261,11 +281,15 @@ class EpollLoop:
         self, sock: socket.socket, peer: tuple[str, int], *, trusted: bool = False, tls: bool = False
     ) -> SocketConnection:
         """A connection over a connected socket; it reads once started."""
+        return (TlsConnection if tls else SocketConnection)(self, self.prepared(sock), peer, trusted=trusted)
+
+    def prepared(self, sock: socket.socket) -> socket.socket:
+        """A connected socket with the options that all have."""
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._congestion_control:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, self._congestion_control)
-        return (TlsConnection if tls else SocketConnection)(self, sock, peer, trusted=trusted)
+        return sock
 
     def scratch(self) -> memoryview:
         """Memory for the length of one call: what came from a wire before it is decrypted."""

@@ -45,7 +45,7 @@ _NONE = memoryview(b"")
 
 
 class TlsSocket:
-    """A connected, non-blocking socket and the TLS on it, at the server's end. `scratch` is memory for one call."""
+    """A connected, non-blocking socket and the TLS on it, at either end. `scratch` is memory for one call."""
 
     __slots__ = (
         "_came",
@@ -64,10 +64,12 @@ class TlsSocket:
         "has_more",
     )
 
-    def __init__(self, sock: socket.socket, context: ssl.SSLContext, scratch: memoryview) -> None:
+    def __init__(
+        self, sock: socket.socket, context: ssl.SSLContext, scratch: memoryview, *, is_server: bool = True
+    ) -> None:
         self._socket, self._scratch = sock, scratch
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._in, self._out, server_side=True)
+        self._tls = context.wrap_bio(self._in, self._out, server_side=is_server)
         self._came = _NONE  # from the wire, and not given to OpenSSL
         self._ends = RecordEnds()
         self._fruitless = 0.0  # records that OpenSSL was given, less those that have brought bytes
@@ -86,6 +88,11 @@ class TlsSocket:
         if not first:
             raise EOFError
         return first[0] == HANDSHAKE_RECORD
+
+    def begin(self) -> None:
+        """At the client's end: have the first words ready, which `answer` sends. Raises ssl.SSLError."""
+        with contextlib.suppress(ssl.SSLWantReadError):
+            self._tls.do_handshake()
 
     def take_in(self) -> None:
         """Receive what the peer has sent of the handshake. Raises BlockingIOError, OSError, EOFError."""
@@ -121,12 +128,16 @@ class TlsSocket:
         return True
 
     def peer_certificate(self) -> bytes | None:
-        """What the client has shown and was verified, as DER; None: nothing."""
+        """What the peer has shown and was verified, as DER; None: nothing."""
         return self._tls.getpeercert(binary_form=True)
 
     def version(self) -> str | None:
         """Of the protocol, "TLSv1.3"."""
         return self._tls.version()
+
+    def given_up(self) -> socket.socket:
+        """The socket itself, of which nothing was taken: there is to be no TLS on it."""
+        return self._socket
 
     # --- receiving ----------------------------------------------------------------------------------------------------
 

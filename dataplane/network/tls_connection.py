@@ -1,9 +1,13 @@
 """A connection whose bytes are TLS: a handshake first, then a connection as any other over `TlsSocket`.
 
 Until the handshake is over no byte reaches the protocol, and the connection has `HANDSHAKE_WITHIN_S`. It begins with the
-client's first byte, which has to be a handshake's: anything else (a client without TLS) ends it at once. How many handshakes of
-an account begin in a second is limited (`handshakes`); one that may not begin yet is left unread. A step of a handshake is
-taken in the account's own time where it is known to be quick, and beside the loop where it is not.
+client's first byte, which has to be a handshake's: anything else (a client without TLS) ends it at once, or is served without
+TLS where the listener takes both. How many handshakes of an account begin in a second is limited (`handshakes`); one that may
+not begin yet is left unread. A step of a handshake is taken in the account's own time where it is known to be quick, and beside
+the loop where it is not.
+
+A connection that we open (`greet`) goes the same way from the client's end, except that it begins at once and is not counted:
+we have chosen to open it.
 """
 
 from __future__ import annotations
@@ -14,9 +18,9 @@ import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from dataplane.doors import FileRange, FrameProtocol, TlsServer
+from dataplane.doors import Connection, FileRange, FrameProtocol, TlsClient, TlsServer
 from dataplane.network.connection import SocketConnection
-from dataplane.network.handshakes import Handshakes
+from dataplane.network.handshakes import Beside, Handshakes
 from dataplane.network.sending import range_after, read_range
 from dataplane.network.tls import MOST_SENT_BYTES, TlsSocket
 from dataplane.storage.cold import Brought
@@ -33,11 +37,13 @@ _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
 
 
 class TlsConnection(SocketConnection):
-    """See the file's text. It does nothing without `secure`."""
+    """See the file's text. It does nothing without `secure` or `greet`."""
 
     __slots__ = (
         "_began",
+        "_beside",
         "_deadline",
+        "_is_counted",
         "_is_secure",
         "_layer",
         "_layer_held",
@@ -51,6 +57,8 @@ class TlsConnection(SocketConnection):
         super().__init__(loop, sock, peer, trusted=trusted)
         self._layer: TlsSocket | None = None
         self._server: TlsServer | None = None
+        self._beside: Beside | None = None  # runs steps of the handshake
+        self._is_counted = False  # among the account's handshakes
         self._secured: Callable[[bytes | None], str | None] | None = None
         self._deadline: Callable[[], None] | None = None  # how to cancel it
         self._is_secure = False  # the handshake is over
@@ -63,9 +71,12 @@ class TlsConnection(SocketConnection):
 
     def secure(self, server: TlsServer, secured: Callable[[bytes | None], str | None]) -> None:
         """As `doors.Connection` says it."""
-        self._server, self._secured = server, secured
-        self._layer = TlsSocket(self._socket, server.context, self._loop.scratch())
-        self._socket = cast("socket.socket", self._layer)  # it has those of its methods that are used
+        self._server, self._beside, self._secured = server, server.beside, secured
+        self._put_on(TlsSocket(self._socket, server.context, self._loop.scratch()))
+
+    def _put_on(self, layer: TlsSocket) -> None:
+        self._layer = layer
+        self._socket = cast("socket.socket", layer)  # it has those of its methods that are used
 
     def start(self, protocol: FrameProtocol) -> None:
         """Begin to read: a handshake, then frames for `protocol`."""
@@ -80,7 +91,35 @@ class TlsConnection(SocketConnection):
         if not self._account.handshakes.came(self):
             self._refuse("too many TLS handshakes wait")
             return
+        self._is_counted = True
         self._deadline = self._loop.call_later(HANDSHAKE_WITHIN_S, self._too_slow).cancel
+
+    def greet(
+        self, client: TlsClient, opened: Callable[[Connection], FrameProtocol], failed: Callable[[str], None]
+    ) -> None:
+        """Of a connection that we open: begin the handshake. `opened` or `failed` is called when it is over."""
+        layer = TlsSocket(self._socket, client.context, self._loop.scratch(), is_server=False)
+        self._put_on(layer)
+        self._beside, self._began = client.beside, True
+
+        def secured(certificate: bytes | None) -> str | None:
+            problem = client.refusal(certificate)
+            if problem is None:
+                self._protocol = None
+                self._is_secure = True
+                self._speak(opened(self))
+            return problem
+
+        self._secured = secured
+        super().start(_Greeting(failed))
+        self._deadline = self._loop.call_later(HANDSHAKE_WITHIN_S, self._too_slow).cancel
+        try:
+            layer.begin()
+            layer.answer()
+        except OSError as error:  # of OpenSSL's as well
+            self._gone(error.strerror or "TLS cannot begin")
+            return
+        self._listen_for()
 
     def _too_slow(self) -> None:
         if self._fd >= 0 and not self._is_secure:
@@ -113,12 +152,12 @@ class TlsConnection(SocketConnection):
     def _go_on(self) -> None:
         layer, handshakes = self._layer, self._account.handshakes
         assert layer is not None
-        assert handshakes is not None
         try:
             if not self._began:
                 if not layer.looks_like_tls():
-                    self._refuse("what came is not TLS")
+                    self._is_plain(layer)
                     return
+                assert handshakes is not None
                 self._began = handshakes.may_begin(self)
                 self._waits = not self._began
                 if self._waits:
@@ -139,9 +178,8 @@ class TlsConnection(SocketConnection):
             return
         self._listen_for()
 
-    def _step(self, layer: TlsSocket, handshakes: Handshakes) -> None:
-        assert self._server is not None
-        if self._server.beside is None:
+    def _step(self, layer: TlsSocket, handshakes: Handshakes | None) -> None:
+        if self._beside is None:
             try:
                 is_over = layer.step()
             except ssl.SSLError as error:
@@ -152,7 +190,11 @@ class TlsConnection(SocketConnection):
         self._steps_beside = True
         layer.lend()
         self._listen_for()
-        handshakes.beside(self, self._server.beside, layer.step, self._came_back)
+        if self._is_counted:
+            assert handshakes is not None
+            handshakes.beside(self, self._beside, layer.step, self._came_back)
+        else:
+            self._beside(layer.step).then(self._came_back)
 
     def _came_back(self, step: Future[bool]) -> None:
         layer = self._layer
@@ -196,9 +238,22 @@ class TlsConnection(SocketConnection):
         self._forget_handshake()
         self._listen_for()
 
+    def _is_plain(self, layer: TlsSocket) -> None:
+        """The first byte is no handshake's."""
+        if self._server is None or not self._server.takes_plaintext:
+            self._refuse("what came is not TLS")
+            return
+        self._socket, self._layer = layer.given_up(), None
+        self._is_secure, self._secured = True, None  # nothing more has to happen before requests
+        self._forget_handshake()
+        self._is_readable = True
+        self._listen_for()
+        self._queue_up()
+
     def _failed(self, error: Exception) -> None:
-        reason = getattr(error, "reason", None) or type(error).__name__
-        self._refuse(f"TLS handshake failed ({str(reason).replace('_', ' ').lower()})")
+        reason = str(getattr(error, "reason", None) or type(error).__name__).replace("_", " ").lower()
+        why = getattr(error, "verify_message", "")  # of a certificate: that it has expired, or whose it is not
+        self._refuse(f"TLS handshake failed ({reason}: {why})" if why else f"TLS handshake failed ({reason})")
 
     def _refuse(self, reason: str) -> None:
         if self._fd >= 0:
@@ -208,9 +263,10 @@ class TlsConnection(SocketConnection):
         if self._deadline is not None:
             self._deadline()
             self._deadline = None
-            handshakes = self._account.handshakes
-            if handshakes is not None:
-                handshakes.went(self)
+        handshakes = self._account.handshakes
+        if self._is_counted and handshakes is not None:
+            self._is_counted = False
+            handshakes.went(self)
 
     # --- as any connection --------------------------------------------------------------------------------------------
 
@@ -247,8 +303,11 @@ class TlsConnection(SocketConnection):
 
     def _send_some(self, until: int) -> None:
         layer = self._layer
-        if layer is None or not self._is_secure:
+        if not self._is_secure:
             raise BlockingIOError
+        if layer is None:
+            super()._send_some(until)
+            return
         try:
             super()._send_some(min(until, self._departed + MOST_SENT_BYTES))
         finally:
@@ -256,7 +315,9 @@ class TlsConnection(SocketConnection):
 
     def _send_range(self, part: FileRange) -> None:
         layer = self._layer
-        assert layer is not None
+        if layer is None:
+            super()._send_range(part)
+            return
         if isinstance(part, Brought):
             self._send_brought(part)
             return
@@ -278,3 +339,16 @@ class TlsConnection(SocketConnection):
             self._forget_handshake()
             self._secured = None
         super()._gone(reason)
+
+
+class _Greeting:
+    """The protocol of a connection that we open, until its handshake is over."""
+
+    def __init__(self, failed: Callable[[str], None]) -> None:
+        self._failed = failed
+
+    def frame(self, frame: memoryview) -> None:
+        """None comes before that."""
+
+    def closed(self, reason: str) -> None:
+        self._failed(reason)

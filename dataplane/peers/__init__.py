@@ -1,4 +1,5 @@
-"""Connections that this broker opens to others.
+"""Connections between this broker and others of the cluster.
 
-outbound  authenticated, pipelined, with a timeout for every call
+outbound      authenticated, pipelined, with a timeout for every call
+internal_tls  how these, and those to the internal listener, are secured
 """

@@ -1,8 +1,9 @@
 """Connections that this broker opens to other brokers: authenticated, pipelined, with a timeout for every call.
 
 A `Peer` is one broker's address. It connects when the first call comes and again, after a pause that doubles, when
-calls come after a failure. It says who it is (SASL/PLAIN with the credential of its identity, as every connection to an
-internal listener must) and then sends what it is asked to; answers come in the order of the requests. When the connection ends,
+calls come after a failure. It says who it is, as every connection to an internal listener must (over TLS by its certificate,
+after it has seen the other's; else SASL/PLAIN with the credential of its identity), and then sends what it is asked to; answers
+come in the order of the requests. When the connection ends,
 or an answer is overdue, every call under way fails with PeerError: whether the other side did what was asked is then
 unknown, and only the caller knows how to ask again.
 """
@@ -28,7 +29,7 @@ from dataplane.tasks import Future, failed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dataplane.doors import Connection, Loop, Timer
+    from dataplane.doors import Connection, Loop, Timer, TlsClient
 
 DEFAULT_TIMEOUT_S = 30.0
 FIRST_BACKOFF_S = 0.05
@@ -36,6 +37,10 @@ LAST_BACKOFF_S = 1.0
 LARGEST_ANSWER_BYTES = 2**31 - 1
 """The other side is one of us. With the limit of requests, a batch of just that size could not be replicated, and
 nothing else from the same leader."""
+
+
+def _in_plaintext() -> TlsClient | None:
+    return None
 
 
 class PeerError(Exception):
@@ -53,10 +58,20 @@ class _Call(NamedTuple):
 
 
 class Peer:
-    """One connection to one address. Not used after `close`."""
+    """One connection to one address. Not used after `close`. `tls` is asked for each connection; None: in plaintext."""
 
-    def __init__(self, loop: Loop, host: str, port: int, name: str, credential: str) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        host: str,
+        port: int,
+        name: str,
+        credential: str,
+        tls: Callable[[], TlsClient | None] = _in_plaintext,
+    ) -> None:
         self._loop = loop
+        self._tls = tls
+        self._is_secured = False  # the connection, or the one that is being made
         self.address = (host, port)
         self._name = name
         self._credential = credential
@@ -107,7 +122,9 @@ class Peer:
         if delay > 0:
             self._pause = self._loop.call_later(delay, self._pause_over)
         else:
-            self._give_up = self._loop.connect(*self.address, self._opened, self._lost)
+            tls = self._tls()
+            self._is_secured = tls is not None
+            self._give_up = self._loop.connect(*self.address, self._opened, self._lost, tls)
 
     def _pause_over(self) -> None:
         self._pause = None
@@ -118,7 +135,10 @@ class Peer:
         self._give_up = None
         self._connection = connection
         connection.max_frame_bytes = LARGEST_ANSWER_BYTES
-        self._handshake(connection)
+        if self._is_secured:
+            self._begin()
+        else:
+            self._handshake(connection)
         return _Frames(self, connection)
 
     def _handshake(self, connection: Connection) -> None:
@@ -141,6 +161,7 @@ class Peer:
                 if response.error_code != ErrorCode.NONE:
                     self._lost("the credential is refused")
                 else:
+                    self._backoff_s = 0.0
                     self._begin()
 
         handshake: Future[Any] = Future()
@@ -151,7 +172,6 @@ class Peer:
 
     def _begin(self) -> None:
         self._ready = True
-        self._backoff_s = 0.0
         while self._waiting and self._ready:
             self._send(self._waiting.popleft())
 
@@ -169,6 +189,8 @@ class Peer:
         if not self._sent:
             self._lost("an answer to nothing")
             return
+        if self._backoff_s and self._is_secured:
+            self._backoff_s = 0.0  # only now is it known that our certificate was believed
         expected, call = self._sent.popleft()
         try:
             correlation_id, response = decode_response(call.api, call.version, frame)
@@ -243,16 +265,23 @@ class _Frames:
 class Peers:
     """The brokers of the cluster, by id. `name` is the identity that this one says, with its credential.
 
-    `address_of` says where a broker is now; None: it is not registered.
+    `address_of` says where a broker is now; None: it is not registered. `tls_to` says how to secure a connection to one; None:
+    in plaintext.
     """
 
     def __init__(
-        self, loop: Loop, name: str, credential: str, address_of: Callable[[int], tuple[str, int] | None]
+        self,
+        loop: Loop,
+        name: str,
+        credential: str,
+        address_of: Callable[[int], tuple[str, int] | None],
+        tls_to: Callable[[int], TlsClient | None] = lambda _: None,
     ) -> None:
         self._loop = loop
         self._name = name
         self._credential = credential
         self._address_of = address_of
+        self._tls_to = tls_to
         self._learned: dict[int, tuple[str, int]] = {}
         self._peers: dict[int, Peer] = {}
 
@@ -272,13 +301,13 @@ class Peers:
         if peer is None or peer.address != address:
             if peer is not None:
                 peer.close()
-            peer = self._peers[broker_id] = self._new(address)
+            peer = self._peers[broker_id] = self._new(broker_id, address)
         return peer.call(request, version, timeout_s)
 
     def dedicated(self, broker_id: int) -> Peer | None:
         """A connection of one's own, for calls that take their time (fetches). The caller closes it."""
         address = self.address(broker_id)
-        return None if address is None else self._new(address)
+        return None if address is None else self._new(broker_id, address)
 
     def close(self) -> None:
         """Give up all calls."""
@@ -286,5 +315,5 @@ class Peers:
         for peer in peers.values():
             peer.close()
 
-    def _new(self, address: tuple[str, int]) -> Peer:
-        return Peer(self._loop, *address, self._name, self._credential)
+    def _new(self, broker_id: int, address: tuple[str, int]) -> Peer:
+        return Peer(self._loop, *address, self._name, self._credential, lambda: self._tls_to(broker_id))

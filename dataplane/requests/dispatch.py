@@ -280,6 +280,11 @@ class ClientConnection:
         """Nobody knows yet who it is (`introduction`). `strangers`: the internal listener's."""
         self._introduction = Introduction(self, self._connection, strangers)
 
+    def let_in(self) -> None:
+        """Who it is has been proved by a certificate, and stands in the session."""
+        if self._introduction is not None:
+            self._introduction.let_in()
+
     def take_tokens(self, tokens: RawTokens | None) -> None:
         """As `introduction.Introduced`."""
         if tokens is not None:

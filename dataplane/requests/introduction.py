@@ -98,11 +98,12 @@ class Introduction:
             if session.login.is_raw:
                 client.take_tokens(RawTokens(self._take))
         elif session.authenticated:
-            self._let_in()
+            self.let_in()
         else:
             self._connection.close_after_send()
 
-    def _let_in(self) -> None:
+    def let_in(self) -> None:
+        """It is known who it is: by what was said, or by the certificate that was shown before the first request."""
         client, session = self._client, self._client.session
         settings, loop = client.broker.config.settings, client.broker.doors.loop
         self._asked = 0

@@ -5,7 +5,8 @@
     {"epoch": 3, "http": "http://127.0.0.1:20031", "id": 1, "report": "127.0.0.1:20021"}
 
 Brokers send their flow reports to ``report`` (``host:port``), the control plane asks at ``http`` (a URL). ``epoch`` is higher
-than that of every mastership before. What is no address that one can connect to is not a mastership.
+than that of every mastership before. What is no address that one can connect to is not a mastership. Where the URL is one of
+https, both speak TLS: ``report`` as well.
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ class Mastership:
     def report_address(self) -> tuple[str, int]:
         """Host and port. Raises ContractError."""
         return parse_address(self.report)
+
+    @property
+    def is_secured(self) -> bool:
+        """Whether it speaks TLS."""
+        return self.http.startswith("https://")
 
     def to_json(self) -> bytes:
         """The document."""

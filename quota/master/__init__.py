@@ -4,6 +4,7 @@ election store zookeeper  which master is active; what ZooKeeper says; the door
 service                   the master without its sockets
 server                    brokers report here
 reading views http        the read API: who may look, what is shown, just enough HTTP
+secured                   TLS at both ports
 journal                   throttled intervals, kept in a file
 config                    master.toml
 """

@@ -10,6 +10,9 @@ zookeeper = "127.0.0.1:20001"         # several with commas
 chroot = ""
 secrets_file = "/…/var/secrets/cluster.json"  # {"cluster_secret": …}: `quota.contracts.identity`
 shared_secret = "refused"             # what the secret itself is good for; while brokers know nothing else: "accepted"
+internal_security = "sasl_plaintext"  # or "ssl": both ports speak TLS, and brokers and readers show certificates
+tls_folder = "/…/var/tls/master-1"    # where the certificate for that is: `quota.tls.material`
+tls_identities = ["RULE:…"]           # from a certificate's subject to an identity; without: CN=<identity>
 metrics = "identified"                # or "open": without a credential; instances are named there, clients are not
 session_timeout_ms = 2000
 period_ms = 1000
@@ -21,11 +24,16 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from quota.contracts.identity import Keys, SharedSecret
+from quota.contracts.identity import Keys, SharedSecret, master
 from quota.contracts.instance import ContractError, parse_address
+from quota.contracts.internal_security import InternalSecurity
+from quota.tls.current import Current
+from quota.tls.shown import DEFAULT_RULES
 
 
 class ConfigError(Exception):
@@ -47,6 +55,7 @@ class Config:
     period_ms: int = 1000
     lease_ms: int = 10_000
     data_dir: Path | None = None
+    tls: Current | None = field(default=None, repr=False)  # None: both ports speak plaintext
 
 
 def load(path: Path) -> Config:
@@ -66,6 +75,7 @@ def load(path: Path) -> Config:
             period_ms=int(table.get("period_ms", 1000)),
             lease_ms=int(table.get("lease_ms", 10_000)),
             data_dir=Path(table["data_dir"]) if table.get("data_dir") else None,
+            tls=_tls(table),
         )
     except KeyError as error:
         raise ConfigError(f"{path}: {error} is missing") from error
@@ -78,3 +88,14 @@ def load(path: Path) -> Config:
     if config.period_ms <= 0 or config.lease_ms < 3 * config.period_ms:
         raise ConfigError(f"{path}: lease_ms must be at least 3 periods, and a period more than 0 ms")
     return config
+
+
+def _tls(table: Mapping[str, Any]) -> Current | None:
+    """Raises OSError, ValueError."""
+    security = table.get("internal_security", InternalSecurity.SASL_PLAINTEXT)
+    if security == InternalSecurity.SASL_PLAINTEXT:
+        return None
+    if security != InternalSecurity.SSL or not table.get("tls_folder"):
+        raise ValueError('internal_security of a master is "sasl_plaintext", or "ssl" with a tls_folder')
+    rules = tuple(table.get("tls_identities", DEFAULT_RULES))
+    return Current(table["tls_folder"], master(int(table["id"])), lambda path: Path(path).read_bytes(), rules)

@@ -1,8 +1,8 @@
 """The door at which everybody who may look reads the master, over HTTP.
 
-Each says who it is (`quota.contracts.identity`): the control plane and operators read everything, monitoring ``/metrics``, which
-may be open to all by configuration, and ``/health`` needs nobody's name. Who does not prove it is told so after a while, and
-counted.
+Each says who it is (`quota.contracts.identity`), by a certificate where there is TLS, or by a credential. The control plane and
+operators read everything, monitoring ``/metrics``, which may be open to all by configuration; ``/health`` needs nobody's name.
+Who does not prove it is told so after a while, and counted.
 
 ``/health``, ``/v1/instances``, ``/v1/instances/<id>,<id>``, ``/v1/instances/<id>,<id>/allocations``,
 ``/v1/instances/<id>/allocation``, ``/v1/brokers``, ``/v1/throttled/<position>``, ``/metrics``. A standby answers 503 with
@@ -15,16 +15,18 @@ just made it asks before the change arrives here. Where ZooKeeper does not answe
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
-from quota.contracts.identity import Keys
+from quota.contracts.identity import Identity, Keys
 from quota.contracts.identity import Role as IdentityRole
 from quota.contracts.namespace import instance_key
 from quota.master.election import Election, Role
 from quota.master.http import MAX_HEAD_BYTES, Response, json_response, problem, serve_one
 from quota.master.journal import Journal
+from quota.master.secured import HANDSHAKE_WITHIN_S, Secured
 from quota.master.service import Service
 from quota.master.views import (
     allocation_document,
@@ -60,7 +62,9 @@ class HttpServer:
         keys: Keys,
         journal: Journal | None = None,
         open_metrics: bool = False,
+        secured: Secured | None = None,
     ) -> None:
+        self._secured = secured
         self._keys, self._open_metrics = keys, open_metrics
         self.refused_total = 0
         self._service = service
@@ -73,7 +77,12 @@ class HttpServer:
     async def start(self, host: str, port: int) -> int:
         """Listen; the port, for callers that asked for 0. Raises OSError."""
         self._server = await asyncio.start_server(
-            lambda reader, writer: serve_one(reader, writer, self.answer), host, port, limit=MAX_HEAD_BYTES
+            self._serve,
+            host,
+            port,
+            limit=MAX_HEAD_BYTES,
+            ssl=self._secured.http() if self._secured else None,
+            ssl_handshake_timeout=HANDSHAKE_WITHIN_S if self._secured else None,
         )
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -82,17 +91,24 @@ class HttpServer:
         if self._server:
             self._server.close()
 
-    async def answer(self, path: str, authorization: str) -> Response:
-        if not self._may_read(path, authorization):
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        shown = None
+        if self._secured is not None:
+            with contextlib.suppress(ValueError):  # nobody of the cluster: as who shows nothing
+                shown = self._secured.identity(writer.transport)
+        await serve_one(reader, writer, lambda path, authorization: self.answer(path, authorization, shown))
+
+    async def answer(self, path: str, authorization: str, shown: Identity | None = None) -> Response:
+        """`shown`: who it is by its certificate."""
+        if not self._may_read(path, shown or self._keys.bearer_proven(authorization)):
             self.refused_total += 1
             await asyncio.sleep(REFUSED_AFTER_S)
             return problem(HTTPStatus.UNAUTHORIZED, "the credential of an identity that may read this is missing")
         return await self._answer(path)
 
-    def _may_read(self, path: str, authorization: str) -> bool:
+    def _may_read(self, path: str, identity: Identity | None) -> bool:
         if path == "/health" or (path == "/metrics" and self._open_metrics):
             return True
-        identity = self._keys.bearer_proven(authorization)
         return identity is not None and (
             identity.role in _READERS or (path == "/metrics" and identity.role is IdentityRole.MONITORING)
         )

@@ -1,8 +1,10 @@
 """The door at which brokers report to the master.
 
-A connection begins with a hello that carries the broker's own credential (`quota.contracts.identity`), within 5 s; then every
-report is answered by grants. A wrong credential, a frame that does not follow the protocol, or a master that stands by closes
-the connection: the broker finds the active one in ZooKeeper. A broker that is not heard of for 30 s is cut off.
+A connection begins with a hello that says which broker it is, within 5 s; then every report is answered by grants. The broker
+proves it by the certificate that it has shown, or where there is no TLS by its own credential, which is in the hello
+(`quota.contracts.identity`). A wrong credential, another's certificate, a frame that does not follow the protocol, or a
+master that stands by closes the connection: the broker finds the active one in ZooKeeper. A broker that is not heard of
+for 30 s is cut off.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from quota.contracts.identity import Keys
+from quota.contracts.identity import Identity, Keys
 from quota.contracts.identity import broker as broker_of
 from quota.contracts.instance import ContractError
 from quota.contracts.report import FlowReport
 from quota.master.election import Role
+from quota.master.secured import HANDSHAKE_WITHIN_S, Secured
 from quota.master.service import GATHER_S, Service
 from quota.wire import MAX_FRAME_BYTES, MAX_HELLO_BYTES, Decoder, Hello, WireError, frame
 
@@ -28,7 +31,10 @@ Log = Callable[[str], None]
 class ReportServer:
     """Accepts brokers, and has a connection for each."""
 
-    def __init__(self, service: Service, role: Callable[[], Role], *, keys: Keys, log: Log) -> None:
+    def __init__(
+        self, service: Service, role: Callable[[], Role], *, keys: Keys, log: Log, secured: Secured | None = None
+    ) -> None:
+        self.secured = secured
         self.service = service
         self.role = role
         self.keys = keys
@@ -40,7 +46,13 @@ class ReportServer:
 
     async def start(self, host: str, port: int) -> int:
         """Listen; the port, for callers that asked for 0. Raises OSError."""
-        self._server = await asyncio.get_running_loop().create_server(lambda: ReportConnection(self), host, port)
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: ReportConnection(self),
+            host,
+            port,
+            ssl=self.secured.reports() if self.secured else None,
+            ssl_handshake_timeout=HANDSHAKE_WITHIN_S if self.secured else None,
+        )
         return int(self._server.sockets[0].getsockname()[1])
 
     def arrived(self, connection: ReportConnection) -> int:
@@ -83,6 +95,7 @@ class ReportConnection(asyncio.Protocol):
         self._decoder = Decoder(MAX_HELLO_BYTES)
         self._transport: asyncio.Transport | None = None
         self._broker: int | None = None
+        self._shown: Identity | None = None  # by its certificate
         self._number = 0
         self._patience: asyncio.TimerHandle | None = None
 
@@ -93,6 +106,11 @@ class ReportConnection(asyncio.Protocol):
         self._wait(HELLO_WITHIN_S)
         if self._server.role() is Role.STANDBY:
             self.close("")
+        if self._server.secured is not None:
+            try:
+                self._shown = self._server.secured.identity(transport)
+            except ValueError as error:
+                self.close(str(error))
 
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
@@ -119,8 +137,7 @@ class ReportConnection(asyncio.Protocol):
             return
         if self._broker is None:
             hello = Hello.from_document(document)
-            if self._server.keys.proven(broker_of(hello.broker).name, hello.secret) is None:
-                raise WireError(f"the credential of broker {hello.broker} is wrong")
+            self._prove(hello)
             self._broker = hello.broker
             self._decoder.max_frame_bytes = MAX_FRAME_BYTES
         elif document.get("type") == "report":
@@ -128,6 +145,16 @@ class ReportConnection(asyncio.Protocol):
         else:
             raise WireError("not a report")
         self._wait(QUIET_S)
+
+    def _prove(self, hello: Hello) -> None:
+        """That it is the broker that it says. Raises WireError."""
+        said = broker_of(hello.broker)
+        if self._server.secured is None:
+            if self._server.keys.proven(said.name, hello.secret) is None:
+                raise WireError(f"the credential of broker {hello.broker} is wrong")
+        elif self._shown != said:
+            shown = self._shown.name if self._shown else "nobody"
+            raise WireError(f"it says that it is broker {hello.broker}, and its certificate is {shown}'s")
 
     def send(self, data: bytes) -> None:
         """Queue bytes; a broker that does not read is cut off."""

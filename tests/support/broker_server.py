@@ -1,4 +1,4 @@
-"""The server's end of an internal listener, as small as can be: SASL/PLAIN, then one function per API key.
+"""The server's end of an internal listener, as small as can be: SASL/PLAIN or TLS, then one function per API key.
 
 A handler gets the decoded request and the version, and returns the answer or a future of it; answers leave in the order
 of the requests. What the broker itself serves is `dataplane.network`; this is for tests of its clients.
@@ -17,6 +17,7 @@ from dataplane.tasks import Future, resolved
 
 if TYPE_CHECKING:
     from dataplane.doors import Connection, Loop
+    from dataplane.peers.internal_tls import InternalTls
 
 Handler = Callable[[Any, int], Any]
 
@@ -24,11 +25,33 @@ Handler = Callable[[Any, int], Any]
 class BrokerServer:
     """Listens at (host, port) and serves the handlers."""
 
-    def __init__(self, loop: Loop, host: str, port: int, secret: str, handlers: dict[int, Handler]) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        host: str,
+        port: int,
+        secret: str,
+        handlers: dict[int, Handler],
+        tls: InternalTls | None = None,
+    ) -> None:
         self.secret = secret
         self.handlers = handlers
         self.logins = 0
-        self.listener = loop.listen(host, port, lambda connection: _Served(self, connection))
+        self.let_in: list[str] = []  # by their certificates
+        self._tls = tls
+        self.listener = loop.listen(host, port, self._accept, tls=tls is not None)
+
+    def _accept(self, connection: Connection) -> _Served:
+        served, tls = _Served(self, connection), self._tls
+
+        def shown(certificate: bytes | None) -> None:
+            assert tls is not None
+            self.let_in.append(tls.identity(certificate).name)
+            served.is_let_in()
+
+        if tls is not None:
+            connection.secure(tls.server(), shown)
+        return served
 
 
 class _Served:
@@ -36,6 +59,9 @@ class _Served:
         self._server, self._connection = server, connection
         self._authenticated = False
         self._answers: deque[tuple[RequestHeader, Future[Any]]] = deque()
+
+    def is_let_in(self) -> None:
+        self._authenticated = True
 
     def frame(self, frame: memoryview) -> None:
         header = parse_request_header(frame)

@@ -2,6 +2,7 @@
 
 cluster.brokers[2].kill(); cluster.restart(2)
 cluster.heal()                               # everything runs and every partition has all its replicas in sync
+ProcessCluster(folder, security=InternalSecurity.SSL)  # all of them speak TLS to each other
 tenant = cluster.tenant(limits=Limits(…))    # an instance of its own; see `tests.support.specs`
 cluster.state("k3v9x2qa.orders", 0)          # {"leader": …, "isr": […]} as ZooKeeper has it
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import urllib.request
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from kazoo.client import KazooClient
@@ -19,6 +21,8 @@ from kazoo.exceptions import NoNodeError
 from dataplane.coordination.placement import partition_of
 from dataplane.protocol.messages.discovery import DescribeClusterRequest, FindCoordinatorRequest
 from quota.contracts.identity import OPERATOR, Keys
+from quota.contracts.internal_security import InternalSecurity
+from tests.support.inside import Certificates
 from tests.support.ports import free_port
 from tests.support.processes import HOST, SECRET, ServerProcess, broker_process, master_process, secrets_file
 from tests.support.specs import Specs, Tenant
@@ -27,7 +31,7 @@ from tests.support.wire import Wire
 from tests.support.zookeeper import ZooKeeperServer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -39,20 +43,42 @@ LEASE_MS = 4_000  # a new master learns for one lease: short, so that tests need
 class ProcessCluster:
     """A context manager: started whole, stopped by pid."""
 
+    is_secured = False  # brokers and masters are reached over TLS
+
     def __init__(
-        self, folder: Path, settings: Mapping[str, object] | None = None, racks: Mapping[int, str] | None = None
+        self,
+        folder: Path,
+        settings: Mapping[str, object] | None = None,
+        racks: Mapping[int, str] | None = None,
+        security: InternalSecurity = InternalSecurity.SASL_PLAINTEXT,
     ) -> None:
+        self.certificates = Certificates(folder / "tls")
+        self.is_secured = security.has_tls
         secrets = secrets_file(folder)
         self._zookeeper = ZooKeeperServer(folder / "zookeeper", free_port())
         hosts = self._zookeeper.hosts
         self.brokers = {
             n: broker_process(
-                folder, n, zookeeper=hosts, secrets=secrets, settings=settings, rack=(racks or {}).get(n, "")
+                folder,
+                n,
+                zookeeper=hosts,
+                secrets=secrets,
+                settings=settings,
+                rack=(racks or {}).get(n, ""),
+                **self.securing(f"broker-{n}", security),
             )
             for n in BROKERS
         }
         self.masters = {
-            n: master_process(folder, n, zookeeper=hosts, secrets=secrets, lease_ms=LEASE_MS) for n in MASTERS
+            n: master_process(
+                folder,
+                n,
+                zookeeper=hosts,
+                secrets=secrets,
+                lease_ms=LEASE_MS,
+                **self.securing(f"master-{n}", security),
+            )
+            for n in MASTERS
         }
         self.zookeeper = KazooClient(hosts, timeout=10)
         self.specs = Specs(self.zookeeper)
@@ -82,6 +108,12 @@ class ProcessCluster:
         self.zookeeper.close()
         self._zookeeper.stop()
 
+    def securing(self, name: str, security: InternalSecurity) -> dict[str, object]:
+        """What the configuration of a process says of it."""
+        if not security.has_tls:
+            return {}
+        return {"internal_security": str(security), "tls_folder": str(self.certificates.folder(name))}
+
     # --- what runs ----------------------------------------------------------------------------------------------------
 
     def heal(self) -> None:
@@ -104,11 +136,17 @@ class ProcessCluster:
             self.controller_according_to(server) == controller for server in self.brokers.values()
         )
 
-    @staticmethod
-    def controller_according_to(server: ServerProcess) -> int:
+    @contextmanager
+    def wire(self, broker: ServerProcess, name: str = "operator") -> Iterator[Wire]:
+        """A connection to a broker's internal listener, as one of the cluster's identities."""
+        context = self.certificates.context(name) if self.is_secured else None
+        with Wire((HOST, broker.ports["internal"]), context=context) as wire:
+            assert self.is_secured or wire.log_in(SECRET, name) == 0
+            yield wire
+
+    def controller_according_to(self, server: ServerProcess) -> int:
         """Whom a broker takes for the controller."""
-        with Wire((HOST, server.ports["internal"])) as wire:
-            assert wire.log_in(SECRET) == 0
+        with self.wire(server) as wire:
             return int(wire.call(DescribeClusterRequest(), 0).controller_id)
 
     def _is_steered(self) -> bool:
@@ -135,9 +173,10 @@ class ProcessCluster:
         master = self.master()
         if master is None:
             raise LookupError("no master is active")
-        url = f"http://{HOST}:{self.masters[master].ports['http']}{path}"
-        request = urllib.request.Request(url, headers={"Authorization": Keys(SECRET).bearer(OPERATOR)})
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        url = f"{'https' if self.is_secured else 'http'}://{HOST}:{self.masters[master].ports['http']}{path}"
+        headers = {} if self.is_secured else {"Authorization": Keys(SECRET).bearer(OPERATOR)}
+        context = self.certificates.context("operator") if self.is_secured else None
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=5, context=context) as answer:
             return dict(json.load(answer))
 
     def other_brokers(self, broker: int) -> list[int]:

@@ -83,6 +83,13 @@ class ServerProcess:
                     return False
         return True
 
+    def configure(self, **members: object) -> None:
+        """Further members of its first table, from the next start on."""
+        head, rest = self.config.read_text().split("\n", 1)
+        kept = [line for line in rest.splitlines() if line.partition(" = ")[0] not in members]
+        lines = [head, *(f"{name} = {json.dumps(value)}" for name, value in members.items()), *kept]
+        self.config.write_text("\n".join(lines) + "\n")
+
     def tail(self) -> str:
         return self.log.read_text(errors="replace")[-3000:] if self.log.exists() else ""
 
@@ -119,8 +126,10 @@ def broker_process(
     return ServerProcess(f"broker {broker}", module, config, {"internal": port})
 
 
-def master_process(folder: Path, master: int, *, zookeeper: str, secrets: Path, lease_ms: int) -> ServerProcess:
-    """A master; ports: report, http."""
+def master_process(
+    folder: Path, master: int, *, zookeeper: str, secrets: Path, lease_ms: int, **members: object
+) -> ServerProcess:
+    """A master; ports: report, http. `members` are further ones of its table [master]."""
     ports = {"report": free_port(), "http": free_port()}
     table = {
         "id": master,
@@ -131,6 +140,7 @@ def master_process(folder: Path, master: int, *, zookeeper: str, secrets: Path, 
         "period_ms": 1000,
         "lease_ms": lease_ms,
         "data_dir": str(folder / f"master-{master}"),
+        **members,
     }
     return ServerProcess(f"master {master}", "quota", _write(folder / f"master-{master}.toml", master=table), ports)
 

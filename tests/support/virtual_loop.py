@@ -36,7 +36,7 @@ from dataplane.doors import Load
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from dataplane.doors import Buffer, Callback, Connection, FileRange, FrameProtocol, Preface
+    from dataplane.doors import Buffer, Callback, Connection, FileRange, FrameProtocol, Preface, TlsClient
 
 CONNECT_TIMEOUT_S = 5.0
 WALL_CLOCK_START_MS = 1_700_000_000_000
@@ -311,8 +311,15 @@ class VirtualLoop:
         return listener
 
     def connect(
-        self, host: str, port: int, opened: Callable[[Connection], FrameProtocol], failed: Callable[[str], None]
+        self,
+        host: str,
+        port: int,
+        opened: Callable[[Connection], FrameProtocol],
+        failed: Callable[[str], None],
+        tls: TlsClient | None = None,
     ) -> Callback:
+        """As `VirtualConnection.secure`: nobody shows a certificate here."""
+        assert tls is None
         attempt = _Attempt(self, (host, port), opened, failed)
         attempt.begin()
         return attempt.give_up

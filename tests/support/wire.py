@@ -18,14 +18,24 @@ from dataplane.protocol.schema import message_info
 from quota.contracts.identity import credential
 
 if TYPE_CHECKING:
+    import ssl
     from types import TracebackType
 
 
 class Wire:
     """One connection. Closed by the broker: ConnectionError."""
 
-    def __init__(self, address: tuple[str, int], *, source: str = "127.0.0.1", timeout_s: float = 10.0) -> None:
+    def __init__(
+        self,
+        address: tuple[str, int],
+        *,
+        source: str = "127.0.0.1",
+        timeout_s: float = 10.0,
+        context: ssl.SSLContext | None = None,
+    ) -> None:
         self.socket = socket.create_connection(address, timeout=timeout_s, source_address=(source, 0))
+        if context is not None:
+            self.socket = context.wrap_socket(self.socket, server_hostname=address[0])
         self._numbers = itertools.count(1)
 
     def __enter__(self) -> Self:

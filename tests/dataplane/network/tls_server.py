@@ -50,12 +50,14 @@ class Server:
         secured=None,
         account="tenant01",
         protocol=Recorder,
+        takes_plaintext=False,
     ):
         self.loop = EpollLoop(SystemClock())
         self.said = []
         self.loop.refusals._report = self.said.append
         self.background = ThreadBackground(self.loop)
         self.answer, self.account, self.per_s, self.protocol = answer, account, per_s, protocol
+        self.takes_plaintext = takes_plaintext
         self.beside, self.secured = self.background.run if beside else None, secured
         self.context = context or server_context(LEAF.pem, LEAF.key_pem)
         self.protocols = []
@@ -72,7 +74,8 @@ class Server:
             protocol.certificates.append(certificate)
             return self.secured(certificate) if self.secured else None
 
-        connection.secure(TlsServer(self.context, self.per_s, self.beside), secured)
+        server = TlsServer(self.context, self.per_s, self.beside, takes_plaintext=self.takes_plaintext)
+        connection.secure(server, secured)
         return protocol
 
     def connect(self):
