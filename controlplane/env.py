@@ -12,6 +12,9 @@ SLUICE_SECRETS_FILE   JSON with ``cluster_secret`` or what was made of it for th
                       ``access_key_secret``; ``accepted_django_secret_keys``, a list of earlier ones, while it
                       is being replaced
 SLUICE_SHARED_SECRET  ``said``: brokers or masters run that know no identities             ``refused``
+SLUICE_CLUSTER_SECURITY  whether it speaks TLS to brokers and masters: ``ssl``, or a step on the  ``sasl_plaintext``
+                      way there (`quota.contracts.internal_security`)
+SLUICE_CLUSTER_TLS    folder of this process's certificate for that (`quota.tls.material`)  none
 SLUICE_PORT_RANGE     ports for tenants' listeners, both ends included                     ``20100-21999``
 SLUICE_PORT_REST_S    seconds that a port is given to nobody after its last use           ``604800`` (7 days)
 SLUICE_LISTEN_HOST    address brokers bind tenants' listeners to; empty: broker's own      ``127.0.0.1``
@@ -43,6 +46,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from quota.contracts.identity import Keys, SharedSecret
 from quota.contracts.instance import ContractError
+from quota.contracts.internal_security import InternalSecurity, internal_security
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,6 +79,8 @@ class Environment:
     metering_absent: str
     secret_key: str | None
     shared_secret: str
+    cluster_security: InternalSecurity
+    cluster_tls: Path | None
     broker_room: str  # read by admission/installed.py, as the next two
     caps: str
     price_confirmed_above: str
@@ -103,6 +109,8 @@ class Environment:
             metering_absent=variables.get("SLUICE_METERING_ABSENT", ""),
             secret_key=variables.get("SLUICE_SECRET_KEY") or None,
             shared_secret=_shared(variables.get("SLUICE_SHARED_SECRET") or SharedSecret.REFUSED),
+            cluster_security=_cluster_security(variables),
+            cluster_tls=Path(variables["SLUICE_CLUSTER_TLS"]) if variables.get("SLUICE_CLUSTER_TLS") else None,
             broker_room=variables.get("SLUICE_BROKER_ROOM", ""),
             caps=variables.get("SLUICE_CAPS", ""),
             price_confirmed_above=variables.get("SLUICE_PRICE_CONFIRMED_ABOVE") or "5000",
@@ -192,6 +200,16 @@ def _shared(text: str) -> str:
     if text not in tuple(SharedSecret):
         raise EnvironmentProblem(f"SLUICE_SHARED_SECRET must be one of {', '.join(SharedSecret)}, not {text!r}")
     return text
+
+
+def _cluster_security(variables: Mapping[str, str]) -> InternalSecurity:
+    try:
+        found = internal_security(variables.get("SLUICE_CLUSTER_SECURITY") or InternalSecurity.SASL_PLAINTEXT)
+    except ValueError as error:
+        raise EnvironmentProblem(f"SLUICE_CLUSTER_SECURITY: {error}") from error
+    if found.has_tls and not variables.get("SLUICE_CLUSTER_TLS"):
+        raise EnvironmentProblem(f"SLUICE_CLUSTER_SECURITY is {found}: SLUICE_CLUSTER_TLS has to name a folder")
+    return found
 
 
 def _positive(variables: Mapping[str, str], name: str, default: int) -> int:

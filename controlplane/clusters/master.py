@@ -1,23 +1,35 @@
-"""The door to the flow masters' read API: HTTP with this process's credential, bounded to a second or two.
+"""The door to the flow masters' read API: HTTP with this process's credential or, over TLS, its certificate; a second or two.
 
 A cluster's active master is found through the cluster's ZooKeeper: hence the address that each question begins with.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
-from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+from urllib.request import (
+    BaseHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+    build_opener,
+)
 
 from django.conf import settings
 
 from controlplane.clusters import coordination, zookeeper
-from controlplane.core.errors import MasterUnavailable, Unavailable
+from controlplane.clusters.identification import context_of, material
+from controlplane.core.errors import ClusterUnavailable, MasterUnavailable, Unavailable
 from quota.contracts.addresses import checked_http
 from quota.contracts.identity import CONTROL_PLANE
 from quota.contracts.instance import ContractError
+from quota.contracts.internal_security import InternalSecurity
+from quota.tls.material import Material
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,9 +45,14 @@ class _NoRedirection(HTTPRedirectHandler):
         """Answered as what it is: not 200."""
 
 
-# The master stands in the same network: a proxy of the environment is for the way out.
-# A redirection would take the credential elsewhere.
-_opener = build_opener(ProxyHandler({}), _NoRedirection())
+@functools.lru_cache(maxsize=2)
+def _opener(found: Material | None) -> OpenerDirector:
+    # The master stands in the same network: a proxy of the environment is for the way out.
+    # A redirection would take the credential elsewhere.
+    handlers: list[BaseHandler] = [ProxyHandler({}), _NoRedirection()]
+    if found is not None:
+        handlers.append(HTTPSHandler(context=context_of(found)))
+    return build_opener(*handlers)
 
 
 def allocation(cluster: ClusterAddress, instance_id: str) -> dict[str, Any]:
@@ -99,12 +116,21 @@ def _get(http: str, path: str) -> dict[str, Any]:
     except ContractError as error:
         raise MasterUnavailable("the flow master's address is not one") from error
     headers = {"Accept": "application/json"}
-    bearer = settings.ENVIRONMENT.keys().bearer(CONTROL_PLANE)
-    if bearer is not None:
-        headers["Authorization"] = bearer
+    try:
+        found = material()
+    except ClusterUnavailable as error:
+        raise MasterUnavailable(str(error)) from error
+    if not base.startswith("https://"):
+        if settings.ENVIRONMENT.cluster_security is InternalSecurity.SSL:
+            raise MasterUnavailable("the flow master speaks no TLS, and SLUICE_CLUSTER_SECURITY is ssl")
+        bearer = settings.ENVIRONMENT.keys().bearer(CONTROL_PLANE)
+        if bearer is not None:
+            headers["Authorization"] = bearer
+    elif found is None:
+        raise MasterUnavailable("the flow master speaks TLS, and this process has no certificate for the cluster")
     request = Request(f"{base}{path}", headers=headers)  # noqa: S310  # http or https: checked above
     try:
-        with _opener.open(request, timeout=TIMEOUT_S) as response:
+        with _opener(found).open(request, timeout=TIMEOUT_S) as response:
             document = json.loads(response.read(MOST_BYTES))
     except HTTPError as error:
         error.close()

@@ -1,9 +1,10 @@
 """The door to the brokers' admin protocol. This module and `group_door` alone import confluent_kafka in the control plane.
 
-It speaks on the internal listener, where names are physical, and signs in as the control plane. `admin(cluster)` gives
-this process's client of a cluster, made at the first call and anew after a fork (librdkafka's threads do not survive one).
-Every call is bounded by TIMEOUT_S, what the controller is asked for by CONTROLLER_TIMEOUT_S, and every failure is one of
-core.errors: `problem_of` is the one mapping. Texts from a broker are shown with the tenant's own topic name in them.
+It speaks on the internal listener, where names are physical, and proves that it is the control plane (`identification`).
+`admin(cluster)` gives this process's client of a cluster, made at the first call, anew after a fork (librdkafka's threads do not
+survive one), and anew when its certificate or credential has changed. Every call is bounded by TIMEOUT_S, what the controller is
+asked for by CONTROLLER_TIMEOUT_S, and every failure is one of core.errors: `problem_of` is the one mapping. Texts from a broker
+are shown with the tenant's own topic name in them.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from confluent_kafka.admin import (
     NewPartitions,
     NewTopic,
 )
-from django.conf import settings
 
 from controlplane.clusters import coordination, zookeeper
+from controlplane.clusters.identification import Identification, to_brokers
 from controlplane.core.errors import (
     AlreadyExists,
     ClusterUnavailable,
@@ -38,7 +39,6 @@ from controlplane.core.errors import (
     SluiceError,
     Unsupported,
 )
-from quota.contracts.identity import CONTROL_PLANE
 from quota.contracts.instance import address_text
 from quota.contracts.namespace import split_physical
 
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 TIMEOUT_S = 10.0
 CONTROLLER_TIMEOUT_S = 4.0
 """librdkafka waits for the controller that it knows, dead or not, and asks nobody for another: better to begin anew."""
-USER = CONTROL_PLANE.name
 
 
 class ClusterChanging(ClusterUnavailable):
@@ -115,14 +114,11 @@ class Admin(Protocol):
 class KafkaAdmin:
     """The brokers' admin protocol, spoken by librdkafka."""
 
-    def __init__(self, bootstrap: str, credential: str) -> None:
-        self.credential = credential
+    def __init__(self, bootstrap: str, who: Identification) -> None:
+        self.who = who
         self.settings: dict[str, str | int | float | bool] = {
             "bootstrap.servers": bootstrap,
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "PLAIN",
-            "sasl.username": USER,
-            "sasl.password": credential,
+            **who.of_librdkafka(),
             "client.id": "sluice-controlplane",
             "socket.timeout.ms": int(TIMEOUT_S * 1000),
             "reconnect.backoff.max.ms": 1000,
@@ -279,15 +275,13 @@ def admin(cluster: ClusterAddress) -> Admin:
     brokers = coordination.live_brokers(zookeeper.tree(cluster))
     if not brokers:
         raise ClusterUnavailable("no broker is running")
-    credential = settings.ENVIRONMENT.keys().own(CONTROL_PLANE)
-    if credential is None:
-        raise ClusterUnavailable("this process has no credential for the cluster")
+    who = to_brokers()
     bootstrap = ",".join(address_text((broker.host, broker.port)) for broker in brokers)
     key = os.getpid(), cluster
     with _lock:
         made_for, client = _clients.get(key, ("", None))
-        if client is None or made_for != bootstrap or client.credential != credential:
-            client = KafkaAdmin(bootstrap, credential)
+        if client is None or made_for != bootstrap or client.who != who:
+            client = KafkaAdmin(bootstrap, who)
             _clients[key] = (bootstrap, client)
     return client
 

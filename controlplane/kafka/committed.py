@@ -16,6 +16,8 @@ from controlplane.kafka import leaving
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from controlplane.clusters.identification import Identification
+
 OFFSET_FETCH = 9
 EVERY_TOPIC = struct.pack(">i", -1)
 
@@ -24,10 +26,10 @@ Place = tuple[str, int]
 
 
 def fetch(
-    address: tuple[str, int], credential: str, groups: Sequence[str], *, timeout_s: float
+    address: tuple[str, int], who: Identification, groups: Sequence[str], *, timeout_s: float
 ) -> dict[str, tuple[int, Mapping[Place, int]]]:
     """By group: Kafka's error code (0: none), and the next offset to be read of each partition. Raises ClusterUnavailable."""
-    with leaving.signed_in(address, credential, timeout_s=timeout_s) as connection:
+    with leaving.signed_in(address, who, timeout_s=timeout_s) as connection:
         return {
             group: offsets_in(leaving.ask(connection, OFFSET_FETCH, 3, leaving.text_of(group) + EVERY_TOPIC))
             for group in groups

@@ -182,7 +182,7 @@ class KafkaGroups:
         for address in sorted(coordinators):
             names = [name for name, group in described.items() if group.coordinator == address]
             try:
-                answers = committed.fetch(address, self._admin.credential, names, timeout_s=ROUND_S)
+                answers = committed.fetch(address, self._admin.who, names, timeout_s=ROUND_S)
             except ClusterUnavailable:
                 client.forget(self._cluster, self._admin)  # it has named a coordinator that has gone
                 raise
@@ -253,7 +253,7 @@ class KafkaGroups:
         coordinator = self.described([name])[name].coordinator
         if coordinator is None:
             raise ClusterUnavailable("the group has no coordinator now")
-        code = leaving.leave(coordinator, self._admin.credential, name, member_id, timeout_s=ROUND_S)
+        code = leaving.leave(coordinator, self._admin.who, name, member_id, timeout_s=ROUND_S)
         if code == KafkaError.UNKNOWN_MEMBER_ID:
             raise NotFound("the member has left the group", code="member_not_found")
         if code:

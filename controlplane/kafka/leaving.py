@@ -2,13 +2,14 @@
 
     SaslHandshake v1, SaslAuthenticate v0 (PLAIN), LeaveGroup v3, to the group's coordinator, on a connection of their own.
 
+Over TLS the certificate says who asks, and the first two are left out.
+
 The versions are the last without tagged fields. https://kafka.apache.org/protocol#The_Messages_LeaveGroup; KIP-345 has members
 be removed by their ids.
 """
 
 from __future__ import annotations
 
-import socket
 import struct
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -17,7 +18,10 @@ from controlplane.core.errors import ClusterUnavailable
 from quota.contracts.identity import CONTROL_PLANE
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
+
+    from controlplane.clusters.identification import Identification
 
 CLIENT_ID = "sluice-controlplane"
 USER = CONTROL_PLANE.name
@@ -26,26 +30,31 @@ MOST_BYTES = 2**26
 """All offsets of a group of 100,000 partitions are some MiB; what claims to be more than this is not from a broker."""
 
 
-def leave(address: tuple[str, int], credential: str, group: str, member_id: str, *, timeout_s: float) -> int:
+def leave(address: tuple[str, int], who: Identification, group: str, member_id: str, *, timeout_s: float) -> int:
     """Take a member out of a group; Kafka's error code, 0 where it is out. Raises ClusterUnavailable."""
-    with signed_in(address, credential, timeout_s=timeout_s) as connection:
+    with signed_in(address, who, timeout_s=timeout_s) as connection:
         members = struct.pack(">i", 1) + text_of(member_id) + struct.pack(">h", -1)
         return left(ask(connection, LEAVE_GROUP, 3, text_of(group) + members))
 
 
 @contextmanager
-def signed_in(address: tuple[str, int], credential: str, *, timeout_s: float) -> Iterator[socket.socket]:
+def signed_in(address: tuple[str, int], who: Identification, *, timeout_s: float) -> Iterator[socket.socket]:
     """A connection to a coordinator that knows who asks. Raises ClusterUnavailable, also for what is asked in it."""
     try:
-        with socket.create_connection(address, timeout=timeout_s) as connection:
-            handshake = ask(connection, SASL_HANDSHAKE, 1, text_of("PLAIN"))
-            proof = b"\0" + USER.encode() + b"\0" + credential.encode()
-            login = ask(connection, SASL_AUTHENTICATE, 0, struct.pack(">i", len(proof)) + proof)
-            if _int16(handshake, 0) or _int16(login, 0):
-                raise ClusterUnavailable("the group's coordinator does not let this service in")
+        with who.connected(address, timeout_s=timeout_s) as connection:
+            if who.material is None:
+                _log_in(connection, who.credential)
             yield connection
     except (OSError, struct.error) as error:
         raise ClusterUnavailable("the group's coordinator does not answer") from error
+
+
+def _log_in(connection: socket.socket, credential: str) -> None:
+    handshake = ask(connection, SASL_HANDSHAKE, 1, text_of("PLAIN"))
+    proof = b"\0" + USER.encode() + b"\0" + credential.encode()
+    login = ask(connection, SASL_AUTHENTICATE, 0, struct.pack(">i", len(proof)) + proof)
+    if _int16(handshake, 0) or _int16(login, 0):
+        raise ClusterUnavailable("the group's coordinator does not let this service in")
 
 
 def left(answer: bytes) -> int:

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError
 
 from controlplane.clusters import master
 from controlplane.clusters.address import ClusterAddress
+from controlplane.clusters.identification import Identification
 from controlplane.core.errors import (
     AlreadyExists,
     ClusterUnavailable,
@@ -76,7 +77,7 @@ def test_no_broker_and_no_secret_are_said(brokers, settings, tmp_path):
 
 def test_a_cluster_that_is_away_ends_the_wait(monkeypatch):
     monkeypatch.setattr(client, "TIMEOUT_S", 0.5)
-    admin = client.KafkaAdmin(f"127.0.0.1:{free_port()}", "secret")
+    admin = client.KafkaAdmin(f"127.0.0.1:{free_port()}", Identification("secret"))
     with pytest.raises(ClusterUnavailable):
         admin.layouts(["k3v9x2qa.t"])
     with pytest.raises(ClusterUnavailable):

@@ -210,7 +210,7 @@ def test_a_process_has_a_connection_and_a_client_for_each_cluster(worlds, monkey
     secrets.write_text('{"cluster_secret": "s"}')
     settings.ENVIRONMENT = replace(settings.ENVIRONMENT, secrets_file=secrets)
     monkeypatch.setattr(client, "_clients", {})
-    monkeypatch.setattr(client, "KafkaAdmin", lambda _bootstrap, credential: SimpleNamespace(credential=credential))
+    monkeypatch.setattr(client, "KafkaAdmin", lambda _bootstrap, who: SimpleNamespace(who=who))
     made = REAL_ADMIN(first)
     assert REAL_ADMIN(second) is not made
     client.forget(second, made)  # another cluster's: nothing is forgotten

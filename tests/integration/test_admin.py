@@ -302,6 +302,7 @@ def test_otherwise_nothing_comes_into_being(tenant, cluster):
 
 
 def test_the_control_planes_door_grows_and_configures_a_tenants_topic(new_tenant, cluster):
+    from controlplane.clusters.identification import Identification
     from controlplane.core.errors import Invalid, LimitReached, NotFound
     from controlplane.kafka.client import KafkaAdmin
 
@@ -310,7 +311,7 @@ def test_the_control_planes_door_grows_and_configures_a_tenants_topic(new_tenant
     name = f"{tenant.key}.orders"
     door = KafkaAdmin(
         ",".join(f"127.0.0.1:{broker.ports['internal']}" for broker in cluster.brokers.values()),
-        credential(SECRET, "controlplane"),
+        Identification(credential(SECRET, "controlplane")),
     )
     door.grow(name, 3)
     wait_for(lambda: len(door.layout(name).partitions) == 3, 5, "the partitions")

@@ -13,6 +13,7 @@ from confluent_kafka import Producer, TopicPartition
 
 from controlplane.clusters import zookeeper
 from controlplane.clusters.address import ClusterAddress
+from controlplane.clusters.identification import Identification
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.kafka import client, group_door, groups
 from quota.contracts.identity import credential
@@ -34,7 +35,7 @@ CLUSTER = ClusterAddress(0, "")  # what the doors below are handed out for
 def door(cluster, monkeypatch):
     """As a process of the control plane has it."""
     bootstrap = ",".join(f"{HOST}:{broker.ports['internal']}" for broker in cluster.brokers.values())
-    asks = client.KafkaAdmin(bootstrap, credential(SECRET, "controlplane"))
+    asks = client.KafkaAdmin(bootstrap, Identification(credential(SECRET, "controlplane")))
     made = group_door.KafkaGroups(CLUSTER, asks)
     tree = zookeeper.KazooTree(",".join(f"{host}:{port}" for host, port in cluster.zookeeper.hosts))
     tree.wait_connected(10)

@@ -61,7 +61,16 @@ def spark_home() -> Iterator[Path]:
 class StreamJob:
     """`python -m controlplane.metering.pipeline.jobs.usage`, with its JVM in one process group."""
 
-    def __init__(self, home: Path, folder: Path, *, brokers: str, secrets: Path, database: Path) -> None:
+    def __init__(
+        self,
+        home: Path,
+        folder: Path,
+        *,
+        brokers: str,
+        secrets: Path,
+        database: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.home = home / "metering"
         self.log = folder / "job.log"
         self._environment = {
@@ -72,6 +81,7 @@ class StreamJob:
             "SLUICE_LAKE": str(folder / "lake"),
             "DATABASE_URL": f"sqlite:///{database}",
             "SLUICE_USAGE_TRIGGER_S": "1",
+            **(environment or {}),
         }
         self._process: subprocess.Popen[bytes] | None = None
 

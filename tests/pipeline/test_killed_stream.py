@@ -62,12 +62,17 @@ ELSEWHERE = "ins-latelate"
 class World:
     """ZooKeeper, one broker, one tenant with a topic, the job, and the database as the site reads it."""
 
-    def __init__(self, home, folder, database_file) -> None:
+    def __init__(self, home, folder, database_file, certificates=None) -> None:
         secrets = secrets_file(folder)
+        securing, environment = securing_of(certificates)
         self.zookeeper = ZooKeeperServer(folder / "zookeeper", free_port())
-        self.broker = broker_process(folder, 1, zookeeper=self.zookeeper.hosts, secrets=secrets, settings=SETTINGS)
+        self.broker = broker_process(
+            folder, 1, zookeeper=self.zookeeper.hosts, secrets=secrets, settings=SETTINGS, **securing
+        )
         self.inside = f"{HOST}:{self.broker.ports['internal']}"
-        self.job = StreamJob(home, folder, brokers=self.inside, secrets=secrets, database=database_file)
+        self.job = StreamJob(
+            home, folder, brokers=self.inside, secrets=secrets, database=database_file, environment=environment
+        )
         self.database = DatabaseWrapper(
             {**connections["default"].settings_dict, "NAME": str(database_file)}, alias="usage"
         )
@@ -143,6 +148,16 @@ class World:
         self.client.close()
         self.zookeeper.stop()
         self.database.close()
+
+
+def securing_of(certificates):
+    """What the broker's configuration says of TLS, and the job's environment."""
+    if certificates is None:
+        return {}, {}
+    return (
+        {"internal_security": "ssl", "tls_folder": str(certificates.folder("broker-1"))},
+        {"SLUICE_CLUSTER_SECURITY": "ssl", "SLUICE_CLUSTER_TLS": str(certificates.folder("metering"))},
+    )
 
 
 @pytest.fixture

@@ -5,6 +5,8 @@ variable              meaning                                                   
 ===================== ========================================================= ================================
 SLUICE_BROKERS        internal listeners, ``host:port,host:port``               ``127.0.0.1:20011``
 SLUICE_SECRETS_FILE   JSON with ``credentials``: ``{"metering": "…"}``          ``<stack dir>/secrets.json``
+SLUICE_CLUSTER_SECURITY, SLUICE_CLUSTER_TLS  as of controlplane/env.py; the folder has to be  ``sasl_plaintext``
+                      where Spark's executors are as well
 SLUICE_STACK_DIR      checkpoint, lake and Ivy's folder lie below it            ``var``
 DATABASE_URL          where usage goes; see controlplane/env.py                 ``var/db.sqlite3``
 SPARK_MASTER          a Spark cluster; unset: threads of this process           ``local[2]``
@@ -21,6 +23,7 @@ from pathlib import Path
 
 from controlplane.env import Environment
 from quota.contracts.identity import METERING
+from quota.tls.material import AUTHORITIES, COMBINED
 
 USER = METERING.name
 
@@ -54,7 +57,20 @@ class Settings:
         return self.master.startswith("local")
 
     def kafka_options(self) -> dict[str, str]:
-        """For Spark's Kafka source. The credential goes from the file into the JVM's memory; no command line sees it."""
+        """For Spark's Kafka source. The credential goes from the file into the JVM's memory; no command line sees it.
+
+        Over TLS the JVM reads the files itself, when a client of Kafka is made.
+        """
+        folder = self._tls_folder()
+        if folder is not None:
+            return {
+                "kafka.bootstrap.servers": self.brokers,
+                "kafka.security.protocol": "SSL",
+                "kafka.ssl.truststore.type": "PEM",
+                "kafka.ssl.truststore.location": str(folder / AUTHORITIES),
+                "kafka.ssl.keystore.type": "PEM",
+                "kafka.ssl.keystore.location": str(folder / COMBINED),
+            }
         secret = (self.environment.keys().own(METERING) or "").replace("\\", "\\\\").replace('"', '\\"')
         return {
             "kafka.bootstrap.servers": self.brokers,
@@ -63,3 +79,16 @@ class Settings:
             "kafka.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
             f'username="{USER}" password="{secret}";',
         }
+
+    def tls_files(self) -> tuple[bytes, ...] | None:
+        """What is in the files of TLS now; None: there is none, or they cannot be read. Clients keep what they have read."""
+        folder = self._tls_folder()
+        if folder is None:
+            return None
+        try:
+            return tuple((folder / name).read_bytes() for name in (COMBINED, AUTHORITIES))
+        except OSError:
+            return None
+
+    def _tls_folder(self) -> Path | None:
+        return self.environment.cluster_tls if self.environment.cluster_security.connects_with_tls else None

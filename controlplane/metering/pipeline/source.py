@@ -56,6 +56,10 @@ class UsageTopic:
         self._clients = self._jvm.org.apache.kafka.clients.admin
         self._admin = self._clients.AdminClient.create(properties)
 
+    def close(self) -> None:
+        """Give up its connections."""
+        self._admin.close(self._jvm.java.time.Duration.ZERO)
+
     def look(self) -> TopicState:
         """What the topic is now. Raises TopicAwayError."""
         try:

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from controlplane.clusters.address import ClusterAddress
+from controlplane.clusters.identification import Identification
 from controlplane.core.errors import ClusterUnavailable
 from controlplane.kafka import client, committed, group_door
 
@@ -58,7 +59,7 @@ def forgotten(monkeypatch):
 
 
 def door(**calls):
-    admin = SimpleNamespace(kafka=SimpleNamespace(**calls), credential="s", settings={})
+    admin = SimpleNamespace(kafka=SimpleNamespace(**calls), who=Identification("s"), settings={})
     return admin, group_door.KafkaGroups(CLUSTER, admin)
 
 

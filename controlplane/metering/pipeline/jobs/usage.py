@@ -61,6 +61,7 @@ class UsageJob:
         self._signs = Database(settings.environment, patience_s=LIFE_S)  # of the thread that runs the job
         self._listener = Listener()
         self._kafka: source.UsageTopic | None = None
+        self._tls_files = settings.tls_files()
         self._looks = Looks()
         self.topic_id = ""  # of the topic that is being read
         self._unchecked: dict[int, int] = {}  # of a query that began where its checkpoint said: what the database had
@@ -227,10 +228,11 @@ class UsageJob:
         while True:
             before = self.batches
             self.problem = ""
+            self._forget_old_certificate()
             try:
                 query = self.start()
                 while not query.awaitTermination(LIFE_S):
-                    if not self.look():
+                    if self._has_new_certificate() or not self.look():
                         query.stop()
                         break
                     self._once_all_is_loaded()
@@ -243,6 +245,19 @@ class UsageJob:
                 self.sign_of_life(sentence)
             pause = PAUSE_S if self.batches > before else min(LONGEST_PAUSE_S, pause * 1.5)
             time.sleep(pause)
+
+    def _has_new_certificate(self) -> bool:
+        """Clients of Kafka keep the one that they began with: a query that begins anew has the new one."""
+        found = self._settings.tls_files()
+        return found is not None and found != self._tls_files
+
+    def _forget_old_certificate(self) -> None:
+        if self._has_new_certificate():
+            LOG.info("the certificate for the cluster is another one: a query begins with it")
+            self._tls_files = self._settings.tls_files()
+            if self._kafka is not None:
+                self._kafka.close()
+                self._kafka = None
 
     def _once_all_is_loaded(self) -> None:
         if self.batches and session.archive_write(self._spark, self._settings.home):
