@@ -2,7 +2,8 @@
 
 Configuration files are written anew at each start, from the layout alone. Secrets are made once and then kept: what is
 missing is added, so that a first run that was interrupted leaves nothing to repair. Brokers and masters, and the Spark job, are
-given files of their own with what they need of them, written anew at each start.
+given files of their own with what they need of them, written anew at each start. Certificates for what they say to each other are
+issued by an authority of the stack's own, and renewed at a start when less than a third of their time is left.
 """
 
 import json
@@ -11,17 +12,23 @@ import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from controlplane.stack import metering
 from controlplane.stack.layout import BROKERS, HOST, MASTERS, Layout
+from quota.contracts import identity
 from quota.contracts.identity import METERING, Keys
+from quota.contracts.internal_security import InternalSecurity
+from quota.tls.store import Store
 
 SESSION_TIMEOUT_MS = 2_000
 REPORT_PERIOD_MS = 1_000
 LEASE_MS = 10_000
 LEAST_STORAGE_GIB = 300
+CERTIFICATES_FOR = timedelta(days=365)
+LONGEST_COMMON_NAME = 64  # of a certificate (X.520)
 PORT_REST_S = "3600"
 """One machine's tenants are one person's: a week would use up the ports of a stack that is tried out with vigour."""
 
@@ -72,6 +79,8 @@ def broker_toml(layout: Layout, stores: Stores, broker: int) -> str:
             "zookeeper": stores.zookeeper,
             "chroot": stores.chroot,
             "secrets_file": str(layout.secrets_of("cluster")),
+            "internal_security": str(InternalSecurity.SSL),
+            "tls_folder": str(layout.tls_of(identity.broker(broker))),
             "session_timeout_ms": SESSION_TIMEOUT_MS,
             "rack": "",
         },
@@ -89,6 +98,8 @@ def master_toml(layout: Layout, stores: Stores, master: int) -> str:
             "zookeeper": stores.zookeeper,
             "chroot": stores.chroot,
             "secrets_file": str(layout.secrets_of("cluster")),
+            "internal_security": str(InternalSecurity.SSL),
+            "tls_folder": str(layout.tls_of(identity.master(master))),
             "session_timeout_ms": SESSION_TIMEOUT_MS,
             "period_ms": REPORT_PERIOD_MS,
             "lease_ms": LEASE_MS,
@@ -106,6 +117,8 @@ def process_environment(layout: Layout, stores: Stores, environment: Mapping[str
         "ZOOKEEPER_HOSTS": stores.zookeeper + stores.chroot,
         "SLUICE_STACK_DIR": str(layout.directory),
         "SLUICE_SECRETS_FILE": str(layout.secrets_file),
+        "SLUICE_CLUSTER_SECURITY": str(InternalSecurity.SSL),
+        "SLUICE_CLUSTER_TLS": str(layout.tls_of(identity.CONTROL_PLANE)),
         "SLUICE_PORT_RANGE": layout.tenant_ports,
         "SLUICE_PORT_REST_S": environment.get("SLUICE_PORT_REST_S") or PORT_REST_S,
         "SLUICE_LISTEN_HOST": HOST,
@@ -148,6 +161,15 @@ def give_secrets(layout: Layout, document: Mapping[str, Any]) -> None:
     write_private_json(layout.secrets_of("cluster"), cluster)
     own = Keys.from_document(document).own(METERING)
     write_private_json(layout.secrets_of("metering"), {"credentials": {METERING.name: own}})
+
+
+def give_certificates(layout: Layout) -> None:
+    """Each process its own; all are for this machine's address."""
+    store = Store(layout.tls, lambda: datetime.now(UTC))
+    store.ensure_authority(f"Sluice CA of {layout.directory}"[:LONGEST_COMMON_NAME])
+    servers = [*map(identity.broker, BROKERS), *map(identity.master, MASTERS)]
+    for each in (*servers, identity.CONTROL_PLANE, METERING, identity.OPERATOR, identity.MONITORING):
+        store.ensure(each, [HOST] if each in servers else [], CERTIFICATES_FOR)
 
 
 def read_json(path: Path) -> dict[str, Any]:

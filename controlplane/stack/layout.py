@@ -8,12 +8,14 @@ The folder is `var/` for the default base and `var/stack-<P>/` for any other, so
 nothing:
 
     stack.json  secrets.json  demo.json  up.lock  welcomed  db.sqlite3
-    secrets/{cluster,metering}.json
+    secrets/{cluster,metering}.json   tls/authority/   tls/<identity>/
     config/{broker,master}-N.toml   data/broker-N/   zookeeper/   redis/   log/<process>.log   reports/
 """
 
 from dataclasses import dataclass
 from pathlib import Path
+
+from quota.contracts.identity import Identity
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 HOST = "127.0.0.1"
@@ -89,6 +91,15 @@ class Layout:
     def secrets_of(self, process: str) -> Path:
         """What a process is given of the secrets, and no more of them."""
         return self.directory / "secrets" / f"{process}.json"
+
+    @property
+    def tls(self) -> Path:
+        """The authority of what the processes say to each other, and a folder for each of them."""
+        return self.directory / "tls"
+
+    def tls_of(self, identity: Identity) -> Path:
+        """A process's certificate, its key, and whom it believes."""
+        return self.tls / identity.name
 
     @property
     def secrets_file(self) -> Path:

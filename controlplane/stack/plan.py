@@ -21,6 +21,7 @@ from controlplane.stack import metering, redis, zookeeper
 from controlplane.stack.config import Stores
 from controlplane.stack.layout import BROKERS, HOST, MASTERS, PROJECT, Layout
 from controlplane.stack.supervisor import Program
+from quota.contracts.identity import METERING
 
 STORES, CLUSTER, CONTROL = 0, 1, 2  # tiers
 PYTHON = sys.executable
@@ -146,7 +147,10 @@ def _control(layout: Layout, stores: Stores) -> Iterator[Program]:
             ("demo",),
             CONTROL,
             stop_patience_s=patience_s,
-            environment=(("SLUICE_SECRETS_FILE", str(layout.secrets_of("metering"))),),
+            environment=(
+                ("SLUICE_SECRETS_FILE", str(layout.secrets_of("metering"))),
+                ("SLUICE_CLUSTER_TLS", str(layout.tls_of(METERING))),
+            ),
         )
 
 

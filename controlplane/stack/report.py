@@ -22,7 +22,7 @@ def stack_document(layout: Layout, stores: Stores, pids: Mapping[str, int]) -> d
             {"id": n, "internal": f"{HOST}:{layout.broker_port(n)}", "pid": pids.get(f"broker-{n}")} for n in BROKERS
         ],
         "masters": [
-            {"url": f"http://{HOST}:{layout.master_http_port(n)}", "pid": pids.get(f"master-{n}")} for n in MASTERS
+            {"url": f"https://{HOST}:{layout.master_http_port(n)}", "pid": pids.get(f"master-{n}")} for n in MASTERS
         ],
         "processes": {"supervisor": os.getpid(), **pids},
         "tenants": tenants(layout),

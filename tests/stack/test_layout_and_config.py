@@ -10,6 +10,7 @@ from controlplane.stack import plan, report
 from controlplane.stack.config import (
     Stores,
     ensure_secrets,
+    give_certificates,
     give_secrets,
     process_environment,
     read_json,
@@ -17,7 +18,9 @@ from controlplane.stack.config import (
     write_private_json,
 )
 from controlplane.stack.layout import PROJECT, Layout
+from dataplane import config as broker_config
 from quota.contracts.identity import credential
+from quota.master import config as master_config
 
 
 @pytest.fixture
@@ -58,6 +61,8 @@ def test_broker_files_say_what_the_brokers_need(layout):
             "zookeeper": "127.0.0.1:24001",
             "chroot": "",
             "secrets_file": f"{layout.directory}/secrets/cluster.json",
+            "internal_security": "ssl",
+            "tls_folder": f"{layout.directory}/tls/broker-2",
             "session_timeout_ms": 2000,
             "rack": "",
         }
@@ -75,6 +80,8 @@ def test_master_files_say_what_the_masters_need(layout):
             "zookeeper": "127.0.0.1:24001",
             "chroot": "",
             "secrets_file": f"{layout.directory}/secrets/cluster.json",
+            "internal_security": "ssl",
+            "tls_folder": f"{layout.directory}/tls/master-1",
             "session_timeout_ms": 2000,
             "period_ms": 1000,
             "lease_ms": 10000,
@@ -104,6 +111,8 @@ def test_the_control_plane_reads_its_settings_from_what_the_stack_sets(layout):
     assert settings.zookeeper_hosts == "127.0.0.1:24001"
     assert settings.port_range == (24_100, 25_999)
     assert settings.secrets_file == layout.secrets_file
+    assert settings.cluster_security == "ssl"
+    assert settings.cluster_tls == layout.tls / "controlplane"
     assert settings.database()["NAME"] == str(layout.directory / "db.sqlite3")
     # What brokers of one machine have to sell is their part of its disk, and enough for the demo on the smallest.
     assert float(settings.broker_room.removeprefix("storage_gib=").removesuffix("*2")) >= 300
@@ -154,7 +163,7 @@ def test_the_stack_file_has_its_shape_and_is_private(layout):
     assert document["zookeeper"] == "127.0.0.1:24001"
     assert document["brokers"][0] == {"id": 1, "internal": "127.0.0.1:24011", "pid": 11}
     assert [broker["id"] for broker in document["brokers"]] == [1, 2, 3]
-    assert document["masters"][1] == {"url": "http://127.0.0.1:24032", "pid": 22}
+    assert document["masters"][1] == {"url": "https://127.0.0.1:24032", "pid": 22}
     assert document["processes"]["web"] == 33
     assert document["tenants"] == [{"name": "Harbour", "api_key": "slc_key", "instances": instances}]
 
@@ -185,3 +194,19 @@ def test_each_process_is_given_what_it_needs_of_the_secrets_and_no_more(layout):
         assert read_json(metering) == {"credentials": {"metering": credential(drawn["cluster_secret"], "metering")}}
         assert {path.stat().st_mode & 0o777 for path in (cluster, metering)} == {0o600}
         assert cluster.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_each_process_has_a_certificate_that_brokers_and_masters_start_with(layout):
+    give_secrets(layout, ensure_secrets(layout.secrets_file))
+    give_certificates(layout)
+    before = (layout.tls / "broker-1" / "tls.crt").read_text()
+    give_certificates(layout)  # again at the next start: they are good for a while
+    assert (layout.tls / "broker-1" / "tls.crt").read_text() == before
+    write_configuration(layout, Stores.of(layout, {}))
+    for number in (1, 2, 3):
+        assert broker_config.load(str(layout.config / f"broker-{number}.toml")).tls_folder
+    for number in (1, 2):
+        assert master_config.load(layout.config / f"master-{number}.toml").tls is not None
+    folders = {path.name for path in layout.tls.iterdir()}
+    assert folders >= {"controlplane", "metering", "operator", "monitoring"}
+    assert {mode(path) for path in layout.tls.rglob("*.key")} == {0o600}
