@@ -1,6 +1,6 @@
 """`make bench`: ours through a tenant's port, and Apache Kafka's, in alternation, by the same clients on this machine.
 
-    python -m tests.benchmarks [--sections throughput,small,latency,replicated,idle] [--rounds 3] [--alone] [--validation both]
+    python -m tests.benchmarks [--sections throughput,small,latency,replicated,secured,idle] [--rounds 3] [--alone]
 
 CPU seconds are the brokers' own, over the whole run. The prototype's column is of another machine of the same kind; the
 `floor` is what receiving and writing alone cost here in the same run. `--alone` leaves Apache Kafka out.
@@ -22,7 +22,7 @@ from tests.benchmarks import floor, idle, latency, small, throughput
 from tests.benchmarks.apache import ApacheRig
 from tests.benchmarks.catch_up import catch_up
 from tests.benchmarks.report import Figures, Say, keep, progress, table
-from tests.benchmarks.rig import FullRig, Rig
+from tests.benchmarks.rig import FullRig, Rig, SecuredRig
 from tests.benchmarks.server import Server
 from tests.support.apache_kafka import NotAvailableError
 
@@ -32,7 +32,9 @@ REPLICATED_BYTES = 300_000_000
 APACHE_SLOW_BYTES = 100_000_000
 """Three of Apache Kafka's brokers on two cores take a minute and more for a GB of small batches."""
 WARM_BYTES = 1_600_000_000
-SECTIONS = ("throughput", "small", "latency", "idle", "replicated")
+SECTIONS = ("throughput", "small", "latency", "idle", "replicated", "secured")
+REPLICATED = "three brokers, acks=all,"
+SECURED = "plaintext or TLS within, acks=all,"
 LATENCY_S = 8.0
 SMALL_S = 4.0
 _CONGESTION = Path("/proc/sys/net/ipv4/tcp_congestion_control")
@@ -58,6 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "replicated" in options.sections:
             with contextlib.ExitStack() as stack:
                 _replicated(_servers(stack, 3, options, say), figures, options, say)
+        if "secured" in options.sections:
+            with contextlib.ExitStack() as stack:
+                both: list[Server] = [stack.enter_context(kind(brokers=3)) for kind in (Rig, SecuredRig)]
+                _replicated(both, figures, options, say, SECURED)
     report["rows"] = figures.rows()
     print(table(report["rows"]))
     print("floor (receive and write only):", report.get("floor"))
@@ -171,8 +177,9 @@ def _latency(
     server.delete_topic(topic)
 
 
-def _replicated(servers: list[Server], figures: Figures, options: argparse.Namespace, say: Say) -> None:
-    title = "three brokers, acks=all,"
+def _replicated(
+    servers: list[Server], figures: Figures, options: argparse.Namespace, say: Say, title: str = REPLICATED
+) -> None:
     say("touching pages so that they are warm: every byte is written three times")
     servers[0].keep_pages_warm(WARM_BYTES)
     for number in range(options.rounds):
@@ -189,7 +196,7 @@ def _replicated(servers: list[Server], figures: Figures, options: argparse.Names
                 server.delete_topic(topic)
             _latency(server, figures, 1_000, f"latency-{number}", say, title=title, acks="all")
             _acknowledged(server, figures, f"acknowledged-{number}", say, title)
-            _catch_up(server, figures, f"catch-up-{number}", say)
+            _catch_up(server, figures, f"catch-up-{number}", say, "" if title == REPLICATED else f"{title} ")
 
 
 def _acknowledged(server: Server, figures: Figures, topic: str, say: Say, title: str) -> None:
@@ -201,10 +208,10 @@ def _acknowledged(server: Server, figures: Figures, topic: str, say: Say, title:
     server.delete_topic(topic)
 
 
-def _catch_up(server: Server, figures: Figures, topic: str, say: Say) -> None:
+def _catch_up(server: Server, figures: Figures, topic: str, say: Say, title: str) -> None:
     rate, cost = catch_up(server, topic, REPLICATED_BYTES)
-    figures.add("a new replica, MB/s", server.name, rate)
-    figures.add("a new replica, CPU-s/GB", server.name, cost)
+    figures.add(f"{title}a new replica, MB/s", server.name, rate)
+    figures.add(f"{title}a new replica, CPU-s/GB", server.name, cost)
     say(f"{server.name}: a new replica gets in sync: {rate:.0f} MB/s, {cost:.2f} CPU-s/GB of all three")
     server.delete_topic(topic)
 

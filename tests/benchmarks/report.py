@@ -11,7 +11,8 @@ from typing import Any
 
 from tests.benchmarks.targets import PROTOTYPE, TARGETS
 
-OURS, FULL, APACHE = "sluice", "sluice-full", "apache"
+OURS, FULL, SECURED, APACHE = "sluice", "sluice-full", "sluice-tls", "apache"
+_ROWS_OF_THEIR_OWN = {FULL: "full", SECURED: "TLS"}
 _VERDICTS = {True: "met", False: "MISSED", None: "not judged without Apache Kafka"}
 
 
@@ -42,9 +43,9 @@ class Figures:
         self._values: dict[str, dict[str, list[float]]] = {}
 
     def add(self, figure: str, server: str, value: float) -> None:
-        """One round's. Ours with every record checked has rows of its own, below those of header checks."""
-        if server == FULL:
-            figure, server = f"{figure} (full)", OURS
+        """One round's. Ours with every record checked, or with TLS within, has rows of its own below the others."""
+        if server in _ROWS_OF_THEIR_OWN:
+            figure, server = f"{figure} ({_ROWS_OF_THEIR_OWN[server]})", OURS
         self._values.setdefault(figure, {}).setdefault(server, []).append(value)
 
     def last(self, figure: str, server: str) -> float:

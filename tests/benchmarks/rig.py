@@ -9,7 +9,9 @@ from typing import Any
 from kazoo.client import KazooClient
 
 from quota.contracts.instance import Limits
+from quota.contracts.internal_security import InternalSecurity
 from tests.benchmarks.server import Server
+from tests.support.inside import Certificates
 from tests.support.ports import free_port
 from tests.support.processes import HOST, broker_process, secrets_file
 from tests.support.specs import Specs, Tenant
@@ -50,11 +52,17 @@ class Rig(Server):
                 settings={**defaults, **(settings or {})},
                 module=module,
                 shared_secret="accepted",  # whoever measures asks as a broker, and as an operator
+                **self.members(broker),
             )
             for broker in self.brokers
         }
         self._addresses: dict[int, tuple[str, int]] = {}
         self.accepts_after_s = 0.0
+
+    def members(self, broker: int) -> dict[str, object]:
+        """Further ones of a broker's configuration."""
+        del broker
+        return {}
 
     def start(self) -> None:
         self._zookeeper.start()
@@ -119,3 +127,13 @@ class FullRig(Rig):
 
     def __init__(self, settings: dict[str, object] | None = None, *, brokers: int = 1) -> None:
         super().__init__({"record_validation": "full", **(settings or {})}, brokers=brokers)
+
+
+class SecuredRig(Rig):
+    """The same whose brokers speak TLS to each other. Clients come by a plain port, so that this is all that is different."""
+
+    name = "sluice-tls"
+
+    def members(self, broker: int) -> dict[str, object]:
+        folder = Certificates(self.directory / "tls").folder(f"broker-{broker}")
+        return {"internal_security": str(InternalSecurity.SSL), "tls_folder": str(folder)}
