@@ -17,7 +17,7 @@ ISOLATED = env -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
 MINUTES ?= 30
 TARGET ?= decoders
 
-.PHONY: help up demo bench cold partitions crash conformance differential denials simulate fuzz stalls mutation nightly test chaos lint pins venv venv-develop clean
+.PHONY: help up demo bench cold partitions crash conformance differential denials simulate fuzz stalls mutation planted nightly test chaos lint pins venv venv-develop clean
 
 help:  ## this list
 	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes"
@@ -35,6 +35,7 @@ help:  ## this list
 	@echo "make test              all tests, unit and integration   (ARGS=\"-k word\" for some)"
 	@echo "make chaos             real brokers under faults   (ROUNDS=200 SECONDS=30 SEED=7 FAULTS=leader,pause)"
 	@echo "make mutation          makes the pure packages wrong, one place at a time: do tests notice?   (ARGS=\"quota --sample 0\")"
+	@echo "make planted           plants holes in security, one at a time: do tests find them?   (ARGS=\"authzid zones\" for some)"
 	@echo "make nightly           all of these that find bugs, an hour; goes on where it was   (ARGS=\"--minutes 20\", ARGS=\"kills\")"
 	@echo "make lint              style, types, import rules"
 	@echo "make pins              renews the pinned requirements from requirements/*.in (needs uv)"
@@ -91,6 +92,9 @@ chaos: venv-develop
 
 mutation: venv-develop
 	@$(ISOLATED) $(RUN) -m tests.mutation $(ARGS)
+
+planted: venv-develop
+	@$(ISOLATED) $(RUN) -m tests.planted $(ARGS)
 
 nightly: venv-develop
 	@$(ISOLATED) $(RUN) -m tests.nightly $(ARGS)

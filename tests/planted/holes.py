@@ -1,0 +1,229 @@
+"""Holes in security, as small changes of the code, and for each a test that fails when it is there.
+
+A hole is a mistake that somebody could make with a good reason: a check that was in the way, a shorter way, a value that was
+believed. `before` stands in the file exactly once. Who changes that code adapts the row; `test_planted` says when it does not
+fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+EVERY_API = (
+    "tests/dataplane/handlers/test_acls_of_every_api.py::test_an_api_asks_for_its_right_and_sees_when_it_changes"
+)
+FOREIGN = "tests/dataplane/handlers/test_what_a_tenant_may_not_fetch.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """One of them. `tests`: what pytest is given, of which at least one must fail."""
+
+    name: str
+    what: str  # a sentence: what an attacker can do
+    path: str
+    before: str
+    after: str
+    tests: tuple[str, ...]
+
+
+HOLES: tuple[Hole, ...] = (
+    # --- whose a name is, and who may do what -------------------------------------------------------------------------
+    Hole(
+        "fetch-by-id",
+        "A topic that ACLs close is read by its id.",
+        "dataplane/handlers/records/fetch_reading.py",
+        """        refusal = self._ctx.topic_refusal(Operation.READ, name)
+        if refusal:
+            return _refused(wanted, refusal)
+""",
+        """        refusal = ErrorCode.NONE if isinstance(topic, UUID) else self._ctx.topic_refusal(Operation.READ, name)
+        if refusal:
+            return _refused(wanted, refusal)
+""",
+        ("tests/dataplane/handlers/test_acls_of_every_api.py::test_a_fetch_asks_to_read_by_name_and_by_id",),
+    ),
+    Hole(
+        "foreign-id",
+        "The id of another's topic is as good as one's own.",
+        "dataplane/handlers/records/fetch_reading.py",
+        "return name if name is not None and self._ctx.owns(name) else None",
+        "return name",
+        (f"{FOREIGN}::test_a_topic_of_others_by_its_id",),
+    ),
+    Hole(
+        "offset-delete",
+        "Offsets of a topic that may not be read are deleted.",
+        "dataplane/handlers/groups/offsets.py",
+        "    errors = {key: _partition_problem(ctx, Operation.READ, *key) for key in rows}\n    valid",
+        "    errors = dict.fromkeys(rows, ErrorCode.NONE)\n    valid",
+        (EVERY_API, "-k", "OFFSET_DELETE"),
+    ),
+    Hole(
+        "describe-producers",
+        "Who writes to a topic is told to who may not read it.",
+        "dataplane/handlers/records/producers.py",
+        "    refusal = ctx.topic_refusal(Operation.READ, topic)\n",
+        "    refusal = ErrorCode.NONE\n",
+        (EVERY_API, "-k", "DESCRIBE_PRODUCERS"),
+    ),
+    Hole(
+        "startswith",
+        "Names belong to the instance whose key they begin with, dot or not.",
+        "quota/contracts/namespace.py",
+        'return physical[KEY_LENGTH : KEY_LENGTH + 1] == "." and physical[:KEY_LENGTH] == self.key',
+        "return physical.startswith(self.key)",
+        ("tests/quota/test_namespace.py",),
+    ),
+    Hole(
+        "allow-first",
+        "An ACL that allows stands above one that denies.",
+        "quota/core/acls.py",
+        "        rules = self.denies if acl.permission is Permission.DENY else self.allows\n",
+        "        rules = self.allows if acl.permission is Permission.DENY else self.allows\n",
+        ("tests/quota/test_acl_decisions.py",),
+    ),
+    Hole(
+        "last-word",
+        "A revoked administrator's request that waited for its turn changes ACLs all the same.",
+        "dataplane/handlers/admin/access_nodes.py",
+        "        check_still(ctx, Operation.ALTER)\n",
+        "",
+        ("tests/dataplane/handlers/test_acls.py", "-k", "loses_the_right"),
+    ),
+    Hole(
+        "zones",
+        "An ACL for an address of one link holds on all links.",
+        "quota/contracts/networks.py",
+        "    if ZONE in text:\n        raise",
+        "    if not text:\n        raise",
+        ("tests/quota/test_networks.py", "tests/quota/test_acls_and_users.py"),
+    ),
+    Hole(
+        "scope",
+        "Rows of other organisations are found by their ids.",
+        "controlplane/core/scope.py",
+        "return super().get_queryset().filter(organisation_id=organisation.pk)",
+        "return super().get_queryset()",
+        ("tests/controlplane/test_tenant_scope.py",),
+    ),
+    # --- who somebody is ----------------------------------------------------------------------------------------------
+    Hole(
+        "authzid",
+        "Who logs in by SCRAM says whose rights he wants.",
+        "dataplane/security/scram.py",
+        '        if found["authzid"] is not None and _name(found["authzid"]) != self._user:\n',
+        "        if False:\n",
+        ("tests/dataplane/security/test_scram.py::test_nobody_logs_in_on_behalf_of_another",),
+    ),
+    Hole(
+        "nonce",
+        "The end of an exchange of SCRAM is good in another one (CVE-2024-56128).",
+        "dataplane/security/scram.py",
+        """        if not (hmac.compare_digest(found["nonce"], nonce) or hmac.compare_digest(found["nonce"], twice)):
+""",
+        """        if not (found["nonce"].startswith(self._client_nonce) and nonce and twice):
+""",
+        ("tests/dataplane/security/test_scram.py",),
+    ),
+    Hole(
+        "deleted-user",
+        "A user who is deleted while his password is verified is let in.",
+        "dataplane/tenancy/logins.py",
+        "return found is not None and any(one.stored_key == stored_key for one in found.credentials)",
+        "return stored_key is not None",
+        ("tests/dataplane/requests/test_logging_in.py::test_a_user_who_is_deleted_within_his_exchange_is_not_let_in",),
+    ),
+    Hole(
+        "invented-names",
+        "Invented names clear the count of guesses at a user's password.",
+        "dataplane/security/attempts.py",
+        "        if len(self.names) >= MOST_NAMES:\n            return self.others\n",
+        "        if len(self.names) >= MOST_NAMES:\n            del self.names[next(iter(self.names))]\n",
+        ("tests/dataplane/security/test_attempts.py",),
+    ),
+    Hole(
+        "another-broker",
+        "A broker, or who has stolen its credential, speaks in the name of every other.",
+        "dataplane/security/roles.py",
+        "(identity.role is Role.BROKER and identity.number == number)",
+        "identity.role is Role.BROKER",
+        ("tests/dataplane/security/test_roles.py",),
+    ),
+    Hole(
+        "replica-id",
+        "A tenant that calls itself a replica reads what is not committed.",
+        "dataplane/handlers/records/fetch.py",
+        "        if not ctx.session.is_internal:\n            raise CloseConnectionError",
+        "        if ctx.session.identity is None and ctx.session.is_internal:\n            raise CloseConnectionError",
+        (f"{FOREIGN}::test_a_tenant_is_no_replica",),
+    ),
+    Hole(
+        "forwarded-for",
+        "Who guesses passwords of the console says in a header which address is to be counted.",
+        "controlplane/console/views/accounts.py",
+        'request.headers.get("X-Forwarded-For", "") if settings.ENVIRONMENT.tls else ""',
+        'request.headers.get("X-Forwarded-For", "")',
+        ("tests/controlplane/console/test_guessing_passwords.py",),
+    ),
+    Hole(
+        "proxy-peers",
+        "Whoever reaches a route with PROXY headers says which address the whitelist sees.",
+        "dataplane/tenancy/proxies.py",
+        "return self._peers.allows(peer)",
+        "return bool(peer)",
+        ("tests/dataplane/network/test_preface.py", "-k", "other_peers or configured"),
+    ),
+    # --- what one may cost the others ---------------------------------------------------------------------------------
+    Hole(
+        "array-room",
+        "A few bytes that announce a long array take memory for all of it.",
+        "dataplane/protocol/codec.py",
+        """    source.emit(f"if {length} > end - p: raise DecodeError(f'{{{length}}} elements in {{end - p}} bytes')")
+""",
+        """    source.emit(f"room = [None] * min({length}, 1 << 22)")
+""",
+        ("tests/dataplane/protocol/test_hostile_bytes.py::test_a_lying_count_costs_no_memory",),
+    ),
+    Hole(
+        "gzip-bomb",
+        "A small batch unpacks to as much as its sender likes.",
+        "dataplane/records/compression.py",
+        "out += member.decompress(rest, limit - len(out) + 1)",
+        "out += member.decompress(rest)",
+        ("tests/dataplane/records/test_decompression_is_bounded.py", "-k", "bomb"),
+    ),
+    Hole(
+        "quota-per-connection",
+        "Each new connection has the instance's whole limit for itself.",
+        "dataplane/requests/turnstile.py",
+        "if (bucket.line is not None or bucket.paid_at > now) and not self._passes(bucket, kind, size, now):",
+        "if self._clear_owed and bucket.paid_at > now and not self._passes(bucket, kind, size, now):",
+        ("tests/dataplane/throttle/test_which_bucket_is_charged.py::test_an_open_connection_is_no_credit",),
+    ),
+    Hole(
+        "handshakes",
+        "One address that begins TLS handshakes without end keeps all others of an instance out.",
+        "dataplane/network/handshakes.py",
+        "in_the_way = next(iter(self._places.fullest(one.peer[0])), None)",
+        "in_the_way = None",
+        ("tests/dataplane/network/test_handshakes_take_turns.py", "-k", "makes_room"),
+    ),
+    # --- secrets ------------------------------------------------------------------------------------------------------
+    Hole(
+        "key-in-clear",
+        "The private keys of routes stand in ZooKeeper for everybody to read.",
+        "controlplane/certificates/keys.py",
+        "    return sealed(key, secret=secret, purpose=route_key_purpose(instance_id, route), nonce=_nonce())\n",
+        "    return key if secret and route_key_purpose(instance_id, route) else key\n",
+        ("tests/controlplane/certificates/test_certificates.py", "-k", "gets_a_certificate"),
+    ),
+    Hole(
+        "password-kept",
+        "A password stands in the audit trail of the control plane.",
+        "controlplane/access/users.py",
+        '{"mechanisms": [mechanism.value for mechanism in wanted], "generated": password is None}',
+        '{"mechanisms": [mechanism.value for mechanism in wanted], "generated": password is None, "given": text}',
+        ("tests/controlplane/access/test_users_api.py",),
+    ),
+)
