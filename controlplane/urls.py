@@ -100,6 +100,7 @@ urlpatterns = [
     path(f"{INSTANCE}/users", access.UsersApi.as_view()),
     path(f"{USER}/password", access.UserPasswordApi.as_view()),
     path(USER, access.UserApi.as_view()),
+    path(f"{INSTANCE}/audit", access.AuditApi.as_view()),
     path(f"{INSTANCE}/access-check", access.AccessCheckApi.as_view()),
     path(f"{INSTANCE}/acls", access.AclsApi.as_view()),
     path(f"{INSTANCE}/acls/batch", access.AclBatchApi.as_view()),

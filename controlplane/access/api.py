@@ -1,4 +1,4 @@
-"""REST of users and ACLs, and the answer to "may ...?"."""
+"""REST of users and ACLs, the answer to "may ...?", and what happened at the instance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from controlplane.access import acls, selectors, users
+from controlplane.access import acls, selectors, trail, users
 from controlplane.access.serializers import (
     AccessAnswerSerializer,
     AccessQuestionSerializer,
@@ -20,6 +20,8 @@ from controlplane.access.serializers import (
     AclPresetSerializer,
     AclSerializer,
     AclsSerializer,
+    AuditFilterSerializer,
+    AuditPageSerializer,
     UserCreateSerializer,
     UserNameSerializer,
     UserPageSerializer,
@@ -29,6 +31,7 @@ from controlplane.access.serializers import (
 )
 from controlplane.accounts.permissions import LookingPermission, caller_of
 from controlplane.api import pagination
+from controlplane.api.ranges import moment_of
 from controlplane.core.errors import Invalid
 from quota.contracts.acls import PatternType
 
@@ -62,6 +65,10 @@ LEFT = [
     )
 ]
 PAGING = {parameter.name for parameter in pagination.PARAMETERS}
+SPAN = [
+    OpenApiParameter("from", OpenApiTypes.DATETIME, description="what happened then or later; by default everything"),
+    OpenApiParameter("to", OpenApiTypes.DATETIME, description="what happened before; by default everything"),
+]
 
 
 def _place(request: Request, instance_id: str) -> dict[str, Any]:
@@ -212,6 +219,34 @@ class AccessCheckApi(APIView):
         rule = {"kind": found.rule.value, "acl": found.acl}
         answer = {"allowed": found.allowed, "rule": rule, "reason": found.reason}
         return Response(AccessAnswerSerializer(answer).data)
+
+
+class AuditApi(APIView):
+    """/api/v1/instances/{id}/audit."""
+
+    @extend_schema(
+        responses=AuditPageSerializer,
+        parameters=[*pagination.PARAMETERS, *SPAN, AuditFilterSerializer],
+        tags=["access"],
+    )
+    def get(self, request: Request, instance_id: str) -> Response:
+        """What happened at the instance, the newest first, as brokers have written it to `__sluice_audit`.
+
+        They write while `audit` of the instance's `config` is on. A call reads a bounded number of records: with a filter, a
+        page may hold few or none and still have a `next`, which goes on where this one has stopped.
+        """
+        asked = {name: value for name, value in request.query_params.items() if name not in (*PAGING, "from", "to")}
+        wanted = trail.AuditFilter(
+            **AuditFilterSerializer.wanted(_valid(AuditFilterSerializer(data=asked))),
+            since=moment_of(request, "from"),
+            until=moment_of(request, "to"),
+        )
+        before, limit = pagination.place_page(request)
+        organisation = caller_of(request).organisation
+        page = trail.audit_page(
+            organisation=organisation, instance_id=instance_id, wanted=wanted, before=before, most=limit
+        )
+        return Response(AuditPageSerializer(page).data)
 
 
 def _acls(found: Sequence[Acl], status: int = 200) -> Response:

@@ -1,7 +1,8 @@
-"""Users, ACLs and the answer to "may ...?" as JSON, with Kafka's words in capitals."""
+"""Users, ACLs, the answer to "may ...?" and the audit as JSON, with Kafka's words in capitals."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -11,13 +12,17 @@ from controlplane.access import words
 from controlplane.access.acls import MOST_AT_ONCE
 from controlplane.access.passwords import LEAST_CHARACTERS, MOST_CHARACTERS
 from controlplane.access.presets import Preset
+from controlplane.access.trail import MOST_LOOKED_AT, AuditPage
 from controlplane.access.users import EVERY_MECHANISM, LONGEST_KEEP_S
+from controlplane.api.pagination import place_cursor
 from controlplane.api.serializers import StrictBooleanField, StrictCharField, StrictIntegerField, StrictSerializer
 from quota.contracts.acls import ANYTHING, LONGEST_NAME, Acl, AclOperation, PatternType, Permission, ResourceType
+from quota.contracts.audit import MOST_TEXT, AuditKind, AuditRecord
 from quota.contracts.users import LONGEST_NAME as LONGEST_USER_NAME
 from quota.core.acl_filters import MATCH, AclFilter
 
 LONGEST_HOST = 64
+LONGEST_OUTCOME = MOST_TEXT
 LONGEST_PRINCIPAL = LONGEST_NAME + len("User:")
 MECHANISMS = [mechanism.value for mechanism in EVERY_MECHANISM]
 
@@ -170,6 +175,65 @@ class AccessAnswerSerializer(serializers.Serializer[Any]):
     allowed = serializers.BooleanField()
     rule = DecidingRuleSerializer()
     reason = serializers.CharField()
+
+
+class AuditFilterSerializer(StrictSerializer):
+    """Which records of the audit are wanted. All that is said has to fit."""
+
+    kind = WordField(choices=words.AUDIT_KINDS, required=False)
+    principal = NameField(LONGEST_PRINCIPAL, required=False, help_text="User:name, or a user's name")
+    outcome = StrictCharField(
+        max_length=LONGEST_OUTCOME,
+        required=False,
+        help_text="accepted, refused, success, failure, NONE (a request that was carried out), or one of Kafka's errors",
+    )
+
+    @staticmethod
+    def wanted(members: dict[str, Any]) -> dict[str, Any]:
+        """As `trail.AuditFilter` takes them."""
+        kind = {"kind": AuditKind(members["kind"])} if "kind" in members else {}
+        return {**members, **kind}
+
+
+class AuditRecordSerializer(serializers.Serializer[Any]):
+    """One thing that happened. What its kind has no use for is null."""
+
+    time = serializers.SerializerMethodField(help_text="of the broker's clock")
+    broker = serializers.IntegerField()
+    kind = serializers.CharField(help_text=f"one of {', '.join(words.AUDIT_KINDS)}")
+    outcome = serializers.CharField()
+    source = serializers.CharField(help_text="the client's address")
+    route = serializers.CharField()
+    principal = serializers.CharField(allow_null=True)
+    client_id = serializers.CharField(allow_null=True)
+    api = serializers.CharField(allow_null=True, help_text="Kafka's name of the request")
+    operation = serializers.CharField(allow_null=True, help_text="what was to be done, in the words of ACLs")
+    resource = serializers.CharField(allow_null=True, help_text="such as TOPIC:orders")
+    reason = serializers.CharField(allow_null=True, help_text="which rule has decided, in a sentence")
+    count = serializers.IntegerField(help_text="equal denials within a minute are told together")
+    left_out = serializers.IntegerField(
+        help_text="so many before this one were not written: there were too many at once"
+    )
+
+    def get_time(self, record: AuditRecord) -> datetime:
+        """The moment, in UTC."""
+        return datetime.fromtimestamp(record.time_ms / 1000, UTC)
+
+
+class AuditPageSerializer(serializers.Serializer[Any]):
+    """A page of the audit, the newest first."""
+
+    items = AuditRecordSerializer(many=True, source="records")
+    next = serializers.SerializerMethodField(help_text="null: there is nothing older")
+    enabled = serializers.BooleanField(source="is_on", help_text="whether brokers write now: `audit` of the config")
+    looked_at = serializers.IntegerField(
+        help_text=f"records that this call has read, {MOST_LOOKED_AT} at most; with a filter more than `items` are"
+    )
+    not_legible = serializers.IntegerField(help_text="of these: a newer release has written them")
+
+    def get_next(self, page: AuditPage) -> str | None:
+        """The cursor of the page behind this one."""
+        return place_cursor(page.following)
 
 
 class PasswordField(StrictCharField):

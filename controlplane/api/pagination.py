@@ -88,6 +88,21 @@ def fetched_page(
     return found[:limit], _encode([*key(found[limit - 1])]) if len(found) > limit else None
 
 
+def place_page(request: Request) -> tuple[int | None, int]:
+    """For pages that end wherever a look did: the place that `place_cursor` wrote into the cursor (None: none), the limit."""
+    cursor = _cursor(request)
+    if cursor is not None:
+        if not isinstance(cursor, list) or len(cursor) != 1 or type(cursor[0]) is not int or not 0 <= cursor[0] < 2**63:
+            raise _bad_cursor()
+        return cursor[0], _limit(request)
+    return None, _limit(request)
+
+
+def place_cursor(place: int | None) -> str | None:
+    """The cursor of the page that goes on there; None: there is none."""
+    return None if place is None else _encode([place])
+
+
 def _can_be_asked(member: str | int) -> bool:
     """Whether a database takes it: no half surrogate pairs, no NUL, no integer that is too wide."""
     if isinstance(member, int):

@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 def range_of(request: Request, *, beginning: datetime | None = None) -> tuple[datetime, datetime]:
     """`from` (where it is not said, `beginning` or that of this month) and `to` (now). Raises Invalid."""
     now = SYSTEM_CLOCK.now()
-    end = _moment(request, "to") or now
+    end = moment_of(request, "to") or now
     beginning = beginning or now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    start = _moment(request, "from") or min(end, beginning)
+    start = moment_of(request, "from") or min(end, beginning)
     if start > end:
         raise Invalid.field("from", "must not be later than to")
     return start, end
 
 
-def _moment(request: Request, name: str) -> datetime | None:
+def moment_of(request: Request, name: str) -> datetime | None:
+    """A moment that a query parameter names; None: it is not said. Raises Invalid."""
     text = request.query_params.get(name)
     if text is None:
         return None

@@ -134,6 +134,13 @@ class EveryoneField(_RuledField, StrictBooleanField):
     rules, rule = CONFIG_RULES, "allow_everyone_if_no_acl_found"
 
 
+@extend_schema_field({"type": "boolean"})
+class AuditField(_RuledField, StrictBooleanField):
+    """Whether brokers write down what happens."""
+
+    rules, rule = CONFIG_RULES, "audit"
+
+
 @extend_schema_field({"type": "array", "items": {"type": "string"}, "maxItems": MOST_SUPER_USERS})
 class SuperUsersField(_RuledField, serializers.ListField):
     """Principals whom no ACL is asked for."""
@@ -157,6 +164,7 @@ class ConfigChangeSerializer(StrictSerializer):
         required=False, help_text="who may use what has no ACL: true, everyone; false, super users alone"
     )
     super_users = SuperUsersField(required=False, help_text="principals who may do everything, such as User:admin")
+    audit = AuditField(required=False, help_text="whether brokers write what happens to the topic __sluice_audit")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs:
@@ -165,7 +173,7 @@ class ConfigChangeSerializer(StrictSerializer):
 
 
 class ConfigSerializer(serializers.Serializer[Any]):
-    """What holds for the instance's topics that do not say, and how its ACLs are meant."""
+    """What holds for the instance's topics that do not say, how its ACLs are meant, and whether it is audited."""
 
     auto_create_topics = serializers.BooleanField()
     default_partitions = serializers.IntegerField()
@@ -173,6 +181,7 @@ class ConfigSerializer(serializers.Serializer[Any]):
     max_message_bytes = serializers.IntegerField()
     allow_everyone_if_no_acl_found = serializers.BooleanField()
     super_users = serializers.ListField(child=serializers.CharField())
+    audit = serializers.BooleanField()
 
 
 CONFIRM_PRICE = (

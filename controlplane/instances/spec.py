@@ -39,9 +39,10 @@ DEFAULT_CONFIG: Mapping[str, Any] = MappingProxyType(
         "max_message_bytes": 1_048_588,  # Kafka's own
         "allow_everyone_if_no_acl_found": True,  # these two are how ACLs are meant, not of topics
         "super_users": (),
+        "audit": False,
     }
 )
-"""What holds for an instance's topics and ACLs as long as its tenant has said nothing else."""
+"""What holds for an instance as long as its tenant has said nothing else."""
 OPERATORS_LIMITS = ("topics", "requests_per_s", "loop_ms_per_s")
 """Which plans do not sell, by their names in `Limits`: there is a default, and an operator may set another."""
 
@@ -157,6 +158,7 @@ def spec_of(
             replication_factor=config["default_replication_factor"],
             max_message_bytes=config["max_message_bytes"],
         ),
+        audit=config["audit"],
         authorizer=Authorizer(config["allow_everyone_if_no_acl_found"], tuple(config["super_users"])),
         topic_whitelists=({topic: tuple(cidrs) for topic, cidrs in bought.topic_whitelists.items()} if is_open else {}),
     )

@@ -72,6 +72,7 @@ CONFIG_RULES: Mapping[str, Callable[[object], str | None]] = {
     "max_message_bytes": _between(LEAST_MESSAGE_BYTES, MOST_MESSAGE_BYTES),
     "allow_everyone_if_no_acl_found": _flag,
     "super_users": _super_users,
+    "audit": _flag,
 }
 
 

@@ -1,4 +1,4 @@
-"""The door to the brokers' admin protocol. This module and `group_door` alone import confluent_kafka in the control plane.
+"""The door to the brokers' admin protocol. This module, `group_door` and `record_door` alone import confluent_kafka here.
 
 It speaks on the internal listener, where names are physical, and proves that it is the control plane (`identification`).
 `admin(cluster)` gives this process's client of a cluster, made at the first call, anew after a fork (librdkafka's threads do not

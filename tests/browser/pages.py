@@ -39,6 +39,9 @@ def tenants(console: Console) -> dict[str, str]:
         "access-question": f"{one}/access-check",
         "access-answer": f"{one}/access-check?source=127.0.0.1&principal=User:ANONYMOUS&route=default&operation=WRITE"
         "&resource_type=TOPIC&resource_name=orders",
+        "instance-audit": f"{one}/audit",
+        "instance-audit-none-fits": f"{one}/audit?principal=nobody",
+        "instance-audit-off": f"{org}/instances/{console.instances['clickstream']}/audit",
         "route-new": f"{one}/new-route",
         "route": f"{one}/routes/default",
         "route-removal": f"{one}/routes/default/removal",

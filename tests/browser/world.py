@@ -224,6 +224,7 @@ def prepare(world: World) -> None:
     use(made[1].id)
     wait(made[1].id)
     consume(world, made[1].id)
+    audit(world, made[1].id)
     document = {"organisation": harbour.id, "instances": {each.name: each.id for each in made}}
     (world.directory / "world.json").write_text(json.dumps(document))
 
@@ -254,6 +255,32 @@ def consume(world: World, instance_id: str) -> None:
 
 
 MEMBERS: list[Any] = []
+
+
+def audit(world: World, instance_id: str) -> None:
+    """An hour of what happened at an instance: one of each kind, and denials that were counted."""
+    from controlplane.instances.models import Instance
+    from quota.contracts.audit import AuditKind, AuditRecord
+    from quota.contracts.namespace import AUDIT_TOPIC
+
+    row = Instance.objects.unscoped("a test").get(pk=instance_id)
+    Instance.objects.unscoped("a test").filter(pk=instance_id).update(config={**row.config, "audit": True})
+    place, now_ms = (f"{instance_id.removeprefix('ins-')}.{AUDIT_TOPIC}", 0), int(time.time() * 1000)
+    world.admin.create(place[0], partitions=1, replication_factor=3, config={})
+    ann = {"principal": "User:web-shop", "client_id": "web-shop-2"}
+    denied = {"api": "PRODUCE", "operation": "WRITE", "resource": "TOPIC:payments"}
+    happened = (
+        (AuditKind.CONNECTION, "accepted", {}),
+        (AuditKind.AUTHENTICATION, "success", {"principal": "User:web-shop"}),
+        (AuditKind.DENIAL, "TOPIC_AUTHORIZATION_FAILED", {**ann, **denied, "reason": "no ACL permits it", "count": 31}),
+        (AuditKind.REQUEST, "NONE", {**ann, "api": "CREATE_TOPICS", "resource": "TOPIC:returns"}),
+        (AuditKind.CONNECTION, "refused", {"reason": "no whitelist holds the address", "left_out": 12}),
+    )
+    for number in range(60):
+        kind, outcome, members = happened[number % len(happened)]
+        at_ms = now_ms - 3_600_000 + 60_000 * number
+        record = AuditRecord(at_ms, 1 + number % 3, kind, outcome, f"10.20.0.{number}", "default", **members)
+        world.admin.groups.write(place, at_ms, record.value())
 
 
 def use(instance_id: str) -> None:
@@ -399,13 +426,14 @@ def main() -> None:
 
     from controlplane.clusters import master, zookeeper
     from controlplane.core import operations
-    from controlplane.kafka import client, group_door
+    from controlplane.kafka import client, group_door, record_door
     from controlplane.wsgi import application
 
     world = World(directory)
     zookeeper.tree = lambda _cluster: world.enter(world.tree)
     client.admin = lambda _cluster: world.enter(world.admin)
     group_door.door = lambda _cluster: world.read_on(world.enter(world.admin).groups)
+    record_door.reader = lambda _cluster, place: world.enter(world.admin).groups.reader(place)
     master.allocation, master.short, master.brokers = world.allocation, world.short, world.broker_rows
     master.allocations = world.allocations
     operations.wake = lambda _ids: None

@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from controlplane.clusters.topic_names import TOPICS_PATH
 from controlplane.clusters.zookeeper import Check, Create, Delete, Put, VersionMismatch, Write
@@ -299,8 +299,10 @@ class FakeGroups:
         self.admin = admin
         self.found: dict[str, FakeGroup] = {}
         self.logs: dict[Place, tuple[int, list[int]]] = {}
+        self.values: dict[Place, list[bytes]] = {}  # of the same partitions, where somebody reads them
         self.rounds: Counter[str] = Counter()
         self.slow = False  # leaders answer, and send no record in time
+        self.stretches: int | None = None  # that its readers get in time; None: all
 
     def _round(self, name: str) -> None:
         self.rounds[name] += 1
@@ -376,3 +378,34 @@ class FakeGroups:
         self._round("remove")
         members = self.found[name].members
         members[:] = [member for member in members if member.id != member_id]
+
+    def write(self, place: Place, timestamp_ms: int, value: bytes) -> None:
+        """One more record at the end of a partition."""
+        _, timestamps = self.logs.setdefault(place, (0, []))
+        timestamps.append(timestamp_ms)
+        self.values.setdefault(place, []).append(value)
+
+    def reader(self, place: Place) -> FakeReader:
+        return FakeReader(self, place)
+
+
+class FakeReader:
+    """What `record_door.reader` gives."""
+
+    def __init__(self, groups: FakeGroups, place: Place) -> None:
+        self._groups, self._place = groups, place
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        return
+
+    def records(self, first: int, end: int) -> list[tuple[int, bytes]]:
+        self._groups._round("records")
+        if self._groups.stretches is not None:
+            if not self._groups.stretches:
+                raise ClusterUnavailable("the broker did not send the records in time")
+            self._groups.stretches -= 1
+        start, values = self._groups.logs[self._place][0], self._groups.values[self._place]
+        return [(start + n, value) for n, value in enumerate(values) if first <= start + n < end]

@@ -21,6 +21,7 @@ DEFAULT = {
     "max_message_bytes": 1_048_588,
     "allow_everyone_if_no_acl_found": True,
     "super_users": [],
+    "audit": False,
 }
 
 

@@ -64,6 +64,7 @@ RULED = {
     "items": "principals, hosts and names of resources have rules of their own",
     "principal": "begins with User:",
     "source": "an address",
+    "outcome": "no null character",
     "host": "an address or a block",
     "resource_name": "no null character",
     "topic": "the same",

@@ -12,6 +12,7 @@ from dataplane.protocol.messages.fetch import ReplicaState
 from dataplane.security.roles import SENDERS, claimed, may_claim, may_send, may_touch
 from dataplane.tenancy.access import Operation, ResourceKind
 from quota.contracts.identity import ANYBODY, CONTROL_PLANE, METERING, MONITORING, OPERATOR, Role, broker, master
+from quota.contracts.namespace import AUDIT_TOPIC
 
 EVERY = {
     "broker": broker(1),
@@ -166,6 +167,14 @@ def test_people_and_the_control_plane_write_no_tenants_records_and_are_no_broker
         assert refused == {place for place in PLACES if place[0] is Operation.CLUSTER_ACTION} | {
             (Operation.WRITE, ResourceKind.TOPIC, "aaaabbbb.orders")
         }
+
+
+def test_the_control_plane_reads_the_audit_of_an_instance_and_writes_none():
+    audit = (ResourceKind.TOPIC, f"aaaabbbb.{AUDIT_TOPIC}")
+    assert may_touch(CONTROL_PLANE, Operation.READ, *audit)
+    assert may_touch(CONTROL_PLANE, Operation.DESCRIBE, *audit)
+    assert not may_touch(CONTROL_PLANE, Operation.WRITE, *audit)
+    assert not may_touch(METERING, Operation.READ, *audit)
 
 
 def test_brokers_touch_all():

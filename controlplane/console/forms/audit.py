@@ -1,0 +1,71 @@
+"""Which records of an audit are shown."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from django import forms
+
+from controlplane.access.serializers import LONGEST_PRINCIPAL
+from controlplane.access.trail import AuditFilter
+from controlplane.console.forms.base import ConsoleForm
+from quota.contracts.audit import AuditKind
+
+KINDS = [
+    ("", "Everything"),
+    (AuditKind.CONNECTION.value, "Connections"),
+    (AuditKind.AUTHENTICATION.value, "Logins"),
+    (AuditKind.DENIAL.value, "Denials"),
+    (AuditKind.REQUEST.value, "Changes"),
+]
+OUTCOMES = [
+    ("", "Any"),
+    ("accepted", "Connection accepted"),
+    ("refused", "Connection refused"),
+    ("success", "Login succeeded"),
+    ("failure", "Login failed"),
+    ("TOPIC_AUTHORIZATION_FAILED", "Denied: a topic"),
+    ("GROUP_AUTHORIZATION_FAILED", "Denied: a group"),
+    ("CLUSTER_AUTHORIZATION_FAILED", "Denied: the cluster"),
+    ("NONE", "Change carried out"),
+]
+"""Those that somebody looks for. Requests that failed have Kafka's other errors; REST finds them by name."""
+
+
+def _moment(label: str) -> forms.DateTimeField:
+    return forms.DateTimeField(
+        label=label, required=False, widget=forms.DateTimeInput({"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+    )
+
+
+class AuditForm(ConsoleForm):
+    """A filter. What is empty takes anything."""
+
+    refusals: ClassVar = {"from": "since"}
+
+    kind = forms.ChoiceField(label="Show", choices=KINDS, required=False)
+    outcome = forms.ChoiceField(label="Outcome", choices=OUTCOMES, required=False)
+    principal = forms.CharField(
+        label="Principal",
+        required=False,
+        max_length=LONGEST_PRINCIPAL,
+        widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false", "placeholder": "User:ann"}),
+    )
+    since = _moment("From, UTC")
+    until = _moment("To, UTC")
+
+    def wanted(self) -> AuditFilter:
+        """As the trail takes it."""
+        data = self.cleaned_data
+        return AuditFilter(
+            kind=AuditKind(data["kind"]) if data["kind"] else None,
+            principal=data["principal"] or None,
+            outcome=data["outcome"] or None,
+            since=_utc(data["since"]),
+            until=_utc(data["until"]),
+        )
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    return None if moment is None else moment.astimezone(UTC)
