@@ -83,13 +83,16 @@ class Auditing:
         record = self._record(AuditKind.CONNECTION, outcome, source, route, reason=refusal)
         self._trail(instance).add(record, self._now())
 
-    def authenticated(self, session: Session, user: str, is_right: bool) -> None:
-        """Somebody has said who he is."""
+    def authenticated(self, session: Session, user: str, is_right: bool, why: str | None) -> None:
+        """Somebody has said who he is; a sentence why that is not so, where one is known."""
         instance = session.instance
         if instance is None or not instance.spec.audit:
             return
         outcome = "success" if is_right else "failure"
-        record = self._of(session, AuditKind.AUTHENTICATION, outcome, principal=f"User:{user}")
+        mechanism = session.mechanism if session.login is None else session.login.exchange.mechanism
+        record = self._of(
+            session, AuditKind.AUTHENTICATION, outcome, principal=f"User:{user}", mechanism=mechanism, reason=why
+        )
         self._trail(instance).add(record, self._now())
 
     def identified(self, session: Session, problem: str | None) -> None:

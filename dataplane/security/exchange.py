@@ -6,6 +6,8 @@
     exchange.take(b"n,,n=alice,r=...")   -> bytes: say this, and give me what comes then
     exchange.take(b"c=biws,r=...,p=...") -> Proof: verify it; it is the end
 
+Some mechanisms have the server say why before they fail: `Proof.refusal`. Then the client answers once more, and that is the end.
+
 Nothing in here knows the world: who drives an exchange decides when a proof is verified, and where, since that may take
 milliseconds (`Proof.takes_long`).
 """
@@ -16,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from quota.contracts.token_issuers import TokenIssuer
 from quota.contracts.users import Credential
 
 
@@ -38,6 +41,18 @@ class Verified:
     said: bytes  # the server's last token
     credential: Credential | None = None
     expires_ms: int | None = None  # of the wall's clock; None: it does not say
+    issuer: TokenIssuer | None = None  # who vouches for him; None: nobody but a credential
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """He is not, for a reason that the owner of the instance may know from its audit. Who tries is told nothing of it."""
+
+    why: str
+
+
+Judged = Verified | Wrong | None
+"""None: he is not, and there is no more to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +60,9 @@ class Proof:
     """What a client has said of itself at the end of an exchange."""
 
     user: str
-    verify: Callable[[int], Verified | None]  # of the wall's milliseconds; None: it is wrong. Changes nothing
-    takes_long: bool  # milliseconds, without the GIL
+    verify: Callable[[int], Judged]  # of the wall's milliseconds. Changes nothing
+    takes_long: bool  # too long for the loop
+    refusal: bytes | None = None  # what to say where it is wrong, before the failure itself
 
 
 class Exchange(Protocol):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dataplane.throttle.mutations import MutationBucket
     from dataplane.throttle.rules import InstanceRules
     from dataplane.throttle.tolls import Tolls
+    from quota.contracts.token_issuers import TokenIssuer
     from quota.core.bucket import TokenBucket
 
 
@@ -33,6 +34,9 @@ class Client(Protocol):
 
     @property
     def user(self) -> str | None: ...
+
+    @property
+    def issuer(self) -> TokenIssuer | None: ...
 
 
 class OpenConnection(Protocol):
@@ -84,6 +88,8 @@ class Instance:
         }
         self._closed: dict[str, None] = {}  # routes that let nobody in, whatever their members say
         self.users = {user.name: user for user in spec.users.items} if spec.users is not None else {}
+        trusted = spec.token_issuers.items if spec.token_issuers is not None else ()
+        self.token_issuers = {issuer.issuer: issuer for issuer in trusted}
 
     def route(self, route_id: str) -> Route:
         """One of its routes. Raises KeyError."""
@@ -93,22 +99,33 @@ class Instance:
         """Take a newer spec; connections that would not be accepted any more are closed.
 
         So is every connection of a route that is gone, whose security, mechanisms or mapping of principals have changed, or
-        whose own whitelist does not hold it; and of a user who is gone. A password that was replaced ends no connection.
+        whose own whitelist does not hold it; of a user who is gone; and of whoever came by a token of an issuer that is gone, or
+        of which other things are wanted now. A password or a key that was replaced ends no connection.
         """
-        before, users = self._routes, self.users
+        before, users, issuers = self._routes, self.users, self.token_issuers
         self._set(spec, book)
         gone = users.keys() - self.users.keys()
+        distrusts = not all(map(self.trusts, issuers.values()))
         self.access_changed()
         for connection in list(self.connections):
             session = connection.session
             is_same = _how_to_get_in(before.get(session.route)) == _how_to_get_in(self._routes.get(session.route))
-            is_gone = bool(gone) and session.user in gone
+            is_gone = bool(gone) and session.issuer is None and session.user in gone
+            is_gone = is_gone or (distrusts and session.issuer is not None and not self.trusts(session.issuer))
             if not is_same or is_gone or not self.allows(session.peer, session.route):
                 connection.close()
 
     def still_lets_in(self, session: Client) -> bool:
-        """Whether who has a connection may go on: its address and route, and its user if it has logged in as one."""
-        return self.allows(session.peer, session.route) and (session.user is None or session.user in self.users)
+        """Whether who has a connection may go on: its address and route, and its user or token issuer if it has logged in."""
+        is_known = session.user is None or (
+            session.user in self.users if session.issuer is None else self.trusts(session.issuer)
+        )
+        return is_known and self.allows(session.peer, session.route)
+
+    def trusts(self, issuer: TokenIssuer) -> bool:
+        """Whether its tokens still let in by the same rules, whichever keys it has now."""
+        found = self.token_issuers.get(issuer.issuer)
+        return found is not None and found.rules == issuer.rules
 
     def look_again(self) -> Generator[None, None, None]:
         """After a change of who may do what: requests that wait, and are refused now, wait no longer. With pauses."""

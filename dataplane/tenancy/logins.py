@@ -3,7 +3,9 @@
 ::
 
     not logged in --begin--> an exchange --take, take...--> logged in, for a while or for good --begin--> again (KIP-368)
-                                  `--------> failed: told after a while, and the connection ends
+                                  |--------> failed: told after a while, and the connection ends
+                                  `--------> refused by a token of the mechanism's own: told after a while, and failed with
+                                             whatever the client answers (RFC 7628)
 
 A session has a `Login` while an exchange is under way. When it is over `authenticated` says how it ended; who drives the
 connection (`requests.introduction`) acts on that. A session that logs in again may change neither its principal nor its
@@ -11,7 +13,7 @@ mechanism.
 
 Proofs that take long are verified beside the loop, one of each instance at a time (`verifying`). Whoever fails waits for the
 answer (`security.attempts`); so many wait at once, what comes then is closed on without one. A user who is gone when his proof
-has been verified has failed.
+has been verified has failed, and so has a token whose issuer is gone. A failure counts, and is audited, when it is known, once.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dataplane.security.attempts import LEAST_DELAY_S, Attempts
-from dataplane.security.exchange import Exchange, Proof, SaslError, Verified
+from dataplane.security.exchange import Exchange, Judged, Proof, SaslError, Verified, Wrong
 from dataplane.security.known import KnownUsers
+from dataplane.security.oauthbearer import OauthBearer
 from dataplane.security.plain import Plain
 from dataplane.security.scram import NONCE_BYTES, Scram
 from dataplane.tasks import Future, Later
@@ -40,8 +43,10 @@ BETWEEN_LOGINS_S = 1.0
 """A connection logs in again this often at most, as in Kafka."""
 MOST_TOLD_LATER = 200
 """Failures of one instance that wait to be told."""
+LONGEST_BY_TOKEN_MS = 24 * 3_600_000
+"""Of a token that is good for longer. Timers beyond some weeks are none that a system keeps."""
 _SCRAM = {mechanism.value: mechanism for mechanism in ScramMechanism}
-_SERVED = (Plain.mechanism, *_SCRAM)
+_SERVED = (Plain.mechanism, *_SCRAM, OauthBearer.mechanism)
 
 
 @dataclass(slots=True)
@@ -51,6 +56,7 @@ class Login:
     exchange: Exchange
     is_raw: bool  # its tokens come without headers: SaslHandshake version 0
     bad_mechanism: str | None = None  # which one, where a session that logs in again chose another than it had
+    refused: str | None = None  # who was told that his proof is wrong, and answers it before the failure; None: nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +106,7 @@ _DROPPED = Answer(error="", is_dropped=True)
 
 def offered(route: Route) -> tuple[str, ...]:
     """The mechanisms by which clients may log in on a route, in its order."""
-    in_clear = not route.wants_tls and not route.allow_plain_in_clear
-    return tuple(one for one in route.mechanisms if one in _SERVED and not (one == Plain.mechanism and in_clear))
+    return tuple(one for one in route.offered if one in _SERVED)
 
 
 class Logins:
@@ -115,8 +120,8 @@ class Logins:
         self._attempts: dict[str, Attempts] = {}
         self._waiting: dict[str, int] = {}
         self._outcomes: dict[str, list[int]] = {}
-        self.on_outcome: Callable[[Session, str, bool], None] = _nobody_hears
-        """Called with the session, the user that it says to be, and whether that was right."""
+        self.on_outcome: Callable[[Session, str, bool, str | None], None] = _nobody_hears
+        """Called with the session, the user that it says to be, whether that was right, and why not, where that is known."""
 
     def forget(self, account: str) -> None:
         """An instance is gone."""
@@ -151,6 +156,8 @@ class Logins:
             known = self._known[instance.names.key] = KnownUsers(instance.users, secret)
         if mechanism == Plain.mechanism:
             return Plain(known)
+        if mechanism == OauthBearer.mechanism:
+            return OauthBearer(instance.token_issuers)
         nonce = self._doors.random.randbytes(NONCE_BYTES)
         return Scram(_SCRAM[mechanism], known, nonce, self._doors.clock.now_ms())
 
@@ -164,7 +171,7 @@ class Logins:
         try:
             found = login.exchange.take(token)
         except SaslError as error:
-            return self._failed(session, "", error.told, say)
+            return self._failed(session, login.refused or "", error.told, say)
         if not isinstance(found, Proof):
             return say(Answer(found))
         return self._judge(session, found, say)
@@ -174,29 +181,32 @@ class Logins:
     def _judge(self, session: Session, proof: Proof, say: Callable[[Answer], Any]) -> Any:
         attempts = self._attempts.setdefault(session.account, Attempts())
         if not attempts.begin(session.peer, proof.user, self._doors.clock.monotonic()):
-            return self._failed(session, proof.user, None, say)
+            return self._wrong(session, proof, Wrong("too many failures within a minute"), say)
         now_ms = self._doors.clock.now_ms()
         if not proof.takes_long:
             return self._judged(session, proof, proof.verify(now_ms), say)
         pending = Pending()
         job = self._verifying.submit(session.account, session.peer, lambda: proof.verify(now_ms))
         if job is None:
+            self._count_failure(session, proof.user)
             return say(self._over(session, _DROPPED))
         pending.forget = job.forget
 
-        def verified(future: Future[Verified | None]) -> None:
+        def verified(future: Future[Judged]) -> None:
             pending.forget = None
             pending.become(lambda: self._judged(session, proof, future.result(), say))
 
         job.then(verified)
         return pending
 
-    def _judged(self, session: Session, proof: Proof, verified: Verified | None, say: Callable[[Answer], Any]) -> Any:
+    def _judged(self, session: Session, proof: Proof, verified: Judged, say: Callable[[Answer], Any]) -> Any:
         instance, login = session.instance, session.login
         assert instance is not None
         assert login is not None
-        if verified is None or not _still_there(instance, proof.user, verified):
-            return self._failed(session, proof.user, None, say)
+        if not isinstance(verified, Verified):
+            return self._wrong(session, proof, verified, say)
+        if not _still_there(instance, proof.user, verified):
+            return self._wrong(session, proof, None, say)
         if session.mechanism is not None and session.user != proof.user:
             text = f"Cannot change principals during re-authentication from User.{session.user}: User.{proof.user}"
             return self._failed(session, proof.user, text, say)
@@ -207,33 +217,55 @@ class Logins:
             proof.user,
             login.exchange.mechanism,
             self._doors.clock.monotonic() + lifetime_ms / 1000 if lifetime_ms else None,
+            verified.issuer,
         )
-        self.on_outcome(session, proof.user, True)
+        self.on_outcome(session, proof.user, True, None)
         return say(Answer(verified.said, lifetime_ms=lifetime_ms))
 
     def _lifetime_ms(self, verified: Verified) -> int:
         most_ms = self._most_lifetime_ms()
         if verified.expires_ms is None:
             return max(0, most_ms)
-        left_ms = max(1, verified.expires_ms - self._doors.clock.now_ms())
+        left_ms = min(LONGEST_BY_TOKEN_MS, max(1, verified.expires_ms - self._doors.clock.now_ms()))
         return min(left_ms, most_ms) if most_ms > 0 else left_ms
 
-    def _over(self, session: Session, answer: Answer) -> Answer:
+    def _wrong(self, session: Session, proof: Proof, wrong: Wrong | None, say: Callable[[Answer], Any]) -> Any:
+        """What becomes of a proof that does not prove it: the mechanism's own refusal first, where it has one."""
+        login, refusal = session.login, proof.refusal
+        assert login is not None
+        why = wrong.why if wrong is not None else None
+        if refusal is None:
+            return self._failed(session, proof.user, None, say, why)
+        self._count_failure(session, proof.user, why)
+        login.refused = proof.user
+        return self.tell_later(session, self._delay_s(session, proof.user), lambda: say(Answer(refusal)), say)
+
+    def _count_failure(self, session: Session, user: str, why: str | None = None) -> None:
         self._outcomes.setdefault(session.account, [0, 0])[1] += 1
+        self.on_outcome(session, user, False, why)
+
+    def _over(self, session: Session, answer: Answer) -> Answer:
         session.login = None
         session.authenticated = False
         return answer
 
-    def _failed(self, session: Session, user: str, told: str | None, say: Callable[[Answer], Any]) -> Any:
+    def _failed(
+        self, session: Session, user: str, told: str | None, say: Callable[[Answer], Any], why: str | None = None
+    ) -> Any:
         """The answer, after a while."""
         login = session.login
         assert login is not None
-        self.on_outcome(session, user, False)
+        if login.refused is None:
+            self._count_failure(session, user, why)
         when = "authentication" if session.mechanism is None else "re-authentication"
         text = f"Authentication failed during {when} due to invalid credentials with SASL mechanism {login.exchange.mechanism}"
+        return self.tell_later(
+            session, self._delay_s(session, user), lambda: say(self._over(session, Answer(error=told or text))), say
+        )
+
+    def _delay_s(self, session: Session, user: str) -> float:
         attempts = self._attempts.get(session.account)
-        delay_s = attempts.delay_s(session.peer, user) if attempts is not None else LEAST_DELAY_S
-        return self.tell_later(session, delay_s, lambda: say(self._over(session, Answer(error=told or text))), say)
+        return attempts.delay_s(session.peer, user) if attempts is not None else LEAST_DELAY_S
 
     def tell_later(
         self, session: Session, delay_s: float, tell: Callable[[], Any], say: Callable[[Answer], Any]
@@ -267,12 +299,14 @@ class Logins:
             del self._waiting[account]
 
 
-def _nobody_hears(_session: Session, _user: str, _is_right: bool) -> None:
+def _nobody_hears(_session: Session, _user: str, _is_right: bool, _why: str | None) -> None:
     """Of logins."""
 
 
 def _still_there(instance: Instance, user: str, verified: Verified) -> bool:
-    """Whether the user still has what he was verified by: both may have gone meanwhile."""
+    """Whether what vouched for him still does: user, password or issuer may have gone meanwhile."""
+    if verified.issuer is not None:
+        return instance.trusts(verified.issuer)
     if verified.credential is None:
         return True
     found = instance.users.get(user)

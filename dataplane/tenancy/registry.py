@@ -2,12 +2,13 @@
 
 The broker watches one directory, ``/sluice/changes``. A child of it names an instance whose spec was written; the broker
 reads that spec and applies it. After a new session it reads every spec again: watches may have been lost with the old one.
-A spec of a generation, rules, ACLs and users that were applied already is skipped. These and the whitelists stand in nodes of
-their own, which are read behind the spec (`quota.contracts.apart`). An instance whose whitelists, ACLs or users cannot be read
-is shut: nobody gets in, and connections that are open are closed, until they can. A route of a security that this broker does
-not serve, or of TLS and without a certificate that can be used, is not opened, and the instance's other routes are. What was
-applied stands in ``/sluice/applied/<broker>`` (ephemeral), with a sentence where something could not be: a port that is taken
-is for the control plane to replace.
+A spec of a generation, rules, ACLs, users and token issuers that were applied already is skipped. These and the whitelists
+stand in nodes of their own, which are read behind the spec (`quota.contracts.apart`); token issuers only where a route has
+use for them. An instance whose whitelists, ACLs, users or token issuers cannot be read is shut: nobody gets in, and
+connections that are open are closed, until they can. A route of a security that this broker does not serve, or of TLS and
+without a certificate that can be used, is not opened, and the instance's other routes are. What was applied stands in
+``/sluice/applied/<broker>`` (ephemeral), with a sentence where something could not be: a port that is taken is for the
+control plane to replace.
 
 A route with an end ("closes_at_ms") is open until this broker's wall clock says so, and opens again where a newer spec moves
 the end. That is no problem to be reported: it is what was wanted.
@@ -45,6 +46,8 @@ from quota.contracts.apart import (
     joined,
     rules_path,
     spec_path,
+    token_issuers_from_json,
+    token_issuers_path,
     users_in_steps,
     users_path,
     whitelists_path,
@@ -55,6 +58,7 @@ from quota.contracts.instance import (
     APPLIED_PATH,
     CHANGES_PATH,
     INSTANCES_PATH,
+    OAUTHBEARER,
     Authorizer,
     ContractError,
     InstanceSpec,
@@ -246,10 +250,13 @@ class Registry:
         paths = (whitelists_path(name), rules_path(name), acls_path(name), users_path(name))
         reads: list[Future[bytes | None]] = [Task(self._data(path), path) for path in paths]
         whitelists, rules, acls, users = await gather(reads)
+        takes_tokens = any(OAUTHBEARER in route.mechanisms for route in spec.routes)
+        token_issuers = await self._data(token_issuers_path(name)) if takes_tokens else None
         spec = replace(
             spec,
             acls=await self._in_slices(acls_in_steps(acls)),
             users=await self._in_slices(users_in_steps(users)),
+            token_issuers=token_issuers_from_json(token_issuers),
         )
         if spec.whitelists_of is None:
             return spec
@@ -467,4 +474,5 @@ def _versions(spec: InstanceSpec) -> tuple[int, ...]:
         spec.rules.version,
         spec.acls.version if spec.acls is not None else 0,
         spec.users.version if spec.users is not None else 0,
+        spec.token_issuers.version if spec.token_issuers is not None else 0,
     )

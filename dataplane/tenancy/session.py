@@ -11,6 +11,7 @@ from quota.contracts.namespace import Names
 if TYPE_CHECKING:
     from dataplane.tenancy.instance import Instance
     from dataplane.tenancy.logins import Login
+    from quota.contracts.token_issuers import TokenIssuer
 
 
 _USER = "User:"
@@ -36,6 +37,7 @@ class Session:
     principal: str = ANONYMOUS
     expires_s: float | None = None  # monotonic: from then on it has to log in again (KIP-368); None: never
     mechanism: str | None = None  # of SASL, by which it logged in; None: it has not
+    issuer: TokenIssuer | None = None  # of the token by which it logged in, as it was then; None: it was a password
     login: Login | None = None  # an exchange that is under way (`logins`)
     began_s: float = 0.0  # monotonic: when the last one did
     identity: Identity | None = None  # of the cluster's own, on the internal listener; once it is known it stays
@@ -45,9 +47,9 @@ class Session:
         """The name by which it logged in; None: it did not by SASL."""
         return None if self.mechanism is None else self.principal.removeprefix(_USER)
 
-    def log_in(self, user: str, mechanism: str, expires_s: float | None) -> None:
-        """The exchange is over, and this is who it was."""
-        self.principal, self.mechanism, self.expires_s = _USER + user, mechanism, expires_s
+    def log_in(self, user: str, mechanism: str, expires_s: float | None, issuer: TokenIssuer | None = None) -> None:
+        """The exchange is over, and this is who it was; `issuer`: who has vouched for it by a token."""
+        self.principal, self.mechanism, self.expires_s, self.issuer = _USER + user, mechanism, expires_s, issuer
         self.authenticated, self.login = True, None
 
     @property

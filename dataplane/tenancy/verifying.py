@@ -14,16 +14,16 @@ from dataplane.tasks import Future
 
 if TYPE_CHECKING:
     from dataplane.doors import Background
-    from dataplane.security.exchange import Verified
+    from dataplane.security.exchange import Judged
 
 AT_ONCE = 2
 MOST_WAITING = 1_000
 """Of one instance; each holds a name and a password."""
 
-Work = Callable[[], "Verified | None"]
+Work = Callable[[], "Judged"]
 
 
-class Job(Future["Verified | None"]):
+class Job(Future["Judged"]):
     """One of them."""
 
     __slots__ = ("_queue", "work")
@@ -85,7 +85,7 @@ class Verifying:
     def _start(self, account: str, job: Job) -> None:
         self._busy[account] = None
 
-        def done(future: Future[Verified | None]) -> None:
+        def done(future: Future[Judged]) -> None:
             del self._busy[account]
             if future.error is not None:
                 job.fail(future.error)

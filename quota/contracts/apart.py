@@ -7,12 +7,14 @@
     /sluice/rules/<id>        {"version": 4, "items": [...]}: `quota.contracts.rules`     so do tenants' AdminClients
     /sluice/acls/<id>         the same: `quota.contracts.acls`                            likewise
     /sluice/users/<id>        the same: `quota.contracts.users`                           likewise
+    /sluice/token_issuers/<id>  the same: `quota.contracts.token_issuers`                 the control plane alone
 
 Whitelists are written in one transaction with the specification that needs them. A reader reads the specification first, so
 what it finds behind it is of the same generation or a later one; anything else (no node, one that is not legible, an older
 one) means that it does not know who may connect, and then nobody may. Rules, ACLs and users are written by compare-and-set on
-their own nodes, at a version of the specification that has been seen. A node of them that is missing is none of them. ACLs and
-users that are not legible are not known, and then nobody may connect; rules that are not stay what they were.
+their own nodes, at a version of the specification that has been seen, and so are token issuers. A node of them that is
+missing is none of them. ACLs, users and token issuers that are not legible are not known, and then nobody may connect; rules
+that are not stay what they were.
 
 Sizes are bounded here and checked before anything is stored elsewhere: a write that ZooKeeper does not take costs the
 connection, and looks as if ZooKeeper were away.
@@ -30,6 +32,7 @@ from quota.contracts.instance import (
     CERTIFICATES_PATH,
     INSTANCES_PATH,
     RULES_PATH,
+    TOKEN_ISSUERS_PATH,
     USERS_PATH,
     WHITELISTS_PATH,
     ContractError,
@@ -41,6 +44,7 @@ from quota.contracts.instance import (
     topics_of,
 )
 from quota.contracts.rules import RuleSet
+from quota.contracts.token_issuers import TokenIssuerSet
 from quota.contracts.users import UserSet
 
 VERSION = 1
@@ -74,6 +78,11 @@ def users_path(instance: str) -> str:
     return f"{USERS_PATH}/{instance}"
 
 
+def token_issuers_path(instance: str) -> str:
+    """Where the token issuers of an instance stand."""
+    return f"{TOKEN_ISSUERS_PATH}/{instance}"
+
+
 def certificates_path(instance: str) -> str:
     """Where the certificates of an instance's routes stand."""
     return f"{CERTIFICATES_PATH}/{instance}"
@@ -81,7 +90,8 @@ def certificates_path(instance: str) -> str:
 
 def beside_paths(instance: str) -> tuple[str, ...]:
     """All nodes that an instance may have beside its specification: they go with it."""
-    return tuple(path(instance) for path in (whitelists_path, rules_path, acls_path, users_path, certificates_path))
+    paths = (whitelists_path, rules_path, acls_path, users_path, token_issuers_path, certificates_path)
+    return tuple(path(instance) for path in paths)
 
 
 def whitelists_json(generation: int, whitelist: Sequence[str], topic_whitelists: Mapping[str, Sequence[str]]) -> bytes:
@@ -133,9 +143,19 @@ def with_rules(spec: InstanceSpec, rules: bytes | None) -> InstanceSpec:
     return replace(spec, rules=rules_from_json(rules))
 
 
-def with_access(spec: InstanceSpec, acls: bytes | None, users: bytes | None) -> InstanceSpec:
-    """A specification with the ACLs and users of its other nodes (None: there is no such node). Raises UnreadAccessError."""
-    return replace(spec, acls=acls_from_json(acls), users=users_from_json(users))
+def with_access(
+    spec: InstanceSpec, acls: bytes | None, users: bytes | None, token_issuers: bytes | None = None
+) -> InstanceSpec:
+    """A specification with the ACLs, users and token issuers of its other nodes (None: there is no such node).
+
+    Raises UnreadAccessError.
+    """
+    return replace(
+        spec,
+        acls=acls_from_json(acls),
+        users=users_from_json(users),
+        token_issuers=token_issuers_from_json(token_issuers),
+    )
 
 
 def acls_from_json(data: bytes | None) -> AclSet:
@@ -168,6 +188,14 @@ def users_in_steps(data: bytes | None) -> Generator[None, None, UserSet]:
         return UserSet() if data is None else (yield from UserSet.reading(data))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UnreadAccessError(f"its users are not legible: {type(error).__name__}: {error}") from error
+
+
+def token_issuers_from_json(data: bytes | None) -> TokenIssuerSet:
+    """Those of a node; None: there is none. Raises UnreadAccessError. There are so few that it takes no steps."""
+    try:
+        return TokenIssuerSet() if data is None else TokenIssuerSet.from_document(json.loads(data))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UnreadAccessError(f"its token issuers are not legible: {type(error).__name__}: {error}") from error
 
 
 def rules_from_json(data: bytes) -> RuleSet:

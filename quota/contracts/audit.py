@@ -6,9 +6,9 @@ The topic is the tenant's to read and nobody's to write but the brokers'. A valu
      "source": "10.0.0.7", "route": "public", "client_id": "billing", "api": "PRODUCE", "operation": "WRITE",
      "resource": "TOPIC:orders", "outcome": "TOPIC_AUTHORIZATION_FAILED", "reason": "no rule permits it", "count": 31}
 
-`kind` says which: a ``connection`` that came or was refused, an ``authentication``, a ``denial``, a ``request`` that changes the
-instance (a record for each thing that it names). What a kind has no use for is left out, and so are null and the numbers that
-are their default:
+`kind` says which: a ``connection`` that came or was refused, an ``authentication`` (by SASL, with its "mechanism"), a
+``denial``, a ``request`` that changes the instance (a record for each thing that it names). What a kind has no use for is
+left out, and so are null and the numbers that are their default:
 
 ``count`` (1)      denials of the same principal, source, API, operation and resource are told once, and how many followed
                    within a minute when it is over: such a record counts those that were not told before, and has the time of
@@ -59,6 +59,7 @@ class AuditRecord:
     operation: str | None = None
     resource: str | None = None  # "TOPIC:orders"
     reason: str | None = None  # a sentence
+    mechanism: str | None = None  # of SASL, of a login
     count: int = 1
     left_out: int = 0
 
@@ -102,6 +103,7 @@ _TEXTS = (
     "operation",
     "resource",
     "reason",
+    "mechanism",
 )
 _NUMBERS = {"count": 1, "left_out": 0}
 

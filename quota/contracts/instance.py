@@ -17,9 +17,9 @@ A route has what it does not say from its instance: a whitelist and limits of co
 instance's. A route of a security that a broker does not know, or cannot serve, is not opened. From "closes_at_ms" on it
 is closed.
 
-What can grow has nodes of its own: whitelists, of the generation that is named or a later one, throttle rules, ACLs, users
-and certificates (`quota.contracts.apart`). Version 1 has no "whitelists" and holds those and the rules itself instead, which is
-more than a node can for some instances::
+What can grow has nodes of its own: whitelists, of the generation that is named or a later one, throttle rules, ACLs, users,
+token issuers and certificates (`quota.contracts.apart`). Version 1 has no "whitelists" and holds those and the rules itself
+instead, which is more than a node can for some instances::
 
      "whitelist": ["10.0.0.0/8"], "topic_whitelists": {"orders": ["10.1.2.3/32"]},
      "rules": {"version": 4, "items": [...]}                 only where there are some: `quota.contracts.rules`
@@ -47,6 +47,7 @@ from quota.contracts.acls import AclSet
 from quota.contracts.networks import network_of
 from quota.contracts.rows import LOOP_MS, REQUEST, Unit
 from quota.contracts.rules import RuleSet
+from quota.contracts.token_issuers import TokenIssuerSet
 from quota.contracts.users import UserSet
 
 VERSION = 2
@@ -61,6 +62,7 @@ WHITELISTS_PATH = "/sluice/whitelists"
 RULES_PATH = "/sluice/rules"
 ACLS_PATH = "/sluice/acls"
 USERS_PATH = "/sluice/users"
+TOKEN_ISSUERS_PATH = "/sluice/token_issuers"  # noqa: S105  # a place, not a secret
 CERTIFICATES_PATH = "/sluice/certificates"
 CHANGES_PATH = "/sluice/changes"
 APPLIED_PATH = "/sluice/applied"
@@ -117,6 +119,11 @@ class Endpoint:
     advertised: tuple[str, int]
 
 
+PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
+SECRETS_ARE_SENT = (PLAIN, OAUTHBEARER)
+"""Mechanisms of SASL by which a password, or a token that is as good as one, is sent as it is."""
+
+
 class Security(StrEnum):
     """What clients speak on a route: with SASL or without, inside TLS or not."""
 
@@ -142,7 +149,7 @@ class Route:
     endpoints: Mapping[int, Endpoint]  # by broker id
     security: str = Security.PLAINTEXT.value  # of `Security`, or what a newer writer means by it
     mechanisms: tuple[str, ...] = ()  # of SASL, by their registered names
-    allow_plain_in_clear: bool = False  # whether PLAIN may be used where there is no TLS
+    allow_plain_in_clear: bool = False  # whether `SECRETS_ARE_SENT` may be used where there is no TLS
     client_certificates: str = ClientCertificates.NONE.value
     principal_mapping: tuple[str, ...] = ()  # rules from a certificate's subject to a name, as Kafka writes them
     proxy_protocol: bool = False
@@ -160,6 +167,12 @@ class Route:
     def wants_tls(self) -> bool:
         """Whether its bytes are TLS."""
         return self.security in (Security.SSL, Security.SASL_SSL)
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """Its mechanisms without those whose secrets would be seen: such a one needs TLS, or `allow_plain_in_clear`."""
+        in_clear = not self.wants_tls and not self.allow_plain_in_clear
+        return tuple(name for name in self.mechanisms if not (in_clear and name in SECRETS_ARE_SENT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +230,11 @@ class InstanceSpec:
     audit: bool = False  # whether brokers write what happens to its topic `quota.contracts.audit`
     rules: RuleSet = field(default_factory=RuleSet)
     authorizer: Authorizer = Authorizer()
-    acls: AclSet | None = field(default=None, compare=False)  # these two as the broker found them; None: not looked for
+    acls: AclSet | None = field(
+        default=None, compare=False
+    )  # these three as the broker found them; None: not looked for
     users: UserSet | None = field(default=None, compare=False)
+    token_issuers: TokenIssuerSet | None = field(default=None, compare=False)
     whitelists_of: int | None = field(default=None, compare=False)
     """The generation of the whitelists that it needs of their own node; None: they are in the document."""
 

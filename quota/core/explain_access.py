@@ -25,13 +25,20 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
 
 from quota.contracts.acls import CLUSTER_NAME, Acl, AclOperation, PatternType, Permission, ResourceType
-from quota.contracts.instance import ClientCertificates, InstanceSpec, InstanceState, Route, Security
+from quota.contracts.instance import (
+    OAUTHBEARER,
+    PLAIN,
+    ClientCertificates,
+    InstanceSpec,
+    InstanceState,
+    Route,
+    Security,
+)
 from quota.contracts.users import ScramMechanism, User
 from quota.core.acls import AclBook, Decision, Reason
 
 USER: Final = "User:"
 ANONYMOUS: Final = "User:ANONYMOUS"
-PLAIN, TOKEN = "PLAIN", "OAUTHBEARER"
 
 
 class Rule(StrEnum):
@@ -72,7 +79,7 @@ class Explained:
 
 
 def explain(spec: InstanceSpec, question: Question, *, now_ms: int) -> Explained:
-    """The answer for an instance's specification with its whitelists, ACLs and users (None: none).
+    """The answer for an instance's specification with its whitelists, ACLs, users and token issuers (None: none).
 
     Raises ValueError where the source is no address.
     """
@@ -152,14 +159,15 @@ def _by_login(spec: InstanceSpec, question: Question, now_ms: int) -> Explained 
 
 
 def _why_not_by_sasl(spec: InstanceSpec, route: Route, principal: str, now_ms: int) -> str | None:
-    in_clear = not route.wants_tls and not route.allow_plain_in_clear
-    offered = [name for name in route.mechanisms if not (name == PLAIN and in_clear)]
+    offered = route.offered
     if not offered:
         return f"route {route.id} offers no mechanism to log in by"
     if principal == ANONYMOUS:
         return f"clients of route {route.id} have to log in ({route.security})"
-    if TOKEN in offered:
+    if OAUTHBEARER in offered and spec.token_issuers is not None and spec.token_issuers.items:
         return None  # whom a token names need not be a user of the instance
+    if offered == (OAUTHBEARER,):
+        return f"clients of route {route.id} log in by tokens, and the instance trusts no token issuer"
     name = principal.removeprefix(USER)
     user = next((user for user in spec.users.items if user.name == name), None) if spec.users is not None else None
     if user is None:

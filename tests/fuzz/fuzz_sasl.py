@@ -1,12 +1,13 @@
-"""Whatever a client says of itself: an exchange of PLAIN or SCRAM by itself, or on a connection to a broker on virtual time.
+"""Whatever a client says of itself: an exchange of any mechanism by itself, or on a connection to a broker on virtual time.
 
-An input is a byte that says which, and messages, each behind its length (two bytes). In them ``<nonce>`` stands for what the
-server said of nonces, ``<proof>`` for alice's right proof of everything before it. On a connection a message begins with a
-byte that says what it is: see `_on_a_connection`.
+An input is a byte that says which (`one_input`), and messages, each behind its length (two bytes). In them ``<nonce>`` stands for
+what the server said of nonces, ``<proof>`` for alice's right proof of everything before it, ``<token>`` for a good token of hers,
+``<signed …>`` for one with these claims. On a connection a message begins with a byte that says what it is: see
+`_on_a_connection`.
 
-What must hold: there is one kind of error; nobody is verified but alice, and only by what has her password; on behalf of
-nobody else; and with the nonce of this exchange. On a connection: no exception leaves a callback or is logged as an error,
-and nobody who has not shown the password has an ordinary request answered.
+What must hold: there is one kind of error; nobody is verified but alice, and only by what has her password or a token of hers; on
+behalf of nobody else; and with the nonce of this exchange. On a connection: no exception leaves a callback or is logged as an
+error, and nobody who has shown neither has an ordinary request answered.
 
     python tests/fuzz/fuzz_sasl.py CORPUS… [libFuzzer's options]      run by tests.fuzz
 """
@@ -16,12 +17,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import json
 import logging
+import re
 import sys
 import zlib
 from pathlib import Path
 
 import atheris
+from jwt import PyJWS
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -33,18 +37,22 @@ with atheris.instrument_imports(
         "dataplane.requests",
     ]
 ):
-    from dataplane.security.exchange import Proof, SaslError
+    from dataplane.security.exchange import Proof, SaslError, Verified
     from dataplane.security.known import KnownUsers
+    from dataplane.security.oauthbearer import OauthBearer
     from dataplane.security.plain import Plain
     from dataplane.security.scram import Scram
-    from tests.dataplane.requests.logins import Cluster
+    from tests.dataplane.requests.logins import ISSUER, SASL_PORT, TOKEN_PORT, Cluster
 
 from dataplane.protocol.messages.discovery import ApiVersionsRequest, MetadataRequest
 from dataplane.protocol.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
+from quota.contracts.instance import OAUTHBEARER
 from quota.contracts.users import User
 from tests.dataplane.security.clients import SECRET, SHA_256, SHA_512, credential, users
 from tests.fuzz import planted
 from tests.fuzz.bounded import bounded
+from tests.support.tokens import message as bearing
+from tests.support.tokens import private_key
 
 PASSWORD = "pencil"
 KNOWN = KnownUsers(users(User("alice", (credential(PASSWORD), credential(PASSWORD, SHA_512, b"t" * 24)))), SECRET)
@@ -54,7 +62,10 @@ SALTED = {
 }
 """On a connection, alice's salt is the same by both hashes: her proofs by the second one are wrong there, and only refused."""
 NONCE, ORDINARY = b"n" * 18, b"\0\0\0\x63"
-MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN")
+MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN", OAUTHBEARER)
+GOOD = ISSUER.token("alice", 0, 1e11).encode()
+"""Good for longer than any run lasts, on virtual time too. Its issuer has signed nothing else but what `signed` has it sign."""
+SIGNED = re.compile(rb"<signed ([^>]*)>")
 ANEW_AFTER = 300
 MOST_MESSAGES = 8
 
@@ -82,7 +93,9 @@ def one_input(data: bytes) -> None:
         return
     kind, messages = data[0] % 4, _messages(data[1:])
     if kind == 3:
-        _on_a_connection(messages)
+        _on_a_connection(messages, TOKEN_PORT if data[0] & 4 else SASL_PORT)
+    elif data[0] & 4:
+        _token(messages)
     elif kind == 2:
         _plain(messages)
     else:
@@ -111,6 +124,33 @@ def _plain(messages: list[bytes]) -> None:
         assert authzid in (b"", name)
         assert proof.user.encode() == name
         assert (proof.verify(0) is not None) == ((name, password.rstrip(b"\0")) == (b"alice", PASSWORD.encode()))
+
+
+def _token(messages: list[bytes]) -> None:
+    exchange = OauthBearer({ISSUER.name: ISSUER.trusted})
+    for number, said in enumerate(messages[:2]):
+        try:
+            proof = exchange.take(with_tokens(said))
+        except SaslError:
+            continue
+        assert number == 0, "a second message was taken"
+        verified = proof.verify(0)
+        if isinstance(verified, Verified):
+            assert b"<token>" in said or b"<signed " in said
+            assert proof.user == "alice" or b"<signed " in said
+            assert b"<signed " in said or said.split(b"\x01")[0][2:] in (b",", b"a=alice,"), said
+            assert verified.expires_ms is not None
+            assert verified.expires_ms > 0
+
+
+def with_tokens(message: bytes) -> bytes:
+    """With what stands for tokens."""
+    return SIGNED.sub(lambda found: signed(found[1]), message.replace(b"<token>", GOOD))
+
+
+def signed(payload: bytes) -> bytes:
+    """Whatever these bytes are, signed by the issuer: what is behind a right signature may be anything, too."""
+    return PyJWS().encode(payload, private_key("RSA"), "RS256", {"kid": "one"}).encode()
 
 
 def _scram(messages: list[bytes], kind: int) -> None:
@@ -155,7 +195,7 @@ def filled(message: bytes, first: bytes, answer: bytes, hash_: str) -> bytes:
 # --- on a connection ------------------------------------------------------------------------------------------------------
 
 
-def _on_a_connection(messages: list[bytes]) -> None:
+def _on_a_connection(messages: list[bytes], port: int) -> None:
     """Kinds of messages, by the low bits of the first byte: a handshake, a token with and without a header, two requests.
 
     With bit 7 the next message comes at once behind it.
@@ -165,7 +205,7 @@ def _on_a_connection(messages: list[bytes]) -> None:
         played.clear()
     cluster = clusters[0]
     played.append(b"")
-    end = cluster.connect()
+    end = cluster.connect(port)
     first, shown = b"", False
     for message in messages:
         if end.is_closed or not message:
@@ -179,9 +219,11 @@ def _on_a_connection(messages: list[bytes]) -> None:
         elif kind in (1, 2):
             challenge = next((each for each in reversed(end.answers) if b"r=" in each and b",s=" in each), b"")
             challenge = challenge[challenge.find(b"r=") :].split(b"\0")[0]
-            token = filled(body, first, challenge, "sha256") if challenge else body
+            token = with_tokens(filled(body, first, challenge, "sha256") if challenge else body)
             first = first or body
-            shown = shown or b"<proof>" in body or PASSWORD.encode() in body
+            shown = (
+                shown or b"<proof>" in body or PASSWORD.encode() in body or b"<token>" in body or b"<signed " in body
+            )
             if kind == 1:
                 end.send(SaslAuthenticateRequest(token), message[0] >> 3 & 1)
             else:
@@ -218,6 +260,28 @@ def write_seeds(folder: Path) -> None:
         made += [(3, (plain, bytes((token | 128,)) + b"\0alice\0pencil", b"\x84", b"\x84"))]
         made += [(3, (plain, bytes((token | 128,)) + b"\0alice\0wrong", b"\x84", scram))]
     made += [(3, (b"\4",)), (3, (b"\1" + first,)), (3, (shake[3], shake[3])), (3, (b"\x08GSSAPI", b"\4"))]
+    token, refused = bearing("<token>"), bearing("eyJhbGciOiJub25lIn0.e30.e30")
+    claims = ISSUER.claims("alice", 0, 1e11)
+    made += [
+        (4, (each, b"\x01"))
+        for each in (token, bearing("<token>", "n,a=alice,"), bearing("<token>", "n,a=bob,"), refused)
+    ]
+    made += [(4, (bearing("<token>", host="kafka.example.com", port="9092"),))]
+    made += [
+        (4, (bearing(f"<signed {json.dumps({**claims, **other})}>"),))
+        for other in (
+            {},
+            {"exp": 1},
+            {"aud": ["x", "kafka"]},
+            {"sub": "*"},
+            {"nbf": 1e300},
+            {"iss": "x"},
+            {"scp": ["a"]},
+        )
+    ]
+    made += [(7, (b"\x08\x03", b"\1" + each, b"\1\x01", b"\4")) for each in (token, refused)]
+    made += [(7, (b"\0\x03", b"\2" + each, b"\2\x01", b"\4")) for each in (token, refused)]
+    made += [(7, (b"\x08\x03", b"\x81" + each, b"\x84")) for each in (token, refused)]
     for kind, messages in made:
         data = bytes((kind,)) + b"".join(len(message).to_bytes(2) + message for message in messages)
         (folder / f"{zlib.crc32(data):08x}").write_bytes(data)

@@ -6,11 +6,13 @@ import json
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.integration.clients import read_all
+from tests.support.tokens import BY_TOKEN, Issuer
 from tests.support.users import LOGS_IN, USERS
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
@@ -40,9 +42,19 @@ def classpath(tmp_path_factory) -> str:
     return f"{target}/classes:{(target / 'classpath').read_text().strip()}"
 
 
-def run(classpath, tenant, topic, count, *settings) -> dict:
-    """What the program saw, as an application with these settings."""
-    command = ["java", "-Xmx192m", "-XX:+UseSerialGC", "-cp", classpath, "TenantClient", tenant.bootstrap, topic]
+def run(classpath, tenant, topic, count, *settings, properties=()) -> dict:
+    """What the program saw, as an application with these settings; `properties` are Java's own."""
+    command = [
+        "java",
+        "-Xmx192m",
+        "-XX:+UseSerialGC",
+        *(f"-D{each}" for each in properties),
+        "-cp",
+        classpath,
+        "TenantClient",
+        tenant.bootstrap,
+        topic,
+    ]
     done = subprocess.run(
         [*command, "4", str(count), *settings], capture_output=True, text=True, timeout=180, check=False
     )
@@ -70,4 +82,23 @@ def test_so_does_one_that_logs_in(classpath, new_tenant, mechanism):
     login = f'org.apache.kafka.common.security.{module}LoginModule required username="alice" password="pencil";'
     settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism, "sasl.jaas.config": login}
     found = run(classpath, tenant, "flights", 500, *(f"{name}={value}" for name, value in settings.items()))
+    assert found["distinct"] == found["committed"] == 500
+
+
+def test_so_does_one_that_logs_in_by_a_token(classpath, new_tenant, tmp_path):
+    issuer = Issuer()
+    tenant = new_tenant(route=BY_TOKEN, token_issuers=issuer.trusted_set())
+    place = tmp_path / "token"
+    place.write_text(issuer.token("alice", int(time.time()), 3_600, scope="kafka"))
+    package = "org.apache.kafka.common.security.oauthbearer"
+    settings = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": place.as_uri(),
+        "sasl.login.callback.handler.class": f"{package}.OAuthBearerLoginCallbackHandler",
+        "sasl.jaas.config": f"{package}.OAuthBearerLoginModule required;",
+    }
+    allowed = f"org.apache.kafka.sasl.oauthbearer.allowed.urls={place.as_uri()}"
+    said = (f"{name}={value}" for name, value in settings.items())
+    found = run(classpath, tenant, "flights", 500, *said, properties=[allowed])
     assert found["distinct"] == found["committed"] == 500

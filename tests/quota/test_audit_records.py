@@ -51,6 +51,7 @@ records = st.builds(
     operation=texts,
     resource=texts,
     reason=texts,
+    mechanism=texts,
     count=st.integers(1, 10**9),
     left_out=st.integers(0, 10**9),
 )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dataplane.tenancy.whitelist import Whitelist
 from quota.contracts.acls import Acl, AclOperation, AclSet, PatternType, Permission, ResourceType
 from quota.contracts.instance import Authorizer, Endpoint, InstanceSpec, InstanceState, Limits, Route, Security
+from quota.contracts.token_issuers import TokenIssuer, TokenIssuerSet
 from quota.contracts.users import Credential, ScramMechanism, User, UserSet
 from quota.core.explain_access import ANONYMOUS, Explained, Question, Rule, explain, holds
 
@@ -31,6 +32,7 @@ SPEC = InstanceSpec(
     acls=AclSet(1, (WRITE,)),
     users=UserSet(1, (BOB, User("root", BOB.credentials))),
 )
+ISSUERS = TokenIssuerSet(1, (TokenIssuer("https://login.example.com/", ("kafka",)),))
 MAY_BOB = Question("10.0.0.7", "User:bob", "r1", AclOperation.WRITE, ResourceType.TOPIC, "orders")
 
 
@@ -40,6 +42,18 @@ def asked(spec: InstanceSpec = SPEC, **members: object) -> Explained:
 
 def with_route(**members: object) -> InstanceSpec:
     return replace(SPEC, routes=(replace(R1, **members),))  # type: ignore[arg-type]
+
+
+def by_token(
+    *,
+    mechanisms: tuple[str, ...] = ("OAUTHBEARER",),
+    security: Security = Security.SASL_SSL,
+    token_issuers: TokenIssuerSet | None = ISSUERS,
+    users: UserSet | None = SPEC.users,
+) -> InstanceSpec:
+    """With a route for tokens, and an issuer."""
+    spec = with_route(mechanisms=mechanisms, security=security)
+    return replace(spec, token_issuers=token_issuers, users=users)
 
 
 def test_bob_may_write_by_his_acl() -> None:
@@ -67,6 +81,10 @@ DENY_ALL = replace(WRITE, principal="User:*", operation=AclOperation.ALL, permis
         (with_route(mechanisms=("SCRAM-SHA-512",)), {}, Rule.LOGIN),
         (with_route(mechanisms=()), {}, Rule.LOGIN),
         (with_route(mechanisms=("PLAIN",), security=Security.SASL_PLAINTEXT), {}, Rule.LOGIN),
+        (by_token(token_issuers=None), {}, Rule.LOGIN),
+        (by_token(token_issuers=TokenIssuerSet(1)), {}, Rule.LOGIN),
+        (by_token(security=Security.SASL_PLAINTEXT), {}, Rule.LOGIN),
+        (by_token(), {"principal": ANONYMOUS}, Rule.LOGIN),
         (SPEC, {"route": "plain"}, Rule.LOGIN),
         (with_route(security=Security.SSL, client_certificates="required"), {"principal": ANONYMOUS}, Rule.LOGIN),
         (SPEC, {"resource_type": ResourceType.TRANSACTIONAL_ID}, Rule.SERVICE),
@@ -94,7 +112,10 @@ def test_he_may_not_and_this_rule_says_so(spec: InstanceSpec, members: dict[str,
         (with_route(mechanisms=("PLAIN",)), {}, Rule.ACL),
         (with_route(mechanisms=("PLAIN",), security=Security.SASL_PLAINTEXT, allow_plain_in_clear=True), {}, Rule.ACL),
         (with_route(security=Security.SSL, client_certificates="requested"), {}, Rule.ACL),
-        (with_route(mechanisms=("OAUTHBEARER",)), {"principal": "User:root"}, Rule.SUPER_USER),
+        (by_token(), {}, Rule.ACL),
+        (by_token(users=None), {}, Rule.ACL),
+        (by_token(), {"principal": "User:root"}, Rule.SUPER_USER),
+        (by_token(mechanisms=("OAUTHBEARER", "SCRAM-SHA-256"), token_issuers=None), {}, Rule.ACL),  # by his password
         (SPEC, {"operation": AclOperation.DESCRIBE}, Rule.ACL),  # implied
         (SPEC, {"principal": "User:root", "resource_name": "clicks"}, Rule.SUPER_USER),
         (replace(SPEC, acls=None, authorizer=Authorizer()), {"route": "plain", "principal": ANONYMOUS}, Rule.NO_ACL),

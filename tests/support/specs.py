@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from kazoo.exceptions import NoNodeError
 
-from quota.contracts.apart import beside_paths, certificates_path, nodes_of, spec_path, users_path
+from quota.contracts.apart import (
+    beside_paths,
+    certificates_path,
+    nodes_of,
+    spec_path,
+    token_issuers_path,
+    users_path,
+)
 from quota.contracts.applied import Applied
 from quota.contracts.change import Change
 from quota.contracts.instance import (
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
     from quota.contracts.certificates import CertificateSet
+    from quota.contracts.token_issuers import TokenIssuerSet
     from quota.contracts.users import UserSet
 
 UNLIMITED = Limits(None, None, None, None)
@@ -84,12 +92,14 @@ class Specs:
         limits: Limits = UNLIMITED,
         route: Mapping[str, Any] | None = None,
         users: UserSet | None = None,
+        token_issuers: TokenIssuerSet | None = None,
         certificates: Callable[[str], CertificateSet] | None = None,
         **members: Any,
     ) -> Tenant:
         """A running instance of everybody on loopback, unless said otherwise; returns when its listeners are open.
 
-        `route`: members of its one route; `users`: who may log in there; `certificates`: of the instance of this id.
+        `route`: members of its one route; `users`, `token_issuers`: who may log in there; `certificates`: of the instance of
+        this id.
         """
         spec = InstanceSpec(
             id="ins-" + "".join(_system.choices(string.ascii_lowercase + string.digits, k=8)),
@@ -102,6 +112,8 @@ class Specs:
         tenant = Tenant(replace(spec, **members))
         if users is not None:
             self._put_users(tenant, users)
+        if token_issuers is not None:
+            self._put(token_issuers_path(tenant.id), token_issuers.to_json())
         if certificates is not None:
             self._put_certificates(tenant, certificates(tenant.id))
         self._write(tenant)
@@ -119,20 +131,25 @@ class Specs:
         self._put_users(tenant, users)
         self._announce(tenant.id)
 
+    def set_token_issuers(self, tenant: Tenant, token_issuers: TokenIssuerSet) -> None:
+        """Whose tokens let in from now on: in force within two seconds. The version has to be a later one."""
+        self._put(token_issuers_path(tenant.id), token_issuers.to_json())
+        self._announce(tenant.id)
+
     def set_certificates(self, tenant: Tenant, certificates: CertificateSet) -> None:
         """What its routes show from now on: in force for new connections within two seconds. The version has to be later."""
         self._put_certificates(tenant, certificates)
         self._announce(tenant.id)
 
     def _put_certificates(self, tenant: Tenant, certificates: CertificateSet) -> None:
-        path = certificates_path(tenant.id)
-        self._client.ensure_path(path)
-        self._client.set(path, certificates.to_json())
+        self._put(certificates_path(tenant.id), certificates.to_json())
 
     def _put_users(self, tenant: Tenant, users: UserSet) -> None:
-        path = users_path(tenant.id)
+        self._put(users_path(tenant.id), users.to_json())
+
+    def _put(self, path: str, data: bytes) -> None:
         self._client.ensure_path(path)
-        self._client.set(path, users.to_json())
+        self._client.set(path, data)
 
     def remove(self, tenant: Tenant) -> None:
         """Close its listeners; topics stay."""

@@ -30,7 +30,7 @@ from quota.contracts.acls import Acl, AclOperation, AclSet, PatternType, Permiss
 from quota.contracts.audit import AuditRecord
 from quota.contracts.instance import Authorizer, Limits
 from quota.contracts.namespace import AUDIT_TOPIC, InstanceNames, instance_key
-from tests.dataplane.requests.test_logging_in import Cluster
+from tests.dataplane.requests.logins import ISSUER, TOKEN_PORT, Cluster
 from tests.simulation.cluster import INSTANCE
 
 NAMES = InstanceNames(instance_key(INSTANCE))
@@ -38,7 +38,7 @@ PHYSICAL = NAMES.topic_in(AUDIT_TOPIC)
 
 
 class Audited(Cluster):
-    """`test_logging_in`'s cluster, whose instance is audited."""
+    """The cluster of logins, whose instance is audited."""
 
     def __init__(self, **limits):
         super().__init__(**limits)
@@ -106,6 +106,20 @@ def test_who_is_not_let_in_and_who_fails_to_log_in_are_records_without_secrets(c
     assert kinds(records) == [("connection", "accepted"), ("authentication", "failure"), ("connection", "refused")]
     assert records[2].reason == "no whitelist holds the address"
     assert not any(b"wrong" in one.value() for one in records)
+
+
+def test_a_login_says_by_which_mechanism_and_a_token_why_it_was_refused(cluster):
+    assert cluster.connect().plain().error_code == 0
+    assert cluster.connect(TOKEN_PORT).token(ISSUER.token("carol", cluster.now_s)).error_code == 0
+    refused = cluster.connect(TOKEN_PORT)
+    refused.token(ISSUER.token("carol", cluster.now_s, aud="other"))
+    refused.say(b"\x01")
+    told = [one for one in cluster.records() if str(one.kind) == "authentication"]
+    assert [(one.outcome, one.principal, one.mechanism, one.reason) for one in told] == [
+        ("success", "User:alice", "PLAIN", None),
+        ("success", "User:carol", "OAUTHBEARER", None),
+        ("failure", "User:carol", "OAUTHBEARER", "the token: it is for another audience"),
+    ]
 
 
 @pytest.mark.parametrize("problem", [None, "no rule makes a principal of the client's certificate"])

@@ -10,13 +10,16 @@ from dataplane.protocol.headers import decode_response, encode_request
 from dataplane.protocol.messages.discovery import MetadataRequest
 from dataplane.protocol.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
 from dataplane.protocol.schema import message_info
-from quota.contracts.instance import Endpoint, Limits, Route
+from quota.contracts.instance import OAUTHBEARER, Endpoint, Limits, Route
+from quota.contracts.token_issuers import TokenIssuerSet
 from quota.contracts.users import User, UserSet
 from tests.dataplane.security.clients import SHA_512, credential
 from tests.simulation.cluster import INSTANCE, SETTINGS, SimulatedCluster
+from tests.support.tokens import BY_TOKEN, Issuer, message
 
 HOST = "10.0.0.1"
-SASL_PORT, NO_PLAIN_PORT = 9200, 9201
+SASL_PORT, NO_PLAIN_PORT, TOKEN_PORT = 9200, 9201, 9202
+ISSUER = Issuer()
 ALICE = User("alice", (credential("pencil"), credential("pencil", SHA_512)))
 BOB = User("bob", (credential("brush"),))
 USERS = UserSet(1, (ALICE, BOB))
@@ -24,7 +27,7 @@ LIFETIME_MS = 60_000
 
 
 class Cluster:
-    """One broker and one instance, with a route in the clear, one with all mechanisms, and one without PLAIN."""
+    """One broker and one instance, with a route in the clear, one for passwords, one without PLAIN, and one for tokens."""
 
     def __init__(self, lifetime_ms=0, **limits):
         settings = replace(
@@ -40,12 +43,14 @@ class Cluster:
         spec = self.instance.spec
         mechanisms = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
         sasl = Route("sasl", at(SASL_PORT), "sasl_plaintext", mechanisms, allow_plain_in_clear=True)
-        clear = Route("no-plain", at(NO_PLAIN_PORT), "sasl_plaintext", mechanisms)
+        clear = Route("no-plain", at(NO_PLAIN_PORT), "sasl_plaintext", (*mechanisms, OAUTHBEARER))
+        token = Route("token", at(TOKEN_PORT), **BY_TOKEN)
         self.spec = replace(
             spec,
             generation=2,
-            routes=(*spec.routes, sasl, clear),
+            routes=(*spec.routes, sasl, clear, token),
             users=USERS,
+            token_issuers=ISSUER.trusted_set(),
             limits=Limits(None, None, None, None, **limits),
         )
         self.apply(self.spec)
@@ -61,6 +66,16 @@ class Cluster:
         """These from now on: a version later, in whichever order tests come."""
         held = self.broker.registry.get(self.spec.id).spec.users
         self.apply(replace(self.spec, users=held.changed(users)))
+
+    def trusts(self, *issuers):
+        """Tokens of these from now on, likewise."""
+        held = self.broker.registry.get(self.spec.id).spec.token_issuers or TokenIssuerSet()
+        self.apply(replace(self.spec, token_issuers=held.changed([issuer.trusted for issuer in issuers])))
+
+    @property
+    def now_s(self):
+        """Of the wall's clock."""
+        return self.network.clock.now_ms() / 1000
 
     def connect(self, port=SASL_PORT, source="10.0.1.9"):
         return End(self.network, port, source)
@@ -127,6 +142,11 @@ class End:
         if first is None or first.error_code:
             return first
         return self.say(client.final(first.auth_bytes), version)
+
+    def token(self, token, version=2):
+        """Log in by a token: the answer to the handshake's one message."""
+        assert self.shake(OAUTHBEARER).error_code == 0
+        return self.say(message(token), version)
 
     def works(self):
         """Whether an ordinary request is answered."""

@@ -99,6 +99,7 @@ class World:
             "/rules",
             "/acls",
             "/users",
+            "/token_issuers",
             "/certificates",
             "/changes",
             "/applied",

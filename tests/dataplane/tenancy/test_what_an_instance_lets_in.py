@@ -9,6 +9,7 @@ from dataplane.tenancy import whitelist
 from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.whitelist import Whitelist
 from quota.contracts.instance import Endpoint, InstanceSpec, InstanceState, Limits, Route
+from quota.contracts.token_issuers import TokenIssuer, TokenIssuerSet, TokenKey
 from quota.contracts.users import User, UserSet
 
 NEAR, FAR = "10.0.0.1", "192.0.2.1"
@@ -67,10 +68,28 @@ def test_who_is_not_in_the_whitelist_is_not_admitted_and_closed_when_it_shrinks(
     assert (near.is_open, far.is_open) == (True, False)
 
 
+def client(user, issuer=None):
+    return SimpleNamespace(peer=NEAR, route="default", user=user, issuer=issuer)
+
+
+def test_who_came_by_a_token_may_go_on_while_its_issuer_is_trusted_by_the_same_rules():
+    issuer = TokenIssuer("https://login.example.com/", ("kafka",))
+    instance = Instance(replace(spec_of(), token_issuers=TokenIssuerSet(1, (issuer,))))
+    carol = client("carol", issuer)  # who is no user
+    assert instance.still_lets_in(carol)
+    key = TokenKey("one", ("RS256",), b"der")
+    instance.apply(replace(instance.spec, token_issuers=TokenIssuerSet(2, (replace(issuer, keys=(key,)),))))
+    assert instance.still_lets_in(carol)
+    instance.apply(replace(instance.spec, token_issuers=TokenIssuerSet(3, (replace(issuer, scope="kafka"),))))
+    assert not instance.still_lets_in(carol)
+    instance.apply(replace(instance.spec, token_issuers=TokenIssuerSet(4)))
+    assert not instance.still_lets_in(carol)
+
+
 def test_who_has_a_connection_may_go_on_while_his_address_route_and_user_are_let_in():
     """For requests that wait: their connection ends as well, but they may be half done."""
     instance = Instance(replace(spec_of(), users=UserSet().changed([User("alice", ())])))
-    anonymous, alice = [SimpleNamespace(peer=NEAR, route="default", user=user) for user in (None, "alice")]
+    anonymous, alice = [client(user) for user in (None, "alice")]
     assert instance.still_lets_in(anonymous)
     assert instance.still_lets_in(alice)
     instance.apply(replace(instance.spec, users=UserSet()))
