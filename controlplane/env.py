@@ -27,6 +27,9 @@ SLUICE_BROKER_ROOM    what a broker has to sell, and how many times: ``bandwidth
 SLUICE_CAPS           what a new organisation may have: ``instances=20,price_per_month=30000``  empty
 SLUICE_PRICE_CONFIRMED_ABOVE  a price a month above which a purchase must be confirmed      ``5000``
 SLUICE_OPERATORS_CONTACT  whom tenants write to who need higher caps, such as an address   empty
+SLUICE_TOKEN_ISSUER_HOSTS  from where keys of tenants' token issuers may be fetched, comma-separated;  empty
+                      what an entry is says ``token_issuers/allowed.py``. Empty: no instance can have one
+SLUICE_TOKEN_KEYS_EVERY_S  how often they are fetched anew                                 ``300``
 SLUICE_TLS            ``1``: reached through a proxy that speaks TLS. Cookies are Secure, browsers  ``0``
                       are told to stay with HTTPS (HSTS); the proxy's ``X-Forwarded-Proto``
                       and the last of ``X-Forwarded-For`` are believed: it must set both
@@ -85,6 +88,8 @@ class Environment:
     caps: str
     price_confirmed_above: str
     operators_contact: str
+    token_issuer_hosts: str  # read by token_issuers/installed.py
+    token_keys_every_s: int
     tls: bool
     debug: bool
     workers: int
@@ -115,6 +120,8 @@ class Environment:
             caps=variables.get("SLUICE_CAPS", ""),
             price_confirmed_above=variables.get("SLUICE_PRICE_CONFIRMED_ABOVE") or "5000",
             operators_contact=variables.get("SLUICE_OPERATORS_CONTACT", "").strip(),
+            token_issuer_hosts=variables.get("SLUICE_TOKEN_ISSUER_HOSTS", ""),
+            token_keys_every_s=_positive(variables, "SLUICE_TOKEN_KEYS_EVERY_S", 300),
             tls=variables.get("SLUICE_TLS", "0") == "1",
             debug=variables.get("SLUICE_DEBUG", "0") == "1",
             workers=_positive(variables, "SLUICE_WORKERS", 2),

@@ -33,6 +33,7 @@ INSTALLED_APPS = [
     "controlplane.certificates",
     "controlplane.instances",
     "controlplane.routes",
+    "controlplane.token_issuers",
     "controlplane.admission",
     "controlplane.metering",
     "controlplane.quotas",
@@ -173,6 +174,7 @@ CELERY_BEAT_SCHEDULE = {
     "purge throttling": {"task": "quotas.throttling_purge", "schedule": 600.0, "options": {"expires": 600}},
     "purge repeatable calls": {"task": "idempotency.purge", "schedule": 600.0, "options": {"expires": 600}},
     "close invoices": {"task": "billing.invoices_close", "schedule": 600.0, "options": {"expires": 600}},
+    "refresh token issuers": {"task": "token_issuers.refresh", "schedule": 30.0, "options": {"expires": 60}},
     "renew certificates": {"task": "certificates.renew", "schedule": 3600.0, "options": {"expires": 3600}},
     "prune changes": {"task": "instances.changes_prune", "schedule": 300.0, "options": {"expires": 300}},
 }

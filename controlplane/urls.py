@@ -21,6 +21,7 @@ from controlplane.metering import api as metering
 from controlplane.quotas import api as quotas
 from controlplane.routes import api as routes
 from controlplane.throttle_rules import api as throttle_rules
+from controlplane.token_issuers import api as token_issuers
 from controlplane.topics import api as topics
 
 
@@ -101,6 +102,9 @@ urlpatterns = [
     path(f"{USER}/password", access.UserPasswordApi.as_view()),
     path(USER, access.UserApi.as_view()),
     path(f"{INSTANCE}/audit", access.AuditApi.as_view()),
+    path(f"{INSTANCE}/token-issuers", token_issuers.TokenIssuersApi.as_view()),
+    path(f"{INSTANCE}/token-issuers/<id:issuer_id>", token_issuers.TokenIssuerApi.as_view()),
+    path(f"{INSTANCE}/token-issuers/<id:issuer_id>/refresh", token_issuers.TokenIssuerRefreshApi.as_view()),
     path(f"{INSTANCE}/access-check", access.AccessCheckApi.as_view()),
     path(f"{INSTANCE}/acls", access.AclsApi.as_view()),
     path(f"{INSTANCE}/acls/batch", access.AclBatchApi.as_view()),

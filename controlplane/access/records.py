@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from controlplane.clusters import coordination, zookeeper
 from controlplane.core.errors import Conflict, Unavailable
 from controlplane.instances.selectors import instance_running_get
-from quota.contracts.apart import acls_from_json, acls_path, users_from_json, users_path, with_access
+from quota.contracts.apart import (
+    acls_from_json,
+    acls_path,
+    token_issuers_path,
+    users_from_json,
+    users_path,
+    with_access,
+)
 from quota.contracts.instance import ContractError, UnreadAccessError
 
 if TYPE_CHECKING:
@@ -33,13 +40,13 @@ def users_read(instance: Instance) -> tuple[User, ...]:
 
 
 def spec_read(instance: Instance) -> InstanceSpec:
-    """What brokers go by: the specification with whitelists, ACLs and users. Raises Conflict, Unavailable."""
+    """What brokers go by: the specification with all that stands beside it but rules. Raises Conflict, Unavailable."""
     tree = zookeeper.tree(instance.cluster.address)
     try:
         found = coordination.spec_read(tree, instance.id)
         if found is None:
             raise Conflict("brokers have not been told of the instance yet", code="instance_not_running")
-        beside = tree.get_many([acls_path(instance.id), users_path(instance.id)])
+        beside = tree.get_many([path(instance.id) for path in (acls_path, users_path, token_issuers_path)])
         return with_access(found[0], *(node[0] if node else None for node in beside))
     except UnreadAccessError as error:
         raise illegible(error) from error

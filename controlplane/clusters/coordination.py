@@ -8,6 +8,7 @@
     /sluice/rules/<id>          quota.contracts.rules                                      written here, and by brokers
     /sluice/acls/<id>           quota.contracts.acls                                       likewise
     /sluice/users/<id>          quota.contracts.users                                      likewise
+    /sluice/token_issuers/<id>  quota.contracts.token_issuers                              written here
     /sluice/changes/change-<n>  quota.contracts.change, one per write: brokers watch them  written here, and by brokers
     /sluice/applied/<broker>    quota.contracts.applied                                    read
     /sluice/master              quota.contracts.mastership                                 read

@@ -20,7 +20,7 @@ from controlplane.console.views import (
     topics,
     whitelists,
 )
-from controlplane.console.views.access import acls, audit, question, routes, users
+from controlplane.console.views.access import acls, audit, question, routes, token_issuers, users
 
 app_name = "console"
 
@@ -62,6 +62,9 @@ urlpatterns = [
     path(f"{INSTANCE}/users", users.listed, name="users"),
     path(f"{INSTANCE}/user-password/<name:user>", users.password, name="user_password"),
     path(f"{INSTANCE}/user-deletion/<name:user>", users.delete, name="user_delete"),
+    path(f"{INSTANCE}/token-issuers", token_issuers.listed, name="token_issuers"),
+    path(f"{INSTANCE}/token-issuers/<id:issuer_id>/keys", token_issuers.refresh, name="token_issuer_refresh"),
+    path(f"{INSTANCE}/token-issuers/<id:issuer_id>/removal", token_issuers.delete, name="token_issuer_delete"),
     path(f"{INSTANCE}/acls", acls.listed, name="acls"),
     path(f"{INSTANCE}/new-acl", acls.new, name="acl_new"),
     path(f"{INSTANCE}/new-acls", acls.preset, name="acl_preset"),

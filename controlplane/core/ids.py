@@ -8,6 +8,7 @@ prefix    names                               letters
 ``org-``  an organisation                        12
 ``key-``  an API key (not its secret)            12
 ``rule-`` a throttle rule of an instance         12
+``iss-``  a token issuer of an instance          12
 ========= =================================== ======
 
 The instance key is part of every physical topic name (quota.contracts.namespace), hence its fixed length.
@@ -57,3 +58,8 @@ def api_key_id(source: RandomSource) -> str:
 def throttle_rule_id(source: RandomSource) -> str:
     """Such as ``rule-8zk2m4x0q1ab``."""
     return "rule-" + letters(source, 12)
+
+
+def token_issuer_id(source: RandomSource) -> str:
+    """Such as ``iss-8zk2m4x0q1ab``."""
+    return "iss-" + letters(source, 12)

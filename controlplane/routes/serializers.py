@@ -47,7 +47,9 @@ class RouteChangeSerializer(StrictSerializer):
         max_length=len(MECHANISMS),
         help_text="of SASL: one or more where clients log in, none elsewhere",
     )
-    allow_plain_in_clear = StrictBooleanField(required=False, help_text="PLAIN on a route of sasl_plaintext is meant")
+    allow_plain_in_clear = StrictBooleanField(
+        required=False, help_text="PLAIN or OAUTHBEARER on a route of sasl_plaintext is meant"
+    )
     client_certificates = serializers.ChoiceField(
         choices=CLIENT_CERTIFICATES, required=False, help_text="whether clients show a certificate, where there is TLS"
     )

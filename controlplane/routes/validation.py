@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.core.errors import FieldProblem
 from controlplane.instances.whitelist import whitelist_problems
-from quota.contracts.instance import ClientCertificates, Security
+from quota.contracts.instance import OAUTHBEARER, PLAIN, SECRETS_ARE_SENT, ClientCertificates, Security
 from quota.core.principal_rules import rules_problem
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOST_ROUTES = 5
 """Of an instance; one of them may be public. As CKafka's."""
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+MECHANISMS = (PLAIN, "SCRAM-SHA-256", "SCRAM-SHA-512", OAUTHBEARER)
 SECURITIES = tuple(security.value for security in Security)
 WITH_SASL = (Security.SASL_PLAINTEXT.value, Security.SASL_SSL.value)
 WITH_TLS = (Security.SSL.value, Security.SASL_SSL.value)
@@ -71,13 +71,15 @@ def _together(route: Mapping[str, Any]) -> Iterator[FieldProblem]:
         yield FieldProblem("mechanisms", f"a route of {security} needs one or more of {', '.join(MECHANISMS)}")
     if security not in WITH_SASL and mechanisms:
         yield FieldProblem("mechanisms", f"on a route of {security} nobody logs in: leave it empty")
-    if security == Security.SASL_PLAINTEXT and "PLAIN" in mechanisms and not route["allow_plain_in_clear"]:
+    shown = [name for name in mechanisms if name in SECRETS_ARE_SENT]
+    if security == Security.SASL_PLAINTEXT and shown and not route["allow_plain_in_clear"]:
+        what = "passwords" if PLAIN in shown else "tokens"
         yield FieldProblem(
             "mechanisms",
-            "PLAIN without TLS shows passwords to whoever listens: use sasl_ssl or SCRAM, or set allow_plain_in_clear",
+            f"{shown[0]} without TLS shows {what} to whoever listens: use sasl_ssl or SCRAM, or set allow_plain_in_clear",
         )
-    if route["allow_plain_in_clear"] and (security != Security.SASL_PLAINTEXT or "PLAIN" not in mechanisms):
-        yield FieldProblem("allow_plain_in_clear", "is for PLAIN on a route of sasl_plaintext")
+    if route["allow_plain_in_clear"] and (security != Security.SASL_PLAINTEXT or not shown):
+        yield FieldProblem("allow_plain_in_clear", "is for PLAIN or OAUTHBEARER on a route of sasl_plaintext")
     if security not in WITH_TLS and route["client_certificates"] != ClientCertificates.NONE:
         yield FieldProblem("client_certificates", f"a route of {security} has no TLS to show a certificate in")
     if route["principal_mapping"] and route["client_certificates"] == ClientCertificates.NONE:

@@ -32,6 +32,7 @@ def tenants(console: Console) -> dict[str, str]:
         "users-none-found": f"{one}/users?q=nothing",
         "users-empty": f"{org}/instances/{console.instances['clickstream']}/users",
         "user-password": f"{one}/user-password/billing",
+        "token-issuers": f"{one}/token-issuers",
         "acls": f"{one}/acls",
         "acls-empty": f"{org}/instances/{console.instances['clickstream']}/acls",
         "acl-new": f"{one}/new-acl",

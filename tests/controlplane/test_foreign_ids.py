@@ -6,7 +6,9 @@ one here knows how to make fails the test until it is taught.
 
 from __future__ import annotations
 
+import json
 from copy import deepcopy
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -19,11 +21,14 @@ from controlplane.billing import closing
 from controlplane.billing.pricing.rating import Month
 from controlplane.core.models import Operation
 from controlplane.kafka.group_door import Member
+from controlplane.token_issuers import fetching
 from tests.support.certificates import Authority
+from tests.support.tokens import Issuer
 
 from .conftest import run_to_the_end
 from .fakes import FakeGroup
 from .test_instances_api import problem
+from .token_issuers.rows import NOWHERE, token_issuer_row
 
 METHODS = ("get", "post", "put", "patch", "delete")
 ACL = {"principal": "User:ann", "operation": "READ", "resource_type": "TOPIC", "resource_name": "orders"}
@@ -48,6 +53,11 @@ BODIES = {
     ("post", "instances/<id:instance_id>/users"): {"name": "bob"},
     ("delete", "instances/<id:instance_id>/users"): {"name": "ann"},
     ("put", "instances/<id:instance_id>/users/<name:user>/password"): {"keep_previous_s": 60},
+    ("post", "instances/<id:instance_id>/token-issuers"): {
+        "issuer": "https://other.example.com",
+        "jwks_url": NOWHERE,
+        "audiences": ["kafka"],
+    },
     ("post", "instances/<id:instance_id>/access-check"): {
         "source": "10.0.0.7",
         "operation": "READ",
@@ -89,8 +99,10 @@ WITHOUT = sorted({text for _, text in endpoints() if "<" not in text})
 
 
 @pytest.fixture
-def theirs(alice, instance, admin):
+def theirs(alice, instance, admin, settings, monkeypatch):
     """Alice's ids, by the names that routes give them."""
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, token_issuer_hosts="login.example.com")
+    monkeypatch.setattr(fetching, "fetched", lambda _address: json.dumps(Issuer(keys={"one": "P-256"}).jwks()).encode())
     assert alice.api.post(f"/{PREFIX}instances/{instance.id}/topics", {"name": "orders"}).status_code == 201
     rule = {"kind": "client", "users": ["ann"], "consume_mib_per_s": 1}
     rule_id = alice.api.post(f"/{PREFIX}instances/{instance.id}/throttle-rules", rule).json()["id"]
@@ -116,6 +128,7 @@ def theirs(alice, instance, admin):
         "<name:group>": "readers",
         "<name:member>": "reader-1",
         "<name:user>": "ann",
+        "<id:issuer_id>": token_issuer_row(instance).id,
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
         "<id:access_key_id>": access_key.id,
         "<id:key_id>": ApiKey.objects.for_organisation(alice.organisation).first().id,
@@ -151,7 +164,7 @@ def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin
     answer = call(path, BODIES.get((method, text)))
     found = problem(answer, 404, "not_found")
     missing = {**theirs, "<id:instance_id>": "ins-00000000", "<id:operation_id>": "op-" + "0" * 12}
-    missing |= {"<id:access_key_id>": "key-" + "0" * 12}
+    missing |= {"<id:access_key_id>": "key-" + "0" * 12, "<id:issuer_id>": "iss-" + "0" * 12}
     missing |= {"<id:key_id>": "key-" + "0" * 12, "<id:rule_id>": "rule-" + "0" * 12, "<id:number>": "inv-00000000"}
     nothing = problem(call(address(text, missing), BODIES.get((method, text))), 404, "not_found")
     told = found["detail"]

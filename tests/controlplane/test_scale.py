@@ -42,9 +42,11 @@ from controlplane.throttle_rules.services import throttle_rule_create
 
 from .console.test_cost_of_pages import populate
 from .test_foreign_ids import PREFIX, endpoints
+from .token_issuers.rows import token_issuer_row
 
 MOST_QUERIES, MOST_MS = 30, 300
 POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
+POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh"}
 VARIANTS = {  # what a page shows more of when it is asked
     "instances": ["?q=instance&page=2"],
     "operations": ["?q=instance&page=2"],
@@ -115,6 +117,7 @@ def lists(alice, first):
         "<id:rule_id>": throttle_rule(alice, first),
         "<route:route_id>": "default",
         "<name:user>": "alice",
+        "<id:issuer_id>": token_issuer_row(Instance.objects.for_organisation(alice.organisation).get(pk=first)).id,
     }
     for method, text in endpoints():
         if method != "get" or text in OF_OPERATORS:

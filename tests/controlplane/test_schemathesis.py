@@ -35,6 +35,7 @@ from controlplane.wsgi import application
 
 from .console.test_instance_pages import flowing
 from .fakes import FakeGroup
+from .token_issuers.rows import token_issuer_row
 
 SCHEMA = schemathesis.openapi.from_path(str(ROOT / "docs" / "openapi.yaml"))
 SCHEMA.app = application
@@ -70,7 +71,12 @@ RULED = {
     "topic": "the same",
     "group": "the same; of a consumer only",
     "mechanisms": "each once; of a route where clients log in, and nowhere else",
-    "allow_plain_in_clear": "of PLAIN without TLS",
+    "allow_plain_in_clear": "of PLAIN or OAUTHBEARER without TLS",
+    "issuer": "not blank",
+    "audiences": "the same",
+    "principal_claim": "the same",
+    "scope": "the same",
+    "jwks_url": "on a host that the operators have listed",
     "client_certificates": "inside TLS",
     "principal_mapping": "rules as Kafka writes them, of certificates",
     "advertised_host": "a name or an address",
@@ -80,6 +86,7 @@ RULED = {
 RULED_AS_A_WHOLE = {
     "invalid_replication_factor",  # the cluster has fewer brokers
     "invalid_throttle_rule",  # what it limits and whom it names do not go together
+    "invalid_token_issuer",  # printable, and a scope of one word
 }
 RULE = {"kind": "topic", "topics": ["orders"], "produce_mib_per_s": 1}
 ACL = {"principal": "User:ann", "operation": "READ", "resource_type": "TOPIC", "resource_name": "orders"}
@@ -114,6 +121,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "group": "readers",
         "member": "reader-1",
         "user": "ann",
+        "issuer_id": token_issuer_row(instance).id,
         "access_key_id": access_key.id,
         "key_id": ApiKey.objects.for_organisation(alice.organisation).first().id,
     }

@@ -1,4 +1,4 @@
-"""Users, ACLs, and the question who may do what."""
+"""Users, ACLs, token issuers, and the question who may do what."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from controlplane.access.presets import Preset
 from controlplane.access.serializers import LONGEST_HOST, LONGEST_PRINCIPAL
 from controlplane.access.users import EVERY_MECHANISM
 from controlplane.console.forms.base import ConsoleForm, ruled
+from controlplane.token_issuers.allowed import LONGEST_URL
 from quota.contracts.acls import LONGEST_NAME, Acl, AclOperation, PatternType, Permission, ResourceType
+from quota.contracts.token_issuers import LONGEST_TEXT, MOST_AUDIENCES
 from quota.contracts.users import user_name_problem
 from quota.core.acl_filters import AclFilter
 
@@ -223,3 +225,44 @@ class QuestionForm(ConsoleForm):
         except ValueError as error:
             raise forms.ValidationError(f"“{source}” is neither an IPv4 nor an IPv6 address.") from error
         return source
+
+
+class TokenIssuerForm(ConsoleForm):
+    """Whose tokens let in."""
+
+    refusals: ClassVar = {"token_issuer_exists": "issuer"}
+
+    issuer = forms.CharField(
+        label="Issuer",
+        max_length=LONGEST_TEXT,
+        help_text="What “iss” of a token is, to the letter: a slash at the end counts.",
+        widget=_plain(placeholder="https://login.example.com/"),
+    )
+    jwks_url = forms.CharField(
+        label="Address of its keys",
+        max_length=LONGEST_URL,
+        help_text="Its “jwks_uri”. The operators of this service say from which hosts keys may be fetched.",
+        widget=_plain(placeholder="https://login.example.com/.well-known/jwks.json"),
+    )
+    audiences = forms.CharField(
+        label="Audiences",
+        max_length=MOST_AUDIENCES * (LONGEST_TEXT + 1),
+        help_text="One a line. “aud” of a token is, or holds, one of them.",
+        widget=forms.Textarea({"rows": 2, "spellcheck": "false", "autocomplete": "off", "class": "mono"}),
+    )
+    principal_claim = forms.CharField(
+        label="Claim that names the principal", max_length=LONGEST_TEXT, initial="sub", widget=_plain()
+    )
+    scope = forms.CharField(
+        label="Scope",
+        required=False,
+        max_length=LONGEST_TEXT,
+        help_text="One that a token has to have. Empty: none.",
+        widget=_plain(),
+    )
+
+    def wanted(self) -> dict[str, Any]:
+        """What `token_issuer_create` takes."""
+        data = self.cleaned_data
+        audiences = [line.strip() for line in data["audiences"].splitlines() if line.strip()]
+        return {**data, "audiences": audiences, "scope": data["scope"] or None}

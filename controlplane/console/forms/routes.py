@@ -55,7 +55,9 @@ class RouteForm(ConsoleForm):
         help_text="One or more where clients log in, none elsewhere.",
     )
     allow_plain_in_clear = forms.BooleanField(
-        label="Allow PLAIN without TLS", required=False, help_text="Passwords are seen by whoever listens on the way."
+        label="Allow PLAIN and OAUTHBEARER without TLS",
+        required=False,
+        help_text="Passwords and tokens are seen by whoever listens on the way.",
     )
     client_certificates = forms.ChoiceField(
         label="Clients' certificates",

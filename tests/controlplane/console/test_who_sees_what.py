@@ -24,10 +24,12 @@ from controlplane.tenants.models import Membership
 from controlplane.topics import services as topics
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.test_foreign_ids import rows
+from tests.controlplane.token_issuers.rows import NOWHERE, token_issuer_row
 
 from .conftest import text_of
 
 POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
+POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh"}
 NAMES = [route.name for route in urls.urlpatterns]
 TENANTS = [route.name for route in urls.urlpatterns if "organisation_id" in str(route.pattern)]
 OPERATORS = [name for name in NAMES if name.startswith("fleet")]
@@ -46,6 +48,7 @@ def address(alice, instance, admin):
         "group": "readers",
         "member": "reader-1",
         "user": "ann",
+        "issuer_id": token_issuer_row(instance).id,
         "number": "inv-00000001",
         "organisation_id": alice.organisation.id,
         "owner_id": alice.organisation.id,
@@ -166,7 +169,9 @@ def test_every_page_is_strict_about_what_it_may_load(at_alice, at_staff, address
     assert "<style" not in body
     assert " onclick=" not in body
     assert "javascript:" not in body
-    assert "://" not in body.replace("http://testserver", "").replace("http://www.w3.org", "")
+    told = NOWHERE.removesuffix("/jwks.json")  # of a token issuer: text, and nothing that is loaded
+    assert f'="{told}' not in body
+    assert "://" not in body.replace("http://testserver", "").replace("http://www.w3.org", "").replace(told, "")
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/org-000000000000/instances", "/org-000000000000", "/instances/<b>x"])

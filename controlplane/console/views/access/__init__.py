@@ -1,6 +1,7 @@
 """Who may do what in an instance.
 
 users acls     whom clients log in as; what they may do
+token_issuers  whose tokens let clients in
 audit          what happened there, and whether it is written down
 question       may somebody do something, and which rule says so
 routes         the ways in: opened, changed, removed, and what clients paste to come by one

@@ -1,0 +1,74 @@
+"""REST of token issuers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.accounts.permissions import caller_of
+from controlplane.api import pagination
+from controlplane.token_issuers import selectors, services
+from controlplane.token_issuers.serializers import (
+    TokenIssuerCreateSerializer,
+    TokenIssuerPageSerializer,
+    TokenIssuerSerializer,
+)
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+TAGS = ["token issuers"]
+
+
+def _place(request: Request, instance_id: str) -> dict[str, Any]:
+    caller = caller_of(request)
+    return {"organisation": caller.organisation, "actor": caller.actor, "instance_id": instance_id}
+
+
+class TokenIssuersApi(APIView):
+    """/api/v1/instances/{id}/token-issuers."""
+
+    @extend_schema(responses=TokenIssuerPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """Whose tokens let clients in by OAUTHBEARER, with how fetching their keys has gone."""
+        rows = selectors.token_issuer_list(organisation=caller_of(request).organisation, instance_id=instance_id)
+        page, following = pagination.items_page(request, rows, lambda row: row.issuer)
+        return Response(pagination.body(list(TokenIssuerSerializer(page, many=True).data), following))
+
+    @extend_schema(request=TokenIssuerCreateSerializer, responses={201: TokenIssuerSerializer}, tags=TAGS)
+    def post(self, request: Request, instance_id: str) -> Response:
+        """Trust an issuer: its keys are fetched now and then all the time. Its tokens let in within 2 s. At most 4."""
+        body = TokenIssuerCreateSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        row = services.token_issuer_create(**_place(request, instance_id), **body.validated_data)
+        return Response(TokenIssuerSerializer(row).data, status=201)
+
+
+class TokenIssuerApi(APIView):
+    """/api/v1/instances/{id}/token-issuers/{issuer_id}."""
+
+    @extend_schema(responses=TokenIssuerSerializer, tags=TAGS)
+    def get(self, request: Request, instance_id: str, issuer_id: str) -> Response:
+        """One of them."""
+        organisation = caller_of(request).organisation
+        row = selectors.token_issuer_get(organisation=organisation, instance_id=instance_id, issuer_id=issuer_id)
+        return Response(TokenIssuerSerializer(row).data)
+
+    @extend_schema(responses={204: None}, tags=TAGS)
+    def delete(self, request: Request, instance_id: str, issuer_id: str) -> Response:
+        """Trust it no more: within 2 s its tokens let nobody in, and connections that came by them end."""
+        services.token_issuer_delete(**_place(request, instance_id), issuer_id=issuer_id)
+        return Response(status=204)
+
+
+class TokenIssuerRefreshApi(APIView):
+    """/api/v1/instances/{id}/token-issuers/{issuer_id}/refresh."""
+
+    @extend_schema(request=None, responses=TokenIssuerSerializer, tags=TAGS)
+    def post(self, request: Request, instance_id: str, issuer_id: str) -> Response:
+        """Fetch its keys now; how that went is in the answer. Not more than once in 30 s."""
+        row = services.token_issuer_refresh(**_place(request, instance_id), issuer_id=issuer_id)
+        return Response(TokenIssuerSerializer(row).data)
