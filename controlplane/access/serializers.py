@@ -210,6 +210,7 @@ class AuditRecordSerializer(serializers.Serializer[Any]):
     operation = serializers.CharField(allow_null=True, help_text="what was to be done, in the words of ACLs")
     resource = serializers.CharField(allow_null=True, help_text="such as TOPIC:orders")
     reason = serializers.CharField(allow_null=True, help_text="which rule has decided, in a sentence")
+    mechanism = serializers.CharField(allow_null=True, help_text="of SASL, of a login")
     count = serializers.IntegerField(help_text="equal denials within a minute are told together")
     left_out = serializers.IntegerField(
         help_text="so many before this one were not written: there were too many at once"

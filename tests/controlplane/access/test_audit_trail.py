@@ -104,10 +104,17 @@ def test_a_record_is_shown_with_all_that_was_written(alice, url, topic):
             "operation": "WRITE",
             "resource": "TOPIC:orders",
             "reason": "no ACL permits it",
+            "mechanism": None,
             "count": 1,
             "left_out": 0,
         }
     ]
+
+
+def test_a_login_says_by_which_mechanism(alice, url, topic):
+    topic.write(AuditKind.AUTHENTICATION, "failure", mechanism="OAUTHBEARER", reason="the token: it has ended")
+    [login] = alice.api.get(url).json()["items"]
+    assert (login["mechanism"], login["reason"]) == ("OAUTHBEARER", "the token: it has ended")
 
 
 def test_pages_are_the_newest_first_and_stay_right_while_more_is_written(alice, url, topic):
