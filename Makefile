@@ -17,7 +17,7 @@ ISOLATED = env -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
 MINUTES ?= 30
 TARGET ?= decoders
 
-.PHONY: help up demo bench cold partitions crash conformance differential denials simulate fuzz stalls mutation planted nightly test chaos lint pins venv venv-develop clean
+.PHONY: help up demo bench cold partitions crash conformance differential denials leaks simulate fuzz stalls mutation planted nightly test chaos lint pins venv venv-develop clean
 
 help:  ## this list
 	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes"
@@ -31,6 +31,7 @@ help:  ## this list
 	@echo "make conformance       other people's test suites against our brokers   (ARGS=\"kafkajs --door tenant\" for some)"
 	@echo "make differential      the same requests to our broker and to Apache Kafka, answers compared"
 	@echo "make denials           what whoever lacks a right is told, by us and by Apache Kafka's AclAuthorizer   (ARGS=\"--api FETCH\")"
+	@echo "make leaks             what another tenant's things are answered with, and what does not exist: of every field   (ARGS=\"--api FETCH\")"
 	@echo "make crash             stops a log's writer after every call and opens what it left   (ARGS=\"--seeds 8 --every 4\")"
 	@echo "make test              all tests, unit and integration   (ARGS=\"-k word\" for some)"
 	@echo "make chaos             real brokers under faults   (ROUNDS=200 SECONDS=30 SEED=7 FAULTS=leader,pause)"
@@ -82,6 +83,9 @@ differential: venv-develop
 
 denials: venv-develop
 	@$(ISOLATED) $(RUN) -m tests.differential.denials $(ARGS)
+
+leaks: venv-develop
+	@$(ISOLATED) $(RUN) -m tests.leaks $(ARGS)
 
 test: venv-develop
 	$(ISOLATED) $(RUN) -m pytest -m "not long" --numprocesses 2 --dist worksteal $(ARGS)

@@ -1,8 +1,8 @@
-"""`make nightly`: simulation, kills, crash points, fuzz, conformance, differential and mutation; about an hour on two cores.
+"""`make nightly`: simulation, kills, crash points, fuzz, conformance, differential, leaks, mutation; an hour on two cores.
 
     python -m tests.nightly [part …] [--minutes 65] [--again PART]
 
-`--minutes` scales what can be more or less: seeds, rounds, inputs, mutants. Conformance and differential are what they are.
+`--minutes` scales what can be more or less: seeds, rounds, inputs, mutants. The other parts are what they are.
 A part that was finished on this commit is not run again, unless `--again` names it. A table at the end, the same in
 var/reports/nightly.json, what each part printed in var/nightly. Exit status 1 unless every part that was chosen passed.
 """

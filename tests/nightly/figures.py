@@ -73,3 +73,8 @@ def differential(report: Report) -> Report:
         "unlisted": unlisted,
         "problems": len(report["problems"]),
     }
+
+
+def leaks(report: Report) -> Report:
+    """Of `make leaks`."""
+    return {**report["cells"], "answers": report["answers_scanned"], "leaks": len(report["leaks"])}

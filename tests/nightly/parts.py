@@ -82,5 +82,6 @@ def parts(number: int, scale: float) -> list[Part]:
             alone=True,
         ),
         Part("differential", ("tests.differential",), 10, "differential", figures.differential, alone=True),
+        Part("leaks", ("tests.leaks",), 10, "leaks", figures.leaks, alone=True),
         Part("conformance", ("tests.conformance",), 45, "conformance", figures.conformance, alone=True),
     ]
