@@ -8,6 +8,7 @@ from drf_spectacular.views import SpectacularAPIView
 
 from controlplane import metrics
 from controlplane.access import api as access
+from controlplane.access import proposal_api as proposals
 from controlplane.accounts import api as accounts
 from controlplane.admission import api as admission
 from controlplane.api import operations
@@ -101,6 +102,8 @@ urlpatterns = [
     path(f"{INSTANCE}/users", access.UsersApi.as_view()),
     path(f"{USER}/password", access.UserPasswordApi.as_view()),
     path(USER, access.UserApi.as_view()),
+    path(f"{INSTANCE}/proposal", proposals.ProposalApi.as_view()),
+    path(f"{INSTANCE}/proposal/<id:proposal_id>/in-force", proposals.ProposalInForceApi.as_view()),
     path(f"{INSTANCE}/audit", access.AuditApi.as_view()),
     path(f"{INSTANCE}/token-issuers", token_issuers.TokenIssuersApi.as_view()),
     path(f"{INSTANCE}/token-issuers/<id:issuer_id>", token_issuers.TokenIssuerApi.as_view()),

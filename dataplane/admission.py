@@ -86,6 +86,8 @@ class Admission:
         instance.connected(client)
         if not is_open:
             client.wait_for_login()
+        elif not way_in.wants_tls and instance.shadow is not None:
+            instance.shadow.connected(session.principal, session.peer, route)
         return client
 
     def _identified(self, session: Session, route: Route, certificate: bytes | None) -> str | None:
@@ -93,7 +95,21 @@ class Admission:
         problem = identify(session, route, certificate)
         if certificate is not None and not route.wants_sasl:
             self._broker.auditing.identified(session, problem)
+        if problem is None and not route.wants_sasl:
+            self._shadow(session)
         return problem
+
+    def logged_in(self, session: Session, user: str, is_right: bool, why: str | None) -> None:
+        """A login by SASL is over (`tenancy.logins`)."""
+        self._broker.auditing.authenticated(session, user, is_right, why)
+        if is_right:
+            self._shadow(session)
+
+    @staticmethod
+    def _shadow(session: Session) -> None:
+        """Now it is known who is connected: a proposal judges it."""
+        if session.instance is not None and session.instance.shadow is not None:
+            session.instance.shadow.connected(session.principal, session.peer, session.route)
 
     def _refusal(self, instance: Instance, route_id: str, peer: str) -> str | None:
         """Why nobody may connect from this address now; None: he may, and whoever is in the way has made room."""

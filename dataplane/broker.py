@@ -150,8 +150,8 @@ class Broker:
         self.auditing = Auditing(
             doors, config.id, AuditTopics(doors.loop, self.metadata, self.patient_peers, self.ensure_internal_topic)
         )
-        self.logins.on_outcome = self.auditing.authenticated
         self.admission = Admission(self, self.internal_tls)
+        self.logins.on_outcome = self.admission.logged_in
         secrets = (config.keys.secret, *config.keys.accepted)  # those in ZooKeeper may be sealed with an earlier one
         certificates = Certificates(secrets, doors.background, lambda: self.config.settings.tls_handshakes_per_s)
         self.registry = Registry(

@@ -61,11 +61,28 @@ def acls_preset(
     pattern_type: PatternType = PatternType.LITERAL,
 ) -> list[Acl]:
     """What a producer of a topic needs, or a consumer of a topic in a group. Raises as `acls_create`."""
+    acls = preset_wanted(
+        preset=preset, principal=principal, topic=topic, group=group, host=host, pattern_type=pattern_type
+    )
+    return acls_create(organisation=organisation, actor=actor, instance_id=instance_id, acls=acls)
+
+
+def preset_wanted(
+    *,
+    preset: str,
+    principal: str,
+    topic: str,
+    group: str | None = None,
+    host: str = ANYTHING,
+    pattern_type: PatternType = PatternType.LITERAL,
+) -> list[Acl]:
+    """The ACLs that `acls_preset` makes. Raises Invalid."""
     wanted = Preset(preset)
     if (group is not None) != (wanted is Preset.CONSUMER):
         raise Invalid.field("group", "belongs to a consumer: it needs one, and a producer has none")
-    acls = preset_acls(wanted, principal=principal, host=host, topic=topic, group=group, pattern_type=pattern_type)
-    return acls_create(organisation=organisation, actor=actor, instance_id=instance_id, acls=acls)
+    return list(
+        preset_acls(wanted, principal=principal, host=host, topic=topic, group=group, pattern_type=pattern_type)
+    )
 
 
 def acls_delete(*, organisation: Organisation, actor: str, instance_id: str, wanted: AclFilter) -> list[Acl]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def acls_read(instance: Instance) -> tuple[Acl, ...]:
     """Raises Conflict where they are not legible, ClusterUnavailable."""
     tree = zookeeper.tree(instance.cluster.address)
-    return _legible_acls(coordination.beside_read(tree, acls_path(instance.id))).items
+    return legible_acls(coordination.beside_read(tree, acls_path(instance.id))).items
 
 
 def users_read(instance: Instance) -> tuple[User, ...]:
@@ -67,7 +67,7 @@ def acls_write(
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
 
     def written(data: bytes | None) -> bytes | None:
-        before = _legible_acls(data)
+        before = legible_acls(data)
         after = before.changed(decide(before.items))
         return None if after.items == before.items else after.to_json()
 
@@ -92,7 +92,8 @@ def users_write(
     return instance
 
 
-def _legible_acls(data: bytes | None) -> AclSet:
+def legible_acls(data: bytes | None) -> AclSet:
+    """Those of a node. Raises Conflict."""
     try:
         return acls_from_json(data)
     except UnreadAccessError as error:

@@ -9,6 +9,7 @@
     /sluice/acls/<id>           quota.contracts.acls                                       likewise
     /sluice/users/<id>          quota.contracts.users                                      likewise
     /sluice/token_issuers/<id>  quota.contracts.token_issuers                              written here
+    /sluice/proposals/<id>      quota.contracts.proposals (`proposals`); brokers its children
     /sluice/changes/change-<n>  quota.contracts.change, one per write: brokers watch them  written here, and by brokers
     /sluice/applied/<broker>    quota.contracts.applied                                    read
     /sluice/master              quota.contracts.mastership                                 read
@@ -59,6 +60,7 @@ from quota.contracts.instance import (
     InstanceSpec,
 )
 from quota.contracts.mastership import Mastership
+from quota.contracts.proposals import proposal_path
 from quota.contracts.rules import RuleSet
 
 if TYPE_CHECKING:
@@ -182,23 +184,31 @@ def spec_write(tree: Tree, spec: InstanceSpec) -> None:
     ):
         tree.ensure(directory)
     for _ in range(TRIES):
-        node = tree.get(spec_path(spec.id))
-        stored = None if node is None else _legible(tree, node[0])
-        if stored is not None and stored.generation >= spec.generation:
+        writes = spec_writes(tree, spec)
+        if writes is None:
             return
-        rules = stored.rules if stored is not None and stored.whitelists_of is None else RuleSet()
-        head, *beside = nodes_of(replace(spec, rules=rules)).items()
-        _check_size(spec, dict([head, *beside]))
-        writes = [_written(*head, node), *(_written(path, data, tree.get(path)) for path, data in beside)]
         try:
-            tree.write([*writes, _change(spec.id)])
+            tree.write([*writes, change_of(spec.id)])
         except VersionMismatch:
             continue
         return
     raise ConcurrentChange(f"instance {spec.id} is being changed by others")
 
 
-def _written(path: str, data: bytes, node: tuple[bytes, int] | None) -> Write:
+def spec_writes(tree: Tree, spec: InstanceSpec) -> list[Write] | None:
+    """What puts a spec and its whitelists in force; None: one of the same or a higher generation stands there. Raises Invalid."""
+    node = tree.get(spec_path(spec.id))
+    stored = None if node is None else _legible(tree, node[0])
+    if stored is not None and stored.generation >= spec.generation:
+        return None
+    rules = stored.rules if stored is not None and stored.whitelists_of is None else RuleSet()
+    head, *beside = nodes_of(replace(spec, rules=rules)).items()
+    _check_size(spec, dict([head, *beside]))
+    return [written(*head, node), *(written(path, data, tree.get(path)) for path, data in beside)]
+
+
+def written(path: str, data: bytes, node: tuple[bytes, int] | None) -> Write:
+    """A node made, or replaced as it was read (None: there was none)."""
     return Create(path, data) if node is None else Put(path, data, node[1])
 
 
@@ -236,7 +246,7 @@ def rules_write(
         before = with_rules(spec, there[0] if there else None).rules
         rules = before.changed(decide(before.items))
         try:
-            tree.write([*_rules_written(replace(spec, rules=rules), version, there), _change(instance_id)])
+            tree.write([*_rules_written(replace(spec, rules=rules), version, there), change_of(instance_id)])
         except VersionMismatch:
             continue
         return rules.items
@@ -248,7 +258,7 @@ def _rules_written(spec: InstanceSpec, version: int, there: tuple[bytes, int] | 
     if path == spec_path(spec.id):
         return [Put(path, data, version)]
     # Of an instance that is taken away meanwhile nothing may be left: hence the check.
-    return [Check(spec_path(spec.id), version), _written(path, data, there)]
+    return [Check(spec_path(spec.id), version), written(path, data, there)]
 
 
 def beside_write(tree: Tree, instance_id: str, path: str, decide: Callable[[bytes | None], bytes | None]) -> None:
@@ -269,7 +279,7 @@ def beside_write(tree: Tree, instance_id: str, path: str, decide: Callable[[byte
             tree.ensure(path.rpartition("/")[0])
         try:
             # Of an instance that is taken away meanwhile nothing may be left: hence the check.
-            tree.write([Check(spec_path(instance_id), node[1]), _written(path, data, there), _change(instance_id)])
+            tree.write([Check(spec_path(instance_id), node[1]), written(path, data, there), change_of(instance_id)])
         except VersionMismatch:
             continue
         return
@@ -291,15 +301,26 @@ def spec_remove(tree: Tree, instance_id: str) -> None:
             return
         beside = [(path, tree.get(path)) for path in beside_paths(instance_id)]
         deletes = [Delete(path, found[1]) for path, found in beside if found is not None]
+        deletes += proposal_removal(tree, instance_id)
         try:
-            tree.write([Delete(spec_path(instance_id), node[1]), *deletes, _change(instance_id)])
+            tree.write([Delete(spec_path(instance_id), node[1]), *deletes, change_of(instance_id)])
         except VersionMismatch:
             continue
         return
     raise ConcurrentChange(f"instance {instance_id} is being changed by others")
 
 
-def _change(instance_id: str) -> Create:
+def proposal_removal(tree: Tree, instance_id: str) -> list[Delete]:
+    """What takes an instance's proposal away, with what brokers have seen of it (`proposals`); nothing where there is none."""
+    path = proposal_path(instance_id)
+    node = tree.get(path)
+    if node is None:
+        return []
+    return [*(Delete(f"{path}/{name}") for name in tree.children(path)), Delete(path, node[1])]
+
+
+def change_of(instance_id: str) -> Create:
+    """What tells brokers to read an instance again."""
     return Create(NEW_CHANGE_PATH, Change(instance_id).to_json(), sequence=True)
 
 

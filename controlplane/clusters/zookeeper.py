@@ -33,7 +33,7 @@ RECONNECT_TIMEOUT_S = 1.0  # for a connection that was lost: a page must not wai
 
 
 class VersionMismatch(Exception):  # noqa: N818  # an outcome its caller expects, not an error to show
-    """Another writer was faster: a node had another version, existed already, or was gone."""
+    """Another writer was faster: a node had another version, existed already, was gone, or had got a child."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,12 @@ class KazooTree:
                 request.delete(item.path, version=item.version)
         outcomes = self._ask(request.commit_async())
         errors = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
-        mismatch = (exceptions.BadVersionError, exceptions.NodeExistsError, exceptions.NoNodeError)
+        mismatch = (
+            exceptions.BadVersionError,
+            exceptions.NodeExistsError,
+            exceptions.NoNodeError,
+            exceptions.NotEmptyError,
+        )
         for error in errors:  # those that did not fail themselves are RolledBackError or RuntimeInconsistency
             if isinstance(error, mismatch):
                 raise VersionMismatch(str(error) or type(error).__name__) from error

@@ -20,7 +20,7 @@ from controlplane.console.views import (
     topics,
     whitelists,
 )
-from controlplane.console.views.access import acls, audit, question, routes, token_issuers, users
+from controlplane.console.views.access import acls, audit, proposal, question, routes, token_issuers, users
 
 app_name = "console"
 
@@ -58,6 +58,7 @@ urlpatterns = [
     path(f"{INSTANCE}/delete", instances.delete, name="instance_delete"),
     path(f"{INSTANCE}/access", whitelists.of_instance, name="instance_access"),
     path(f"{INSTANCE}/access-check", question.asked, name="access_question"),
+    path(f"{INSTANCE}/proposal", proposal.shown, name="proposal"),
     path(f"{INSTANCE}/audit", audit.shown, name="instance_audit"),
     path(f"{INSTANCE}/users", users.listed, name="users"),
     path(f"{INSTANCE}/user-password/<name:user>", users.password, name="user_password"),

@@ -9,6 +9,7 @@ prefix    names                               letters
 ``key-``  an API key (not its secret)            12
 ``rule-`` a throttle rule of an instance         12
 ``iss-``  a token issuer of an instance          12
+``prp-``  a proposal of an instance               12
 ========= =================================== ======
 
 The instance key is part of every physical topic name (quota.contracts.namespace), hence its fixed length.
@@ -53,6 +54,11 @@ def organisation_id(source: RandomSource) -> str:
 def api_key_id(source: RandomSource) -> str:
     """Such as ``key-8zk2m4x0q1ab``."""
     return "key-" + letters(source, 12)
+
+
+def proposal_id(source: RandomSource) -> str:
+    """Such as ``prp-8zk2m4x0q1ab``."""
+    return "prp-" + letters(source, 12)
 
 
 def throttle_rule_id(source: RandomSource) -> str:

@@ -236,6 +236,20 @@ def instance_topic_whitelist_set(
     return instance
 
 
+def proposal_expired(instance_id: str, proposal_id: str, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    """A proposal of who may do what was discarded, since its time was over: it goes on record."""
+    instance = Instance.objects.unscoped("by the clock").select_related("organisation").filter(pk=instance_id).first()
+    if instance is not None:
+        audit.record(
+            organisation=instance.organisation,
+            actor=audit.SYSTEM,
+            action="proposal.expire",
+            target=instance_id,
+            detail={"id": proposal_id},
+            clock=clock,
+        )
+
+
 def _put_in_force(instance: Instance) -> None:
     try:
         publish(zookeeper.tree(instance.cluster.address), instance.id)

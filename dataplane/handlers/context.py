@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING, Protocol
 
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ApiError, ErrorCode
-from dataplane.tenancy.access import CLUSTER, Operation, Permit, Resource, authorize, of_group, of_topic, why
+from dataplane.tenancy.access import (
+    CLUSTER,
+    Operation,
+    Permit,
+    Resource,
+    authorize,
+    authorize_creation,
+    authorize_idempotence,
+    judge,
+    judge_creation,
+    judge_idempotence,
+    of_group,
+    of_topic,
+    why,
+)
 
 if TYPE_CHECKING:
     from dataplane.auditing.auditing import Auditing
@@ -105,10 +119,27 @@ class RequestContext:
     def refusal(self, operation: Operation, resource: Resource) -> ErrorCode:
         """Why the session may not do it (`tenancy.access`); NONE: it may."""
         found = refusal_of(authorize(self.session, operation, resource))
-        if found:
-            instance = self.session.instance
-            if instance is not None and instance.spec.audit:
+        instance = self.session.instance
+        if instance is not None:
+            if not found:
+                if instance.shadow is not None:
+                    judge(self.session, operation, resource)
+            elif instance.spec.audit:
                 self.broker.auditing.denied(self, operation, resource, found)
+        return found
+
+    def creation_refusal(self, physical: str) -> ErrorCode:
+        """The same of a topic to come (`authorize_creation`)."""
+        found = refusal_of(authorize_creation(self.session, physical))
+        if not found:
+            judge_creation(self.session, physical)
+        return found
+
+    def idempotence_refusal(self) -> ErrorCode:
+        """The same of a producer id (`authorize_idempotence`)."""
+        found = refusal_of(authorize_idempotence(self.session))
+        if not found:
+            judge_idempotence(self.session)
         return found
 
     def may(self, operation: Operation, resource: Resource) -> bool:

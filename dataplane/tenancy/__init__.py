@@ -4,6 +4,7 @@ registry          specs in ZooKeeper become instances with listeners
 instance session  one instance as served here; who is on a connection
 logins verifying newcomers  how clients log in; proofs that take long; who has not logged in yet
 access whitelist  who may do what, decided in one place; which addresses a list lets in (pure)
+shadow shadow_reports  who would be cut off by a proposal; on its way to ZooKeeper
 proxies           which peers may say whose connection it is
 headcount         how many connections from where, of an instance and of each route (pure)
 certificates secured  what routes of TLS are served with, and who a client is by its certificate

@@ -31,6 +31,8 @@ whatever could change an answer (`Instance.access_changed`):
 * throttle rules, the storage fence, and buckets that were replaced. None of them refuses anybody here, but they, too,
   decide whether a request may take a short cut, and are looked at when its permit is renewed.
 
+A proposal (`shadow`) decides nothing. Who asks on behalf of a request has what was permitted judged by it (`judge`).
+
 What is true when a request begins need not be when it is answered. A fetch that waits asks again when it is woken, and is
 woken when it is refused by then (`Instance.look_again`); a produce that waits for acks=all was permitted when it was
 appended, and is answered as it went; a change that has waited for its turn asks again before it is made.
@@ -47,6 +49,7 @@ from quota.contracts.namespace import is_kept_by_the_service
 
 if TYPE_CHECKING:
     from dataplane.tenancy.session import Session
+    from dataplane.tenancy.shadow import Shadow
 
 
 Operation = AclOperation
@@ -125,8 +128,7 @@ def authorize(session: Session, operation: Operation, resource: Resource) -> Per
     acls = instance.acls
     if acls is None:
         return instance.permit
-    tenants = name if kind is _CLUSTER else instance.names.topic_out(name)  # groups are mapped alike
-    decision = acls.decide(session.principal, session.peer, operation, kind, tenants)
+    decision = acls.decide(session.principal, session.peer, operation, kind, _tenants(session, resource))
     return instance.permit if decision.allowed else _REFUSALS[kind]
 
 
@@ -154,6 +156,57 @@ def refusal_if_shut_out(session: Session) -> ErrorCode:
     instance = session.instance
     is_in = instance is None or instance.still_lets_in(session)
     return ErrorCode.NONE if is_in else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def judge(session: Session, operation: Operation, resource: Resource) -> None:
+    """What was permitted, by the instance's proposal: counted, and nobody is refused anything (`shadow`)."""
+    shadow = session.instance.shadow if session.instance is not None else None
+    if shadow is not None and shadow.book is not None and not _is_passed(session, shadow, operation, resource):
+        shadow.refused(
+            session.principal, session.peer, session.route, operation, resource.kind, _tenants(session, resource)
+        )
+
+
+def judge_creation(session: Session, physical: str) -> None:
+    """`judge` of what `authorize_creation` permitted."""
+    shadow = session.instance.shadow if session.instance is not None else None
+    if shadow is None or shadow.book is None:
+        return
+    who = session.principal, session.peer
+    if not shadow.permits(*who, Operation.CREATE, _CLUSTER, CLUSTER_NAME):
+        judge(session, Operation.CREATE, of_topic(physical))
+    else:
+        shadow.permitted()
+
+
+def judge_idempotence(session: Session) -> None:
+    """`judge` of what `authorize_idempotence` permitted."""
+    shadow = session.instance.shadow if session.instance is not None else None
+    if shadow is None or shadow.book is None:
+        return
+    if not shadow.permits(session.principal, session.peer, Operation.WRITE, _TOPIC, None):
+        judge(session, Operation.IDEMPOTENT_WRITE, CLUSTER)
+    else:
+        shadow.permitted()
+
+
+def passes(session: Session, operation: Operation, physical: str) -> bool:
+    """Whether the proposal permits what a short cut is about to be taken for; then it is judged, and not again."""
+    shadow = session.instance.shadow if session.instance is not None else None
+    return shadow is None or shadow.book is None or _is_passed(session, shadow, operation, of_topic(physical))
+
+
+def _is_passed(session: Session, shadow: Shadow, operation: Operation, resource: Resource) -> bool:
+    name = _tenants(session, resource)
+    if not shadow.permits(session.principal, session.peer, operation, resource.kind, name):
+        return False
+    shadow.permitted()
+    return True
+
+
+def _tenants(session: Session, resource: Resource) -> str:
+    """A name as the tenant has it. Groups are mapped as topics are."""
+    return resource.name if resource.kind is _CLUSTER else session.names.topic_out(resource.name)
 
 
 def is_kept_from(session: Session, physical: str) -> bool:

@@ -15,6 +15,7 @@ from quota.contracts.namespace import InstanceNames, instance_key
 from quota.core.acls import AclBook
 
 if TYPE_CHECKING:
+    from dataplane.tenancy.shadow import Shadow
     from dataplane.throttle.mutations import MutationBucket
     from dataplane.throttle.rules import InstanceRules
     from dataplane.throttle.tolls import Tolls
@@ -31,6 +32,8 @@ class Client(Protocol):
 
     peer: str  # the address, without the port
     route: str
+    authenticated: bool
+    principal: str
 
     @property
     def user(self) -> str | None: ...
@@ -69,6 +72,7 @@ class Instance:
         self.mutation_bucket: MutationBucket | None = None  # made by `throttle.mutations` when it is first needed
         self.rules: InstanceRules | None = None  # None: there are no throttle rules
         self.connection_bucket: TokenBucket | None = None
+        self.shadow: Shadow | None = None  # of a proposal, while there is one
         self.secured = NOTHING  # its routes with TLS; set by the registry
         self._all = Headcount()
         self.newcomers = Newcomers()
@@ -131,6 +135,23 @@ class Instance:
         """After a change of who may do what: requests that wait, and are refused now, wait no longer. With pauses."""
         for count, connection in enumerate(list(self.connections), 1):
             connection.look_again()
+            if not count % _LOOKS_PER_STEP:
+                yield
+
+    def take_shadow(self, shadow: Shadow | None) -> None:
+        """Of another proposal, or of none: what short cuts keep has to be judged again."""
+        self.shadow = shadow
+        self.access_changed()
+
+    def judge_connections(self) -> Generator[None, None, None]:
+        """Those that are open, by the proposal. With pauses."""
+        return self._judge(list(self.connections))  # those that come meanwhile are judged as they come
+
+    def _judge(self, connections: list[OpenConnection]) -> Generator[None, None, None]:
+        for count, connection in enumerate(connections, 1):
+            session = connection.session
+            if self.shadow is not None and session.authenticated and connection in self.connections:
+                self.shadow.connected(session.principal, session.peer, session.route)
             if not count % _LOOKS_PER_STEP:
                 yield
 

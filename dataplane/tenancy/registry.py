@@ -10,6 +10,8 @@ without a certificate that can be used, is not opened, and the instance's other 
 ``/sluice/applied/<broker>`` (ephemeral), with a sentence where something could not be: a port that is taken is for the
 control plane to replace.
 
+A proposal (`quota.contracts.proposals`) is read behind all of it, and changes nothing of what is in force.
+
 A route with an end ("closes_at_ms") is open until this broker's wall clock says so, and opens again where a newer spec moves
 the end. That is no problem to be reported: it is what was wanted.
 """
@@ -39,6 +41,8 @@ from dataplane.tenancy.certificates import Certificates
 from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.proxies import NO_PROXIES
 from dataplane.tenancy.secured import NOTHING, Secured
+from dataplane.tenancy.shadow import Shadow
+from dataplane.tenancy.shadow_reports import ShadowReports
 from quota.contracts.apart import (
     acls_in_steps,
     acls_path,
@@ -69,6 +73,7 @@ from quota.contracts.instance import (
     address_text,
 )
 from quota.contracts.namespace import instance_id_of_key
+from quota.contracts.proposals import Proposal, proposal_path
 from quota.contracts.rules import RuleSet
 from quota.core.acls import AclBook
 
@@ -114,6 +119,7 @@ class Registry:
         self._listeners: dict[tuple[str, str], tuple[Opened, Listener]] = {}  # by (instance, route)
         self._ends: dict[tuple[str, str], int] = {}  # of the listeners that have one, milliseconds of the wall clock
         self._ends_timer: Timer | None = None
+        self._shadows = ShadowReports(doors, broker_id, self._in_slices)
         self._problems: dict[str, str] = {}
         self._awaited: dict[str, list[tuple[IsSo, Future[None]]]] = {}  # by instance
         self._seen: set[str] = set()  # children of /sluice/changes; membership only, never iterated
@@ -163,6 +169,7 @@ class Registry:
 
     def close(self) -> None:
         self._closed = True
+        self._shadows.stop()
         for key in list(self._listeners):
             self._close(key)
 
@@ -234,6 +241,7 @@ class Registry:
                 self._remove(name)
             else:
                 self.apply(spec, await self._book(spec), await self._secured(spec))
+                await self._propose(name)
         except UnreadAccessError as error:
             self._problems[name] = str(error)
             self._shut(name)
@@ -274,6 +282,41 @@ class Registry:
         if known is not None and _acls_of(known.spec) == _acls_of(spec):
             return known.book
         return await self._in_slices(AclBook.building(spec.acls.items if spec.acls else (), spec.authorizer))
+
+    async def _propose(self, name: str) -> None:
+        """Have an instance's proposal judged, behind what is in force. One that cannot be read is none."""
+        data, instance = await self._data(proposal_path(name)), self._instances.get(name)
+        if instance is None:
+            return
+        known, proposal = instance.shadow, await self._proposal(data)
+        if proposal is None:
+            if known is not None:
+                instance.take_shadow(None)
+            return
+        base = _acls_of(instance.spec)
+        if known is not None and known.proposal == proposal and known.base == base:
+            return
+        book = None
+        if proposal.is_about_acls:
+            acls = proposal.acls_after(instance.spec.acls.items if instance.spec.acls is not None else ())
+            book = await self._in_slices(AclBook.building(acls, authorizer_after(proposal, instance.spec.authorizer)))
+        is_new = known is None or known.proposal.id != proposal.id
+        findings = await self._shadows.findings(name, proposal.id) if known is None or is_new else known.findings
+        instance.take_shadow(Shadow(proposal, book, findings, self._doors.clock.now_ms, base))
+        self._shadows.watch(instance)
+        if is_new:
+            self._begin(instance.judge_connections())
+
+    async def _proposal(self, data: bytes | None) -> Proposal | None:
+        if data is None:
+            return None
+        try:
+            proposal = await self._in_slices(Proposal.reading(data))
+        except (
+            ContractError
+        ):  # of a newer control plane: the other brokers may know what it means, this one says nothing
+            return None
+        return proposal if proposal.ends_at_ms > self._doors.clock.now_ms() else None
 
     async def _in_slices(self, steps: Generator[None, None, T]) -> T:
         """The cluster's own work: nobody's requests may delay who is let in."""
@@ -364,6 +407,7 @@ class Registry:
         self._problems.pop(name, None)
         instance = self._instances.pop(name, None)
         if instance is not None:
+            instance.shadow = None
             instance.close_connections()
             self._on_change(instance, False)
         self._tell(name)
@@ -447,6 +491,13 @@ class Registry:
 def _problem_of(route: Route, why: str) -> str:
     """What is the matter with one route. Several are joined by "; ", so there is none in a sentence: tenants write some."""
     return f"route {route.id}: {why.replace('; ', ', ')}"
+
+
+def authorizer_after(proposal: Proposal, authorizer: Authorizer) -> Authorizer:
+    """How ACLs would be meant."""
+    if proposal.allow_everyone is None:
+        return authorizer
+    return replace(authorizer, allow_everyone_if_no_acl_found=proposal.allow_everyone)
 
 
 def _is_served(instance: Instance, route: str) -> bool:

@@ -4,6 +4,7 @@ namespace              tenants' names and the cluster's
 instance apart change  an instance's specification; what of it has nodes of its own; that it was written
 rules acls users       throttle rules; who may do what; who may log in
 token_issuers          whose tokens let in by OAUTHBEARER
+proposals              a change that is tried, and who would be cut off by it
 items                  documents of many items, a few at a time
 certificates sealing   what routes of TLS show; private keys where others can read
 applied                what a broker has made of specifications

@@ -43,6 +43,8 @@ def tenants(console: Console) -> dict[str, str]:
         "instance-audit": f"{one}/audit",
         "instance-audit-none-fits": f"{one}/audit?principal=nobody",
         "instance-audit-off": f"{org}/instances/{console.instances['clickstream']}/audit",
+        "proposal": f"{one}/proposal",
+        "proposal-empty": f"{org}/instances/{console.instances['clickstream']}/proposal",
         "route-new": f"{one}/new-route",
         "route": f"{one}/routes/default",
         "route-removal": f"{one}/routes/default/removal",

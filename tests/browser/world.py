@@ -225,6 +225,7 @@ def prepare(world: World) -> None:
     wait(made[1].id)
     consume(world, made[1].id)
     audit(world, made[1].id)
+    propose(world, place)
     document = {"organisation": harbour.id, "instances": {each.name: each.id for each in made}}
     (world.directory / "world.json").write_text(json.dumps(document))
 
@@ -391,6 +392,23 @@ def wait(instance_id: str) -> None:
             for minute in range(1 + hours_ago * 5 % 23)
         )
     )
+
+
+def propose(world: World, place: dict[str, Any]) -> None:
+    """A change of access that would cut off two clients."""
+    from controlplane.access import proposals
+    from quota.contracts.proposals import Cut, Findings, Seen, findings_path
+    from quota.steps import run_through
+
+    made = proposals.proposal_make(**place, whitelist=["10.20.0.0/16"], allow_everyone=False).proposal
+    now_ms = int(time.time() * 1000)
+    for broker in (1, 2, 3):
+        cuts = {
+            Cut("User:ANONYMOUS", "127.0.0.1", "default", "CONNECT", ""): Seen(2, now_ms - 60_000, now_ms - 9_000),
+            Cut("User:web-shop", "10.20.0.7", "default", "READ", "TOPIC:payments"): Seen(7, now_ms - 50_000, now_ms),
+        }
+        findings = Findings(made.id, now_ms - 90_000, 12, 480, 3, cuts if broker == 1 else {})
+        world.tree.put(findings_path(place["instance_id"], broker), run_through(findings.to_json()))
 
 
 class Quiet(WSGIRequestHandler):

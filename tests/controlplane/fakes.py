@@ -130,6 +130,8 @@ class FakeTree:
             node = self.nodes.get(item.path)
             if node is None or item.version not in (-1, node[1]):
                 raise VersionMismatch("version")
+            if any(path.startswith(f"{item.path}/") for path in self.nodes):
+                raise VersionMismatch("not empty")
             del self.nodes[item.path]
 
     def spec(self, instance_id: str) -> InstanceSpec:

@@ -64,6 +64,7 @@ BODIES = {
         "resource_type": "TOPIC",
         "resource_name": "orders",
     },
+    ("put", "instances/<id:instance_id>/proposal"): {"whitelist": []},
     ("post", "instances/<id:instance_id>/acls"): ACL,
     ("post", "instances/<id:instance_id>/acls/batch"): {"items": [ACL]},
     ("post", "instances/<id:instance_id>/acls/presets"): {
@@ -108,6 +109,7 @@ def theirs(alice, instance, admin, settings, monkeypatch):
     rule_id = alice.api.post(f"/{PREFIX}instances/{instance.id}/throttle-rules", rule).json()["id"]
     assert alice.api.post(f"/{PREFIX}instances/{instance.id}/users", {"name": "ann"}).status_code == 201
     assert alice.api.post(f"/{PREFIX}instances/{instance.id}/acls", ACL).status_code == 201
+    proposal = alice.api.put(f"/{PREFIX}instances/{instance.id}/proposal", {"whitelist": ["10.0.0.0/8"]}).json()["id"]
     access_key = AccessKey(
         id="key-aliceaccess1", organisation=alice.organisation, user=alice.user, name="sdk",
         secret_id="slak" + "a" * 24, made_with="", created_at=datetime(2026, 5, 2, tzinfo=UTC),
@@ -124,6 +126,7 @@ def theirs(alice, instance, admin, settings, monkeypatch):
         "<id:number>": "inv-00000001",
         "<str:topic>": "orders",
         "<id:rule_id>": rule_id,
+        "<id:proposal_id>": proposal,
         "<route:route_id>": route["id"],
         "<name:group>": "readers",
         "<name:member>": "reader-1",

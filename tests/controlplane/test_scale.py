@@ -22,7 +22,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 import controlplane.urls  # noqa: F401  # it knows the converters that the routes use
-from controlplane.access import users
+from controlplane.access import proposals, users
 from controlplane.accounts import services as accounts
 from controlplane.accounts.models import ApiKey
 from controlplane.api import pagination
@@ -131,9 +131,10 @@ def lists(alice, first):
 
 
 def throttle_rule(alice, first):
-    """Its id, of an instance that has a user as well. Brokers have to know the instance before."""
+    """Its id, of an instance that has a user and a proposal as well. Brokers have to know the instance before."""
     publish(zookeeper.tree(None), first)
     users.user_create(organisation=alice.organisation, actor="alice", instance_id=first, name="alice")
+    proposals.proposal_make(organisation=alice.organisation, actor="alice", instance_id=first, whitelist=[])
     limit = {"kind": "topic", "topics": ["topic-007"], "produce_mib_per_s": 1.0}
     return throttle_rule_create(organisation=alice.organisation, actor="alice", instance_id=first, **limit).id
 

@@ -82,6 +82,10 @@ RULED = {
     "advertised_host": "a name or an address",
     "advertised_hosts": "the same, by the ids of brokers",
     "closes_at": "in the future",
+    "acls_added": "as items",
+    "acls_removed": "no null character",
+    "route_whitelists": "of routes that there are; as cidrs",
+    "lasts_s": "no proposal by itself",
 }
 RULED_AS_A_WHOLE = {
     "invalid_replication_factor",  # the cluster has fewer brokers
@@ -104,6 +108,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
     access_key, _ = accounts.access_key_create(organisation=alice.organisation, user=alice.user, name="signed")
     alice.api.post(f"/api/v1/instances/{instance.id}/topics", {"name": "orders", "partitions": 1})
     rule = alice.api.post(f"/api/v1/instances/{instance.id}/throttle-rules", RULE).json()
+    proposal = alice.api.put(f"/api/v1/instances/{instance.id}/proposal", {"whitelist": ["10.0.0.0/8"]}).json()
     flow_master.answers[instance.id] = flowing()
     alice.api.post(f"/api/v1/instances/{instance.id}/users", {"name": "ann"})
     alice.api.post(f"/api/v1/instances/{instance.id}/acls", ACL)
@@ -117,6 +122,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "topic": "orders",
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
         "rule_id": rule["id"],
+        "proposal_id": proposal["id"],
         "route_id": alice.api.post(f"/api/v1/instances/{instance.id}/routes", {"security": "ssl"}).json()["id"],
         "group": "readers",
         "member": "reader-1",

@@ -109,6 +109,14 @@ def test_a_write_happens_whole_or_not_at_all(tree):
         tree.write([Create("/no/parent", b"")])
 
 
+def test_a_node_with_children_goes_with_them_or_not_at_all(tree):
+    tree.write([Create("/a", b""), Create("/a/b", b"")])
+    with pytest.raises(VersionMismatch):
+        tree.write([Delete("/a")])
+    tree.write([Delete("/a/b"), Delete("/a"), Create("/a", b"new")])
+    assert (tree.get("/a"), tree.children("/a")) == ((b"new", 0), [])
+
+
 def test_a_check_writes_nothing_and_lets_nothing_be_written_at_another_version(tree):
     tree.ensure("/a/x")
     tree.write([Check("/a/x", 0), Create("/a/y", b"")])

@@ -37,6 +37,7 @@ from quota.contracts.instance import (
     Limits,
     Route,
 )
+from quota.contracts.proposals import proposal_path
 from tests.support.ports import free_port
 from tests.support.processes import HOST
 from tests.support.waiting import wait_for
@@ -153,9 +154,9 @@ class Specs:
 
     def remove(self, tenant: Tenant) -> None:
         """Close its listeners; topics stay."""
-        for path in (spec_path(tenant.id), *beside_paths(tenant.id)):
+        for path in (spec_path(tenant.id), *beside_paths(tenant.id), proposal_path(tenant.id)):
             if self._client.exists(path):
-                self._client.delete(path)
+                self._client.delete(path, recursive=True)
         self._announce(tenant.id)
 
     def is_applied(self, tenant: Tenant) -> bool:

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods
 from controlplane.console.forms.instances import WhitelistForm
 from controlplane.console.forms.topics import TopicWhitelistForm
 from controlplane.console.page import tenant_page
+from controlplane.console.views.access.proposal import TRY, tried
 from controlplane.core.errors import SluiceError
 from controlplane.instances import services as instances
 from controlplane.instances.selectors import instance_get
@@ -37,6 +38,8 @@ def of_instance(request: HttpRequest, caller: Caller, instance_id: str) -> HttpR
     form = WhitelistForm(request.POST or None, initial={"cidrs": instance.whitelist})
     if request.method == "POST" and form.is_valid():
         try:
+            if TRY in request.POST:
+                return tried(request, caller, instance, whitelist=form.cleaned_data["cidrs"])
             instances.instance_whitelist_set(
                 organisation=caller.organisation,
                 actor=caller.actor,

@@ -13,7 +13,7 @@ from dataplane.cluster.topic_settings import TOPIC_SETTINGS, ConfigSource, check
 from dataplane.controller.controller import NewTopic, TopicOutcome
 from dataplane.handlers.admin.once_named import asked_and_refused
 from dataplane.handlers.admin.tolls import toll_of, turn_came
-from dataplane.handlers.context import RequestContext, refusal_of
+from dataplane.handlers.context import RequestContext
 from dataplane.handlers.ownership import check_owners_limits, in_slices, owner
 from dataplane.protocol.errors import ApiError, ErrorCode
 from dataplane.protocol.messages.topics import (
@@ -30,7 +30,7 @@ from dataplane.protocol.messages.topics import (
 from dataplane.protocol.schema import NO_UUID
 from dataplane.records.steps import Steps
 from dataplane.tasks import Future
-from dataplane.tenancy.access import Operation, authorize_creation, why
+from dataplane.tenancy.access import Operation, why
 from quota.contracts.instance import TopicDefaults
 from quota.contracts.namespace import is_kept_by_the_service, split_physical, topic_name_problem
 
@@ -107,7 +107,7 @@ def _created_topics(
 
 
 def _new_topic(ctx: RequestContext, topic: CreatableTopic) -> NewTopic:
-    refusal = refusal_of(authorize_creation(ctx.session, topic.name))
+    refusal = ctx.creation_refusal(topic.name)
     if refusal:
         raise ApiError(refusal, why(refusal))
     _check_name(ctx, topic.name)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from dataplane.handlers.authorized import ASKED_US, cluster_operations, topic_operations
-from dataplane.handlers.context import RequestContext, refusal_of
+from dataplane.handlers.context import RequestContext
 from dataplane.handlers.outcome import Reply
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import (
@@ -26,7 +26,7 @@ from dataplane.protocol.messages.discovery import (
 from dataplane.protocol.schema import NO_UUID
 from dataplane.records.steps import Pace, each
 from dataplane.tasks import either, sleep
-from dataplane.tenancy.access import Operation, authorize_creation, of_topic
+from dataplane.tenancy.access import Operation, of_topic
 from quota.contracts.namespace import split_physical, topic_name_problem
 from quota.contracts.usage import USAGE_TOPIC
 
@@ -169,7 +169,7 @@ def _missing(ctx: RequestContext, request: MetadataRequest, name: str, pace: Pac
     """Asked for once more, a topic that may come into being is there: the first answer only says that it is not yet."""
     is_wanted = ctx.version < _ASKS_FOR_CREATION_SINCE or request.allow_auto_topic_creation
     comes = is_wanted and _may_come_into_being(ctx, name)
-    refusal = refusal_of(authorize_creation(ctx.session, name)) if comes else ErrorCode.NONE
+    refusal = ctx.creation_refusal(name) if comes else ErrorCode.NONE
     if refusal:
         return MetadataResponseTopic(error_code=refusal, name=name)
     if name_problem(name) is not None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataplane.doors import ZooKeeperError
-from dataplane.handlers.context import RequestContext, refusal_of
+from dataplane.handlers.context import RequestContext
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.produce import InitProducerIdRequest, InitProducerIdResponse
-from dataplane.tenancy.access import Operation, authorize_idempotence, of_transactional_id
+from dataplane.tenancy.access import Operation, of_transactional_id
 
 
 async def handle_init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
     """A new id at epoch 0, as Kafka also for one that names an id it had: without a transactional id nothing ties it to it."""
     named = request.transactional_id
-    denied = ErrorCode.NONE if named is not None else refusal_of(authorize_idempotence(ctx.session))
+    denied = ErrorCode.NONE if named is not None else ctx.idempotence_refusal()
     if denied:
         return _refusal(denied)
     is_empty = named is not None and not ctx.session.names.transactional_id_out(named)  # as its producer wrote it

@@ -66,7 +66,9 @@ class Client:
         self.answers, self.turnstile = self, SimpleNamespace(told_s=delay_s)
         gate = SimpleNamespace(produce_refusal=lambda _: None)
         self.broker = SimpleNamespace(replicas=Replicas(), gate=gate)
-        instance = SimpleNamespace(topic_denied=lambda _t, _p: False, permit=Permit(1), rules=None, acls=None)
+        instance = SimpleNamespace(
+            topic_denied=lambda _t, _p: False, permit=Permit(1), rules=None, acls=None, shadow=None
+        )
         self.session = Session(instance, "default", NAMES, "127.0.0.1", authenticated=True)
         self.shapes = ProduceFastPath(self)
 

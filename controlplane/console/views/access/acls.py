@@ -12,6 +12,7 @@ from controlplane.access import acls, selectors
 from controlplane.console.forms.access import AclForm, PresetForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
+from controlplane.console.views.access.proposal import TRY, tried
 from controlplane.core.errors import Conflict, SluiceError, Unavailable
 from controlplane.instances.models import InstanceState
 from controlplane.instances.selectors import instance_get
@@ -65,7 +66,13 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """One ACL."""
     form = AclForm(request.POST or None)
     return _made(
-        request, caller, instance_id, form, lambda place: acls.acls_create(**place, acls=[form.acl()]), "acl_new"
+        request,
+        caller,
+        instance_id,
+        form,
+        lambda place: acls.acls_create(**place, acls=[form.acl()]),
+        lambda: [form.acl()],
+        "acl_new",
     )
 
 
@@ -75,7 +82,13 @@ def preset(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     """The ACLs that a producer or a consumer needs."""
     form = PresetForm(request.POST or None)
     return _made(
-        request, caller, instance_id, form, lambda place: acls.acls_preset(**place, **form.wanted()), "acl_preset"
+        request,
+        caller,
+        instance_id,
+        form,
+        lambda place: acls.acls_preset(**place, **form.wanted()),
+        lambda: acls.preset_wanted(**form.wanted()),
+        "acl_preset",
     )
 
 
@@ -85,11 +98,14 @@ def _made(
     instance_id: str,
     form: AclForm | PresetForm,
     make: Callable[[dict[str, Any]], list[Acl]],
+    wanted: Callable[[], list[Acl]],
     template: str,
 ) -> HttpResponse:
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     if request.method == "POST" and form.is_valid():
         try:
+            if TRY in request.POST:
+                return tried(request, caller, instance, acls_added=wanted())
             found = make(_place(caller, instance.id))
         except SluiceError as error:
             form.refuse(error)
@@ -107,6 +123,8 @@ def delete(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     """The one whose row it was."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     form = AclForm(request.POST)
+    if TRY in request.POST and form.is_valid():
+        return tried(request, caller, instance, acls_removed=[form.acl()])
     gone = form.is_valid() and acls.acls_delete(**_place(caller, instance.id), wanted=form.just_this())
     if gone:
         messages.success(request, f"1 ACL was deleted, {IN_FORCE}")
