@@ -17,7 +17,7 @@ ISOLATED = env -u DATABASE_URL -u REDIS_URL -u ZOOKEEPER_HOSTS -u SPARK_MASTER
 MINUTES ?= 30
 TARGET ?= decoders
 
-.PHONY: help up demo bench cold partitions crash conformance differential denials leaks simulate fuzz stalls mutation planted nightly test chaos lint pins venv venv-develop clean
+.PHONY: help up demo bench cold partitions crash conformance clients differential denials leaks simulate fuzz stalls mutation planted nightly test chaos lint pins venv venv-develop clean
 
 help:  ## this list
 	@echo "make up [PORT=20000]   the whole stack on this machine; ctrl-C stops it, a second one resumes"
@@ -29,6 +29,7 @@ help:  ## this list
 	@echo "make stalls            the largest legal requests, beside a victim; var/reports/stalls.json   (ARGS=\"--quick\")"
 	@echo "make simulate          whole clusters on a virtual clock under faults   (SEEDS=1000; stopped, the same again goes on)"
 	@echo "make conformance       other people's test suites against our brokers   (ARGS=\"kafkajs --door tenant\" for some)"
+	@echo "make clients           others' clients by every security and mechanism, logins again included   (ARGS=\"--client java --row ssl\")"
 	@echo "make differential      the same requests to our broker and to Apache Kafka, answers compared"
 	@echo "make denials           what whoever lacks a right is told, by us and by Apache Kafka's AclAuthorizer   (ARGS=\"--api FETCH\")"
 	@echo "make leaks             what another tenant's things are answered with, and what does not exist: of every field   (ARGS=\"--api FETCH\")"
@@ -77,6 +78,9 @@ stalls: venv-develop
 
 conformance: venv-develop
 	@$(ISOLATED) $(RUN) -m tests.conformance $(ARGS)
+
+clients: venv-develop
+	@$(ISOLATED) $(RUN) -m tests.clients $(ARGS)
 
 differential: venv-develop
 	@$(ISOLATED) $(RUN) -m tests.differential $(ARGS)

@@ -98,6 +98,16 @@ def java_classes(source: Path) -> str:
     return f"{classes}:{jars}/*"
 
 
+def go_program(source: Path) -> Path:
+    """One of our Go programs, built as its go.mod and go.sum say; the Go client fetches what they name."""
+    made = CACHE / "go" / source.name
+    newest = max(file.stat().st_mtime for file in source.iterdir())
+    if not made.exists() or made.stat().st_mtime < newest:
+        made.parent.mkdir(parents=True, exist_ok=True)
+        run(["go", "build", "-mod=readonly", "-buildvcs=false", "-o", str(made), "."], source)
+    return made
+
+
 def run(command: Sequence[str], folder: Path | None = None, **environment: str) -> None:
     """A step of setting up. Raises NotAvailableError with the end of what it said."""
     if shutil.which(command[0]) is None and not Path(command[0]).exists():

@@ -53,7 +53,7 @@ def run_lines(
             process.stdin.write(stdin)
             process.stdin.close()
         assert process.stdout is not None
-        with log.open("w") as out:
+        with process.stdout, log.open("w") as out:
             for line in process.stdout:
                 out.write(line)
                 if on_line is not None:

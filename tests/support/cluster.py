@@ -51,7 +51,9 @@ class ProcessCluster:
         settings: Mapping[str, object] | None = None,
         racks: Mapping[int, str] | None = None,
         security: InternalSecurity = InternalSecurity.SASL_PLAINTEXT,
+        **members: object,
     ) -> None:
+        """`members`: further ones of each broker's table [broker]."""
         self.certificates = Certificates(folder / "tls")
         self.is_secured = security.has_tls
         secrets = secrets_file(folder)
@@ -66,6 +68,7 @@ class ProcessCluster:
                 settings=settings,
                 rack=(racks or {}).get(n, ""),
                 **self.securing(f"broker-{n}", security),
+                **members,
             )
             for n in BROKERS
         }

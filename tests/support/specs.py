@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kazoo.exceptions import NoNodeError
 
 from quota.contracts.apart import (
+    acls_path,
     beside_paths,
     certificates_path,
     nodes_of,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
     from kazoo.client import KazooClient
 
+    from quota.contracts.acls import AclSet
     from quota.contracts.certificates import CertificateSet
     from quota.contracts.token_issuers import TokenIssuerSet
     from quota.contracts.users import UserSet
@@ -94,13 +96,14 @@ class Specs:
         route: Mapping[str, Any] | None = None,
         users: UserSet | None = None,
         token_issuers: TokenIssuerSet | None = None,
+        acls: AclSet | None = None,
         certificates: Callable[[str], CertificateSet] | None = None,
         **members: Any,
     ) -> Tenant:
         """A running instance of everybody on loopback, unless said otherwise; returns when its listeners are open.
 
-        `route`: members of its one route; `users`, `token_issuers`: who may log in there; `certificates`: of the instance of
-        this id.
+        `route`: members of its one route; `users`, `token_issuers`: who may log in there; `acls`: what they may;
+        `certificates`: of the instance of this id.
         """
         spec = InstanceSpec(
             id="ins-" + "".join(_system.choices(string.ascii_lowercase + string.digits, k=8)),
@@ -115,6 +118,8 @@ class Specs:
             self._put_users(tenant, users)
         if token_issuers is not None:
             self._put(token_issuers_path(tenant.id), token_issuers.to_json())
+        if acls is not None:
+            self._put(acls_path(tenant.id), acls.to_json())
         if certificates is not None:
             self._put_certificates(tenant, certificates(tenant.id))
         self._write(tenant)
