@@ -6,6 +6,10 @@ variable              meaning                                                   
 DATABASE_URL          ``sqlite:///path`` (three slashes + path) or ``postgresql://…``      ``var/db.sqlite3``
 REDIS_URL             Celery's broker                                                      ``redis://127.0.0.1:20002/0``
 ZOOKEEPER_HOSTS       ``host:port,host:port`` with an optional ``/chroot``                 ``127.0.0.1:20001``
+SLUICE_ZOOKEEPER_ACL  ``on``: nodes are for those only whom `quota.contracts.zookeeper` names;  ``on``
+                      ``off``: for everybody (docs/runbooks/zookeeper-access.md)
+SLUICE_ZOOKEEPER_CA   file with the authority of the ensemble's certificates: TLS to ZooKeeper  none
+SLUICE_ZOOKEEPER_CERTIFICATE, SLUICE_ZOOKEEPER_KEY  what to show to it, where it asks         none
 SLUICE_STACK_DIR      where this installation keeps its files                              ``var``
 SLUICE_SECRETS_FILE   JSON with ``cluster_secret`` or what was made of it for this process  ``<stack dir>/secrets.json``
                       (`quota.contracts.identity`), ``django_secret_key``, ``metrics_token``,
@@ -50,9 +54,13 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from quota.contracts.identity import Keys, SharedSecret
 from quota.contracts.instance import ContractError
 from quota.contracts.internal_security import InternalSecurity, internal_security
+from quota.contracts.zookeeper import Party
+from quota.zookeeper.settings import access_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from quota.contracts.zookeeper_login import Access
 
 ROOT = Path(__file__).resolve().parent.parent
 HIGHEST_PORT = 32767
@@ -72,6 +80,7 @@ class Environment:
     database_url: str
     redis_url: str
     zookeeper_hosts: str
+    zookeeper: Mapping[str, object]  # as `[zookeeper]` of a broker's file: `quota.zookeeper.settings`
     stack_dir: Path
     secrets_file: Path
     port_range: tuple[int, int]  # both included
@@ -104,6 +113,7 @@ class Environment:
             database_url=variables.get("DATABASE_URL") or f"sqlite:///{quote(str(stack_dir))}/db.sqlite3",
             redis_url=variables.get("REDIS_URL") or "redis://127.0.0.1:20002/0",
             zookeeper_hosts=variables.get("ZOOKEEPER_HOSTS") or "127.0.0.1:20001",
+            zookeeper=zookeeper_table(variables),
             stack_dir=stack_dir,
             secrets_file=Path(variables.get("SLUICE_SECRETS_FILE") or stack_dir / "secrets.json").absolute(),
             port_range=_port_range(variables.get("SLUICE_PORT_RANGE") or "20100-21999"),
@@ -148,6 +158,15 @@ class Environment:
             return Keys.from_document(self._secrets(), self.shared_secret)
         except ContractError as error:
             raise EnvironmentProblem(f"SLUICE_SECRETS_FILE {self.secrets_file}: {error}") from error
+
+    def zookeeper_access(self, party: Party = Party.CONTROL_PLANE) -> Access:
+        """What a client of ZooKeeper says of itself, read anew each time. Raises EnvironmentProblem."""
+        secrets = self._secrets()
+        try:
+            keys = Keys.from_document(secrets)
+            return access_of(self.zookeeper, (keys.secret, *keys.accepted), party, secrets.get("zookeeper"))
+        except ContractError as error:
+            raise EnvironmentProblem(f"SLUICE_ZOOKEEPER_…, SLUICE_SECRETS_FILE {self.secrets_file}: {error}") from error
 
     def _secrets(self) -> dict[str, Any]:
         try:
@@ -201,6 +220,14 @@ def _port_range(text: str) -> tuple[int, int]:
     if not dash or not low.isdigit() or not high.isdigit() or not 0 < int(low) <= int(high) <= HIGHEST_PORT:
         raise EnvironmentProblem(f"SLUICE_PORT_RANGE must be LOW-HIGH within 1-{HIGHEST_PORT}, not {text!r}")
     return int(low), int(high)
+
+
+def zookeeper_table(variables: Mapping[str, str]) -> dict[str, object]:
+    """What the environment says of ACLs and TLS there, as brokers' and masters' files have it."""
+    names = {"ca": "SLUICE_ZOOKEEPER_CA", "certificate": "SLUICE_ZOOKEEPER_CERTIFICATE", "key": "SLUICE_ZOOKEEPER_KEY"}
+    tls = {member: variables[name] for member, name in names.items() if variables.get(name)}
+    table: dict[str, object] = {"acl": variables.get("SLUICE_ZOOKEEPER_ACL") or "on"}
+    return {**table, "tls": tls} if tls else table
 
 
 def _shared(text: str) -> str:

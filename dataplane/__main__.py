@@ -42,7 +42,9 @@ def main(arguments: list[str]) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("kazoo").setLevel(logging.WARNING)
     loop = EpollLoop(SystemClock(), config.settings.tcp_congestion_control)
-    zookeeper = KazooZooKeeper(loop, config.zookeeper, config.session_timeout_ms / 1000, config.chroot)
+    zookeeper = KazooZooKeeper(
+        loop, config.zookeeper, config.session_timeout_ms / 1000, config.chroot, config.zookeeper_access
+    )
     background, cold = ThreadBackground(loop), ThreadBackground(loop, THREADS)
     cold_reads = loop.cold_reads = ColdReads(cold)
     doors = Doors(loop, SystemFiles(cold_reads), zookeeper, background, random.SystemRandom())

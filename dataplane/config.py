@@ -7,6 +7,7 @@
             internal_security: whether brokers speak TLS to each other (`quota.contracts.internal_security`): "sasl_plaintext",
             on the way "ssl_accepted" and "ssl_said", then "ssl"; tls_folder: where the certificate for that is
             (`quota.tls.material`); tls_identities: rules from a certificate's subject to an identity (`quota.tls.shown`)
+[zookeeper] acl, tls: `quota.zookeeper.settings`
 [proxy_protocol]
             peers: CIDRs of the load balancers whose PROXY headers are believed on routes that have them; without: nobody
 [settings]  any field of `Settings`; names and defaults are Kafka's where Kafka has them
@@ -27,8 +28,11 @@ from quota.contracts.identity import broker as broker_of
 from quota.contracts.instance import parse_address
 from quota.contracts.internal_security import InternalSecurity, internal_security
 from quota.contracts.networks import network_of
+from quota.contracts.zookeeper import Party
+from quota.contracts.zookeeper_login import NOBODY, Access
 from quota.tls.current import Current
 from quota.tls.shown import DEFAULT_RULES, Rules
+from quota.zookeeper.settings import access_of
 
 RECORD_VALIDATIONS = ("header", "full")
 
@@ -135,6 +139,7 @@ class BrokerConfig:
     internal: tuple[str, int]
     zookeeper: str = ""
     chroot: str = ""
+    zookeeper_access: Access = NOBODY
     keys: Keys = field(default=Keys(), repr=False)
     session_timeout_ms: int = 6_000
     rack: str | None = None
@@ -158,13 +163,15 @@ def load(path: str) -> BrokerConfig:
         broker = document["broker"]
         secrets = json.loads(Path(broker["secrets_file"]).read_text())
         internal = parse_address(broker["internal"])
+        keys = _keys(secrets, broker)
         config = BrokerConfig(
             id=broker["id"],
             data_dirs=tuple(broker["data_dirs"]),
             internal=internal,
             zookeeper=broker["zookeeper"],
             chroot=broker.get("chroot", ""),
-            keys=_keys(secrets, broker),
+            zookeeper_access=access_of(document.get("zookeeper", {}), (keys.secret, *keys.accepted), Party.BROKERS),
+            keys=keys,
             session_timeout_ms=broker.get("session_timeout_ms", 6_000),
             rack=broker.get("rack") or None,
             internal_authentication=_authentication(broker.get("internal_authentication", "sasl"), internal[0]),

@@ -7,6 +7,7 @@
     master      shares limits out; one of several is active
     __main__    the process of a master
     simulator   an instance on many brokers, on a virtual clock
+    zookeeper   clients of ZooKeeper: logins, ACLs, TLS
     wire steps  frames between agent and master; long work in pieces
 
 Nothing here imports `dataplane` or `controlplane`.

@@ -45,7 +45,12 @@ class Master:
             wall_ms=lambda: int(time.time() * 1000),
             keep=self._keep,
         )
-        self.zookeeper = ZooKeeper(config.zookeeper, chroot=config.chroot, session_timeout_ms=config.session_timeout_ms)
+        self.zookeeper = ZooKeeper(
+            config.zookeeper,
+            chroot=config.chroot,
+            session_timeout_ms=config.session_timeout_ms,
+            access=config.zookeeper_access,
+        )
         self._secured = secured = Secured(config.tls, log) if config.tls else None
         scheme = "https" if secured else "http"
         candidate = Mastership(config.id, address_text(config.report), f"{scheme}://{address_text(config.http)}", 0)

@@ -11,18 +11,22 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from django.conf import settings
 from kazoo import exceptions
-from kazoo.client import KazooClient, KazooState
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
 
 from controlplane.core.errors import ClusterUnavailable
+from quota.contracts.zookeeper_login import NOBODY, Access
+from quota.zookeeper.client import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from controlplane.clusters.address import ClusterAddress
 
@@ -108,10 +112,10 @@ class Tree(Protocol):
 class KazooTree:
     """A tree on a real ZooKeeper, over one connection of kazoo's."""
 
-    def __init__(self, hosts: str) -> None:
+    def __init__(self, hosts: str, access: Access = NOBODY) -> None:
         # No endless retries inside kazoo: a caller of ours has its own, and a request must come to an end.
         retry = KazooRetry(max_tries=-1, delay=0.1, max_delay=2, ignore_expire=True)
-        self._client = KazooClient(hosts=hosts, timeout=6.0, connection_retry=retry)
+        self._client = Client(hosts, access, timeout=6.0, connection_retry=retry)
         self._connected = threading.Event()
         self._client.add_listener(self._state_changed)
         self._client.start_async()
@@ -140,6 +144,9 @@ class KazooTree:
             raise ClusterUnavailable("the cluster's coordination service (ZooKeeper) does not answer") from error
         except exceptions.ConnectionClosedError as error:
             raise ClusterUnavailable("the connection to ZooKeeper is closed") from error
+        except exceptions.NoAuthError as error:
+            self._client.complain(error)
+            raise ClusterUnavailable("ZooKeeper does not let this process do that") from error
 
     def get(self, path: str) -> tuple[bytes, int] | None:
         self.wait_connected(RECONNECT_TIMEOUT_S)
@@ -200,8 +207,24 @@ class KazooTree:
         for error in errors:  # those that did not fail themselves are RolledBackError or RuntimeInconsistency
             if isinstance(error, mismatch):
                 raise VersionMismatch(str(error) or type(error).__name__) from error
+        for error in errors:
+            self._client.complain(error)
         if errors:
             raise ClusterUnavailable("ZooKeeper refused a write") from errors[0]
+
+
+@contextmanager
+def operators_client(hosts: str, access: Access) -> Iterator[Client]:
+    """A client for `quota.zookeeper.securing`. Raises ClusterUnavailable where nobody answers in time."""
+    client = Client(hosts, access, timeout=10.0)
+    try:
+        client.start(timeout=CONNECT_TIMEOUT_S)
+        yield client
+    except (KazooTimeoutError, exceptions.ConnectionLoss, exceptions.SessionExpiredError) as error:
+        raise ClusterUnavailable("the cluster's coordination service (ZooKeeper) does not answer") from error
+    finally:
+        client.stop()
+        client.close()
 
 
 _connections: dict[tuple[int, str], KazooTree] = {}
@@ -216,6 +239,7 @@ def tree(address: ClusterAddress) -> Tree:
         connection = _connections.get(key)
         patience_s = RECONNECT_TIMEOUT_S if connection else CONNECT_TIMEOUT_S
         if connection is None:
-            connection = _connections[key] = KazooTree(address.zookeeper_hosts)
+            access = settings.ENVIRONMENT.zookeeper_access()
+            connection = _connections[key] = KazooTree(address.zookeeper_hosts, access)
     connection.wait_connected(patience_s)
     return connection

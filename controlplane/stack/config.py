@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from controlplane.env import zookeeper_table
 from controlplane.stack import metering
 from controlplane.stack.layout import BROKERS, HOST, MASTERS, Layout
 from quota.contracts import identity
@@ -42,6 +43,7 @@ class Stores:
     redis_url: str
     database_url: str
     own: frozenset[str]
+    zookeeper_access: Mapping[str, object]  # [zookeeper] of brokers and masters
 
     @classmethod
     def of(cls, layout: Layout, environment: Mapping[str, str]) -> "Stores":
@@ -56,6 +58,7 @@ class Stores:
             redis_url=redis_url or f"redis://{HOST}:{layout.redis_port}/0",
             database_url=environment.get("DATABASE_URL") or f"sqlite:///{layout.directory}/db.sqlite3",
             own=frozenset(own),
+            zookeeper_access=zookeeper_table(environment),
         )
 
 
@@ -84,7 +87,7 @@ def broker_toml(layout: Layout, stores: Stores, broker: int) -> str:
             "session_timeout_ms": SESSION_TIMEOUT_MS,
             "rack": "",
         },
-    )
+    ) + _toml("zookeeper", stores.zookeeper_access)
 
 
 def master_toml(layout: Layout, stores: Stores, master: int) -> str:
@@ -105,7 +108,7 @@ def master_toml(layout: Layout, stores: Stores, master: int) -> str:
             "lease_ms": LEASE_MS,
             "data_dir": str(layout.directory / "data" / f"master-{master}"),
         },
-    )
+    ) + _toml("zookeeper", stores.zookeeper_access)
 
 
 def process_environment(layout: Layout, stores: Stores, environment: Mapping[str, str]) -> dict[str, str]:
@@ -195,6 +198,10 @@ def write_private_json(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def _toml(table: str, values: Mapping[str, object]) -> str:
-    # JSON's strings, numbers and arrays of strings are TOML's too.
-    lines = [f"[{table}]", *(f"{name} = {json.dumps(value)}" for name, value in values.items())]
-    return "\n".join(lines) + "\n"
+    # JSON's strings, numbers and arrays of strings are TOML's too. A table within it comes last.
+    within = {name: value for name, value in values.items() if isinstance(value, Mapping)}
+    lines = [
+        f"[{table}]",
+        *(f"{name} = {json.dumps(value)}" for name, value in values.items() if name not in within),
+    ]
+    return "\n".join(lines) + "\n" + "".join(_toml(f"{table}.{name}", inner) for name, inner in within.items())

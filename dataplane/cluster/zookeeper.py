@@ -1,5 +1,7 @@
 """The real door to ZooKeeper, over kazoo. With `zookeeper_reads` the only module of the broker that imports it.
 
+Who we are, and whose the nodes are that we make, is `quota.zookeeper.client`'s.
+
 kazoo runs threads of its own; every answer, watch and state change is handed to the loop with `call_threadsafe` and
 nothing else of ours runs on them. Reads of one turn of the loop share a request (`zookeeper_reads`). kazoo's retries of
 calls are not used: a call whose connection breaks has failed, applied or not, and the caller decides. kazoo forgets its
@@ -15,7 +17,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from kazoo import exceptions
-from kazoo.client import KazooClient
 from kazoo.protocol.states import KazooState, ZnodeStat
 from kazoo.retry import KazooRetry
 
@@ -36,6 +37,8 @@ from dataplane.doors import (
     ZooKeeperError,
 )
 from dataplane.tasks import Future
+from quota.contracts.zookeeper_login import NOBODY, Access
+from quota.zookeeper.client import Client
 
 T = TypeVar("T")
 
@@ -52,7 +55,9 @@ _RECONNECT_LONGEST_S = 0.5
 class KazooZooKeeper:
     """One session at a time; see `dataplane.doors.ZooKeeper`. Connects when `connect` is called, and then forever."""
 
-    def __init__(self, loop: Loop, hosts: str, session_timeout_s: float, chroot: str = "") -> None:
+    def __init__(
+        self, loop: Loop, hosts: str, session_timeout_s: float, chroot: str = "", access: Access = NOBODY
+    ) -> None:
         self._loop = loop
         self._chroot = "/" + chroot.strip("/") if chroot.strip("/") else ""
         self._session = 0
@@ -60,7 +65,7 @@ class KazooZooKeeper:
         self._listeners: list[Callable[[str], None]] = []
         retry = KazooRetry(max_tries=-1, delay=_RECONNECT_FIRST_S, max_delay=_RECONNECT_LONGEST_S)
         self._reads = ReadsOfATurn(loop, self._read_together)
-        self._kazoo = KazooClient(hosts=hosts, timeout=session_timeout_s, connection_retry=retry)
+        self._kazoo = Client(hosts, access, chroot=self._chroot, timeout=session_timeout_s, connection_retry=retry)
         self._kazoo.add_listener(self._on_kazoo_state)
 
     def connect(self) -> None:
@@ -81,7 +86,7 @@ class KazooZooKeeper:
 
     def get(self, path: str, watch: Callback | None = None) -> Future[tuple[bytes, Stat]]:
         if watch is None:
-            return _converted(self._reads.read(self._full(path)), _found)
+            return _converted(self._reads.read(self._full(path)), self._found)
         return self._call(
             lambda: self._kazoo.get_async(self._full(path), self._watcher(watch)),
             lambda found: (found[0], _stat(found[1])),
@@ -89,7 +94,7 @@ class KazooZooKeeper:
 
     def exists(self, path: str, watch: Callback | None = None) -> Future[Stat | None]:
         if watch is None:
-            return _converted(self._reads.read(self._full(path)), _stat_found)
+            return _converted(self._reads.read(self._full(path)), self._stat_found)
         return self._call(
             lambda: self._kazoo.exists_async(self._full(path), self._watcher(watch)),
             lambda found: None if found is None else _stat(found),
@@ -114,7 +119,7 @@ class KazooZooKeeper:
             return transaction.commit_async()
 
         def results(found: list[Any]) -> list[Any]:
-            _raise_first(found)
+            self._raise_first(found)
             return [self._result(operation, result) for operation, result in zip(operations, found, strict=True)]
 
         return self._call(commit, results)
@@ -163,8 +168,34 @@ class KazooZooKeeper:
         self._reads.flush()  # what was asked before
         result = start()
         # rawlink calls on kazoo's thread
-        result.rawlink(lambda done: self._loop.call_threadsafe(lambda: _finish(future, done, convert)))
+        result.rawlink(lambda done: self._loop.call_threadsafe(lambda: self._finish(future, done, convert)))
         return future
+
+    def _finish(self, future: Future[T], done: Any, convert: Callable[[Any], T]) -> None:
+        error = done.exception
+        if error is not None:
+            future.fail(self._error(error))
+            return
+        try:
+            value = convert(done.value)
+        except ZooKeeperError as refused:
+            future.fail(refused)
+        else:
+            future.resolve(value)
+
+    def _error(self, error: BaseException) -> ZooKeeperError:
+        self._kazoo.complain(error)
+        return _error(error)
+
+    def _raise_first(self, results: list[Any]) -> None:
+        """A refused transaction answers with one error of its own and "rolled back" or "not reached" for the others."""
+        errors = [result for result in results if isinstance(result, Exception)]
+        followers = (exceptions.RolledBackError, exceptions.RuntimeInconsistency)
+        for error in errors:
+            if not isinstance(error, followers):
+                raise self._error(error)
+        if errors:
+            raise self._error(errors[0])
 
     def _read_together(self, paths: Sequence[str]) -> Future[list[Answer]]:
         def start() -> Any:
@@ -173,6 +204,14 @@ class KazooZooKeeper:
             return result
 
         return self._call(start, lambda answers: answers)
+
+    def _found(self, answer: Answer) -> tuple[bytes, Stat]:
+        if isinstance(answer, Exception):
+            raise self._error(answer)
+        return answer[0], _stat(answer[1])
+
+    def _stat_found(self, answer: Answer) -> Stat | None:
+        return None if isinstance(answer, exceptions.NoNodeError) else self._found(answer)[1]
 
     def _watcher(self, watch: Callback | None) -> Callable[[Any], None] | None:
         if watch is None:
@@ -227,42 +266,8 @@ def _converted(read: Future[Answer], convert: Callable[[Answer], T]) -> Future[T
     return future
 
 
-def _found(answer: Answer) -> tuple[bytes, Stat]:
-    if isinstance(answer, Exception):
-        raise _error(answer)
-    return answer[0], _stat(answer[1])
-
-
-def _stat_found(answer: Answer) -> Stat | None:
-    return None if isinstance(answer, exceptions.NoNodeError) else _found(answer)[1]
-
-
-def _finish(future: Future[T], done: Any, convert: Callable[[Any], T]) -> None:
-    error = done.exception
-    if error is not None:
-        future.fail(_error(error))
-        return
-    try:
-        value = convert(done.value)
-    except ZooKeeperError as refused:
-        future.fail(refused)
-    else:
-        future.resolve(value)
-
-
 def _error(error: BaseException) -> ZooKeeperError:
     for theirs, ours in _ERRORS:
         if isinstance(error, theirs):
             return ours(str(error))
     return ZooKeeperError(f"{type(error).__name__}: {error}")
-
-
-def _raise_first(results: list[Any]) -> None:
-    """A refused transaction answers with one error of its own and "rolled back" or "not reached" for the others."""
-    errors = [result for result in results if isinstance(result, Exception)]
-    followers = (exceptions.RolledBackError, exceptions.RuntimeInconsistency)
-    for error in errors:
-        if not isinstance(error, followers):
-            raise _error(error)
-    if errors:
-        raise _error(errors[0])

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -75,10 +76,13 @@ from quota.contracts.instance import (
 from quota.contracts.namespace import instance_id_of_key
 from quota.contracts.proposals import Proposal, proposal_path
 from quota.contracts.rules import RuleSet
+from quota.contracts.zookeeper import DIRECTORIES
 from quota.core.acls import AclBook
 
 if TYPE_CHECKING:
     from dataplane.slices import Slices
+
+_DIRECTORIES = tuple(path for path in DIRECTORIES if path.startswith("/sluice/"))
 
 T = TypeVar("T")
 Accept = Callable[[Instance, str, Connection], FrameProtocol | None]
@@ -214,11 +218,10 @@ class Registry:
         await self._report()
 
     async def _make_directories(self) -> None:
-        for path in (INSTANCES_PATH, CHANGES_PATH, APPLIED_PATH):
-            try:
+        """Nobody but brokers may make them. One that is new in a release is made by `manage.py zookeeper_secure`."""
+        for path in _DIRECTORIES:
+            with suppress(NodeExistsError):
                 await self._doors.zookeeper.create(path, parents=True)
-            except NodeExistsError:
-                continue
 
     async def _named_by(self, changes: list[str]) -> list[str]:
         names: dict[str, None] = {}

@@ -16,4 +16,5 @@ networks               blocks of addresses, as whitelists and ACLs have them
 addresses              what is read from ZooKeeper is an address before anything connects to it
 identity               who the cluster's own processes are to each other
 internal_security      whether they speak TLS, and the steps of the way there
+zookeeper zookeeper_login  who may do what with each node in ZooKeeper; how a process says there who it is
 """

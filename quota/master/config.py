@@ -18,6 +18,8 @@ session_timeout_ms = 2000
 period_ms = 1000
 lease_ms = 10000
 data_dir = "/…/var/data/master-1"     # where throttled intervals are kept; without it, they are not
+
+[zookeeper]                           # ACLs and TLS there: `quota.zookeeper.settings`
 """
 
 from __future__ import annotations
@@ -32,8 +34,11 @@ from typing import Any
 from quota.contracts.identity import Keys, SharedSecret, master
 from quota.contracts.instance import ContractError, parse_address
 from quota.contracts.internal_security import InternalSecurity
+from quota.contracts.zookeeper import Party
+from quota.contracts.zookeeper_login import NOBODY, Access
 from quota.tls.current import Current
 from quota.tls.shown import DEFAULT_RULES
+from quota.zookeeper.settings import access_of
 
 
 class ConfigError(Exception):
@@ -49,6 +54,7 @@ class Config:
     http: tuple[str, int]
     zookeeper: str
     keys: Keys = field(repr=False)
+    zookeeper_access: Access = NOBODY
     metrics: str = "identified"
     chroot: str = ""
     session_timeout_ms: int = 2000
@@ -61,14 +67,19 @@ class Config:
 def load(path: Path) -> Config:
     """Read and check the file and the secret it points to. Raises ConfigError."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))["master"]
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = document["master"]
         secrets = json.loads(Path(table["secrets_file"]).read_text(encoding="utf-8"))
+        keys = Keys.from_document(secrets, str(table.get("shared_secret", SharedSecret.REFUSED)))
+        if not keys.secret:
+            raise ConfigError(f"{table['secrets_file']}: cluster_secret is empty")
         config = Config(
             id=int(table["id"]),
             report=parse_address(table["report"]),
             http=parse_address(table["http"]),
             zookeeper=str(table["zookeeper"]),
-            keys=Keys.from_document(secrets, str(table.get("shared_secret", SharedSecret.REFUSED))),
+            keys=keys,
+            zookeeper_access=access_of(document.get("zookeeper", {}), (keys.secret, *keys.accepted), Party.MASTERS),
             metrics=str(table.get("metrics", "identified")),
             chroot=str(table.get("chroot", "")).rstrip("/"),
             session_timeout_ms=int(table.get("session_timeout_ms", 2000)),
@@ -81,8 +92,6 @@ def load(path: Path) -> Config:
         raise ConfigError(f"{path}: {error} is missing") from error
     except (OSError, ValueError, ContractError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from error
-    if not config.keys.secret:
-        raise ConfigError(f"{table['secrets_file']}: cluster_secret is empty")
     if config.metrics not in ("identified", "open"):
         raise ConfigError(f'{path}: metrics must be "identified" or "open", not {config.metrics!r}')
     if config.period_ms <= 0 or config.lease_ms < 3 * config.period_ms:

@@ -49,7 +49,8 @@ class Store:
             self._wake.clear()
             pause = READ_ALL_S
             try:
-                await self._step(loop.time())
+                if not await self._step(loop.time()):
+                    pause = LOOK_AGAIN_S
             except ZooKeeperLost:
                 self._all_due, pause = 0.0, LOOK_AGAIN_S
             try:
@@ -63,9 +64,10 @@ class Store:
         if instance in self._specs:
             self._on_specs(dict(self._specs))
 
-    async def _step(self, now: float) -> None:
+    async def _step(self, now: float) -> bool:
+        """False: no broker has ever been here, so that there is nothing yet by which we would learn of one."""
         if now >= self._all_due:
-            for path in (INSTANCES_PATH, CHANGES_PATH, BROKERS_PATH):
+            for path in (INSTANCES_PATH, CHANGES_PATH):
                 await self._zookeeper.ensure(path)
         brokers = await self._zookeeper.children(BROKERS_PATH, self._wake.set)
         self._on_brokers([int(name) for name in brokers or [] if name.isdigit()])
@@ -79,6 +81,7 @@ class Store:
         self._seen = set(changes)
         if named:
             self._on_specs(dict(self._specs))
+        return brokers is not None
 
     async def _named(self, changes: Sequence[str]) -> list[str] | None:
         """The instances that changes name, in order; None where one does not say (it was pruned, or is of no use)."""

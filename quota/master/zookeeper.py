@@ -1,4 +1,4 @@
-"""The door to ZooKeeper: the only module of `quota` that imports kazoo. Everything comes back on the asyncio loop.
+"""The door to ZooKeeper: the only module of the master that imports kazoo. Everything comes back on the asyncio loop.
 
 Reads answer None where a node does not exist. A call that fails for want of a connection or session raises
 `ZooKeeperLost`, a compare-and-set or create that somebody else won raises `ZooKeeperConflict`. Watches fire once, and
@@ -16,10 +16,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError, RolledBackError
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
+
+from quota.contracts.zookeeper_login import Access
+from quota.zookeeper.client import Client
 
 logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # the states below say it in fewer lines
 
@@ -52,12 +55,16 @@ class Node:
 class ZooKeeper:
     """One client, which reconnects by itself; a lost session is followed by a new one."""
 
-    def __init__(self, hosts: str, *, chroot: str, session_timeout_ms: int) -> None:
+    def __init__(self, hosts: str, *, chroot: str, session_timeout_ms: int, access: Access) -> None:
         self._chroot = chroot
         self._loop = asyncio.get_running_loop()
         self._listeners: list[Callable[[str], None]] = []
-        self._client = KazooClient(
-            hosts, timeout=session_timeout_ms / 1000, connection_retry=KazooRetry(max_tries=-1, max_delay=1.0)
+        self._client = Client(
+            hosts,
+            access,
+            chroot=chroot,
+            timeout=session_timeout_ms / 1000,
+            connection_retry=KazooRetry(max_tries=-1, max_delay=1.0),
         )
         self._client.add_listener(self._state_changed)
 
@@ -103,7 +110,9 @@ class ZooKeeper:
         return sorted(names)
 
     async def ensure(self, path: str, data: bytes = b"") -> None:
-        """Make the node, and its parents, where it does not exist."""
+        """Make the node, and its parents, where it does not exist. Who may not make it may find it there."""
+        if await self._call(self._client.exists_async(self._chroot + path)) is not None:
+            return
         try:
             await self._call(self._client.create_async(self._chroot + path, data, makepath=True))
         except ZooKeeperConflict:
@@ -118,6 +127,7 @@ class ZooKeeper:
             if isinstance(result, NodeExistsError | BadVersionError):
                 raise ZooKeeperConflict(type(result).__name__)
             if isinstance(result, KazooException) and not isinstance(result, RolledBackError):
+                self._client.complain(result)
                 raise ZooKeeperLost(type(result).__name__)
 
     async def _call(self, result: Any) -> Any:
@@ -130,6 +140,7 @@ class ZooKeeper:
         except (NodeExistsError, BadVersionError) as error:
             raise ZooKeeperConflict(type(error).__name__) from error
         except (KazooException, KazooTimeoutError, TimeoutError) as error:
+            self._client.complain(error)
             raise ZooKeeperLost(type(error).__name__) from error
 
     def _watcher(self, watch: Watch | None) -> Callable[[object], None] | None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import time
 
-from kazoo.client import KazooClient
-
+from quota.zookeeper.client import Client
 from tests.benchmarks import throughput
 from tests.benchmarks.server import Server, create_topic
+from tests.support.zookeeper import operator
 
 BATCH_BYTES = 128 * 2**10
 NEWCOMER = 3
@@ -24,7 +24,7 @@ def catch_up(server: Server, topic: str, total_bytes: int) -> tuple[float, float
     """(MB/s, CPU-s per GB of all brokers) of copying `total_bytes`, in three partitions, to a broker without them."""
     create_topic(server.bootstrap, topic, throughput.PARTITIONS, on=_BEFORE)
     throughput.produce(server, topic, BATCH_BYTES, total_bytes, acks="all")
-    zookeeper = KazooClient(server.zookeeper, timeout=10)
+    zookeeper = operator(server.zookeeper, closed=False, timeout=10)
     zookeeper.start(timeout=20)
     try:
         physical = next(name for name in zookeeper.get_children("/brokers/topics") if name.split(".")[-1] == topic)
@@ -48,6 +48,6 @@ def _wanted(physical: str) -> bytes:
     return json.dumps({"version": 1, "partitions": rows}).encode()
 
 
-def _is_in_sync(zookeeper: KazooClient, physical: str) -> bool:
+def _is_in_sync(zookeeper: Client, physical: str) -> bool:
     paths = [f"/brokers/topics/{physical}/partitions/{index}/state" for index in range(throughput.PARTITIONS)]
     return all(NEWCOMER in json.loads(zookeeper.get(path)[0])["isr"] for path in paths)

@@ -24,16 +24,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from dataplane.protocol.messages.discovery import MetadataRequest, MetadataRequestTopic
+from quota.zookeeper.client import Client
 from tests.benchmarks.apache import ApacheRig
 from tests.benchmarks.report import Figures, Say, keep, progress, table
 from tests.benchmarks.rig import Rig
 from tests.benchmarks.server import Server, create_topic
 from tests.support.apache_kafka import NotAvailableError
 from tests.support.wire import Wire
+from tests.support.zookeeper import operator
 
 REPORT = Path("var/reports/controller.json")
 BROKERS = 3
@@ -75,7 +76,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _measure(server: Server, figures: Figures, options: argparse.Namespace, say: Say) -> None:
     with server:
-        zookeeper = KazooClient(server.zookeeper, timeout=10)
+        zookeeper = operator(server.zookeeper, closed=False, timeout=10)
         zookeeper.start(timeout=20)
         try:
             _fill(server, options.partitions)
@@ -97,7 +98,7 @@ def _fill(server: Server, partitions: int) -> None:
         create_topic(server.bootstrap, TOPIC.format(number), PER_TOPIC, BROKERS)
 
 
-def _round(server: Server, zookeeper: KazooClient, number: int, partitions: int) -> dict[str, float]:
+def _round(server: Server, zookeeper: Client, number: int, partitions: int) -> dict[str, float]:
     victim = _controller(zookeeper)
     living = [broker for broker in server.brokers if broker != victim]
     last = (MetadataRequestTopic(name=TOPIC.format(partitions // PER_TOPIC - 1)),)
@@ -116,7 +117,7 @@ def _round(server: Server, zookeeper: KazooClient, number: int, partitions: int)
     return moments
 
 
-def _controller(zookeeper: KazooClient) -> int | None:
+def _controller(zookeeper: Client) -> int | None:
     try:
         return int(json.loads(zookeeper.get("/controller")[0])["brokerid"])
     except NoNodeError:

@@ -6,8 +6,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kazoo.client import KazooClient
-
 from quota.contracts.instance import Limits
 from quota.contracts.internal_security import InternalSecurity
 from tests.benchmarks.server import Server
@@ -16,7 +14,7 @@ from tests.support.ports import free_port
 from tests.support.processes import HOST, broker_process, secrets_file
 from tests.support.specs import Specs, Tenant
 from tests.support.waiting import wait_for
-from tests.support.zookeeper import ZooKeeperServer
+from tests.support.zookeeper import ZooKeeperServer, operator
 
 _PLENTY = 100 * 2**30
 
@@ -80,7 +78,7 @@ class Rig(Server):
 
     def add_tenant(self, **members: Any) -> Tenant:
         """An instance more; `members` as `Specs.create` has them."""
-        client = KazooClient(self._zookeeper.hosts)
+        client = operator(self._zookeeper.hosts)
         client.start(timeout=20)
         wait_for(lambda: len(client.get_children("/brokers/ids")) == len(self.brokers), 20, "the brokers to register")
         limits = Limits(_PLENTY, _PLENTY, _PLENTY, 100_000, 100_000)

@@ -11,8 +11,6 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING, Any, Self
 
-from kazoo.client import KazooClient
-
 from tests.chaos.broker import set_clock
 from tests.chaos.keepers import Keepers
 from tests.chaos.network import HOST, ZOOKEEPER, Links
@@ -21,7 +19,7 @@ from tests.support.ports import free_port
 from tests.support.processes import broker_process, secrets_file
 from tests.support.specs import Specs
 from tests.support.waiting import wait_for
-from tests.support.zookeeper import ZooKeeperServer
+from tests.support.zookeeper import ZooKeeperServer, operator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -55,7 +53,7 @@ class ChaosCluster(ProcessCluster):
         self.keepers = Keepers(folder / "zookeeper") if three_keepers else None
         self.keeper = ZooKeeperServer(folder / "zookeeper", free_port())  # not started where there are three
         self._zookeeper = self.keepers or self.keeper
-        self.zookeeper = KazooClient(self._zookeeper.hosts, timeout=10, connection_retry=_RECONNECT)
+        self.zookeeper = operator(self._zookeeper.hosts, timeout=10, connection_retry=_RECONNECT)
         self.specs = Specs(self.zookeeper)
         self.tenants = []
         self.masters = {}

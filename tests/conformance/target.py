@@ -14,14 +14,12 @@ import shutil
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Self
 
-from kazoo.client import KazooClient
-
 from dataplane.config import Settings
 from tests.support.ports import free_port
 from tests.support.processes import HOST, broker_process, secrets_file
 from tests.support.specs import Specs
 from tests.support.waiting import wait_for
-from tests.support.zookeeper import ZooKeeperServer
+from tests.support.zookeeper import ZooKeeperServer, operator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +74,7 @@ class OurCluster:
         self.door, self._auto_create_topics = door, auto_create_topics
         self._ids = profile.brokers
         self._zookeeper = ZooKeeperServer(folder / "zookeeper", free_port())
-        self._client = KazooClient(self._zookeeper.hosts, timeout=10)
+        self._client = operator(self._zookeeper.hosts, timeout=10)
         self.specs = Specs(self._client)
         self._brokers = {
             broker: broker_process(

@@ -20,6 +20,7 @@ from controlplane.kafka.group_door import NOTHING_LEFT, DescribedGroup, ListedGr
 from quota.contracts.apart import joined, rules_path, spec_path, whitelists_path
 from quota.contracts.applied import Applied, AppliedInstance
 from quota.contracts.instance import APPLIED_PATH, INSTANCES_PATH, InstanceSpec, InstanceState, Route
+from quota.contracts.zookeeper import DIRECTORIES, Party, Right, row_to_make
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -48,11 +49,24 @@ class ManualClock:
         self.time += timedelta(seconds=seconds)
 
 
-class FakeTree:
-    """ZooKeeper."""
+def _right_for(item: Write) -> tuple[str, Right]:
+    """What ZooKeeper asks for a write, and of which node."""
+    parent = item.path.rpartition("/")[0]
+    if isinstance(item, Create):
+        return parent, Right.CREATE
+    if isinstance(item, Delete):
+        return parent, Right.DELETE
+    return item.path, Right.WRITE if isinstance(item, Put) else Right.READ
 
-    def __init__(self) -> None:
+
+class FakeTree:
+    """ZooKeeper, as brokers have left it. What the table of ACLs does not let `party` do fails the test."""
+
+    def __init__(self, party: Party | None = Party.CONTROL_PLANE) -> None:
+        self.party = party
         self.nodes: dict[str, tuple[bytes, int]] = {"": (b"", 0)}
+        for directory in DIRECTORIES if party else ():
+            self._make(directory)
         self._counters: dict[str, int] = {}
         self.away = False
         self.asked = 0  # questions that had to be waited for, however many nodes each was about
@@ -65,16 +79,24 @@ class FakeTree:
         if self.away:
             raise ClusterUnavailable("the cluster's coordination service (ZooKeeper) does not answer")
 
+    def _may(self, path: str, right: Right) -> None:
+        if self.party is not None and path in self.nodes:
+            assert row_to_make(path).allows(self.party, right), f"{self.party} may not {right.name} {path}"
+
     def get(self, path: str) -> tuple[bytes, int] | None:
         self._check()
+        self._may(path, Right.READ)
         return self.nodes.get(path)
 
     def get_many(self, paths: Sequence[str]) -> list[tuple[bytes, int] | None]:
         self._check()
+        for path in paths:
+            self._may(path, Right.READ)
         return [self.nodes.get(path) for path in paths]
 
     def children(self, path: str) -> list[str]:
         self._check()
+        self._may(path, Right.READ)
         if path in self.listed:
             return sorted(self.listed[path])
         return sorted(node.rpartition("/")[2] for node in self.nodes if node and node.rpartition("/")[0] == path)
@@ -85,6 +107,11 @@ class FakeTree:
 
     def ensure(self, path: str) -> None:
         self._check()
+        if path not in self.nodes:
+            self._may(path.rpartition("/")[0], Right.CREATE)
+        self._make(path)
+
+    def _make(self, path: str) -> None:
         parts = path.strip("/").split("/")
         for count in range(1, len(parts) + 1):
             self.nodes.setdefault("/" + "/".join(parts[:count]), (b"", 0))
@@ -105,7 +132,11 @@ class FakeTree:
 
     def _apply(self, item: Write) -> None:
         parent = item.path.rpartition("/")[0]
+        path, right = _right_for(item)
+        self._may(path, right)
         if isinstance(item, Create):
+            if self.party is not None:
+                row_to_make(item.path)
             if parent not in self.nodes:
                 raise VersionMismatch("no parent")
             path = item.path
@@ -142,7 +173,8 @@ class FakeTree:
 
     def put(self, path: str, data: bytes) -> None:
         """Another program's write."""
-        self.ensure(path)
+        self._check()
+        self._make(path)
         self.nodes[path] = (data, self.nodes[path][1] + 1)
 
 

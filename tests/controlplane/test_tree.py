@@ -34,7 +34,7 @@ def server(tmp_path_factory) -> Iterator[ZooKeeperServer]:
 @pytest.fixture(params=["memory", pytest.param("real", marks=pytest.mark.integration)])
 def tree(request) -> Iterator[Tree]:
     if request.param == "memory":
-        yield FakeTree()
+        yield FakeTree(party=None)
         return
     server = request.getfixturevalue("server")
     chroot = f"/test{abs(hash(request.node.name))}"

@@ -28,6 +28,8 @@ from controlplane.throttle_rules.services import throttle_rule_create
 from controlplane.topics.services import topic_create, topic_delete
 from quota.contracts.apart import rules_path, spec_path
 from quota.contracts.instance import MASTER_PATH
+from quota.contracts.zookeeper import Party
+from quota.contracts.zookeeper_login import access_by_secret
 
 from .conftest import WANTED, FakeMaster, run_to_the_end
 from .console.test_instance_pages import flowing
@@ -201,14 +203,15 @@ def test_the_fleet_page_shows_each_cluster_and_says_which_does_not_answer(worlds
 
 def test_a_process_has_a_connection_and_a_client_for_each_cluster(worlds, monkeypatch, settings, tmp_path):
     first, second = (world.cluster.address for world in worlds)
+    secrets = tmp_path / "secrets.json"
+    secrets.write_text('{"cluster_secret": "s"}')
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, secrets_file=secrets)
     monkeypatch.setattr(zookeeper, "_connections", {})
     monkeypatch.setattr(zookeeper, "KazooTree", Connection)
     assert REAL_TREE(first) is REAL_TREE(first)
     assert REAL_TREE(second) is not REAL_TREE(first)
     assert REAL_TREE(second).hosts == "second:2181/kafka"
-    secrets = tmp_path / "secrets.json"
-    secrets.write_text('{"cluster_secret": "s"}')
-    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, secrets_file=secrets)
+    assert REAL_TREE(second).access == access_by_secret(("s",), Party.CONTROL_PLANE)
     monkeypatch.setattr(client, "_clients", {})
     monkeypatch.setattr(client, "KafkaAdmin", lambda _bootstrap, who: SimpleNamespace(who=who))
     made = REAL_ADMIN(first)
@@ -220,8 +223,8 @@ def test_a_process_has_a_connection_and_a_client_for_each_cluster(worlds, monkey
 
 
 class Connection:
-    def __init__(self, hosts):
-        self.hosts = hosts
+    def __init__(self, hosts, access):
+        self.hosts, self.access = hosts, access
 
     def wait_connected(self, timeout_s):
         pass

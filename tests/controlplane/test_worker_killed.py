@@ -20,7 +20,10 @@ from controlplane.env import ROOT
 from controlplane.stack.process import dies_with_parent
 from quota.contracts.applied import Applied, AppliedInstance
 from quota.contracts.instance import APPLIED_PATH, INSTANCES_PATH, InstanceSpec
+from quota.contracts.zookeeper import Party
+from quota.contracts.zookeeper_login import access_by_secret
 from tests.support.ports import free_port
+from tests.support.processes import SECRET, secrets_file
 from tests.support.redis import RedisServer
 from tests.support.zookeeper import ZooKeeperServer
 
@@ -52,6 +55,7 @@ class Stack:
 
     def __init__(self, folder: Path, zookeeper: ZooKeeperServer, redis: RedisServer) -> None:
         self.folder = folder
+        secrets_file(folder)
         self.environment = {
             **os.environ,
             "SLUICE_STACK_DIR": str(folder),
@@ -125,7 +129,7 @@ def wait_for(what: Callable[[], Any], stack: Stack, within_s: float = 60) -> Any
 
 def test_an_operation_is_finished_by_another_worker_after_sigkill(stack: Stack) -> None:
     stack.manage("migrate", "--verbosity=0")
-    tree = KazooTree(stack.environment["ZOOKEEPER_HOSTS"])
+    tree = KazooTree(stack.environment["ZOOKEEPER_HOSTS"], access_by_secret((SECRET,), Party.OPERATORS))
     tree.wait_connected(20)
     try:
         for path in ("/brokers/ids", APPLIED_PATH, INSTANCES_PATH):

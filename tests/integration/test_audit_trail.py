@@ -17,6 +17,8 @@ from controlplane.clusters.identification import Identification
 from controlplane.kafka import client, group_door
 from quota.contracts.audit import AuditKind
 from quota.contracts.identity import credential
+from quota.contracts.zookeeper import Party
+from quota.contracts.zookeeper_login import access_by_secret
 from tests.integration.clients import Sender, create_topic
 from tests.integration.test_acls import create
 from tests.support.processes import HOST, SECRET
@@ -39,7 +41,8 @@ def read(cluster, monkeypatch):
     """As a process of the control plane reads, but for its database."""
     bootstrap = ",".join(f"{HOST}:{broker.ports['internal']}" for broker in cluster.brokers.values())
     asks = client.KafkaAdmin(bootstrap, Identification(credential(SECRET, "controlplane")))
-    tree = zookeeper.KazooTree(",".join(f"{host}:{port}" for host, port in cluster.zookeeper.hosts))
+    hosts = ",".join(f"{host}:{port}" for host, port in cluster.zookeeper.hosts)
+    tree = zookeeper.KazooTree(hosts, access_by_secret((SECRET,), Party.CONTROL_PLANE))
     tree.wait_connected(10)
     monkeypatch.setattr(client, "admin", lambda _cluster: asks)
     monkeypatch.setattr(group_door, "door", lambda _cluster: group_door.KafkaGroups(CLUSTER, asks))

@@ -17,6 +17,8 @@ from controlplane.clusters.identification import Identification
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.kafka import client, group_door, groups
 from quota.contracts.identity import credential
+from quota.contracts.zookeeper import Party
+from quota.contracts.zookeeper_login import access_by_secret
 from tests.integration.clients import QUIET, admin, consumer, create_topic, produce, take
 from tests.support.processes import HOST, SECRET
 from tests.support.waiting import wait_for
@@ -37,7 +39,8 @@ def door(cluster, monkeypatch):
     bootstrap = ",".join(f"{HOST}:{broker.ports['internal']}" for broker in cluster.brokers.values())
     asks = client.KafkaAdmin(bootstrap, Identification(credential(SECRET, "controlplane")))
     made = group_door.KafkaGroups(CLUSTER, asks)
-    tree = zookeeper.KazooTree(",".join(f"{host}:{port}" for host, port in cluster.zookeeper.hosts))
+    hosts = ",".join(f"{host}:{port}" for host, port in cluster.zookeeper.hosts)
+    tree = zookeeper.KazooTree(hosts, access_by_secret((SECRET,), Party.CONTROL_PLANE))
     tree.wait_connected(10)
     monkeypatch.setattr(client, "admin", lambda _cluster: asks)
     monkeypatch.setattr(group_door, "door", lambda _cluster: made)

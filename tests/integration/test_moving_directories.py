@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from kazoo.client import KazooClient
 
 from dataplane.protocol.messages.log_dirs import (
     AlterReplicaLogDir,
@@ -21,7 +20,7 @@ from tests.support.ports import free_port
 from tests.support.processes import HOST, SECRET, broker_process, secrets_file
 from tests.support.waiting import wait_for
 from tests.support.wire import Wire
-from tests.support.zookeeper import ZooKeeperServer
+from tests.support.zookeeper import ZooKeeperServer, operator
 
 pytestmark = pytest.mark.integration
 SETTINGS = {"default_replication_factor": 1, "offsets_topic_replication_factor": 1, "log_segment_bytes": 4 * 2**20}
@@ -35,7 +34,7 @@ def broker(tmp_path):
     process = broker_process(
         tmp_path, 1, zookeeper=zookeeper.hosts, secrets=secrets_file(tmp_path), settings=SETTINGS, data_dirs=homes
     )
-    client = KazooClient(zookeeper.hosts, timeout=10)
+    client = operator(zookeeper.hosts, timeout=10)
     client.start(timeout=20)
     process.start()
     wait_for(lambda: client.exists("/controller"), 30, "the controller")

@@ -16,7 +16,10 @@ from dataplane.tenancy.session import ANONYMOUS
 from quota.contracts.acls import Acl, AclOperation, PatternType, Permission, ResourceType
 from quota.contracts.apart import acls_from_json
 from quota.contracts.proposals import Proposal
+from quota.contracts.zookeeper import Party
+from quota.contracts.zookeeper_login import access_by_secret
 from tests.integration.clients import create_topic, produce
+from tests.support.processes import SECRET
 from tests.support.waiting import promised, wait_for
 from tests.support.wire import Wire
 
@@ -30,7 +33,8 @@ READ = Acl(ResourceType.TOPIC, PatternType.LITERAL, "orders", "User:*", "*", Acl
 
 @pytest.fixture
 def tree(cluster, monkeypatch):
-    made = zookeeper.KazooTree(",".join(f"{host}:{port}" for host, port in cluster.zookeeper.hosts))
+    hosts = ",".join(f"{host}:{port}" for host, port in cluster.zookeeper.hosts)
+    made = zookeeper.KazooTree(hosts, access_by_secret((SECRET,), Party.CONTROL_PLANE))
     made.wait_connected(10)
     monkeypatch.setattr(zookeeper, "tree", lambda _cluster: made)
     yield made

@@ -26,6 +26,8 @@ from dataplane.protocol.messages.discovery import ApiVersionsRequest, MetadataRe
 from quota.contracts.identity import CONTROL_PLANE, Keys
 from quota.contracts.internal_security import InternalSecurity
 from quota.contracts.usage import USAGE_TOPIC
+from quota.contracts.zookeeper import Party
+from quota.contracts.zookeeper_login import access_by_secret
 from quota.tls.contexts import client_context
 from quota.tls.material import read_material
 from tests.integration.clients import Sender, consumer, create_topic, produce, read_all, take
@@ -232,7 +234,8 @@ def control_plane(cluster, monkeypatch, settings):
         cluster_tls=folder,
         secrets_file=Path("/nowhere"),
     )
-    tree = zookeeper.KazooTree(",".join(f"{host}:{port}" for host, port in cluster.zookeeper.hosts))
+    hosts = ",".join(f"{host}:{port}" for host, port in cluster.zookeeper.hosts)
+    tree = zookeeper.KazooTree(hosts, access_by_secret((SECRET,), Party.CONTROL_PLANE))
     tree.wait_connected(10)
     monkeypatch.setattr(zookeeper, "tree", lambda _cluster: tree)
     client._clients.clear()

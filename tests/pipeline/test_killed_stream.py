@@ -13,7 +13,6 @@ from types import SimpleNamespace
 import pytest
 from django.db import connections
 from django.db.backends.sqlite3.base import DatabaseWrapper
-from kazoo.client import KazooClient
 
 from controlplane.metering import selectors
 from controlplane.stack.metering import absence
@@ -24,7 +23,7 @@ from tests.support.ports import free_port
 from tests.support.processes import HOST, broker_process, secrets_file
 from tests.support.specs import Specs
 from tests.support.waiting import wait_for
-from tests.support.zookeeper import ZooKeeperServer
+from tests.support.zookeeper import ZooKeeperServer, operator
 
 from .stream import (
     StreamJob,
@@ -76,7 +75,7 @@ class World:
         self.database = DatabaseWrapper(
             {**connections["default"].settings_dict, "NAME": str(database_file)}, alias="usage"
         )
-        self.client = KazooClient(self.zookeeper.hosts, timeout=10)
+        self.client = operator(self.zookeeper.hosts, timeout=10)
         self.readers: list[RawConsumer] = []
         self.ends = [0] * PARTITIONS
         self.source = random.Random(4)

@@ -209,6 +209,25 @@ HOLES: tuple[Hole, ...] = (
         "in_the_way = None",
         ("tests/dataplane/network/test_handshakes_take_turns.py", "-k", "makes_room"),
     ),
+    # --- ZooKeeper ----------------------------------------------------------------------------------------------------
+    Hole(
+        "master-by-web",
+        "The control plane, once it is taken over, is the flow master, and is told brokers' credentials.",
+        "quota/contracts/zookeeper.py",
+        "/sluice                                 rc      c       -\n",
+        "/sluice                                 rc      c       c\n",
+        (
+            "tests/quota/test_zookeeper_table.py::test_the_control_plane_can_be_neither_master_nor_controller_nor_broker",
+        ),
+    ),
+    Hole(
+        "nodes-for-everybody",
+        "What processes make in ZooKeeper is everybody's, although ACLs are on.",
+        "quota/contracts/zookeeper_login.py",
+        "        if not self.closed:\n            return OPEN\n",
+        "        if self.verifiers:\n            return OPEN\n",
+        ("tests/quota/test_zookeeper_table.py::test_nobody_is_named_who_has_no_right",),
+    ),
     # --- secrets ------------------------------------------------------------------------------------------------------
     Hole(
         "key-in-clear",

@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kazoo.client import KazooClient
 
 from quota.contracts.apart import nodes_of
 from quota.contracts.change import Change
@@ -26,7 +25,7 @@ from quota.contracts.rules import RuleKind, RuleSet, ThrottleRule
 from quota.wire import Decoder, Hello, frame
 from tests.quota.samples import INSTANCE, flow, report, spec
 from tests.support.ports import free_port
-from tests.support.zookeeper import ZooKeeperServer
+from tests.support.zookeeper import ZooKeeperServer, operator
 
 pytestmark = pytest.mark.integration
 ROOT = Path(__file__).parents[2]
@@ -42,10 +41,8 @@ def zookeeper(tmp_path_factory):
 @pytest.fixture
 def client(zookeeper, request):
     """A client below a chroot of this test's own."""
-    client = KazooClient(zookeeper.hosts)
+    client = operator(zookeeper.chroot(request.node.name), SECRET)
     client.start()
-    client.chroot = f"/{request.node.name[:60]}"
-    client.ensure_path("/")
     yield client
     client.stop()
     client.close()

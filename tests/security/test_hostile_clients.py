@@ -17,7 +17,6 @@ import time
 from pathlib import Path
 
 import pytest
-from kazoo.client import KazooClient
 
 from dataplane.handlers.table import HANDLERS
 from dataplane.protocol.api import APIS
@@ -35,7 +34,7 @@ from tests.support.random_messages import random_message
 from tests.support.specs import Specs
 from tests.support.waiting import wait_for
 from tests.support.wire import Wire
-from tests.support.zookeeper import ZooKeeperServer
+from tests.support.zookeeper import ZooKeeperServer, operator
 
 pytestmark = pytest.mark.integration
 
@@ -119,7 +118,7 @@ class Target:
         self.zookeeper = ZooKeeperServer(folder / "zookeeper", free_port())
         hosts = self.zookeeper.hosts
         self.broker = broker_process(folder, 1, zookeeper=hosts, secrets=secrets_file(folder), settings=SETTINGS)
-        self.client = KazooClient(hosts, timeout=10)
+        self.client = operator(hosts, timeout=10)
 
     def __enter__(self):
         self.zookeeper.start()

@@ -13,6 +13,9 @@ What can go wrong:
     zookeeper.expire()    the server ends the session now; the client hears of it and gets a new one
     zookeeper.kill()      the client's process dies; nothing is ever called back, the session ends by its timeout
 
+What the table of ACLs does not let a broker do (`quota.contracts.zookeeper`) is an AssertionError in the middle of the
+simulation, not an answer: no broker's code may even try. `connect(party=None)` may do everything.
+
 A session without a connection ends after its timeout. Calls made while there is no connection wait for the next one
 and fail if the session has expired by then (as kazoo's do).
 """
@@ -23,8 +26,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dataplane.doors import Callback, Create, Delete, Operation, SetData, Stat, ZooKeeperError
+from dataplane.doors import Callback, Check, Create, Delete, Operation, SetData, Stat, ZooKeeperError
 from dataplane.tasks import Future
+from quota.contracts.zookeeper import Party, Right, row_to_make
 from tests.simulation.zookeeper_tree import Event, Tree
 
 CallLater = Callable[[float, Callback], Any]
@@ -43,9 +47,9 @@ class ZooKeeperServer:
         self._detachments: dict[int, int] = {}  # how often each session lost its connection
         self._next_session = 0x1000
 
-    def connect(self, session_timeout_s: float = 2.0) -> ZooKeeperClient:
+    def connect(self, session_timeout_s: float = 2.0, party: Party | None = Party.BROKERS) -> ZooKeeperClient:
         """A new client; its first session opens one round trip from now."""
-        client = ZooKeeperClient(self, session_timeout_s)
+        client = ZooKeeperClient(self, session_timeout_s, party)
         client.resume()
         return client
 
@@ -92,6 +96,10 @@ class ZooKeeperServer:
         if self._links.pop(session, "gone") != "gone":
             for path in self.tree.ephemerals(session):
                 self.write([Delete(path)])
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
 
 
 class _Watch:
@@ -176,8 +184,9 @@ class _Link:
 class ZooKeeperClient:
     """The door of one broker, and the simulator's handles on it."""
 
-    def __init__(self, server: ZooKeeperServer, session_timeout_s: float) -> None:
+    def __init__(self, server: ZooKeeperServer, session_timeout_s: float, party: Party | None) -> None:
         self._server = server
+        self._party = party
         self._timeout_s = session_timeout_s
         self._session = 0
         self._link: _Link | None = None
@@ -192,9 +201,10 @@ class ZooKeeperClient:
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False, parents: bool = False
     ) -> Future[str]:
         def work(link: _Link) -> str:
+            self._may_make(path)
             if parents:
                 self._server.publish(self._server.tree.create_parents(path))
-            created: str = self._server.write([Create(path, data, ephemeral, sequential)], link.session)[0]
+            created: str = self._write([Create(path, data, ephemeral, sequential)], link)[0]
             return created
 
         return self._call(work)
@@ -202,6 +212,7 @@ class ZooKeeperClient:
     def get(self, path: str, watch: Callback | None = None) -> Future[tuple[bytes, Stat]]:
         def work(link: _Link) -> tuple[bytes, Stat]:
             node = self._server.tree.node(path)
+            self._may(path, Right.READ)
             if watch is not None:
                 link.watch("data", path, watch)
             return node.data, node.stat
@@ -211,6 +222,7 @@ class ZooKeeperClient:
     def exists(self, path: str, watch: Callback | None = None) -> Future[Stat | None]:
         def work(link: _Link) -> Stat | None:
             node = self._server.tree.find(path)
+            self._may(path, Right.READ)
             if watch is not None:
                 link.watch("data", path, watch)
             return None if node is None else node.stat
@@ -220,6 +232,7 @@ class ZooKeeperClient:
     def children(self, path: str, watch: Callback | None = None) -> Future[list[str]]:
         def work(link: _Link) -> list[str]:
             names = self._server.tree.children(path)
+            self._may(path, Right.READ)
             if watch is not None:
                 link.watch("children", path, watch)
             return names
@@ -227,14 +240,14 @@ class ZooKeeperClient:
         return self._call(work)
 
     def set(self, path: str, data: bytes, version: int = -1) -> Future[Stat]:
-        return self._call(lambda link: self._server.write([SetData(path, data, version)], link.session)[0])
+        return self._call(lambda link: self._write([SetData(path, data, version)], link)[0])
 
     def delete(self, path: str, version: int = -1) -> Future[None]:
-        return self._call(lambda link: self._server.write([Delete(path, version)], link.session)[0])
+        return self._call(lambda link: self._write([Delete(path, version)], link)[0])
 
     def multi(self, operations: Sequence[Operation]) -> Future[list[Any]]:
         frozen = list(operations)
-        return self._call(lambda link: self._server.write(frozen, link.session))
+        return self._call(lambda link: self._write(frozen, link))
 
     def on_session(self, callback: Callable[[str], None]) -> None:
         self._listeners.append(callback)
@@ -276,6 +289,34 @@ class ZooKeeperClient:
         self._listeners.clear()
         if self._link is not None:
             self._detach()
+
+    # --- what the table lets this client do -----------------------------------------------------------------------
+
+    def _write(self, operations: Sequence[Operation], link: _Link) -> list[Any]:
+        for operation in operations:
+            match operation:
+                case Create():
+                    self._may_make(operation.path)
+                case Delete():
+                    self._may(_parent(operation.path), Right.DELETE)
+                case SetData():
+                    self._may(operation.path, Right.WRITE)
+                case Check():
+                    self._may(operation.path, Right.READ)
+        return self._server.write(operations, link.session)
+
+    def _may_make(self, path: str) -> None:
+        """The node, below the first of its parents that is there."""
+        if self._party is not None:
+            row_to_make(path)
+            above = _parent(path)
+            while self._server.tree.find(above) is None:
+                above = _parent(above)
+            self._may(above, Right.CREATE)
+
+    def _may(self, path: str, right: Right) -> None:
+        if self._party is not None and self._server.tree.find(path) is not None:
+            assert row_to_make(path).allows(self._party, right), f"{self._party} may not {right.name} {path}"
 
     # --- inside ---------------------------------------------------------------------------------------------------
 

@@ -65,7 +65,8 @@ def test_broker_files_say_what_the_brokers_need(layout):
             "tls_folder": f"{layout.directory}/tls/broker-2",
             "session_timeout_ms": 2000,
             "rack": "",
-        }
+        },
+        "zookeeper": {"acl": "on"},
     }
 
 
@@ -86,8 +87,17 @@ def test_master_files_say_what_the_masters_need(layout):
             "period_ms": 1000,
             "lease_ms": 10000,
             "data_dir": f"{layout.directory}/data/master-1",
-        }
+        },
+        "zookeeper": {"acl": "on"},
     }
+
+
+def test_tls_and_acls_of_a_users_own_zookeeper_are_passed_on_to_brokers_and_masters(layout):
+    theirs = {"SLUICE_ZOOKEEPER_ACL": "off", "SLUICE_ZOOKEEPER_CA": "/ca.pem", "SLUICE_ZOOKEEPER_KEY": "/key.pem"}
+    write_configuration(layout, Stores.of(layout, theirs))
+    for name in ("broker-1", "master-2"):
+        document = tomllib.loads((layout.config / f"{name}.toml").read_text())
+        assert document["zookeeper"] == {"acl": "off", "tls": {"ca": "/ca.pem", "key": "/key.pem"}}
 
 
 def test_a_users_own_stores_are_used_and_not_started(layout):

@@ -10,12 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
-from kazoo.client import KazooClient
 from redis import Redis
 
 from controlplane.stack.layout import PROJECT, Layout
+from quota.zookeeper.client import Client
 from tests.stack.programs import eventually, is_alive
 from tests.support.ports import free_block
+from tests.support.zookeeper import operator
 
 pytestmark = pytest.mark.integration
 
@@ -88,12 +89,16 @@ def up(layout):
         one.close()
 
 
+def _operator(layout: Layout, document: dict) -> Client:
+    return operator(document["zookeeper"], json.loads(layout.secrets_file.read_text())["cluster_secret"])
+
+
 def test_ctrl_c_stops_everything_and_a_second_start_finds_the_data(up, layout):
     first = up()
     document = first.wait_until_up()
-    client = KazooClient(document["zookeeper"])
+    client = _operator(layout, document)
     client.start()
-    client.create("/kept", b"in ZooKeeper")
+    client.create("/consumers/kept", b"in ZooKeeper", makepath=True)
     client.stop()
     client.close()
     with Redis(port=layout.redis_port) as redis:
@@ -106,9 +111,9 @@ def test_ctrl_c_stops_everything_and_a_second_start_finds_the_data(up, layout):
     began = time.monotonic()
     document = up().wait_until_up()
     assert time.monotonic() - began < 10
-    client = KazooClient(document["zookeeper"])
+    client = _operator(layout, document)
     client.start()
-    assert client.get("/kept")[0] == b"in ZooKeeper"
+    assert client.get("/consumers/kept")[0] == b"in ZooKeeper"
     client.stop()
     client.close()
     with Redis(port=layout.redis_port) as redis:

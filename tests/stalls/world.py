@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from kazoo.client import KazooClient
-
 from dataplane.config import Settings
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import MAX_ELEMENTS
@@ -36,6 +34,7 @@ from dataplane.protocol.messages.topics import (
 )
 from dataplane.requests.dispatch import MAX_OTHER_FRAME_BYTES, OF_ANY_LENGTH
 from quota.contracts.instance import GIB, MIB, Limits
+from quota.zookeeper.client import Client
 from tests.benchmarks.apache import ApacheRig
 from tests.benchmarks.rig import Rig
 from tests.benchmarks.server import Server
@@ -45,6 +44,7 @@ from tests.support.processes import SECRET
 from tests.support.specs import Specs, Tenant
 from tests.support.waiting import wait_for
 from tests.support.wire import Wire
+from tests.support.zookeeper import operator
 
 TENANT, INTERNAL = "tenant", "internal"
 VICTIM, SINK, SINK_PARTITIONS = "victim", "sink", 104
@@ -127,9 +127,9 @@ class World:
 
 
 @contextmanager
-def zookeeper(hosts: str) -> Iterator[KazooClient]:
+def zookeeper(hosts: str) -> Iterator[Client]:
     """A client that is connected."""
-    client = KazooClient(hosts)
+    client = operator(hosts)
     client.start(timeout=20)
     try:
         yield client

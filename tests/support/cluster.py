@@ -15,7 +15,6 @@ import urllib.request
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from dataplane.coordination.placement import partition_of
@@ -28,7 +27,7 @@ from tests.support.processes import HOST, SECRET, ServerProcess, broker_process,
 from tests.support.specs import Specs, Tenant
 from tests.support.waiting import wait_for
 from tests.support.wire import Wire
-from tests.support.zookeeper import ZooKeeperServer
+from tests.support.zookeeper import ZooKeeperServer, operator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -83,7 +82,7 @@ class ProcessCluster:
             )
             for n in MASTERS
         }
-        self.zookeeper = KazooClient(hosts, timeout=10)
+        self.zookeeper = operator(hosts, timeout=10)
         self.specs = Specs(self.zookeeper)
         self.tenants: list[Tenant] = []
 

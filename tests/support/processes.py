@@ -109,9 +109,10 @@ def broker_process(
     secrets: Path,
     settings: Mapping[str, object] | None = None,
     module: str = "dataplane",
+    tables: Mapping[str, Mapping[str, object]] | None = None,
     **members: object,
 ) -> ServerProcess:
-    """A broker with its own data directory; ports: internal. `members` are further ones of its table [broker]."""
+    """A broker with its own data directory; ports: internal. `members` are further ones of [broker], `tables` beside it."""
     port = free_port()
     table = {
         "id": broker,
@@ -122,14 +123,21 @@ def broker_process(
         "session_timeout_ms": 2000,
         **members,
     }
-    config = _write(folder / f"broker-{broker}.toml", broker=table, settings=settings or {})
+    config = _write(folder / f"broker-{broker}.toml", broker=table, settings=settings or {}, **(tables or {}))
     return ServerProcess(f"broker {broker}", module, config, {"internal": port})
 
 
 def master_process(
-    folder: Path, master: int, *, zookeeper: str, secrets: Path, lease_ms: int, **members: object
+    folder: Path,
+    master: int,
+    *,
+    zookeeper: str,
+    secrets: Path,
+    lease_ms: int,
+    tables: Mapping[str, Mapping[str, object]] | None = None,
+    **members: object,
 ) -> ServerProcess:
-    """A master; ports: report, http. `members` are further ones of its table [master]."""
+    """A master; ports: report, http. `members` are further ones of [master], `tables` beside it."""
     ports = {"report": free_port(), "http": free_port()}
     table = {
         "id": master,
@@ -142,7 +150,8 @@ def master_process(
         "data_dir": str(folder / f"master-{master}"),
         **members,
     }
-    return ServerProcess(f"master {master}", "quota", _write(folder / f"master-{master}.toml", master=table), ports)
+    config = _write(folder / f"master-{master}.toml", master=table, **(tables or {}))
+    return ServerProcess(f"master {master}", "quota", config, ports)
 
 
 def _write(path: Path, **tables: Mapping[str, object]) -> Path:

@@ -22,7 +22,7 @@ class InMemory:
         self.server = ZooKeeperServer(self.time.call_later, lambda: delays.uniform(0.001, 0.02))
 
     def connect(self) -> ZooKeeperClient:
-        client = self.server.connect(session_timeout_s=2.0)
+        client = self.server.connect(session_timeout_s=2.0, party=None)
         self.time.until(lambda: client.session_id() != 0)
         return client
 

@@ -1,1 +1,1 @@
-"""`manage.py cluster_credential`."""
+"""`manage.py cluster_credential`, `zookeeper_login`, `zookeeper_secure`."""
