@@ -16,14 +16,14 @@ PLANTED = {  # a seed that found it; where brokers have changed since, one of th
     "truncate to the high watermark": 0,
     "never truncate": 0,
     "lead without writing the epoch": 0,
-    "ignore the controller's epoch": 1,
+    "ignore the controller's epoch": 18,
     "join the ISR while behind": 6,
     "trust who restarted unseen": 15,
     "commit with too few in sync": 0,
     "commit on what is only proposed": 0,
     "elect who has lost its tail": 300,  # a real one, once
     "a power cut loses nothing": 300,
-    "eligible whatever the ISR": 307,
+    "eligible whatever the ISR": 323,
     "forget producers": 0,
     "any life of a broker will do": 301,
     "an exception ends the commit": 1,  # a real one

@@ -27,7 +27,7 @@ from dataplane.tasks import Future, Task
 from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.session import Session
 from quota.contracts.identity import ANYBODY
-from quota.contracts.instance import InstanceSpec, InstanceState, Limits
+from quota.contracts.instance import InstanceSpec, InstanceState, Limits, Route
 from quota.contracts.namespace import ClusterNames
 from tests.dataplane.controller.cluster import ControlledCluster
 from tests.support.answering import answer_of
@@ -40,7 +40,7 @@ SPEC = InstanceSpec(
     state=InstanceState.RUNNING,
     limits=Limits(None, None, None, partitions=12),
     whitelist=("0.0.0.0/0",),
-    routes=(),
+    routes=(Route("default", {}),),
     topic_whitelists={"secret": ("10.0.0.0/8",)},
     brokers=(1, 2, 3),
 )
