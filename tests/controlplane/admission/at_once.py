@@ -20,6 +20,7 @@ def main(directory: Path, database_url: str) -> None:
         "DATABASE_URL": database_url,
         "SLUICE_STACK_DIR": str(directory),
         "SLUICE_SECRETS_FILE": str(directory / "secrets.json"),
+        "SLUICE_ZOOKEEPER_ACL": "off",  # there is none
         # No broker is known: the cluster is one, and has three times what one of the wanted takes.
         "SLUICE_BROKER_ROOM": "bandwidth_mib_per_s=15*1",
         "SLUICE_CAPS": "storage_gib=50",
