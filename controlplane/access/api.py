@@ -71,12 +71,6 @@ SPAN = [
 ]
 
 
-def _place(request: Request, instance_id: str) -> dict[str, Any]:
-    """What services that change an instance want to know first."""
-    caller = caller_of(request)
-    return {"organisation": caller.organisation, "actor": caller.actor, "instance_id": instance_id}
-
-
 def _valid(body: BaseSerializer[Any]) -> dict[str, Any]:
     body.is_valid(raise_exception=True)
     found: dict[str, Any] = body.validated_data
@@ -99,13 +93,13 @@ class UsersApi(APIView):
     def post(self, request: Request, instance_id: str) -> Response:
         """A new user. Only what verifies the password is stored; he can log in within 2 s."""
         members = _valid(UserCreateSerializer(data=request.data))
-        return _user(*users.user_create(**_place(request, instance_id), **members), status=201)
+        return _user(*users.user_create(**caller_of(request).place(instance_id), **members), status=201)
 
     @extend_schema(request=UserNameSerializer, responses={204: None}, parameters=LEFT, tags=USERS)
     def delete(self, request: Request, instance_id: str) -> Response:
         """Delete the user of this name, with the ACLs that name it or without."""
         members = _valid(UserNameSerializer(data=request.data))
-        return _deleted(users.user_delete(**_place(request, instance_id), **members))
+        return _deleted(users.user_delete(**caller_of(request).place(instance_id), **members))
 
 
 class UserApi(APIView):
@@ -124,7 +118,7 @@ class UserApi(APIView):
         text = request.query_params.get("with_acls", "false")
         if text not in ("true", "false"):
             raise Invalid.field("with_acls", "must be true or false")
-        return _deleted(users.user_delete(**_place(request, instance_id), name=user, with_acls=text == "true"))
+        return _deleted(users.user_delete(**caller_of(request).place(instance_id), name=user, with_acls=text == "true"))
 
 
 def _deleted(deleted: users.Deleted) -> Response:
@@ -142,7 +136,7 @@ class UserPasswordApi(APIView):
     def put(self, request: Request, instance_id: str, user: str) -> Response:
         """Another password; that of before may stay good for a while, so that clients can change one after another."""
         members = _valid(UserPasswordSerializer(data=request.data))
-        return _user(*users.user_password_set(**_place(request, instance_id), name=user, **members))
+        return _user(*users.user_password_set(**caller_of(request).place(instance_id), name=user, **members))
 
 
 def _user(user: User, password: str | None, status: int = 200) -> Response:
@@ -169,7 +163,7 @@ class AclsApi(APIView):
     def post(self, request: Request, instance_id: str) -> Response:
         """A new ACL, in force within 2 s, on open connections too. One that is there already stays."""
         acl = AclCreateSerializer.acl(_valid(AclCreateSerializer(data=request.data)))
-        made = acls.acls_create(**_place(request, instance_id), acls=[acl])
+        made = acls.acls_create(**caller_of(request).place(instance_id), acls=[acl])
         return Response(AclSerializer(made[0]).data, status=201)
 
     @extend_schema(request=AclFilterSerializer, responses={200: AclsSerializer}, tags=ACLS)
@@ -179,7 +173,7 @@ class AclsApi(APIView):
         if not members:
             raise Invalid('name one member or more; {"resource_type": "ANY"} means every ACL of the instance')
         wanted = AclFilterSerializer.wanted(members)
-        return _acls(acls.acls_delete(**_place(request, instance_id), wanted=wanted))
+        return _acls(acls.acls_delete(**caller_of(request).place(instance_id), wanted=wanted))
 
 
 class AclBatchApi(APIView):
@@ -190,7 +184,7 @@ class AclBatchApi(APIView):
         """Several ACLs, all or none."""
         members = _valid(AclBatchSerializer(data=request.data))
         wanted = [AclCreateSerializer.acl(item) for item in members["items"]]
-        return _acls(acls.acls_create(**_place(request, instance_id), acls=wanted, is_batch=True), status=201)
+        return _acls(acls.acls_create(**caller_of(request).place(instance_id), acls=wanted, is_batch=True), status=201)
 
 
 class AclPresetsApi(APIView):
@@ -201,7 +195,7 @@ class AclPresetsApi(APIView):
         """The ACLs that a producer of a topic needs, or a consumer in a group; prefixed, for topics to come as well."""
         members = _valid(AclPresetSerializer(data=request.data))
         pattern_type = PatternType[members.pop("pattern_type")]
-        made = acls.acls_preset(**_place(request, instance_id), **members, pattern_type=pattern_type)
+        made = acls.acls_preset(**caller_of(request).place(instance_id), **members, pattern_type=pattern_type)
         return _acls(made, status=201)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 TAGS = ["access"]
-
-
-def _place(request: Request, instance_id: str) -> dict[str, Any]:
-    caller = caller_of(request)
-    return {"organisation": caller.organisation, "actor": caller.actor, "instance_id": instance_id}
 
 
 class ProposalApi(APIView):
@@ -45,12 +40,12 @@ class ProposalApi(APIView):
         body = ProposalCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         wanted = ProposalCreateSerializer.wanted(dict(body.validated_data))
-        return Response(shown(proposals.proposal_make(**_place(request, instance_id), **wanted)))
+        return Response(shown(proposals.proposal_make(**caller_of(request).place(instance_id), **wanted)))
 
     @extend_schema(responses={204: None}, tags=TAGS)
     def delete(self, request: Request, instance_id: str) -> Response:
         """Discard it with what was found. What is in force stays."""
-        proposals.proposal_discard(**_place(request, instance_id))
+        proposals.proposal_discard(**caller_of(request).place(instance_id))
         return Response(status=204)
 
 
@@ -60,5 +55,5 @@ class ProposalInForceApi(APIView):
     @extend_schema(request=None, responses={204: None}, tags=TAGS)
     def post(self, request: Request, instance_id: str, proposal_id: str) -> Response:
         """Put it in force: all of it at once, within 2 s, on open connections too."""
-        proposals.proposal_put_in_force(**_place(request, instance_id), proposal_id=proposal_id)
+        proposals.proposal_put_in_force(**caller_of(request).place(instance_id), proposal_id=proposal_id)
         return Response(status=204)

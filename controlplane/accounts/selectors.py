@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
@@ -44,6 +44,10 @@ class Caller:
     def may_manage(self) -> bool:
         """Owners decide who belongs to the organisation."""
         return self.role == Role.OWNER
+
+    def place(self, instance_id: str) -> dict[str, Any]:
+        """What a service that changes an instance is told of it: whose it is, and who asks."""
+        return {"organisation": self.organisation, "actor": self.actor, "instance_id": instance_id}
 
 
 @dataclass(frozen=True, slots=True)

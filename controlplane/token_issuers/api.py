@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 TAGS = ["token issuers"]
 
 
-def _place(request: Request, instance_id: str) -> dict[str, Any]:
-    caller = caller_of(request)
-    return {"organisation": caller.organisation, "actor": caller.actor, "instance_id": instance_id}
-
-
 class TokenIssuersApi(APIView):
     """/api/v1/instances/{id}/token-issuers."""
 
@@ -43,7 +38,7 @@ class TokenIssuersApi(APIView):
         """Trust an issuer: its keys are fetched now and then all the time. Its tokens let in within 2 s. At most 4."""
         body = TokenIssuerCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        row = services.token_issuer_create(**_place(request, instance_id), **body.validated_data)
+        row = services.token_issuer_create(**caller_of(request).place(instance_id), **body.validated_data)
         return Response(TokenIssuerSerializer(row).data, status=201)
 
 
@@ -60,7 +55,7 @@ class TokenIssuerApi(APIView):
     @extend_schema(responses={204: None}, tags=TAGS)
     def delete(self, request: Request, instance_id: str, issuer_id: str) -> Response:
         """Trust it no more: within 2 s its tokens let nobody in, and connections that came by them end."""
-        services.token_issuer_delete(**_place(request, instance_id), issuer_id=issuer_id)
+        services.token_issuer_delete(**caller_of(request).place(instance_id), issuer_id=issuer_id)
         return Response(status=204)
 
 
@@ -70,5 +65,5 @@ class TokenIssuerRefreshApi(APIView):
     @extend_schema(request=None, responses=TokenIssuerSerializer, tags=TAGS)
     def post(self, request: Request, instance_id: str, issuer_id: str) -> Response:
         """Fetch its keys now; how that went is in the answer. Not more than once in 30 s."""
-        row = services.token_issuer_refresh(**_place(request, instance_id), issuer_id=issuer_id)
+        row = services.token_issuer_refresh(**caller_of(request).place(instance_id), issuer_id=issuer_id)
         return Response(TokenIssuerSerializer(row).data)

@@ -30,10 +30,7 @@ _ATTEMPTS = 20
 
 async def read_beside(zookeeper: ZooKeeper, path: str) -> bytes | None:
     """What stands there at this moment; None: there is no such node. Raises ZooKeeperError."""
-    try:
-        data, _ = await zookeeper.get(path)
-    except NoNodeError:
-        return None
+    data, _ = await _read(zookeeper, path)
     return data
 
 
@@ -44,11 +41,7 @@ async def write_beside(zookeeper: ZooKeeper, instance: str, path: str, decide: D
     """
     for _ in range(_ATTEMPTS):
         _, spec = await zookeeper.get(spec_path(instance))
-        try:
-            before, stat = await zookeeper.get(path)
-            version = stat.version
-        except NoNodeError:
-            before, version = None, -1
+        before, version = await _read(zookeeper, path)
         data = await decide(before)
         if data is None:
             return
@@ -65,3 +58,12 @@ async def write_beside(zookeeper: ZooKeeper, instance: str, path: str, decide: D
             continue
         return
     raise ZooKeeperError(f"{_ATTEMPTS} others were faster")
+
+
+async def _read(zookeeper: ZooKeeper, path: str) -> tuple[bytes | None, int]:
+    """With its version; None: there is no such node."""
+    try:
+        data, stat = await zookeeper.get(path)
+    except NoNodeError:
+        return None, -1
+    return data, stat.version

@@ -44,7 +44,7 @@ class Turn(NamedTuple):
 class WrittenDown(Turns):
     """Turns as the loop counts them, the longer ones in a file."""
 
-    __slots__ = ("_path", "_ran_s")
+    __slots__ = ("_ran_s",)
     path = Path()
 
     def __init__(self, report: Callable[[str], None]) -> None:

@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 IN_FORCE = "in force within 2 seconds, on open connections too."
 
 
-def _place(caller: Caller, instance_id: str) -> dict[str, Any]:
-    return {"organisation": caller.organisation, "actor": caller.actor, "instance_id": instance_id}
-
-
 @require_safe
 @tenant_page
 def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
@@ -106,7 +102,7 @@ def _made(
         try:
             if TRY in request.POST:
                 return tried(request, caller, instance, acls_added=wanted())
-            found = make(_place(caller, instance.id))
+            found = make(caller.place(instance.id))
         except SluiceError as error:
             form.refuse(error)
         else:
@@ -125,7 +121,7 @@ def delete(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     form = AclForm(request.POST)
     if TRY in request.POST and form.is_valid():
         return tried(request, caller, instance, acls_removed=[form.acl()])
-    gone = form.is_valid() and acls.acls_delete(**_place(caller, instance.id), wanted=form.just_this())
+    gone = form.is_valid() and acls.acls_delete(**caller.place(instance.id), wanted=form.just_this())
     if gone:
         messages.success(request, f"1 ACL was deleted, {IN_FORCE}")
     else:

@@ -30,7 +30,7 @@ def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     form = RouteForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            _, operation = services.route_create(**_place(caller, instance_id), members=form.members())
+            _, operation = services.route_create(**caller.place(instance_id), members=form.members())
         except SluiceError as error:
             form.refuse(error)
         else:
@@ -52,7 +52,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, route_id: str)
             messages.info(request, "Nothing was changed.")
             return redirect("console:route", caller.organisation.id, instance.id, route_id)
         try:
-            _, operation = services.route_update(**_place(caller, instance_id), route_id=route_id, changes=changes)
+            _, operation = services.route_update(**caller.place(instance_id), route_id=route_id, changes=changes)
         except SluiceError as error:
             form.refuse(error)
         else:
@@ -76,17 +76,13 @@ def removal(request: HttpRequest, caller: Caller, instance_id: str, route_id: st
     form = RouteRemovalForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            operation = services.route_delete(**_place(caller, instance_id), route_id=route_id)
+            operation = services.route_delete(**caller.place(instance_id), route_id=route_id)
         except SluiceError as error:
             form.refuse(error)
         else:
             return redirect("console:operation", caller.organisation.id, operation.id)
     context = {"instance": instance, "tab": "access", "form": form, "route": route}
     return render(request, "console/route_remove.html", context, status=422 if form.errors else 200)
-
-
-def _place(caller: Caller, instance_id: str) -> dict[str, Any]:
-    return {"organisation": caller.organisation, "actor": caller.actor, "instance_id": instance_id}
 
 
 def _snippets(route: Route) -> list[Any]:

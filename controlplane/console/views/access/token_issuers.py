@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.shortcuts import redirect, render
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from controlplane.accounts.selectors import Caller
 
 
-def _place(caller: Caller, instance_id: str) -> dict[str, Any]:
-    return {"organisation": caller.organisation, "actor": caller.actor, "instance_id": instance_id}
-
-
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
 def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
@@ -34,7 +30,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     form = TokenIssuerForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            made = services.token_issuer_create(**_place(caller, instance.id), **form.wanted())
+            made = services.token_issuer_create(**caller.place(instance.id), **form.wanted())
         except SluiceError as error:
             form.refuse(error)
         else:
@@ -57,7 +53,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
 def refresh(request: HttpRequest, caller: Caller, instance_id: str, issuer_id: str) -> HttpResponse:
     """Fetch its keys now."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
-    row = services.token_issuer_refresh(**_place(caller, instance.id), issuer_id=issuer_id)
+    row = services.token_issuer_refresh(**caller.place(instance.id), issuer_id=issuer_id)
     if row.keys_error:
         messages.error(request, f"Its keys could not be fetched: {sentence(row.keys_error)} Those from before stay.")
     else:
@@ -71,6 +67,6 @@ def delete(request: HttpRequest, caller: Caller, instance_id: str, issuer_id: st
     """Its tokens let nobody in any more."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     row = selectors.token_issuer_get(organisation=caller.organisation, instance_id=instance.id, issuer_id=issuer_id)
-    services.token_issuer_delete(**_place(caller, instance.id), issuer_id=issuer_id)
+    services.token_issuer_delete(**caller.place(instance.id), issuer_id=issuer_id)
     messages.success(request, f"Tokens of {row.issuer} let nobody in any more. ACLs that name their principals stay.")
     return redirect("console:token_issuers", caller.organisation.id, instance.id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.shortcuts import redirect, render
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from controlplane.accounts.selectors import Caller
 
 
-def _place(caller: Caller, instance_id: str) -> dict[str, Any]:
-    return {"organisation": caller.organisation, "actor": caller.actor, "instance_id": instance_id}
-
-
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
 def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
@@ -35,7 +31,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
     form, made, password = UserForm(request.POST or None), None, None
     if request.method == "POST" and form.is_valid():
         try:
-            made, password = users.user_create(**_place(caller, instance.id), **form.wanted())
+            made, password = users.user_create(**caller.place(instance.id), **form.wanted())
             form = UserForm()
         except SluiceError as error:
             form.refuse(error)
@@ -72,7 +68,7 @@ def password(request: HttpRequest, caller: Caller, instance_id: str, user: str) 
     form, made, is_done = PasswordForm(request.POST or None), None, False
     if request.method == "POST" and form.is_valid():
         try:
-            changed, made = users.user_password_set(**_place(caller, instance.id), name=user, **form.wanted())
+            changed, made = users.user_password_set(**caller.place(instance.id), name=user, **form.wanted())
         except SluiceError as error:
             form.refuse(error)
         else:
@@ -95,7 +91,7 @@ def delete(request: HttpRequest, caller: Caller, instance_id: str, user: str) ->
     """Nobody logs in by this name any more."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     with_acls = request.POST.get("with_acls") == "yes"
-    deleted = users.user_delete(**_place(caller, instance.id), name=user, with_acls=with_acls)
+    deleted = users.user_delete(**caller.place(instance.id), name=user, with_acls=with_acls)
     gone = f", with {count(deleted.acls_deleted, 'ACL,ACLs')}" if deleted.acls_deleted else ""
     messages.success(request, f"User {user} was deleted{gone}.")
     if deleted.acls_left != 0:
