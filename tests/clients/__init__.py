@@ -25,7 +25,8 @@ do: exchange   `records` records v0, v1, … with keys k0 … k96, at acks=all; 
     consume    one record in the group; likewise
     steady     v0, v1, … every 10 ms for `seconds`; `sent` are acknowledged, `ok` is that nothing went wrong
 
-Paths are empty where a row has no use for them; "keystore" is certificate and key in one file, as Java wants it. A program
+Paths are empty where a row has no use for them; "keystore" is certificate and key in one file, as Java wants it. With
+OAUTHBEARER "password" is the token, which is good for an hour. A program
 ends with its input. What else it prints goes to its log. Whatever is compared with the broker's state, the harness looks up
 itself (`instance`): it does not believe programs.
 

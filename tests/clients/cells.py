@@ -55,10 +55,10 @@ class Cell:
 
 @dataclass
 class _Said:
-    """What a program has said so far, and when."""
+    """What a program has said, and when it lived, by the wall's clock."""
 
     answers: dict[str, Answer]
-    during_ms: dict[str, range]  # by job, of the wall's clock: from the answer before it to its own
+    lived_ms: range = range(0)
 
 
 def run_cell(
@@ -73,7 +73,12 @@ def run_cell(
     asked = jobs(row, number=number, lifetime_ms=lifetime_ms, wanted=wanted)
     for topic in {job.topic for job in asked if job.topic.startswith("orders-")}:
         served.make_topic(topic)
-    said = _run(client, row, served, asked, log, lifetime_ms)
+    of_steady = [job for job in asked if job.check == REAUTHENTICATION]
+    said = _run(client, row, served, [job for job in asked if job.check != REAUTHENTICATION], log, lifetime_ms)
+    if of_steady:
+        # In a process of its own: what connects and logs in while it lives is of this job, and all of it.
+        steady = _run(client, row, served, of_steady, log.with_stem(f"{log.stem}-steady"), lifetime_ms)
+        said = _Said({**said.answers, **steady.answers}, steady.lived_ms)
     for check in (EXCHANGE, REAUTHENTICATION, DENIED, STRANGER):
         of_check = [job for job in asked if job.check == check]
         if of_check:
@@ -82,18 +87,16 @@ def run_cell(
 
 
 def _run(client: Client, row: Row, served: Served, asked: list[Job], log: Path, lifetime_ms: int) -> _Said:
-    said = _Said({}, {})
-    before_ms = _now_ms()
+    said = _Said({})
+    began_ms = before_ms = _now_ms()
 
     def on_line(line: str) -> None:
         nonlocal before_ms
         if not line.startswith('{"name"'):
             return
         document = json.loads(line)
-        during_ms = range(before_ms, _now_ms() + 1)
-        before_ms = during_ms.stop
-        said.during_ms[document["name"]] = during_ms
-        said.answers[document["name"]] = Answer.from_document(document, len(during_ms) / 1000)
+        since_ms, before_ms = before_ms, _now_ms()
+        said.answers[document["name"]] = Answer.from_document(document, (before_ms - since_ms) / 1000)
 
     lines = [json.dumps(_document(job, served.access(row, job.access), lifetime_ms)) + "\n" for job in asked]
     limit_s = sum(job.limit_s for job in asked) + SLACK_S
@@ -106,6 +109,7 @@ def _run(client: Client, row: Row, served: Served, asked: list[Job], log: Path, 
         on_line=on_line,
         stdin="".join(lines),
     )
+    said.lived_ms = range(began_ms, _now_ms() + 1)
     return said
 
 
@@ -131,7 +135,8 @@ def _finding(check: str, of_check: list[Job], said: _Said, served: Served, clien
     finding = Finding(check)
     for job in of_check:
         answer = said.answers.get(job.name)
-        problem = problem_of(job, answer, is_vague=job.name in client.vague)
+        is_vague = not client.vague.keys().isdisjoint({job.name, f"{job.name} by {row.mechanism}"})
+        problem = problem_of(job, answer, is_vague=is_vague)
         if problem is not None:
             finding.blame(problem)
         if answer is None:
@@ -143,7 +148,7 @@ def _finding(check: str, of_check: list[Job], said: _Said, served: Served, clien
             for found in _IN_THE_LOG[check](job, answer, served):
                 finding.blame(found)
     if check == REAUTHENTICATION and finding.outcome == "pass":
-        _judge_logins(finding, of_check[0], said, served, client, row)
+        _judge_logins(finding, said, served, client, row)
     return finding
 
 
@@ -167,11 +172,11 @@ def _steady(job: Job, answer: Answer, served: Served) -> list[str]:
 _IN_THE_LOG = {EXCHANGE: _exchanged, REAUTHENTICATION: _steady}
 
 
-def _judge_logins(finding: Finding, job: Job, said: _Said, served: Served, client: Client, row: Row) -> None:
+def _judge_logins(finding: Finding, said: _Said, served: Served, client: Client, row: Row) -> None:
     """Whether it has logged in again where it was connected. A client that never does may be known for that."""
     known = client.lacks.get(REAUTHENTICATION)
     wanted = LOGINS_AGAIN if known is None else 1
-    again = served.logins_again(row, said.during_ms[job.name], wanted, AUDIT_WITHIN_S)
+    again = served.logins_again(row, said.lived_ms, wanted, AUDIT_WITHIN_S)
     finding.words["logins on open connections, by broker"] = ", ".join(f"{b}: {n}" for b, n in sorted(again.items()))
     if known is None and min(again.values()) < wanted:
         finding.blame(f"it has logged in again on open connections {again} times, by broker, not {wanted} on each")

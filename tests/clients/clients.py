@@ -34,7 +34,7 @@ class Client:
     lacks: Mapping[str, str] = field(default_factory=dict)
     """Mechanisms and checks that it does not have, with where that stands."""
     vague: Mapping[str, str] = field(default_factory=dict)
-    """Jobs in which it ends in time and does not say why it was refused, with the reason."""
+    """Jobs, or a job by one mechanism, in which it ends in time and does not say why it was refused, with the reason."""
 
 
 def _python(module: str) -> Callable[[], list[str]]:
@@ -88,7 +88,11 @@ CLIENTS = {
                 REAUTHENTICATION: "aiokafka decodes session_lifetime_ms (aiokafka/protocol/admin.py) and nothing of it reads "
                 "it: no KIP-368. The broker ends its connections, and it connects anew",
             },
-            vague=dict.fromkeys(("no certificate", "a certificate of another CA"), _AFTER_ITS_HANDSHAKE),
+            vague={
+                **dict.fromkeys(("no certificate", "a certificate of another CA"), _AFTER_ITS_HANDSHAKE),
+                "a wrong password by OAUTHBEARER": "it takes any answer to its token for a login (aiokafka/conn.py, "
+                "OAuthAuthenticator.step): what RFC 7628 has the server say first, and the error behind it, it does not read",
+            },
         ),
         Client("java", apache_kafka.VERSION, _java),
         Client("kafkajs", fixtures.KAFKAJS.partition("@")[2], _kafkajs),

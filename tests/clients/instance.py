@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from quota.contracts.acls import Acl, AclOperation, AclSet, PatternType, Permission, ResourceType
 from quota.contracts.audit import AuditKind, AuditRecord
 from quota.contracts.certificates import CertificateSet, RouteCertificate
-from quota.contracts.instance import Authorizer, Endpoint, Route
+from quota.contracts.instance import OAUTHBEARER, Authorizer, Endpoint, Route
 from quota.contracts.namespace import AUDIT_TOPIC
 from quota.contracts.sealing import route_key_purpose, sealed
 from quota.contracts.users import UserSet
@@ -30,6 +30,7 @@ from tests.integration.clients import TIMEOUT_S, consumer, take
 from tests.support.certificates import Authority
 from tests.support.ports import free_port
 from tests.support.processes import HOST, SECRET
+from tests.support.tokens import Issuer
 from tests.support.users import user
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ CAROL = "carol"
 """Whom a client's certificate names."""
 ACCESS = ("right", "wrong password", "wrong ca", "no certificate", "foreign")
 _SASL: dict[str, Any] = {"mechanisms": MECHANISMS, "allow_plain_in_clear": True}
+_ISSUER = Issuer()
+_TOKEN_S = 3_600.0
 _MAPPING = ("RULE:^CN=([^,]+).*$/$1/",)
 
 
@@ -65,6 +68,7 @@ class Served:
             routes=_routes(),
             users=UserSet(1, (user(ALICE, PENCIL), user(EVE, "hers"), user(ROOT, PASSWORD))),
             acls=AclSet(1, tuple(sorted(_acls()))),
+            token_issuers=_ISSUER.trusted_set(),
             certificates=self._certificates,
             authorizer=Authorizer(allow_everyone_if_no_acl_found=False, super_users=(f"User:{ROOT}",)),
             audit=True,
@@ -82,6 +86,9 @@ class Served:
         """The members of a job that say where a client connects and what it shows; `how` is one of `ACCESS`."""
         assert how in ACCESS, how
         name, password = (EVE, "not hers") if how == "wrong password" else (ALICE, PENCIL)
+        if row.mechanism == OAUTHBEARER:
+            audience = "another" if how == "wrong password" else _ISSUER.audiences[0]
+            password = _ISSUER.token(name, time.time(), _TOKEN_S, aud=audience)
         certificate = ""
         if row.shows_certificate and how != "no certificate":
             certificate = "foreign" if how == "foreign" else CAROL

@@ -32,12 +32,12 @@ def table(cells: Sequence[Cell], rows: Sequence[str], clients: Mapping[str, str]
     """`rows`: their names in order; `clients`: versions by name. A cell that was not run is empty."""
     found = {(cell.client, cell.row): cell for cell in cells}
     shown = [name for name in clients if any(client == name for client, _ in found)]
-    lines = ["", f"{'':<28}" + "".join(f"{name:<{_WIDTH}}" for name in shown)]
-    lines.append(f"{'':<28}" + "".join(f"{clients[name].split(' ')[0]:<{_WIDTH}}" for name in shown))
+    lines = ["", f"{'':<30}" + "".join(f"{name:<{_WIDTH}}" for name in shown)]
+    lines.append(f"{'':<30}" + "".join(f"{clients[name].split(' ')[0]:<{_WIDTH}}" for name in shown))
     for row in rows:
         if any((name, row) in found for name in shown):
             marks = [_mark(found.get((name, row))) for name in shown]
-            lines.append(f"{row:<28}" + "".join(f"{mark:<{_WIDTH}}" for mark in marks).rstrip())
+            lines.append(f"{row:<30}" + "".join(f"{mark:<{_WIDTH}}" for mark in marks).rstrip())
     return "\n".join([*lines, "", *_details(cells)])
 
 

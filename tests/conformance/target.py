@@ -15,10 +15,12 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Self
 
 from dataplane.config import Settings
+from dataplane.protocol.messages.discovery import MetadataRequest
 from tests.support.ports import free_port
 from tests.support.processes import HOST, broker_process, secrets_file
 from tests.support.specs import Specs
 from tests.support.waiting import wait_for
+from tests.support.wire import Wire
 from tests.support.zookeeper import ZooKeeperServer, operator
 
 if TYPE_CHECKING:
@@ -108,6 +110,7 @@ class OurCluster:
                 self.addresses = self.tenant.addresses
             else:
                 self.addresses = {n: (HOST, broker.ports["internal"]) for n, broker in self._brokers.items()}
+            wait_for(lambda: all(map(self._knows_all, self.addresses.values())), 20, "all brokers to know each other")
         except BaseException:
             self.__exit__()
             raise
@@ -132,6 +135,11 @@ class OurCluster:
     def complaints(self) -> int:
         """Tracebacks in the logs of the brokers: bugs, whatever the suites say."""
         return sum(b.log.read_text(errors="replace").count("Traceback (most recent") for b in self._brokers.values())
+
+    def _knows_all(self, address: tuple[str, int]) -> bool:
+        """Who registers is told of the others by the controller, a moment later; suites ask at once."""
+        with Wire(address) as wire:
+            return len(wire.call(MetadataRequest(topics=()), 5).brokers) == len(self._ids)
 
     def _all_registered(self) -> bool:
         found = sorted(int(name) for name in self._client.get_children("/brokers/ids"))

@@ -19,6 +19,7 @@ from dataplane.protocol.messages.security import (
 )
 from dataplane.security.attempts import LEAST_DELAY_S
 from dataplane.tenancy.logins import Answer, offered
+from quota.contracts.identity import ANYBODY
 
 MECHANISM = "PLAIN"
 """The internal listener's only one."""
@@ -74,14 +75,15 @@ def _handshake_dropped(_answer: Answer) -> Any:
 def _internal(ctx: RequestContext, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
     """``[authzid] NUL authcid NUL password``; the password is compared in constant time.
 
-    Said again, it may not be another's: what the connection has begun was permitted to the one that it was.
+    Said again, it may not be another's: what the connection has begun was permitted to the one that it was. Who was anybody
+    until now, as all are at a listener without authentication, may say who it is.
     """
     session = ctx.session
     authzid, *said = (part.decode(errors="surrogateescape") for part in request.auth_bytes.split(b"\0"))
     identity = None
     if len(said) == 2 and authzid in ("", said[0]):
         identity = ctx.broker.config.keys.proven(said[0], said[1])
-    if identity is not None and session.identity in (None, identity):
+    if identity is not None and session.identity in (None, ANYBODY, identity):
         session.authenticated, session.identity = True, identity
         session.principal = f"User:{identity.name}"
         return SaslAuthenticateResponse()

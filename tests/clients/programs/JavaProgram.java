@@ -16,11 +16,18 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import javax.security.auth.callback.Callback;
+import javax.security.auth.callback.UnsupportedCallbackException;
+import javax.security.auth.login.AppConfigurationEntry;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.security.auth.AuthenticateCallbackHandler;
+import org.apache.kafka.common.security.auth.SaslExtensionsCallback;
+import org.apache.kafka.common.security.oauthbearer.OAuthBearerToken;
+import org.apache.kafka.common.security.oauthbearer.OAuthBearerTokenCallback;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -36,6 +43,66 @@ public final class JavaProgram {
     private int sent;
     private int received;
     private int distinct;
+  }
+
+  /** What the client asks for tokens: always the one of its login's options. */
+  public static final class Tokens implements AuthenticateCallbackHandler {
+    private String value;
+
+    @Override
+    public void configure(Map<String, ?> config, String mechanism, List<AppConfigurationEntry> login) {
+      value = (String) login.get(0).getOptions().get("token");
+    }
+
+    @Override
+    public void handle(Callback[] asked) throws UnsupportedCallbackException {
+      for (Callback one : asked) {
+        if (one instanceof OAuthBearerTokenCallback) {
+          ((OAuthBearerTokenCallback) one).token(new Token(value, System.currentTimeMillis()));
+        } else if (!(one instanceof SaslExtensionsCallback)) {
+          throw new UnsupportedCallbackException(one);
+        }
+      }
+    }
+
+    @Override
+    public void close() {}
+  }
+
+  /** Good for an hour from `sinceMs`. */
+  private static final class Token implements OAuthBearerToken {
+    private final String value;
+    private final long sinceMs;
+
+    private Token(String value, long sinceMs) {
+      this.value = value;
+      this.sinceMs = sinceMs;
+    }
+
+    @Override
+    public String value() {
+      return value;
+    }
+
+    @Override
+    public Set<String> scope() {
+      return Set.of();
+    }
+
+    @Override
+    public long lifetimeMs() {
+      return sinceMs + 3_600_000;
+    }
+
+    @Override
+    public String principalName() {
+      return "alice";
+    }
+
+    @Override
+    public Long startTimeMs() {
+      return sinceMs;
+    }
   }
 
   private JavaProgram() {}
@@ -157,6 +224,9 @@ public final class JavaProgram {
     if (!mechanism.isEmpty()) {
       config.put("sasl.mechanism", mechanism);
       config.put("sasl.jaas.config", login(mechanism, job.get("user").asText(), job.get("password").asText()));
+      if (mechanism.equals("OAUTHBEARER")) {
+        config.put("sasl.login.callback.handler.class", Tokens.class.getName());
+      }
     }
     if (!job.get("ca").asText().isEmpty()) {
       config.put("ssl.truststore.type", "PEM");
@@ -170,6 +240,9 @@ public final class JavaProgram {
   }
 
   private static String login(String mechanism, String user, String password) {
+    if (mechanism.equals("OAUTHBEARER")) {
+      return "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required token=\"" + password + "\";";
+    }
     String module = mechanism.equals("PLAIN") ? "plain.PlainLoginModule" : "scram.ScramLoginModule";
     return String.format(
         "org.apache.kafka.common.security.%s required username=\"%s\" password=\"%s\";", module, user, password);

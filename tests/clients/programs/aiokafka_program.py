@@ -7,12 +7,23 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.abc import AbstractTokenProvider
 from aiokafka.errors import KafkaError
 from aiokafka.helpers import create_ssl_context
 
 from tests.clients.programs.jobs import PAUSE_S, Deadline, Outcome, key_of, serve, value_of
 
 Job = dict[str, Any]
+
+
+class Tokens(AbstractTokenProvider):
+    """The same token, whenever it is asked for."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    async def token(self) -> str:
+        return self._token
 
 
 def settings(job: Job) -> dict[str, Any]:
@@ -28,6 +39,8 @@ def settings(job: Job) -> dict[str, Any]:
             "sasl_plain_username": job["user"],
             "sasl_plain_password": job["password"],
         }
+    if job["mechanism"] == "OAUTHBEARER":
+        config["sasl_oauth_token_provider"] = Tokens(job["password"])
     if job["ca"]:
         files = {"certfile": job["certificate"], "keyfile": job["key"]} if job["certificate"] else {}
         config["ssl_context"] = create_ssl_context(cafile=job["ca"], **files)

@@ -12,9 +12,20 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it reads its schemas in a way that Python 3.11 calls old
     from kafka import KafkaConsumer, KafkaProducer
     from kafka.errors import KafkaError
+    from kafka.net.sasl.oauth import AbstractTokenProvider
 
 Job = dict[str, Any]
 BOOTSTRAP_MS = 8_000
+
+
+class Tokens(AbstractTokenProvider):
+    """The same token, whenever it is asked for."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def token(self) -> str:
+        return self._token
 
 
 def settings(job: Job) -> dict[str, Any]:
@@ -30,6 +41,8 @@ def settings(job: Job) -> dict[str, Any]:
             "sasl_plain_username": job["user"],
             "sasl_plain_password": job["password"],
         }
+    if job["mechanism"] == "OAUTHBEARER":
+        config["sasl_oauth_token_provider"] = Tokens(job["password"])
     if job["ca"]:
         config["ssl_cafile"] = job["ca"]
     if job["certificate"]:

@@ -21,7 +21,12 @@ function client(job, logged) {
     brokers: job.bootstrap.split(','),
     ssl: job.ca ? { ca: [read(job.ca)], ...shown } : undefined,
     sasl: job.mechanism
-      ? { mechanism: job.mechanism.toLowerCase(), username: job.user, password: job.password }
+      ? {
+          mechanism: job.mechanism.toLowerCase(),
+          username: job.user,
+          password: job.password,
+          oauthBearerProvider: async () => ({ value: job.password }),
+        }
       : undefined,
     reauthenticationThreshold: Math.round(job.lifetime_ms / 4), // its default, 10 s, is for lifetimes of hours
     authenticationTimeout: 10000,

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Job = dict[str, Any]
+TOKEN_S = 3_600.0
+"""For how long librdkafka is told that a token is good."""
 
 
 def words_of(error: KafkaError) -> str:
@@ -35,6 +37,8 @@ def settings(job: Job, said: list[str]) -> dict[str, Any]:
             "sasl.username": job["user"],
             "sasl.password": job["password"],
         }
+    if job["mechanism"] == "OAUTHBEARER":
+        config["oauth_cb"] = lambda _config: (job["password"], time.time() + TOKEN_S)
     if job["ca"]:
         config["ssl.ca.location"] = job["ca"]
     if job["certificate"]:

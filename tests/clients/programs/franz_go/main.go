@@ -15,6 +15,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
@@ -177,6 +178,8 @@ func mechanism(wanted *job) sasl.Mechanism {
 		return login.AsSha256Mechanism()
 	case "SCRAM-SHA-512":
 		return login.AsSha512Mechanism()
+	case "OAUTHBEARER":
+		return oauth.Auth{Token: wanted.Password}.AsMechanism()
 	}
 	return nil
 }

@@ -195,6 +195,7 @@ func settings(wanted *job) (*sarama.Config, error) {
 		config.Net.SASL.Version = sarama.SASLHandshakeV1 // of version 0 nothing says how long a login is good
 		config.Net.SASL.Mechanism = sarama.SASLMechanism(wanted.Mechanism)
 		config.Net.SASL.User, config.Net.SASL.Password = wanted.User, wanted.Password
+		config.Net.SASL.TokenProvider = token(wanted.Password)
 		hashes := map[string]func() hash.Hash{"SCRAM-SHA-256": sha256.New, "SCRAM-SHA-512": sha512.New}
 		if made := hashes[wanted.Mechanism]; made != nil {
 			config.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &conversation{hash: made} }
@@ -221,6 +222,13 @@ func settings(wanted *job) (*sarama.Config, error) {
 		}
 	}
 	return config, nil
+}
+
+// The same token, whenever it is asked for.
+type token string
+
+func (t token) Token() (*sarama.AccessToken, error) {
+	return &sarama.AccessToken{Token: string(t)}, nil
 }
 
 // The exchange of SCRAM, which sarama leaves to its users.
