@@ -73,6 +73,8 @@ _WITH_THE_END = (
     "by chance only why it is refused"
 )
 
+_ANY_ANSWER = "it takes any answer to its token for a login: what RFC 7628 has the server say first, and the error behind it, it does not read"
+
 CLIENTS = {
     client.name: client
     for client in (
@@ -90,12 +92,16 @@ CLIENTS = {
             },
             vague={
                 **dict.fromkeys(("no certificate", "a certificate of another CA"), _AFTER_ITS_HANDSHAKE),
-                "a wrong password by OAUTHBEARER": "it takes any answer to its token for a login (aiokafka/conn.py, "
-                "OAuthAuthenticator.step): what RFC 7628 has the server say first, and the error behind it, it does not read",
+                "a wrong password by OAUTHBEARER": f"{_ANY_ANSWER} (aiokafka/conn.py, OAuthAuthenticator.step)",
             },
         ),
         Client("java", apache_kafka.VERSION, _java),
-        Client("kafkajs", fixtures.KAFKAJS.partition("@")[2], _kafkajs),
+        Client(
+            "kafkajs",
+            fixtures.KAFKAJS.partition("@")[2],
+            _kafkajs,
+            vague={"a wrong password by OAUTHBEARER": f"{_ANY_ANSWER} (src/broker/saslAuthenticator/oauthBearer.js)"},
+        ),
         Client(
             "franz-go",
             _required("franz_go", "github.com/twmb/franz-go"),
