@@ -73,7 +73,10 @@ _WITH_THE_END = (
     "by chance only why it is refused"
 )
 
-_ANY_ANSWER = "it takes any answer to its token for a login: what RFC 7628 has the server say first, and the error behind it, it does not read"
+_ANY_ANSWER = (
+    "it takes any answer to its token for a login: what RFC 7628 has the server say first, and the error behind it, "
+    "it does not read"
+)
 
 CLIENTS = {
     client.name: client
