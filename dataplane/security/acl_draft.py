@@ -30,11 +30,13 @@ class AclDraft:
     def of(cls, data: bytes | None) -> Steps[AclDraft]:
         """None: there are none yet. Raises ValueError, KeyError, TypeError: the node is not legible."""
         version, acls = (0, []) if data is None else (yield from read_items(data, Acl.from_document))
-        draft = cls(version, acls)
+        draft = cls(version, [])
         for place, acl in enumerate(acls, 1):
             if place % _ACLS_PER_STEP == 0:
                 yield None
-            draft._keep(acl)
+            if acl not in draft._items:  # two that differed in what is not read any more are one
+                draft._keep(acl)
+                draft._acls.append(acl)
         return draft
 
     @property

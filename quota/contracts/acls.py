@@ -22,7 +22,7 @@ from enum import IntEnum
 from typing import Any
 
 from quota.contracts.items import read_items
-from quota.contracts.networks import NO_ZONES, ZONE, network_of
+from quota.contracts.networks import NO_ZONES, ZONE, network_of, without_zone
 from quota.steps import Steps
 
 MOST_ACLS = 5_000
@@ -103,13 +103,14 @@ class Acl:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Acl:
-        """Raises KeyError, TypeError, ValueError."""
+        """Raises KeyError, TypeError, ValueError. A host with a zone, which is not taken any more, is the address."""
+        host = document["host"]
         acl = cls(
             ResourceType[document["resource_type"]],
             PatternType[document["pattern_type"]],
             document["resource_name"],
             document["principal"],
-            document["host"],
+            without_zone(host) if type(host) is str else host,
             AclOperation[document["operation"]],
             Permission[document["permission_type"]],
         )

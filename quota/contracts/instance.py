@@ -44,7 +44,7 @@ from enum import StrEnum
 from typing import Any
 
 from quota.contracts.acls import AclSet
-from quota.contracts.networks import network_of
+from quota.contracts.networks import network_of, without_zone
 from quota.contracts.rows import LOOP_MS, REQUEST, Unit
 from quota.contracts.rules import RuleSet
 from quota.contracts.token_issuers import TokenIssuerSet
@@ -355,8 +355,8 @@ def to_bytes(document: Mapping[str, Any]) -> bytes:
 
 
 def cidrs_of(values: list[str]) -> tuple[str, ...]:
-    """A whitelist as it is kept. Raises ValueError, TypeError."""
-    return tuple(str(network_of(value)) for value in values)
+    """A stored whitelist. Raises ValueError, TypeError, AttributeError."""
+    return tuple(str(network_of(without_zone(value))) for value in values)
 
 
 def topics_of(document: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:

@@ -119,7 +119,6 @@ def test_the_same_acl_twice_is_one():
         ("permission_type", "MAYBE"),
         ("resource_type", "PLANET"),
         ("host", "ten"),
-        ("host", "fe80::1%eth0"),
         ("principal", 7),
     ],
 )
