@@ -113,7 +113,7 @@ def proposal_make(
     Raises NotFound, Invalid, LimitReached, Conflict, ConcurrentChange, ClusterUnavailable.
     """
     instance = instance_running_get(organisation=organisation, instance_id=instance_id)
-    _check(instance, whitelist, route_whitelists, acls_added, lasts_s)
+    _check(instance, whitelist, route_whitelists, {"acls_added": acls_added, "acls_removed": acls_removed}, lasts_s)
     now_ms = _ms(clock)
     proposal = Proposal(
         ids.proposal_id(source or random.SystemRandom()),
@@ -203,20 +203,19 @@ def _check(
     instance: Instance,
     whitelist: Sequence[object] | None,
     route_whitelists: Mapping[str, Sequence[object]],
-    acls_added: Sequence[Acl],
+    acls: Mapping[str, Sequence[Acl]],
     lasts_s: int,
 ) -> None:
-    """Raises Invalid naming everything that is wrong."""
+    """Raises Invalid naming everything that is wrong. What is removed is looked at, too: it has to be read again."""
     problems = [] if whitelist is None else whitelist_problems(whitelist, field="whitelist")
     known = {route.key for route in routes_wanted(instance.id)}
     for route, cidrs in route_whitelists.items():
         if route not in known:
             problems.append(FieldProblem(f"route_whitelists.{route}", "the instance has no such route"))
         problems += whitelist_problems(cidrs, field=f"route_whitelists.{route}")
-    for at, acl in enumerate(acls_added):
-        fault = acl_fault(acl)
-        if fault is not None:
-            problems.append(FieldProblem(f"acls_added.{at}.{fault[0]}", fault[1]))
+    for name, each in acls.items():
+        faults = ((at, acl_fault(acl)) for at, acl in enumerate(each))
+        problems += [FieldProblem(f"{name}.{at}.{fault[0]}", fault[1]) for at, fault in faults if fault is not None]
     if not LEAST_S <= lasts_s <= LONGEST_S:
         problems.append(FieldProblem("lasts_s", f"must be {LEAST_S} to {LONGEST_S} seconds"))
     if problems:

@@ -55,7 +55,9 @@ def _key(document: Mapping[str, Any]) -> TokenKey | None:
     """One key; None: it is not for us."""
     kid, algorithm = document.get("kid", ""), document.get("alg")
     operations = document.get("key_ops", ["verify"])
-    if not isinstance(kid, str) or len(kid) > LONGEST_TEXT or document.get("use", "sig") != "sig":
+    if not isinstance(kid, str) or len(kid) > LONGEST_TEXT or not kid.isprintable():
+        return None  # half a surrogate pair, or NUL: texts to JSON, and to no database or answer of ours
+    if document.get("use", "sig") != "sig":
         return None
     if not isinstance(operations, list) or "verify" not in operations:
         return None

@@ -22,6 +22,7 @@ from controlplane.clusters import coordination, zookeeper
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import AlreadyExists, Conflict, Invalid, LimitReached, SluiceError, TooManyAttempts
+from controlplane.instances.models import Instance
 from controlplane.instances.selectors import instance_running_get
 from controlplane.token_issuers import fetching, installed
 from controlplane.token_issuers.allowed import key_address
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from controlplane.instances.models import Instance
     from controlplane.tenants.models import Organisation
 
 LOG = logging.getLogger(__name__)
@@ -142,8 +142,14 @@ def refresh_due(*, clock: Clock = SYSTEM_CLOCK) -> int:
     return done
 
 
+@transaction.atomic
 def publish(instance: Instance) -> None:
-    """Have the node in ZooKeeper be what the rows say. Raises NotFound where brokers have not been told of the instance."""
+    """Have the node in ZooKeeper be what the rows say. Raises NotFound where brokers have not been told of the instance.
+
+    One of an instance at a time, until its rows are committed: who read them while another deletes an issuer would write that
+    issuer into the node again behind him, and with the row gone nobody would ever take it out.
+    """
+    Instance.objects.unscoped("it was looked up in its organisation").select_for_update().get(pk=instance.pk)
 
     def decide(data: bytes | None) -> bytes | None:
         rows = TokenIssuer.objects.unscoped("the instance was looked up in its organisation").filter(instance=instance)

@@ -165,6 +165,7 @@ def test_what_is_of_another_proposal_or_not_legible_is_left_out(alice, instance,
         ({"route_whitelists": {"r9": []}}, "route_whitelists.r9"),
         ({"route_whitelists": {"default": ["10.0.0.1/8"]}}, "route_whitelists.default.0"),
         ({"acls_added": [{**READ, "principal": "ann"}]}, "acls_added.0.principal"),
+        ({"acls_removed": [READ, {**READ, "host": "nowhere"}]}, "acls_removed.1.host"),  # nobody could read it again
         ({"whitelist": [], "lasts_s": 59}, "lasts_s"),
         ({"whitelist": [], "lasts_s": 604_801}, "lasts_s"),
         ({"whitelist": [], "for": "ever"}, "for"),

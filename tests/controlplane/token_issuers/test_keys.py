@@ -123,3 +123,8 @@ def test_whatever_is_published_there_is_one_kind_of_error(document):
         made_of(document)
     except KeySetProblem:
         return
+
+
+@pytest.mark.parametrize("kid", ["\ud800", "a\0", "two\nlines", "x" * 256])
+def test_an_id_that_no_database_or_answer_takes_is_no_keys(kid):
+    assert [key.kid for key in made_of({**RSA_KEY, "kid": kid}, {**EC_KEY, "kid": "good"})] == ["good"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 
 from controlplane.clusters import coordination
 from controlplane.core.clock import SYSTEM_CLOCK
@@ -284,3 +285,28 @@ def test_the_question_who_may_knows_of_them(alice, instance, tree, url, made):
     found = alice.api.post(check, asked).json()
     assert (found["allowed"], found["rule"]["kind"]) == (False, "login")
     assert "trusts no token issuer" in found["reason"]
+
+
+# --- two at once --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("change", ["create", "refresh", "delete"])
+def test_the_node_is_written_while_nobody_else_can_change_the_rows_of_the_instance(
+    alice, url, body, made, monkeypatch, change
+):
+    """Or keys that are fetched while an issuer is deleted would put the issuer back into the node, for good."""
+    alone, write = [], coordination.beside_write
+
+    def written(tree, instance_id, path, decide):
+        alone.append(connection.in_atomic_block)
+        write(tree, instance_id, path, decide)
+
+    monkeypatch.setattr(coordination, "beside_write", written)
+    if change == "create":
+        alice.api.post(url, {**body, "issuer": "another"})
+    elif change == "refresh":
+        assert services.refresh_due(clock=Later(days=1)) == 1
+    else:
+        alice.api.delete(f"{url}/{made['id']}")
+    assert alone == [True]
