@@ -23,9 +23,28 @@ def record(
     detail: dict[str, Any] | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> AuditEntry:
-    """Write one entry. `detail` must hold no secret."""
+    """Write one entry. `detail` must hold no secret.
+
+    Names that Kafka clients gave ACLs may hold NUL, which PostgreSQL takes in no text: it stands as U+FFFD in the entry.
+    """
     entry = AuditEntry(
-        organisation_id=organisation.pk, actor=actor, action=action, target=target, detail=detail or {}, at=clock.now()
+        organisation_id=organisation.pk,
+        actor=actor,
+        action=action,
+        target=_storable(target),
+        detail=_storable(detail or {}),
+        at=clock.now(),
     )
     entry.save(force_insert=True)
     return entry
+
+
+def _storable(value: Any) -> Any:
+    """Of JSON, the same without NUL."""
+    if isinstance(value, str):
+        return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if isinstance(value, dict):
+        return {_storable(name): _storable(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_storable(inner) for inner in value]
+    return value

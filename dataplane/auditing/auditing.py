@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from dataplane.tenancy.session import Session
 
 EVERY_S = 1.0
-PORTION = 100
-"""Records in one request."""
+PORTION = 64
+"""Records in one request. Of the largest that clients can cause (256 characters outside the BMP in each text that they choose)
+these are less than `message.max.bytes`: what is larger would never be taken, and nothing behind it written."""
 MOST_OF_A_REQUEST = 20
 """Things that one request names and that are told one by one; then how many more there were."""
 

@@ -104,6 +104,16 @@ def test_a_filter_deletes_what_it_takes_and_says_what(alice, instance, tree, url
     assert in_force(tree, instance) == ()
 
 
+def test_what_postgresql_takes_in_no_text_does_not_keep_a_deletion_from_being_audited(alice, instance, tree, url):
+    """Kafka clients may give an ACL any name, and whoever deletes it by REST has to find himself in the audit."""
+    acl = Acl(ResourceType.GROUP, PatternType.LITERAL, "a\0b", "User:\0", "*", AclOperation.READ, Permission.ALLOW)
+    tree.put(acls_path(instance.id), AclSet(1, (acl,)).to_json())
+    assert len(alice.api.delete(url, {"resource_type": "ANY"}).json()["items"]) == 1
+    [entry] = AuditEntry.objects.for_organisation(alice.organisation).filter(action="acl.delete")
+    [said] = entry.detail["acls"]
+    assert (said["resource_name"], said["principal"]) == ("a\ufffdb", "User:\ufffd")
+
+
 @pytest.mark.parametrize("body", [{}, None])
 def test_no_filter_deletes_nothing(alice, instance, tree, url, body):
     alice.api.post(url, READ)

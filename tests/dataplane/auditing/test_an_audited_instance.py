@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from dataplane import admission
-from dataplane.auditing.auditing import MOST_OF_A_REQUEST
+from dataplane.auditing.auditing import MOST_OF_A_REQUEST, PORTION
+from dataplane.config import Settings
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.configs import (
     IncrementalAlterConfigsRequest,
@@ -23,12 +24,12 @@ from dataplane.protocol.messages.topics import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
 )
-from dataplane.records.batch import read_records, split_batches
+from dataplane.records.batch import Record, build_batch, read_records, split_batches
 from dataplane.storage.log import reading
 from dataplane.tenancy.session import Session
 from quota.contracts.acls import Acl, AclOperation, AclSet, PatternType, Permission, ResourceType
-from quota.contracts.audit import AuditRecord
-from quota.contracts.instance import Authorizer, Limits
+from quota.contracts.audit import AuditKind, AuditRecord
+from quota.contracts.instance import Authorizer, Limits, TopicDefaults
 from quota.contracts.namespace import AUDIT_TOPIC, InstanceNames, instance_key
 from tests.dataplane.requests.logins import ISSUER, TOKEN_PORT, Cluster
 from tests.simulation.cluster import INSTANCE
@@ -238,3 +239,31 @@ def test_what_cannot_be_written_yet_is_written_later(cluster):
     cluster.broker.auditing._sink.write = not_yet
     cluster.connect()
     assert kinds(cluster.records(wait_s=10)) == [("connection", "accepted")]
+
+
+def test_records_that_are_as_large_as_clients_can_make_them_fit_into_one_request():
+    """A request that the topic does not take would be tried again for ever, and nothing behind it written."""
+    chosen = dict.fromkeys(("principal", "client_id", "resource", "reason"), "\U0001f600" * 300)
+    largest = AuditRecord(
+        2**42,
+        2**31 - 1,
+        AuditKind.DENIAL,
+        max((code.name for code in ErrorCode), key=len),
+        "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+        "default",
+        api="INCREMENTAL_ALTER_CONFIGS",
+        operation="DESCRIBE_CONFIGS",
+        mechanism="SCRAM-SHA-512",
+        count=2**31,
+        left_out=2**31,
+        **chosen,
+    )
+    batch = build_batch([Record(None, largest.value())] * PORTION, now_ms=0)
+    assert len(batch) < Settings().message_max_bytes
+
+
+def test_what_an_instance_says_of_large_messages_is_not_about_its_audit(cluster):
+    cluster.again(topic_defaults=TopicDefaults(max_message_bytes=1_024))
+    for _ in range(20):
+        assert cluster.connect().plain().error_code == 0
+    assert kinds(cluster.records()).count(("authentication", "success")) == 20
