@@ -5,9 +5,11 @@ upper case); ``\\/`` is a slash within a part. The first rule whose pattern matc
 the client is refused. The pattern is then replaced wherever it is found, as Java's ``replaceAll`` does it (so ``.*`` is
 replaced twice: once as all of it and once as the nothing behind). ``$1`` is a group; one that there is not stands for itself.
 
-Tenants write the rules and clients' authorities the subjects, and a broker's loop matches them: so patterns are RE2's, which
+Tenants write the rules and clients' authorities the subjects, and a broker matches them: so patterns are RE2's, which
 match in linear time. What it does not have (looking ahead and behind, back references, possessive quantifiers) is refused
-with a sentence when the rule is written.
+with a sentence when the rule is written. Linear is not little: each instruction of a pattern may be looked at for each character,
+and replacing begins anew behind each match. So patterns, subjects, names and the number of matches are bounded too, and nobody
+is who needs more.
 """
 
 from __future__ import annotations
@@ -23,9 +25,13 @@ import re2
 DEFAULT = "DEFAULT"
 MOST_RULES = 20
 LONGEST_RULE = 512
-LONGEST_SUBJECT = 4096
-"""A longer one matches no rule."""
-_MEMORY = 2**18  # of one pattern, with what matching it makes
+LONGEST_SUBJECT = 1_024
+"""Characters. A longer one matches no rule, and a longer name is none."""
+MOST_MATCHES = 4
+"""Of a pattern in a subject: a rule that is meant to name somebody has one or two."""
+_MEMORY = 2**15
+"""Of one pattern, with what matching it makes: 512 instructions of RE2's, a dot being about ten. One match that needs all of them
+on the longest subject takes up to 30 ms."""
 
 _RULE = re.compile(r"RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?)", re.DOTALL)
 _OF_REPLACEMENT = re.compile(r"\\(.)|\$(\d+)|(\$|\\)|([^$\\]+)", re.DOTALL)
@@ -47,11 +53,14 @@ class _Rule:
     case: str
 
     def apply(self, subject: str) -> str | None:
-        """The name; None: it does not apply."""
+        """The name; None: it does not apply. Raises NoRuleError where there is too much to replace."""
         if self.pattern.fullmatch(subject) is None:
             return None
-        done, at, copied = [], 0, 0
+        done, at, copied, matches = [], 0, 0, 0
         while at <= len(subject) and (found := self.pattern.search(subject, at)) is not None:
+            matches += 1
+            if matches > MOST_MATCHES:
+                raise NoRuleError(f"its rule replaces more than {MOST_MATCHES} parts of {subject}")
             done.append(subject[copied : found.start()])
             done += [part if isinstance(part, str) else found.group(part) or "" for part in self.replacement]
             copied = found.end()
@@ -75,8 +84,14 @@ class PrincipalMapping:
                     return subject
                 name = rule.apply(subject)
                 if name is not None:
-                    return name
+                    return _bounded(name, subject)
         raise NoRuleError(f"no rule applies to {subject[:LONGEST_SUBJECT]}")
+
+
+def _bounded(name: str, subject: str) -> str:
+    if len(name) > LONGEST_SUBJECT:
+        raise NoRuleError(f"the name that its rule makes has more than {LONGEST_SUBJECT} characters: {subject}")
+    return name
 
 
 @functools.lru_cache(maxsize=1024)

@@ -145,3 +145,35 @@ def test_replacing_is_as_pythons_own_where_both_have_it(subject):
         )
         expected = re.sub(f"({pattern})", r"<\1>", subject) if re.fullmatch(pattern, subject) else subject
         assert ours.name(subject) == expected
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        ".*?",  # found as nothing before each character
+        "(?:(.*)(a?){100}c)?(.*?)",  # and each time all that is behind was looked at
+    ],
+)
+def test_a_rule_that_replaces_without_end_makes_nobody(pattern):
+    with pytest.raises(NoRuleError, match="more than 4 parts"):
+        PrincipalMapping([f"RULE:{pattern}/x/"]).name("a" * LONGEST_SUBJECT)
+
+
+def test_a_name_cannot_grow_beyond_the_longest_subject():
+    doubled = PrincipalMapping(["RULE:^(.*)$/$1$1/"])
+    assert len(doubled.name("a" * (LONGEST_SUBJECT // 2))) == LONGEST_SUBJECT
+    with pytest.raises(NoRuleError, match="more than 1024 characters"):
+        doubled.name("a" * (LONGEST_SUBJECT // 2 + 1))
+
+
+@pytest.mark.parametrize("pattern", ["(a?){0,1000}b*", "(.{0,30}){0,30}", "(.*a.{999}).*"])
+def test_a_pattern_that_is_too_large_is_refused(pattern):
+    assert "too large" in rules_problem([f"RULE:{pattern}/x/"])
+
+
+def test_a_rule_may_name_all_parts_of_a_subject():
+    parts = ["CN", "OU", "OU", "O", "STREET", "L", "ST", "C", "DC", "DC", "UID"]
+    pattern = "^" + ",".join(f"{part}=([^,]*)" for part in parts) + "$"
+    subject = ",".join(f"{part}={part.lower()}" for part in parts)
+    assert PrincipalMapping([f"RULE:{pattern}/$1@$4/"]).name(subject) == "cn@o"
