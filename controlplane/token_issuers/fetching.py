@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 WITHIN_S = 5.0
 MOST_BYTES = 64 * 2**10
+MOST_ADDRESSES = 4
 
 
 def fetched(address: KeyAddress, *, within_s: float = WITHIN_S) -> bytes:
@@ -81,13 +82,14 @@ class _Fetch:
         return allowed
 
     def _connected(self) -> socket.socket:
-        """To the first that answers."""
-        *others, last = self._allowed()
+        """To the first that answers, of those that there is time for: whoever answers for the name may list thousands."""
+        *others, last = self._allowed()[:MOST_ADDRESSES]
         for each in others:
             try:
                 return socket.create_connection((each, self._address.port), self._within_s / 2)
-            except OSError:
-                continue
+            except OSError as error:
+                if self._is_given_up:
+                    raise KeySetProblem("nobody waits for it any more") from error
         return socket.create_connection((last, self._address.port), self._within_s)
 
     def _ask(self) -> None:

@@ -148,3 +148,39 @@ def test_by_the_authorities_that_the_system_names(tls_server, monkeypatch):
     port, authorities = tls_server
     monkeypatch.setenv("SSL_CERT_FILE", str(authorities))
     assert fetched(f"https://127.0.0.1:{port}/", f"127.0.0.1:{port}") == b"{}"
+
+
+def test_a_name_with_very_many_addresses_is_left_alone_when_the_time_is_over(monkeypatch):
+    """Its thread would go on for as long as each of them does not answer, and a minute later there is another."""
+    many = [f"127.1.{number // 250}.{number % 250 + 1}" for number in range(1_000)]
+    tried, goes_on = [], threading.Event()
+
+    def no_answer(address, _timeout):
+        tried.append(address[0])
+        goes_on.wait(10)
+        raise TimeoutError
+
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", (each, 80)) for each in many])
+    monkeypatch.setattr(socket, "create_connection", no_answer)
+    with pytest.raises(KeySetProblem, match="has not answered"):
+        fetched("http://keys.example.com/", "http://keys.example.com=127.0.0.0/8", within_s=0.05)
+    goes_on.set()
+    for thread in threading.enumerate():
+        if thread.name == "keys of keys.example.com":
+            thread.join(10)
+    assert tried == many[:1]
+
+
+def test_a_few_addresses_of_a_name_are_tried(monkeypatch):
+    tried = []
+
+    def refused(address, _timeout):
+        tried.append(address[0])
+        raise ConnectionRefusedError
+
+    many = [f"127.1.0.{number}" for number in range(1, 200)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", (each, 80)) for each in many])
+    monkeypatch.setattr(socket, "create_connection", refused)
+    with pytest.raises(KeySetProblem, match="cannot be asked"):
+        fetched("http://keys.example.com/", "http://keys.example.com=127.0.0.0/8")
+    assert tried == many[: fetching.MOST_ADDRESSES]
