@@ -248,11 +248,13 @@ class Loop(Protocol):
         preface: Preface | None = None,
         *,
         tls: bool = False,
+        account: str = "",
     ) -> Listener:
         """Listen; `accept` returns the protocol of a new connection, or None to close it at once. Raises OSError.
 
         With a preface that is read first, and `Connection.peer` is whom it names; without one, the connection is closed.
-        With `tls`, `accept` has to call the connection's `secure`.
+        With `tls`, `accept` has to call the connection's `secure`. Accepting is done in the time of `account`, by default
+        the cluster's own.
         """
         ...
 

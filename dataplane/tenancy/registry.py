@@ -451,6 +451,7 @@ class Registry:
                     lambda connection: self._accept(instance, route.id, connection),
                     preface=self._proxies if route.proxy_protocol else None,
                     tls=route.wants_tls,
+                    account=instance.names.key,
                 )
             except OSError as error:
                 return _problem_of(route, f"cannot listen on {address_text(opened[0])}: {error.strerror}")

@@ -82,7 +82,7 @@ class Rig(Server):
         client.start(timeout=20)
         wait_for(lambda: len(client.get_children("/brokers/ids")) == len(self.brokers), 20, "the brokers to register")
         limits = Limits(_PLENTY, _PLENTY, _PLENTY, 100_000, 100_000)
-        tenant = Specs(client).create(list(self.brokers), limits=limits, **members)
+        tenant = Specs(client).create(list(self.brokers), **{"limits": limits, **members})
         client.stop()
         client.close()
         return tenant

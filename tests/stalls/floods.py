@@ -34,6 +34,7 @@ from typing import Any, Self
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from controlplane.instances.spec import Bought, limits_of
 from dataplane.protocol.messages.security import SaslAuthenticateRequest, SaslHandshakeRequest
 from quota.contracts.certificates import CertificateSet, RouteCertificate
 from quota.contracts.instance import OAUTHBEARER, Endpoint, Route
@@ -61,6 +62,8 @@ WARM_UP_WINDOWS = 13
 _TOPIC = "victim"
 _LESS_RIGHT = 10
 _WAIT_S = 5.0
+_BOUGHT = Bought(20, 300, 1_000, (), {})
+"""By the tenant whose ports are knocked at: its limits are those that any instance has."""
 _ISSUER, _FOREIGN = Issuer(), Issuer(keys={"one": "RSA of somebody else"})
 
 Address = tuple[str, int]
@@ -254,7 +257,11 @@ class Floods:
         with ExitStack() as stack:
             self._rig = stack.enter_context(Rig(module=observed.__name__))
             tenant = self._rig.add_tenant(
-                routes=_routes(), users=USERS, token_issuers=_ISSUER.trusted_set(), certificates=_certificates
+                limits=limits_of(_BOUGHT, operators={}, brokers=1),
+                routes=_routes(),
+                users=USERS,
+                token_issuers=_ISSUER.trusted_set(),
+                certificates=_certificates,
             )
             self._ports = {route.id: route.endpoints[1].advertised for route in tenant.spec.routes}
             host, port = self._rig.address()

@@ -303,6 +303,7 @@ class VirtualLoop:
         preface: Preface | None = None,
         *,
         tls: bool = False,
+        account: str = "",
     ) -> VirtualListener:
         address = (host, port or self.network.free_port())
         if address in self.network.listeners:

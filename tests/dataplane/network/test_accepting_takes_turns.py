@@ -1,4 +1,4 @@
-"""Who connects in crowds does not hold the loop: a listener accepts for about a millisecond, and goes on in the next turn."""
+"""Who connects in crowds holds up nobody: a listener accepts in its account's time, a little in each turn."""
 
 from __future__ import annotations
 
@@ -26,9 +26,36 @@ def test_those_that_take_long_to_let_in_are_accepted_one_after_the_other(takes_s
         for _ in range(5):
             clients.enter_context(socket.create_connection(listener.address))
         listener.ready(0)
+        listener.ready(0)  # reported again while it stands in line
+        loop.accounts.serve()
         assert len(came) == at_once or not takes_s  # a busy machine may end even the first turn early
-        for _ in range(5):
+        for _ in range(20):
             listener.ready(0)
+            loop.accounts.serve()
         assert len(came) == 5
     listener.close()
+    loop.close()
+
+
+def test_those_who_come_are_paid_for_by_whose_port_they_come_to_let_in_or_not():
+    loop = EpollLoop(SystemClock())
+    listener = loop.listen("127.0.0.1", 0, lambda _connection: time.sleep(0.002), account="abcdefgh")
+    with socket.create_connection(listener.address):
+        listener.ready(0)
+        loop.accounts.serve()
+    loop.accounts.end_turn(time.monotonic())
+    assert loop.accounts.of("abcdefgh").spent_s > 0.001
+    assert loop.accounts.internal.spent_s < 0.001
+    listener.close()
+    loop.close()
+
+
+def test_who_stands_in_line_when_the_listener_is_closed_is_not_accepted():
+    loop, came = EpollLoop(SystemClock()), []
+    listener = loop.listen("127.0.0.1", 0, came.append)
+    with socket.create_connection(listener.address):
+        listener.ready(0)
+        listener.close()
+        loop.accounts.serve()
+    assert came == []
     loop.close()
