@@ -13,6 +13,7 @@ from dataplane.auditing.outcomes import code_name, outcomes_of
 from dataplane.auditing.trail import Trail
 from dataplane.tasks import Task
 from dataplane.tenancy.access import is_kept_from
+from quota.contracts.acls import READING
 from quota.contracts.audit import AuditKind, AuditRecord
 from quota.contracts.namespace import AUDIT_TOPIC, is_kept_by_the_service
 from quota.core.acls import Reason
@@ -221,7 +222,7 @@ def _reason(session: Session, instance: Instance, operation: Operation, resource
     """Which rule has decided, where that is one of the tenant's."""
     if resource.kind.name == "TOPIC" and is_kept_from(session, resource.name):
         return "the topic's whitelist does not hold the address"
-    if resource.kind.name == "TOPIC" and is_kept_by_the_service(resource.name):
+    if resource.kind.name == "TOPIC" and operation not in READING and is_kept_by_the_service(resource.name):
         return "the topic is the service's to change"
     if instance.acls is None:
         return None

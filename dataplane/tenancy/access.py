@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.security.roles import may_touch
-from quota.contracts.acls import CLUSTER_NAME, AclOperation, ResourceType
+from quota.contracts.acls import CLUSTER_NAME, READING, AclOperation, ResourceType
 from quota.contracts.namespace import is_kept_by_the_service
 
 if TYPE_CHECKING:
@@ -97,8 +97,6 @@ NO_PERMIT = Permit(-1)
 """Of no generation: it has to be renewed before it is used."""
 _INTERNAL = Permit(0)
 _TOPIC, _CLUSTER = ResourceKind.TOPIC, ResourceKind.CLUSTER
-_READING = frozenset({Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS})
-"""All that a tenant may do with a topic that the service keeps for it."""
 _REFUSALS = {
     _TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ResourceKind.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -120,7 +118,7 @@ def authorize(session: Session, operation: Operation, resource: Resource) -> Per
     if instance is None:
         return _INTERNAL if may_touch(session.identity, operation, kind, name) else _REFUSALS[kind]
     if kind is _TOPIC and (
-        instance.topic_denied(name, session.peer) or (operation not in _READING and is_kept_by_the_service(name))
+        instance.topic_denied(name, session.peer) or (operation not in READING and is_kept_by_the_service(name))
     ):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if operation is Operation.CLUSTER_ACTION:

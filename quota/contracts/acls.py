@@ -19,7 +19,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 from quota.contracts.items import read_items
 from quota.contracts.networks import NO_ZONES, ZONE, network_of, without_zone
@@ -68,6 +68,10 @@ class AclOperation(IntEnum):
     IDEMPOTENT_WRITE = 12
     CREATE_TOKENS = 13
     DESCRIBE_TOKENS = 14
+
+
+READING: Final = frozenset({AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS})
+"""All that a tenant may do, whatever ACLs say, with a topic that the service keeps for it."""
 
 
 class Permission(IntEnum):

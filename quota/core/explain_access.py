@@ -7,7 +7,7 @@ asked                         what it refuses
 2. the instance's whitelist   an address that it does not hold
 3. the route's whitelist      likewise, where it has one
 4. the login                  whom the route does not know: it wants SASL or a certificate, or takes neither
-5. what nobody may            a transactional id; what brokers do among themselves
+5. what nobody may            a transactional id; what brokers do among themselves; to change `__sluice_audit`
 6. the topic's whitelist      an address that it does not hold, where the topic has one
 7. ACLs (`quota.core.acls`)   as Kafka's authorizer: super users, DENY before ALLOW, what is implied, no ACL at all
 ============================  =====================================================================================
@@ -24,7 +24,7 @@ from enum import StrEnum
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
 
-from quota.contracts.acls import CLUSTER_NAME, Acl, AclOperation, PatternType, Permission, ResourceType
+from quota.contracts.acls import CLUSTER_NAME, READING, Acl, AclOperation, PatternType, Permission, ResourceType
 from quota.contracts.instance import (
     OAUTHBEARER,
     PLAIN,
@@ -34,6 +34,7 @@ from quota.contracts.instance import (
     Route,
     Security,
 )
+from quota.contracts.namespace import AUDIT_TOPIC
 from quota.contracts.users import ScramMechanism, User
 from quota.core.acls import AclBook, Decision, Reason
 
@@ -189,6 +190,9 @@ def _by_service(question: Question) -> Explained | None:
         return _no(Rule.SERVICE, "transactional ids are not served")
     if question.operation is AclOperation.CLUSTER_ACTION:
         return _no(Rule.SERVICE, "CLUSTER_ACTION is for the brokers among themselves")
+    is_kept = question.resource_type is ResourceType.TOPIC and question.resource_name == AUDIT_TOPIC
+    if is_kept and question.operation not in READING:
+        return _no(Rule.SERVICE, f"{AUDIT_TOPIC} is the service's to change: clients may only read it")
     return None
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dataplane.tenancy.whitelist import Whitelist
 from quota.contracts.acls import Acl, AclOperation, AclSet, PatternType, Permission, ResourceType
 from quota.contracts.instance import Authorizer, Endpoint, InstanceSpec, InstanceState, Limits, Route, Security
+from quota.contracts.namespace import AUDIT_TOPIC
 from quota.contracts.token_issuers import TokenIssuer, TokenIssuerSet
 from quota.contracts.users import Credential, ScramMechanism, User, UserSet
 from quota.core.explain_access import ANONYMOUS, Explained, Question, Rule, explain, holds
@@ -62,6 +63,7 @@ def test_bob_may_write_by_his_acl() -> None:
     assert found.reason == "an ACL allows WRITE on TOPIC orders to User:bob from everywhere"
 
 
+MAY_ALL = replace(SPEC, topic_whitelists={}, authorizer=Authorizer(super_users=("User:root",)))
 DENY_ALL = replace(WRITE, principal="User:*", operation=AclOperation.ALL, permission=Permission.DENY)
 
 
@@ -89,6 +91,9 @@ DENY_ALL = replace(WRITE, principal="User:*", operation=AclOperation.ALL, permis
         (with_route(security=Security.SSL, client_certificates="required"), {"principal": ANONYMOUS}, Rule.LOGIN),
         (SPEC, {"resource_type": ResourceType.TRANSACTIONAL_ID}, Rule.SERVICE),
         (SPEC, {"operation": AclOperation.CLUSTER_ACTION, "resource_type": ResourceType.CLUSTER}, Rule.SERVICE),
+        (MAY_ALL, {"resource_name": AUDIT_TOPIC}, Rule.SERVICE),
+        (MAY_ALL, {"resource_name": AUDIT_TOPIC, "operation": AclOperation.DELETE}, Rule.SERVICE),
+        (MAY_ALL, {"resource_name": AUDIT_TOPIC, "principal": "User:root"}, Rule.SERVICE),
         (SPEC, {"source": "10.0.1.7"}, Rule.TOPIC_WHITELIST),
         (SPEC, {"principal": "User:root", "source": "10.0.1.7"}, Rule.TOPIC_WHITELIST),
         (replace(SPEC, acls=AclSet(1, (WRITE, DENY_ALL))), {}, Rule.ACL),
@@ -117,6 +122,7 @@ def test_he_may_not_and_this_rule_says_so(spec: InstanceSpec, members: dict[str,
         (by_token(), {"principal": "User:root"}, Rule.SUPER_USER),
         (by_token(mechanisms=("OAUTHBEARER", "SCRAM-SHA-256"), token_issuers=None), {}, Rule.ACL),  # by his password
         (SPEC, {"operation": AclOperation.DESCRIBE}, Rule.ACL),  # implied
+        (MAY_ALL, {"operation": AclOperation.READ, "resource_name": AUDIT_TOPIC}, Rule.NO_ACL),
         (SPEC, {"principal": "User:root", "resource_name": "clicks"}, Rule.SUPER_USER),
         (replace(SPEC, acls=None, authorizer=Authorizer()), {"route": "plain", "principal": ANONYMOUS}, Rule.NO_ACL),
         (SPEC, {"source": "::ffff:10.0.0.7"}, Rule.ACL),

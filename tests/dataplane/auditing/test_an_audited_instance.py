@@ -195,6 +195,22 @@ def test_its_clients_see_it_and_cannot_change_it(cluster):
     assert created.topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
+def test_who_may_not_read_it_is_told_of_the_acl_and_not_that_it_is_the_services(cluster):
+    end = cluster.connect()
+    assert end.plain("bob", "brush").error_code == 0
+    assert cluster.records()
+    acl = Acl(ResourceType.TOPIC, PatternType.LITERAL, AUDIT_TOPIC, "User:bob", "*", AclOperation.READ, Permission.DENY)
+    cluster.again(acls=AclSet(1, (acl,)), authorizer=Authorizer(allow_everyone_if_no_acl_found=True))
+    answer = end.call(fetch(AUDIT_TOPIC), 11)
+    assert answer.responses[0].partitions[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    end.call(DeleteTopicsRequest(topic_names=(AUDIT_TOPIC,), timeout_ms=5_000), 5)
+    denials = [one for one in cluster.records() if one.kind == "denial"]
+    assert [(one.operation, one.reason) for one in denials][:2] == [
+        ("READ", "an ACL denies READ on TOPIC __sluice_audit to User:bob from everywhere"),
+        ("DELETE", "the topic is the service's to change"),
+    ]
+
+
 def test_it_counts_to_no_limit_and_no_bill():
     cluster = Audited()
     cluster.again(limits=Limits(None, None, None, partitions=1, topics=1))
