@@ -14,6 +14,8 @@ _SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 _PREFERRED = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN", "OAUTHBEARER")
 USER, PASSWORD, AUTHORITY = "USER", "PASSWORD", "ca.pem"
+CERTIFICATE, KEY, BOTH = "client.crt", "client.key", "client.pem"
+"""Of a client that shows one; Java wants key and certificate in one file."""
 TOKENS, CLIENT, SECRET = "https://TOKENS", "CLIENT", "SECRET"
 
 _PYTHON = """\
@@ -66,18 +68,27 @@ class Snippet:
 
 
 def snippets(
-    bootstrap: str, topic: str = "my-topic", *, security: str = "plaintext", mechanisms: Sequence[str] = ()
+    bootstrap: str,
+    topic: str = "my-topic",
+    *,
+    security: str = "plaintext",
+    mechanisms: Sequence[str] = (),
+    shows: bool = False,
 ) -> list[Snippet]:
-    """For the clients people ask for most. USER, PASSWORD and ca.pem are for the reader to replace."""
+    """For the clients people ask for most. USER, PASSWORD and names of files are for the reader to replace.
+
+    `shows`: the route wants a certificate of each client.
+    """
     mechanism = next((each for each in _PREFERRED if each in mechanisms), "")
-    native = librdkafka(security, mechanism)
+    native = librdkafka(security, mechanism, shows=shows)
+    properties = java(security, mechanism, shows=shows)
     texts = (
         ("python", "Python", _PYTHON.format(config=_dict({"bootstrap.servers": bootstrap, **native}), topic=topic)),
         ("kafka-python", "kafka-python", _KAFKA_PYTHON.format(
-            arguments=_arguments({"bootstrap_servers": bootstrap, **kafka_python(security, mechanism)}), topic=topic
+            arguments=_arguments({"bootstrap_servers": bootstrap, **kafka_python(security, mechanism, shows=shows)}), topic=topic
         )),
         ("java", "Java properties", _JAVA.format(
-            bootstrap=bootstrap, security="\n".join(f"{name}={value}" for name, value in java(security, mechanism).items())
+            bootstrap=bootstrap, security="\n".join(f"{name}={value}" for name, value in properties.items())
         )),
         ("kcat", "kcat", _KCAT.format(
             bootstrap=bootstrap, topic=topic, security="".join(f" -X {name}={value}" for name, value in native.items())
@@ -86,7 +97,7 @@ def snippets(
     return [Snippet(key, title, text.rstrip("\n")) for key, title, text in texts]
 
 
-def librdkafka(security: str, mechanism: str) -> dict[str, str]:
+def librdkafka(security: str, mechanism: str, *, shows: bool = False) -> dict[str, str]:
     """Its properties, as confluent-kafka and kcat take them; none where nobody logs in and there is no TLS."""
     if security == "plaintext":
         return {}
@@ -97,10 +108,12 @@ def librdkafka(security: str, mechanism: str) -> dict[str, str]:
         found |= {"sasl.oauthbearer.client.id": CLIENT, "sasl.oauthbearer.client.secret": SECRET}
     elif mechanism:
         found |= {"sasl.mechanism": mechanism, "sasl.username": USER, "sasl.password": PASSWORD}
+    if shows:
+        found |= {"ssl.certificate.location": CERTIFICATE, "ssl.key.location": KEY}
     return found | ({"ssl.ca.location": AUTHORITY} if security.endswith("ssl") else {})
 
 
-def kafka_python(security: str, mechanism: str) -> dict[str, str]:
+def kafka_python(security: str, mechanism: str, *, shows: bool = False) -> dict[str, str]:
     """Arguments of kafka-python's clients."""
     if security == "plaintext":
         return {}
@@ -109,10 +122,12 @@ def kafka_python(security: str, mechanism: str) -> dict[str, str]:
         found |= {"sasl_mechanism": mechanism}
     if mechanism and mechanism != "OAUTHBEARER":  # which wants an object: its documentation says which
         found |= {"sasl_plain_username": USER, "sasl_plain_password": PASSWORD}
+    if shows:
+        found |= {"ssl_certfile": CERTIFICATE, "ssl_keyfile": KEY}
     return found | ({"ssl_cafile": AUTHORITY} if security.endswith("ssl") else {})
 
 
-def java(security: str, mechanism: str) -> dict[str, str]:
+def java(security: str, mechanism: str, *, shows: bool = False) -> dict[str, str]:
     """Properties of Kafka's own client."""
     found = {"security.protocol": security.upper()}
     if mechanism:
@@ -124,6 +139,8 @@ def java(security: str, mechanism: str) -> dict[str, str]:
         )
     if security.endswith("ssl"):
         found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": AUTHORITY}
+    if shows:
+        found |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": BOTH}
     return found
 
 

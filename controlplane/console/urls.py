@@ -20,7 +20,16 @@ from controlplane.console.views import (
     topics,
     whitelists,
 )
-from controlplane.console.views.access import acls, audit, proposal, question, routes, token_issuers, users
+from controlplane.console.views.access import (
+    acls,
+    audit,
+    certificates,
+    proposal,
+    question,
+    routes,
+    token_issuers,
+    users,
+)
 
 app_name = "console"
 
@@ -67,11 +76,14 @@ urlpatterns = [
     path(f"{INSTANCE}/token-issuers/<id:issuer_id>/keys", token_issuers.refresh, name="token_issuer_refresh"),
     path(f"{INSTANCE}/token-issuers/<id:issuer_id>/removal", token_issuers.delete, name="token_issuer_delete"),
     path(f"{INSTANCE}/acls", acls.listed, name="acls"),
+    path(f"{INSTANCE}/acl-rules", acls.rules, name="acl_rules"),
     path(f"{INSTANCE}/new-acl", acls.new, name="acl_new"),
     path(f"{INSTANCE}/new-acls", acls.preset, name="acl_preset"),
     path(f"{INSTANCE}/acl-deletion", acls.delete, name="acl_delete"),
     path(f"{INSTANCE}/new-route", routes.new, name="route_new"),
     path(f"{INSTANCE}/routes/<route:route_id>", routes.shown, name="route"),
+    path(f"{INSTANCE}/ca.pem", certificates.authority, name="instance_ca"),
+    path(f"{INSTANCE}/routes/<route:route_id>/certificate", certificates.of_route, name="route_certificate"),
     path(f"{INSTANCE}/routes/<route:route_id>/removal", routes.removal, name="route_removal"),
     path(f"{INSTANCE}/usage", bills.usage, name="instance_usage"),
     path(f"{INSTANCE}/usage/<str:hour>", bills.records, name="usage_records"),

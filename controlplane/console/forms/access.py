@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
@@ -13,11 +13,15 @@ from controlplane.access.presets import Preset
 from controlplane.access.serializers import LONGEST_HOST, LONGEST_PRINCIPAL
 from controlplane.access.users import EVERY_MECHANISM
 from controlplane.console.forms.base import ConsoleForm, ruled
+from controlplane.instances.validation import CONFIG_RULES
 from controlplane.token_issuers.allowed import LONGEST_URL
 from quota.contracts.acls import LONGEST_NAME, Acl, AclOperation, PatternType, Permission, ResourceType
 from quota.contracts.token_issuers import LONGEST_TEXT, MOST_AUDIENCES
 from quota.contracts.users import user_name_problem
 from quota.core.acl_filters import AclFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 BOTH = "both"
 HOUR_S, DAY_S = 3_600, 86_400
@@ -162,6 +166,43 @@ class AclForm(ConsoleForm):
         """The filter that takes it and no other."""
         acl = self.acl()
         return AclFilter(**{name: getattr(acl, name) for name in Acl.__slots__})
+
+
+class AclRulesForm(ConsoleForm):
+    """What holds where no ACL decides: two members of an instance's `config`."""
+
+    allow_everyone_if_no_acl_found = forms.TypedChoiceField(
+        label="What has no ACL",
+        choices=[("yes", "may be used by everyone who may connect"), ("no", "may be used by super users only")],
+        coerce=lambda chosen: chosen == "yes",
+        widget=forms.RadioSelect,
+        help_text="A topic or group that has an ACL may be used by those only whom one allows.",
+    )
+    super_users = forms.CharField(
+        label="Super users",
+        required=False,
+        max_length=20_000,
+        widget=forms.Textarea({"rows": 4, "spellcheck": "false", "autocomplete": "off", "class": "mono"}),
+        help_text="Principals such as User:ann, one a line. They may do everything, whatever ACLs say.",
+    )
+
+    def __init__(self, data: Any = None, *, now: Mapping[str, Any]) -> None:
+        self._now = now
+        everyone = "yes" if now["allow_everyone_if_no_acl_found"] else "no"
+        initial = {"allow_everyone_if_no_acl_found": everyone, "super_users": "\n".join(now["super_users"])}
+        super().__init__(data, initial=initial)
+
+    def clean_super_users(self) -> list[str]:
+        """One a line, judged as REST judges them."""
+        lines = [line.strip() for line in self.cleaned_data["super_users"].splitlines()]
+        found = [line for line in lines if line]
+        ruled(CONFIG_RULES["super_users"])(found)
+        return found
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What differs from what is in force."""
+        return {name: value for name, value in self.cleaned_data.items() if value != self._now[name]}
 
 
 class PresetForm(ConsoleForm):

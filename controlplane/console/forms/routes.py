@@ -62,7 +62,7 @@ class RouteForm(ConsoleForm):
     client_certificates = forms.ChoiceField(
         label="Clients' certificates",
         choices=[(each, CERTIFICATE_WORDS[each]) for each in CLIENT_CERTIFICATES],
-        help_text="Where there is TLS.",
+        help_text="Where there is TLS. The route opens when its page Certificates says whose they may be.",
     )
     principal_mapping = forms.CharField(
         label="Names in certificates",

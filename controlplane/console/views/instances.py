@@ -26,6 +26,7 @@ from controlplane.console.forms.instances import (
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
 from controlplane.console.snippets import snippets
+from controlplane.console.views.access.certificates import certificate_of
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import SluiceError
 from controlplane.core.models import OperationState
@@ -127,8 +128,11 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
     document = figures.documents.get(instance.id, {})
     flow = flow_of(instance, document)
     last = _last(caller, instance)
+    is_tls = routes[0].security.endswith("ssl")
     context = {
         "instance": instance,
+        "is_tls": is_tls,
+        "certificate": certificate_of(instance, routes[0].key) if is_tls else None,
         "health": health_get([instance], figures=figures).get(instance.id),
         "tab": "overview",
         "bootstrap": bootstrap,

@@ -46,6 +46,21 @@ def test_pages_without_anything_say_what_there_could_be(at_alice, at):
     assert "Users" in text_of(at_alice.get(f"{at}/access"))
 
 
+def test_what_holds_where_no_acl_decides_is_changed_by_a_form(at_alice, at, instance):
+    assert f"{at}/acl-rules" in at_alice.get(f"{at}/acls").content.decode()
+    closed = {"allow_everyone_if_no_acl_found": "no", "super_users": "User:ann\n\n User:root "}
+    assert at_alice.post(f"{at}/acl-rules", closed).status_code == 302
+    shown = text_of(at_alice.get(f"{at}/acls"))
+    assert "What has no ACL only super users may use; super users: User:ann, User:root" in shown
+    assert at_alice.post(f"{at}/acl-rules", {"allow_everyone_if_no_acl_found": "yes"}).status_code == 302
+    instance.refresh_from_db()
+    assert instance.config["allow_everyone_if_no_acl_found"] is True
+    assert instance.config["super_users"] == []
+    wrong = at_alice.post(f"{at}/acl-rules", {**closed, "super_users": "ann"})
+    assert wrong.status_code == 422
+    assert "User:admin" in problem_beside(wrong, "super_users")
+
+
 def test_a_password_that_we_made_is_shown_once(at_alice, at, tree, instance):
     page = at_alice.post(f"{at}/users", {"name": "ann", "mechanisms": "both"})
     password = shown_password(page)

@@ -9,7 +9,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from controlplane.access import acls, selectors
-from controlplane.console.forms.access import AclForm, PresetForm
+from controlplane.admission import purchases
+from controlplane.console.forms.access import AclForm, AclRulesForm, PresetForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
 from controlplane.console.views.access.proposal import TRY, tried
@@ -111,6 +112,26 @@ def _made(
             return redirect("console:acls", caller.organisation.id, instance.id)
     context = {"instance": instance, "tab": "access", "part": "acls", "form": form}
     return render(request, f"console/{template}.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def rules(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """What holds where no ACL decides: for what has none, and for super users."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    form = AclRulesForm(request.POST or None, now=config_of(instance.config))
+    if request.method == "POST" and form.is_valid():
+        try:
+            if form.changes:
+                at = {"organisation": caller.organisation, "actor": caller.actor, "instance_id": instance.id}
+                purchases.instance_change(**at, changes={"config": form.changes})
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            messages.info(request, f"It is {IN_FORCE}" if form.changes else "Nothing was changed.")
+            return redirect("console:acls", caller.organisation.id, instance.id)
+    context = {"instance": instance, "tab": "access", "part": "acls", "form": form}
+    return render(request, "console/acl_rules.html", context, status=422 if form.errors else 200)
 
 
 @require_POST

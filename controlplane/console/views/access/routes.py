@@ -11,9 +11,11 @@ from django.views.decorators.http import require_http_methods
 from controlplane.console.forms.routes import RouteForm, RouteRemovalForm
 from controlplane.console.page import tenant_page
 from controlplane.console.snippets import snippets
+from controlplane.console.views.access.certificates import certificate_of
 from controlplane.core.errors import SluiceError
 from controlplane.instances.selectors import instance_get
 from controlplane.routes import selectors, services
+from quota.contracts.instance import ClientCertificates
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -63,6 +65,8 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, route_id: str)
         "form": form,
         "route": route,
         "snippets": _snippets(route),
+        "is_tls": route.security.endswith("ssl"),
+        "certificate": certificate_of(instance, route_id) if route.security.endswith("ssl") else None,
     }
     return render(request, "console/route.html", context, status=422 if form.errors else 200)
 
@@ -87,4 +91,5 @@ def removal(request: HttpRequest, caller: Caller, instance_id: str, route_id: st
 
 def _snippets(route: Route) -> list[Any]:
     bootstrap = route.bootstrap  # type: ignore[attr-defined]
-    return snippets(bootstrap, security=route.security, mechanisms=route.mechanisms) if bootstrap else []
+    shows = route.client_certificates == ClientCertificates.REQUIRED
+    return snippets(bootstrap, security=route.security, mechanisms=route.mechanisms, shows=shows) if bootstrap else []
