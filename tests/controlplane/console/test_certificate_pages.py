@@ -101,6 +101,24 @@ def test_a_route_that_waits_for_an_authority_of_clients_says_so_and_how_clients_
     assert "nobody has said whose" not in text_of(at_alice.get(at))
 
 
+def test_a_route_that_failed_for_want_of_it_is_given_one_and_tried_again(at_alice, instance, brokers):
+    asked = {**ROUTE, "client_certificates": "required"}
+    brokers.unserved = {"sasl_ssl"}  # as if for want of an authority
+    assert at_alice.post(f"instances/{instance.id}/new-route", asked).status_code == 302
+    [operation] = Operation.objects.unscoped("a test").filter(kind="route.create")
+    assert run_to_the_end(operation.id).state == "failed"
+    at = f"instances/{instance.id}/routes/r2"
+    assert "could not be opened" in text_of(at_alice.get(at))
+    pem = Authority("Clients").pem
+    assert at_alice.post(f"{at}/certificate", {"change": "client-ca", "client_ca": pem}).status_code == 302
+    assert row().client_ca == pem
+    brokers.unserved = set()
+    assert "/operations/" in at_alice.post(at, asked)["Location"]
+    again = Operation.objects.unscoped("a test").filter(kind="route.create").exclude(pk=operation.pk).get()
+    assert run_to_the_end(again.id).state == "succeeded"
+    assert "could not be opened" not in text_of(at_alice.get(at))
+
+
 def test_a_viewer_reads_and_changes_nothing(at_viewer, at):
     shown = text_of(at_viewer.get(f"{at}/certificate"))
     assert "Download ca.pem" in shown

@@ -13,6 +13,7 @@ from controlplane.console.page import tenant_page
 from controlplane.console.snippets import snippets
 from controlplane.console.views.access.certificates import certificate_of
 from controlplane.core.errors import SluiceError
+from controlplane.instances.models import RouteState
 from controlplane.instances.selectors import instance_get
 from controlplane.routes import selectors, services
 from quota.contracts.instance import ClientCertificates
@@ -49,7 +50,8 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, route_id: str)
     route = selectors.route_get(organisation=caller.organisation, instance_id=instance_id, route_id=route_id)
     form = RouteForm(request.POST or None, route=route)
     if request.method == "POST" and form.is_valid():
-        changes = form.changes()
+        failed = route.state == RouteState.FAILED
+        changes = form.changes() or (form.members() if failed else {})  # that one is tried again as it is
         if not changes:
             messages.info(request, "Nothing was changed.")
             return redirect("console:route", caller.organisation.id, instance.id, route_id)
@@ -64,6 +66,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, route_id: str)
         "tab": "access",
         "form": form,
         "route": route,
+        "failed": route.state == RouteState.FAILED,
         "snippets": _snippets(route),
         "is_tls": route.security.endswith("ssl"),
         "certificate": certificate_of(instance, route_id) if route.security.endswith("ssl") else None,
