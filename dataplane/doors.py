@@ -77,6 +77,9 @@ class TlsServer:
     beside: Callable[[Callable[[], bool]], Future[bool]] | None
     """Runs a step of a handshake beside the loop (`Background.run`); None: steps are quick enough for the loop."""
     takes_plaintext: bool = False  # a connection that begins with anything but a handshake is served without TLS
+    looks_at: Callable[[bytes], object] | None = None
+    """Given the certificate that a client has shown and that was verified, as DER, where the last step of the handshake was
+    taken: beside the loop, if steps are. What takes long about it can be done there, before anybody waits for it."""
 
 
 @dataclass(frozen=True, slots=True)

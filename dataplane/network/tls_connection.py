@@ -16,6 +16,7 @@ import select
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from dataplane.doors import Connection, FileRange, FrameProtocol, TlsClient, TlsServer
@@ -190,11 +191,13 @@ class TlsConnection(SocketConnection):
         self._steps_beside = True
         layer.lend()
         self._listen_for()
+        looks_at = None if self._server is None else self._server.looks_at
+        step = layer.step if looks_at is None else partial(_step_and_look, layer, looks_at)
         if self._is_counted:
             assert handshakes is not None
-            handshakes.beside(self, self._beside, layer.step, self._came_back)
+            handshakes.beside(self, self._beside, step, self._came_back)
         else:
-            self._beside(layer.step).then(self._came_back)
+            self._beside(step).then(self._came_back)
 
     def _came_back(self, step: Future[bool]) -> None:
         layer = self._layer
@@ -339,6 +342,15 @@ class TlsConnection(SocketConnection):
             self._forget_handshake()
             self._secured = None
         super()._gone(reason)
+
+
+def _step_and_look(layer: TlsSocket, looks_at: Callable[[bytes], object]) -> bool:
+    """A step of a handshake; when it is over, what the client has shown is looked at."""
+    is_over = layer.step()
+    certificate = layer.peer_certificate() if is_over else None
+    if certificate is not None:
+        looks_at(certificate)
+    return is_over
 
 
 class _Greeting:

@@ -7,6 +7,7 @@ began with. A route for which nothing can be made is not open, and the reason is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
@@ -74,7 +75,9 @@ class Certificates:
         context = server_context(shown.chain, key, client_ca, requires_client=wanted is ClientCertificates.REQUIRED)
         # Measured: with P-256 a quarter of a millisecond in two steps. Larger keys and chains of clients take up to 5 ms.
         is_quick = not client_ca and _is_p256(shown.chain)
-        return TlsServer(context, per_s, None if is_quick else self._background.run)
+        names = bool(client_ca) and not route.wants_sasl
+        looks_at = partial(_named, route.principal_mapping) if names else None
+        return TlsServer(context, per_s, None if is_quick else self._background.run, looks_at=looks_at)
 
 
 def identify(session: Session, route: Route, certificate: bytes | None) -> str | None:
@@ -84,13 +87,25 @@ def identify(session: Session, route: Route, certificate: bytes | None) -> str |
     """
     if certificate is None or route.wants_sasl:
         return None
+    name, problem = _named(route.principal_mapping, certificate)
+    if problem is None:
+        session.principal = f"User:{name}"
+    return problem
+
+
+@lru_cache(maxsize=64)
+def _named(rules: tuple[str, ...], certificate: bytes) -> tuple[str, str | None]:
+    """What a client is called by its certificate, and why it is nobody, or None.
+
+    A tenant's rules can take tens of milliseconds. They are asked beside the loop when the handshake is over
+    (`TlsServer.looks_at`), and what was found is remembered until `identify` asks.
+    """
     try:
-        session.principal = f"User:{mapping_of(route.principal_mapping).name(subject_of(certificate))}"
+        return mapping_of(rules).name(subject_of(certificate)), None
     except NoRuleError:
-        return "no rule makes a principal of the client's certificate"
+        return "", "no rule makes a principal of the client's certificate"
     except ValueError:
-        return "the subject of the client's certificate is not legible"
-    return None
+        return "", "the subject of the client's certificate is not legible"
 
 
 def _is_p256(chain: str) -> bool:

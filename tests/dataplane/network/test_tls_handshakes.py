@@ -1,6 +1,7 @@
 """Whose handshake begins, and when: limited by account, ended when it is slow, and nothing but a handshake."""
 
 import ssl
+import threading
 
 import pytest
 
@@ -224,6 +225,26 @@ def test_a_client_certificate_is_shown_and_may_be_refused(server, tmp_path, vers
     with one.connect_securely(client_context(version=version, certificate=me, tmp_path=tmp_path)) as client:
         assert client.recv(1) == b""
     wait_until(lambda: one.protocols[1].closed_for == ["nobody we know"])
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_client_certificate_is_looked_at_beside_the_loop_before_it_is_judged(server, tmp_path, version):
+    context = server_context(LEAF.pem, LEAF.key_pem, AUTHORITY.pem)
+    me, happened = AUTHORITY.issue("me"), []
+    one = server(
+        echo,
+        context=context,
+        beside=True,
+        looks_at=lambda certificate: happened.append((certificate, threading.current_thread())),
+        secured=lambda certificate: happened.append((certificate, threading.current_thread())),
+    )
+    ask(one, client_context(version=version, certificate=me, tmp_path=tmp_path))
+    (looked, beside), (judged, loop) = happened
+    assert looked == judged == me.der
+    assert beside is not one.thread
+    assert loop is one.thread
+    ask(one, client_context(version=version))  # nothing to look at
+    assert happened[2:] == [(None, one.thread)]
 
 
 def ask(server, context):

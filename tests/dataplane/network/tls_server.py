@@ -51,13 +51,14 @@ class Server:
         account="tenant01",
         protocol=Recorder,
         takes_plaintext=False,
+        looks_at=None,
     ):
         self.loop = EpollLoop(SystemClock())
         self.said = []
         self.loop.refusals._report = self.said.append
         self.background = ThreadBackground(self.loop)
         self.answer, self.account, self.per_s, self.protocol = answer, account, per_s, protocol
-        self.takes_plaintext = takes_plaintext
+        self.takes_plaintext, self.looks_at = takes_plaintext, looks_at
         self.beside, self.secured = self.background.run if beside else None, secured
         self.context = context or server_context(LEAF.pem, LEAF.key_pem)
         self.protocols = []
@@ -74,7 +75,9 @@ class Server:
             protocol.certificates.append(certificate)
             return self.secured(certificate) if self.secured else None
 
-        server = TlsServer(self.context, self.per_s, self.beside, takes_plaintext=self.takes_plaintext)
+        server = TlsServer(
+            self.context, self.per_s, self.beside, takes_plaintext=self.takes_plaintext, looks_at=self.looks_at
+        )
         connection.secure(server, secured)
         return protocol
 
