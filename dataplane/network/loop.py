@@ -43,6 +43,8 @@ _MAX_ACCEPTS_PER_TURN, _ACCEPTING_S = 16, 0.000_5
 _NO_DESCRIPTOR_PAUSE_S = 1.0
 _MANY_CANCELLED = 1_000
 _COMPLAINTS_PER_SECOND = 5
+_MOST_PATIENCE_S = 3_600.0
+"""epoll takes milliseconds in 32 bits, 24.8 days; a timer may be further off, and turns without work cost nothing."""
 _IN, _OUT, _HANGUP = select.EPOLLIN, select.EPOLLOUT, select.EPOLLHUP | select.EPOLLERR
 
 
@@ -446,7 +448,7 @@ class EpollLoop:
         timers = self._timers
         while timers and timers[0][2].callback is None:
             heapq.heappop(timers)
-        return max(0.0, timers[0][0] - self.clock.monotonic()) if timers else -1
+        return min(_MOST_PATIENCE_S, max(0.0, timers[0][0] - self.clock.monotonic())) if timers else -1
 
     def _run_timers(self) -> None:
         now = self.clock.monotonic()

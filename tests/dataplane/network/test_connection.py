@@ -461,3 +461,19 @@ def test_that_a_peer_has_gone_can_be_asked_while_nothing_is_read(server):
     one.on_loop(connection.resume_reading)
     wait_until(lambda: one.protocols[0].closed_for)
     assert one.protocols[0].frames == [b"first", b"second"]
+
+
+def test_a_timer_that_is_further_off_than_epoll_can_wait_is_no_trouble():
+    """24.8 days and more: `connections.max.reauth.ms` may say so."""
+    loop = EpollLoop(SystemClock())
+    timer = loop.call_later(2**32, lambda: None)
+    thread = threading.Thread(target=loop.run, daemon=True)
+    thread.start()
+    turned = threading.Event()
+    loop.call_threadsafe(turned.set)
+    assert turned.wait(10)
+    timer.cancel()
+    loop.call_threadsafe(loop.stop)
+    thread.join(10)
+    assert not thread.is_alive()
+    loop.close()
