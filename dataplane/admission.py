@@ -111,6 +111,10 @@ class Admission:
         if session.instance is not None and session.instance.shadow is not None:
             session.instance.shadow.connected(session.principal, session.peer, session.route)
 
+    def wait_s(self, instance: Instance) -> float:
+        """For how long nobody connects to an instance, seconds: it has as many connections a second as it may."""
+        return self._broker.gate.connection_wait_s(instance)
+
     def _refusal(self, instance: Instance, route_id: str, peer: str) -> str | None:
         """Why nobody may connect from this address now; None: he may, and whoever is in the way has made room."""
         in_the_way = None

@@ -163,6 +163,7 @@ class Broker:
             certificates,
             Proxies(config.proxy_peers),
             self.slices,
+            self.admission.wait_s,
         )
         self.facts = FlowFacts(
             config.id,

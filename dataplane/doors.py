@@ -252,12 +252,14 @@ class Loop(Protocol):
         *,
         tls: bool = False,
         account: str = "",
+        wait_s: Callable[[], float] | None = None,
     ) -> Listener:
         """Listen; `accept` returns the protocol of a new connection, or None to close it at once. Raises OSError.
 
         With a preface that is read first, and `Connection.peer` is whom it names; without one, the connection is closed.
         With `tls`, `accept` has to call the connection's `secure`. Accepting is done in the time of `account`, by default
-        the cluster's own.
+        the cluster's own. `wait_s` is asked before each connection for how long nobody is to be accepted: those who come
+        meanwhile wait in the system's line, and cost the loop nothing.
         """
         ...
 

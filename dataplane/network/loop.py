@@ -40,7 +40,8 @@ from quota.core.bucket import TokenBucket
 
 _MAX_ACCEPTS_PER_TURN, _ACCEPTING_S = 16, 0.000_5
 """Of one listener, whichever comes first: a connection costs about 0.2 ms, and who likes may begin thousands a second."""
-_NO_DESCRIPTOR_PAUSE_S = 1.0
+_LEAST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 1.0
+"""For which a listener accepts nobody, where nobody can be accepted or may."""
 _MANY_CANCELLED = 1_000
 _COMPLAINTS_PER_SECOND = 5
 _MOST_PATIENCE_S = 3_600.0
@@ -74,8 +75,10 @@ class _Listener:
         *,
         tls: bool,
         account: str,
+        wait_s: Callable[[], float] | None,
     ) -> None:
         self._loop, self._socket, self._accept, self._tls = loop, sock, accept, tls
+        self._wait_s = wait_s
         self._account = loop.accounts.of(account)
         self._in_queue = False
         self.address: tuple[str, int] = sock.getsockname()[:2]
@@ -88,10 +91,10 @@ class _Listener:
             self._loop.forget(self._socket.fileno())
             self._socket.close()
 
-    def _pause(self) -> None:
-        """Nobody can be accepted for a while: whoever waits would be reported in every turn."""
+    def _pause(self, seconds: float) -> None:
+        """Nobody is accepted for a while: whoever waits would be reported in every turn."""
         self._loop.forget(self._socket.fileno())
-        self._loop.call_later(_NO_DESCRIPTOR_PAUSE_S, self._go_on)
+        self._loop.call_later(seconds, self._go_on)
 
     def _go_on(self) -> None:
         if self._socket.fileno() >= 0:
@@ -111,6 +114,9 @@ class _Listener:
         clock = self._loop.clock
         until = clock.monotonic() + _ACCEPTING_S
         for _ in range(_MAX_ACCEPTS_PER_TURN):
+            if self._wait_s is not None and (seconds := self._wait_s()) > 0.0:
+                self._pause(min(max(seconds, _LEAST_PAUSE_S), _LONGEST_PAUSE_S))
+                return
             try:
                 sock, peer = self._socket.accept()
             except BlockingIOError:
@@ -118,7 +124,7 @@ class _Listener:
             except OSError as error:
                 if error.errno in (errno.EMFILE, errno.ENFILE):
                     self._loop.report(f"cannot accept: {error.strerror}")
-                    self._pause()
+                    self._pause(_LONGEST_PAUSE_S)
                     return
                 continue
             begin(sock, peer[:2])
@@ -262,6 +268,7 @@ class EpollLoop:
         *,
         tls: bool = False,
         account: str = INTERNAL,
+        wait_s: Callable[[], float] | None = None,
     ) -> _Listener:
         """As `doors.Loop` says it."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -274,7 +281,7 @@ class EpollLoop:
         except OSError:
             sock.close()
             raise
-        listener = _Listener(self, sock, accept, preface, tls=tls, account=account)
+        listener = _Listener(self, sock, accept, preface, tls=tls, account=account, wait_s=wait_s)
         self.watch(sock.fileno(), _IN, listener.ready)
         return listener
 

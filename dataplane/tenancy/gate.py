@@ -101,6 +101,17 @@ class Gate:
         if instance.rules is not None:
             instance.rules.close()
 
+    def connection_wait_s(self, instance: Instance) -> float:
+        """For how long no connection of the instance may begin: its limit of those that begin in a second is reached.
+
+        Not of one that may have none at all: who waited for that would wait for ever, and is refused.
+        """
+        bucket = instance.connection_bucket
+        if bucket is None or not bucket.rate:
+            return 0.0
+        delay_s = bucket.delay(self._clock.monotonic())
+        return max(delay_s - CONNECTIONS_AT_ONCE_S, 0.001) if delay_s >= CONNECTIONS_AT_ONCE_S else 0.0
+
     def admits_connection(self, instance: Instance) -> bool:
         """Whether one more connection may begin now. One that is refused costs nothing: who waits a little gets in."""
         bucket, now = instance.connection_bucket, self._clock.monotonic()

@@ -101,6 +101,11 @@ Opened = tuple[tuple[str, int], bool, bool]
 """What a listener was opened with: the address, and whether TLS and PROXY headers are read. Only these need another one."""
 
 
+def _at_once(_instance: Instance) -> float:
+    """Nobody waits."""
+    return 0.0
+
+
 class Registry:
     """All instances of the cluster that this broker serves."""
 
@@ -114,11 +119,12 @@ class Registry:
         certificates: Certificates,
         proxies: Preface = NO_PROXIES,
         slices: Slices | None = None,
+        wait_s: Callable[[Instance], float] = _at_once,
     ) -> None:
-        """Without `slices` what is long is done at once."""
+        """Without `slices` what is long is done at once. `wait_s`: for how long nobody connects to an instance, seconds."""
         self._doors, self._broker_id, self._boot = doors, broker_id, boot
         self._accept, self._on_change, self._slices = accept, on_change, slices
-        self._certificates, self._proxies = certificates, proxies
+        self._certificates, self._proxies, self._wait_s = certificates, proxies, wait_s
         self._instances: dict[str, Instance] = {}
         self._listeners: dict[tuple[str, str], tuple[Opened, Listener]] = {}  # by (instance, route)
         self._ends: dict[tuple[str, str], int] = {}  # of the listeners that have one, milliseconds of the wall clock
@@ -452,6 +458,7 @@ class Registry:
                     preface=self._proxies if route.proxy_protocol else None,
                     tls=route.wants_tls,
                     account=instance.names.key,
+                    wait_s=lambda: self._wait_s(instance),
                 )
             except OSError as error:
                 return _problem_of(route, f"cannot listen on {address_text(opened[0])}: {error.strerror}")

@@ -304,6 +304,7 @@ class VirtualLoop:
         *,
         tls: bool = False,
         account: str = "",
+        wait_s: Callable[[], float] | None = None,
     ) -> VirtualListener:
         address = (host, port or self.network.free_port())
         if address in self.network.listeners:

@@ -59,3 +59,24 @@ def test_who_stands_in_line_when_the_listener_is_closed_is_not_accepted():
         loop.accounts.serve()
     assert came == []
     loop.close()
+
+
+def test_while_nobody_is_to_be_accepted_who_comes_waits_in_the_systems_line():
+    loop, came, waits = EpollLoop(SystemClock()), [], [0.05, 0.05]
+
+    def wait_s():
+        return waits.pop(0) if waits else 0.0
+
+    def accept(connection):
+        came.append(connection.peer)
+        loop.stop()  # not let in
+
+    began = time.monotonic()
+    listener = loop.listen("127.0.0.1", 0, accept, wait_s=wait_s)
+    with socket.create_connection(listener.address) as client:
+        loop.call_later(20.0, loop.stop)
+        loop.run()
+        assert came == [client.getsockname()]
+    assert time.monotonic() - began >= 0.1
+    listener.close()
+    loop.close()

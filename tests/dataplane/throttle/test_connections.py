@@ -82,6 +82,25 @@ def test_a_seconds_worth_of_connections_begins_at_once_and_then_as_many_a_second
     assert later == pytest.approx(100, abs=1)
 
 
+def test_who_comes_when_a_seconds_worth_has_begun_waits_in_the_systems_line(gate, clock):
+    instance = instance_with(connections_per_s=10)
+    gate.configure(instance)
+    assert gate.connection_wait_s(instance) == 0.0
+    while gate.connection_wait_s(instance) == 0.0:
+        assert gate.admits_connection(instance)
+    assert not gate.admits_connection(instance)
+    clock.time += gate.connection_wait_s(instance) + 0.1
+    assert gate.connection_wait_s(instance) == 0.0
+    assert gate.admits_connection(instance)
+
+
+def test_nobody_waits_for_a_connection_that_there_will_never_be(gate):
+    instance = instance_with(connections_per_s=0)
+    gate.configure(instance)
+    assert gate.connection_wait_s(instance) == 0.0
+    assert not gate.admits_connection(instance)
+
+
 def test_a_rate_of_nothing_lets_nobody_in_and_none_everybody(gate):
     instance = instance_with(connections_per_s=0)
     gate.configure(instance)
