@@ -402,11 +402,11 @@ def test_outside_of_it_a_read_waits(tmp_path):
 @pytest.mark.parametrize("ends", [False, True])
 def test_what_the_socket_did_not_take_before_a_cold_range_leaves_before_it(loop, connect, tmp_path, ends):
     """The peer reads slowly: of the buffers in front of the range that the disk is asked for, some are still here."""
-    file, content = cold_file(tmp_path / "a", 50_000)
     background = HeldBackground()
     cold = loop.cold_reads = ColdReads(background)
     peer = connect()
     head = os.urandom(PIECE_BYTES - 1000)  # more than a socket takes; what follows is gathered with it
+    file, content = cold_file(tmp_path / "a", 50_000)  # last: who looks whether it is there may have it fetched
     peer.connection.send([head, FileSlice(file, 0, len(content)), b"tail"])
     turn(loop)
     assert len(background.held) == 1
