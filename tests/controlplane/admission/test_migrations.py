@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def test_there_and_back(alice):
     OrganisationCap(organisation=alice.organisation, resource="instances", limit=3).save()
-    newest = MigrationExecutor(connection).loader.graph.leaf_nodes("admission")
+    newest = MigrationExecutor(connection).loader.graph.leaf_nodes()
     MigrationExecutor(connection).migrate([("admission", None)])
     assert "admission_organisationcap" not in connection.introspection.table_names()
     MigrationExecutor(connection).migrate(newest)

@@ -25,6 +25,7 @@ from dataplane.records.steps import run_through
 from dataplane.tasks import Future, Task
 from dataplane.tenancy.session import Session
 from tests.simulation.cluster import INSTANCE, SimulatedCluster
+from tests.support.collecting import no_collection
 
 KEY = "simulate"
 TOPICS = [f"{KEY}.topic-{number:04}" for number in range(1_000)]
@@ -120,15 +121,16 @@ class World:
         gauge, slices = Gauge(), broker.slices
         broker.metadata.topics_of(KEY)  # which is made once after each change of anything, in one go
         broker.slices = gauge
-        sys.setprofile(gauge.note)
         try:
-            reply = row.handle(ctx, request)
-            if isinstance(reply, GeneratorType):
-                reply = gauge.through(reply)
-            elif hasattr(reply, "send"):
-                reply = Task(reply)
-            gauge.pause()
-            sys.setprofile(None)
+            with no_collection():
+                sys.setprofile(gauge.note)
+                reply = row.handle(ctx, request)
+                if isinstance(reply, GeneratorType):
+                    reply = gauge.through(reply)
+                elif hasattr(reply, "send"):
+                    reply = Task(reply)
+                gauge.pause()
+                sys.setprofile(None)
             if isinstance(reply, Future):
                 self.cluster.until(lambda: reply.done)
                 reply = reply.result()

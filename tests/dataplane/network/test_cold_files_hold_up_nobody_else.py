@@ -49,6 +49,13 @@ class HeldBackground:
         del self.held[:count]
 
 
+class SlowDisk(ColdReads):
+    """Never has a small range before the read that refuses to wait gives up, as a quick disk has now and then."""
+
+    def read_warm(self, part):
+        return None
+
+
 class Silent:
     def frame(self, frame) -> None:
         pass
@@ -403,10 +410,10 @@ def test_outside_of_it_a_read_waits(tmp_path):
 def test_what_the_socket_did_not_take_before_a_cold_range_leaves_before_it(loop, connect, tmp_path, ends):
     """The peer reads slowly: of the buffers in front of the range that the disk is asked for, some are still here."""
     background = HeldBackground()
-    cold = loop.cold_reads = ColdReads(background)
+    file, content = cold_file(tmp_path / "a", 50_000)
+    cold = loop.cold_reads = SlowDisk(background)
     peer = connect()
     head = os.urandom(PIECE_BYTES - 1000)  # more than a socket takes; what follows is gathered with it
-    file, content = cold_file(tmp_path / "a", 50_000)  # last: who looks whether it is there may have it fetched
     peer.connection.send([head, FileSlice(file, 0, len(content)), b"tail"])
     turn(loop)
     assert len(background.held) == 1
