@@ -37,6 +37,7 @@ class World:
 
     def __init__(self, certificates):
         self.certificates = certificates
+        self.asked = []  # the servers to which requests came, in their order
         self.loop = EpollLoop(SystemClock())
         self.loop.refusals._report = lambda _text: None
         self.background = ThreadBackground(self.loop)
@@ -52,7 +53,12 @@ class World:
     def serve(self, name):
         """Somebody who listens as this broker does, and where he is."""
         tls = self.tls(name)
-        handlers = {ApiKey.UPDATE_METADATA: lambda _request, _version: UpdateMetadataResponse(error_code=7)}
+
+        def handle(_request, _version):
+            self.asked.append(name)
+            return UpdateMetadataResponse(error_code=7)
+
+        handlers = {ApiKey.UPDATE_METADATA: handle}
         server = self.on_loop(lambda: BrokerServer(self.loop, "127.0.0.1", 0, "", handlers, tls))
         return server, server.listener.address
 
@@ -99,14 +105,16 @@ def test_the_broker_that_was_meant_answers_and_knows_who_asks(world):
     for _ in range(3):
         assert world.call(peers, 2).result().error_code == 7
     assert server.let_in == ["broker-1"]
+    assert world.asked == ["broker-2"] * 3
 
 
 def test_nothing_is_said_to_another_broker_at_its_address(world):
-    server, address = world.serve("broker-3")
+    _, address = world.serve("broker-3")
     answer = world.call(world.peers("broker-1", address), 2)
     assert isinstance(answer.error, PeerError)
     assert str(answer.error) == "it should be broker-2, and its certificate is broker-3's"
-    assert server.let_in == []
+    assert world.call(world.peers("broker-2", address), 3).result().error_code == 7  # by now the first would have come
+    assert world.asked == ["broker-3"]
 
 
 def test_who_is_refused_waits_longer_and_longer(world, tmp_path):
