@@ -1,14 +1,21 @@
 """``python -m tests.stalls.observed broker.toml``: a broker that writes down its longer turns, each with its processor time.
 
 A turn is a line of `broker.turns`, beside the configuration: when it ended (the monotonic clock, seconds), how long it took and
-how long the loop's thread ran in it (milliseconds), and the account that had most of it. What it took beyond what it ran it stood
-still: for the machine, for another thread, or for a disk.
+how long the loop's thread ran in it (milliseconds), how often the thread gave the processor away of its own accord, and the
+account that had most of the turn.
+
+What a turn took beyond what it ran, the thread stood still. Where it gave the processor away (it waited for another thread, or a
+disk), that is the broker's doing. Where it did not, the processor was taken from it: by another program, or by the host of a
+virtual machine, which the kernel itself tells in steps of 10 ms only (`lost`). Turns in which that happened are written down, too.
 """
 
 from __future__ import annotations
 
+import resource
 import sys
 import time
+from bisect import bisect_right
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,12 +24,16 @@ from dataplane.__main__ import main
 from dataplane.network.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from dataplane.network.accounts import Account
 
 LONGER_THAN_S = 0.003
 """Those that nobody feels are not written down."""
+TAKEN_S = 0.000_3
+"""Nor those in which less was taken than this."""
+_POLLED_S = 0.000_05
+"""A thread that was longer than this between two turns may have slept there, which is one time more that it gave way."""
 SUFFIX = ".turns"
 _TAIL_BYTES = 2**20
 
@@ -33,38 +44,76 @@ class Turn(NamedTuple):
     ended_s: float
     took_ms: float
     ran_ms: float
+    gave_way: int  # times; the sleep before the turn is not among them
     account: str  # "": the cluster itself
 
     @classmethod
     def parse(cls, line: str) -> Turn:
-        ended, took, ran, account = line.rstrip("\n").split("\t")
-        return cls(float(ended), float(took), float(ran), account)
+        ended, took, ran, gave_way, account = line.rstrip("\n").split("\t")
+        return cls(float(ended), float(took), float(ran), int(gave_way), account)
+
+    @property
+    def taken_ms(self) -> float:
+        """For which the machine took the processor away from the loop; 0 where the loop may have waited by itself."""
+        return max(0.0, self.took_ms - self.ran_ms) if not self.gave_way else 0.0
+
+
+class Taken:
+    """What the machine took from a broker's loop, turn by turn."""
+
+    def __init__(self, turns: Sequence[Turn]) -> None:
+        self._turns = sorted(turn for turn in turns if turn.taken_ms)
+        self._before = [0.0, *accumulate(turn.taken_ms for turn in self._turns)]
+
+    def ms(self, since_s: float, took_ms: float) -> float:
+        """Of a wait that began then and took so long. Of a turn that lies in it in part: as large a part of what was taken."""
+        return max(0.0, self._until(since_s + took_ms / 1000) - self._until(since_s))
+
+    def _until(self, at_s: float) -> float:
+        over = bisect_right(self._turns, at_s, key=lambda turn: turn.ended_s)
+        taken_ms = self._before[over]
+        if over < len(self._turns):  # turns do not overlap: only the next one may be under way
+            turn = self._turns[over]
+            passed_ms = turn.took_ms - (turn.ended_s - at_s) * 1000
+            taken_ms += turn.taken_ms * max(0.0, passed_ms) / turn.took_ms
+        return taken_ms
 
 
 class WrittenDown(Turns):
-    """Turns as the loop counts them, the longer ones in a file."""
+    """Turns as the loop counts them; the longer ones, and those in which the processor was taken away, in a file."""
 
-    __slots__ = ("_ran_s",)
+    __slots__ = ("_ended_s", "_gave_way", "_ran_s")
     path = Path()
 
     def __init__(self, report: Callable[[str], None]) -> None:
         super().__init__(report)
-        self._ran_s = time.thread_time()
+        self._ended_s = 0.0
+        self._go_on()
 
     def ended(self, now: float, seconds: float, most: Account | None) -> None:
-        ran_s = time.thread_time()
-        if seconds > LONGER_THAN_S:
+        ran_s = time.thread_time() - self._ran_s
+        if seconds > LONGER_THAN_S or seconds - ran_s > TAKEN_S:
+            slept = now - seconds - self._ended_s > _POLLED_S
             turn = (
                 f"{now:.6f}",
                 f"{seconds * 1e3:.3f}",
-                f"{(ran_s - self._ran_s) * 1e3:.3f}",
+                f"{ran_s * 1e3:.3f}",
+                f"{max(0, _gave_way() - self._gave_way - slept)}",
                 most.name if most else "",
             )
             with self.path.open("a") as file:
                 file.write("\t".join(turn) + "\n")
-            ran_s = time.thread_time()
-        self._ran_s = ran_s
+        self._ended_s = now
+        self._go_on()
         super().ended(now, seconds, most)
+
+    def _go_on(self) -> None:
+        self._ran_s, self._gave_way = time.thread_time(), _gave_way()
+
+
+def _gave_way() -> int:
+    """How often this thread has, since it began."""
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
 
 
 def turns_since(path: Path, since_s: float) -> list[Turn]:
@@ -72,10 +121,13 @@ def turns_since(path: Path, since_s: float) -> list[Turn]:
     if not path.exists():
         return []
     with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-        lines = file.read().decode().splitlines()
-    turns = [Turn.parse(line) for line in lines if line.count("\t") == 3]  # the first may have been cut
-    return [turn for turn in turns if turn.ended_s > since_s]
+        start = max(0, path.stat().st_size - _TAIL_BYTES)
+        file.seek(start)
+        lines = file.read().decode().splitlines(keepends=True)
+    whole = [
+        line for line in lines[bool(start) :] if line.endswith("\n")
+    ]  # the first may have been cut, the last be under way
+    return [turn for turn in map(Turn.parse, whole) if turn.ended_s > since_s]
 
 
 if __name__ == "__main__":

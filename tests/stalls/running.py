@@ -22,7 +22,7 @@ from tests.stalls.aggressor import Crowd, Done
 from tests.stalls.attacks import Attack
 from tests.stalls.judging import RESIDENT_MIB, STREAMS, beside, is_chance, median_row, noise_ms, percentile, verdict
 from tests.stalls.machine import Busy, Used, forget_peak, giving_way, peak_mib, used
-from tests.stalls.observed import turns_since
+from tests.stalls.observed import Taken, Turn, turns_since
 from tests.stalls.victim import TIMED_OUT_S, Victim, Window
 from tests.stalls.world import VICTIM, World
 
@@ -92,6 +92,7 @@ class Runner:
         before, began = self._used(), time.monotonic()
         with self._busy:
             window = self._victim.window(began, began + self._seconds, began + self._seconds)
+        window = window.without(Taken(self._turns(began) or ()))
         self._idle_ms_per_s = self._used().since(before).ran_ms / (time.monotonic() - began)
         self.alone_longest.append(window.held)
         for what in STREAMS:
@@ -155,7 +156,8 @@ class Runner:
             done.ended_s if attack.resets else calm_at
         )  # who goes in order leaves work behind: it is part of the row
         window = self._victim.window(began, felt_until, calm_at)
-        turns = turns_since(world.turns, began) if world.turns is not None else None
+        turns = self._turns(began)
+        window = window.without(Taken(turns or ()))
         return {
             "sent_bytes": done.sent_bytes,
             "answers": done.answers,
@@ -179,6 +181,10 @@ class Runner:
             "died": died,
         }
 
+    def _turns(self, since_s: float) -> list[Turn] | None:
+        """The longer ones; None: nobody writes them down."""
+        return turns_since(self._world.turns, since_s) if self._world.turns is not None else None
+
     def _is_calm(self, until: float) -> bool:
         """Wait until the loop works for nobody but the victim. Others may be served well meanwhile: it is no fault of a row."""
         while self._world.is_ours and time.monotonic() < until:
@@ -197,6 +203,7 @@ class Runner:
             found[what] = {
                 "p50": round(percentile(values, 0.5), 2),
                 "p99": round(p99, 2),
+                "p99_seen": round(percentile(window.as_seen(what), 0.99), 2),
                 "alone": round(alone, 2),
                 "ratio": round(p99 / alone, 2) if alone else 0.0,
             }

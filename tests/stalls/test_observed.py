@@ -2,7 +2,9 @@
 
 import time
 
-from tests.stalls.observed import Turn, WrittenDown, turns_since
+import pytest
+
+from tests.stalls.observed import Taken, Turn, WrittenDown, turns_since
 
 
 def turns(path, monkeypatch):
@@ -26,11 +28,34 @@ def test_what_ran_and_what_stood_still_are_told_apart(tmp_path, monkeypatch):
     assert stood.ran_ms < 15
 
 
+def test_a_turn_that_slept_gave_way_and_nothing_was_taken_from_it(tmp_path, monkeypatch):
+    path = tmp_path / "broker.turns"
+    noted = turns(path, monkeypatch)
+    began = time.monotonic()
+    noted.ended(began, 0.0, None)
+    time.sleep(0.01)
+    noted.ended(now := time.monotonic(), now - began, None)
+    (turn,) = turns_since(path, 0.0)
+    assert turn.gave_way >= 1
+    assert turn.taken_ms == 0.0
+
+
+def test_the_sleep_before_a_turn_is_none_of_its_own(tmp_path, monkeypatch):
+    path = tmp_path / "broker.turns"
+    noted = turns(path, monkeypatch)
+    time.sleep(0.01)  # as the loop does that waits for events
+    began = time.monotonic()
+    noted.ended(began + 0.5, 0.5, None)
+    (turn,) = turns_since(path, 0.0)
+    assert turn.gave_way == 0
+    assert turn.taken_ms > 450
+
+
 def test_short_turns_are_not_written_and_old_ones_not_read(tmp_path, monkeypatch):
     path = tmp_path / "broker.turns"
     assert turns_since(path, 0.0) == []
     noted = turns(path, monkeypatch)
-    noted.ended(100.0, 0.001, None)
+    noted.ended(100.0, 0.0002, None)
     assert not path.exists()
     for at in (100.0, 110.0):
         noted.ended(at, 0.01, None)
@@ -38,6 +63,35 @@ def test_short_turns_are_not_written_and_old_ones_not_read(tmp_path, monkeypatch
     assert noted.take().turns == 3  # the loop counts as it does without
 
 
+def test_a_line_that_is_being_written_is_not_read(tmp_path):
+    path = tmp_path / "broker.turns"
+    path.write_text("100.000000\t5.000\t4.000\t0\t\n101.000000\t5.0")
+    assert [turn.ended_s for turn in turns_since(path, 0.0)] == [100.0]
+
+
 def test_a_line_says_whose_turn_it_was():
-    assert Turn.parse("1.500000\t20.000\t12.500\tabcd1234\n") == Turn(1.5, 20.0, 12.5, "abcd1234")
-    assert Turn.parse("1.500000\t20.000\t12.500\t\n").account == ""
+    assert Turn.parse("1.500000\t20.000\t12.500\t2\tabcd1234\n") == Turn(1.5, 20.0, 12.5, 2, "abcd1234")
+    assert Turn.parse("1.500000\t20.000\t12.500\t0\t\n").account == ""
+
+
+@pytest.mark.parametrize(
+    ("since", "took", "lost"),
+    [
+        (10.000, 100.0, 15.0),  # all of both
+        (10.000, 40.0, 10.0),  # the first only
+        (10.000, 20.0, 5.0),  # half of the first
+        (10.020, 20.0, 5.0),  # its other half
+        (10.025, 5.0, 2.5),
+        (10.031, 20.0, 0.0),  # between the two
+        (10.100, 50.0, 0.0),  # behind both
+    ],
+)
+def test_of_a_wait_is_lost_what_was_taken_from_the_turns_that_lie_in_it(since, took, lost):
+    taken = Taken(
+        [Turn(10.080, 20.0, 15.0, 0, "b"), Turn(10.030, 20.0, 10.0, 0, "a"), Turn(10.055, 4.0, 1.0, 1, "gave way")]
+    )
+    assert taken.ms(since, took) == pytest.approx(lost)
+
+
+def test_nothing_was_taken_where_no_turn_is_known():
+    assert Taken([]).ms(10.0, 50.0) == 0.0

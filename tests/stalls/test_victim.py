@@ -12,7 +12,8 @@ from dataplane.protocol.headers import decode_request, encode_frame, parse_reque
 from dataplane.protocol.messages.discovery import ApiVersionsResponse
 from dataplane.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, FetchResponsePartitionData
 from dataplane.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
-from tests.stalls.victim import Victim
+from tests.stalls.observed import Taken, Turn
+from tests.stalls.victim import Victim, Wait, Window
 
 
 class Broker:
@@ -145,3 +146,13 @@ def test_a_connection_that_is_cut_is_an_error_and_made_again(broker, victim):
     assert any("closed" in what for what in window.errors)
     assert len(window.acknowledged) > 100
     assert watched(victim, 0.5).errors == {}
+
+
+def test_what_the_machine_took_from_a_turn_is_taken_off_all_that_waited_for_it():
+    taken = Taken([Turn(10.020, 20.0, 8.0, 0, "")])
+    waits = [Wait(10.0, 25.0, 25.0), Wait(10.010, 15.0, 5.0), Wait(11.0, 3.0, 3.0)]
+    window = Window(waits, waits[:1], waits[:2]).without(taken)
+    assert window.acknowledged == pytest.approx([13.0, 5.0, 3.0])  # of the second the system itself had said more
+    assert window.as_seen("acknowledged") == [25.0, 15.0, 3.0]
+    assert window.consumed == pytest.approx([13.0])
+    assert (window.longest, window.held) == pytest.approx((25.0, 13.0))

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.headers import decode_response, encode_request
@@ -32,6 +32,7 @@ from dataplane.protocol.messages.produce import PartitionProduceData, ProduceReq
 from dataplane.records.batch import Record, build_batch
 from dataplane.records.header import read_header
 from tests.stalls.lost import Losses
+from tests.stalls.observed import Taken
 
 PRODUCE_EVERY_S, RECORDS_EACH, RECORD_BYTES = 0.005, 5, 100
 PROBE_EVERY_S = 0.004
@@ -45,15 +46,56 @@ _PRODUCE, _FETCH = 7, 11
 Address = tuple[str, int]
 
 
+class Wait(NamedTuple):
+    """For something that was due (seconds of the monotonic clock); milliseconds."""
+
+    due_s: float
+    took_ms: float
+    left_ms: float  # without what the machine took
+
+    def without(self, taken: Taken) -> Wait:
+        """Two ways to know what the machine took: what is left by either."""
+        return self._replace(left_ms=min(self.left_ms, self.took_ms - taken.ms(self.due_s, self.took_ms)))
+
+
 @dataclass
 class Window:
-    """What happened between two moments; milliseconds."""
+    """What happened between two moments. A wait that is not over is one of as long as it has lasted."""
 
-    acknowledged: list[float] = field(default_factory=list)
-    consumed: list[float] = field(default_factory=list)
+    acknowledgements: list[Wait] = field(default_factory=list)
+    arrivals: list[Wait] = field(default_factory=list)
+    probes: list[Wait] = field(default_factory=list)
     errors: dict[str, int] = field(default_factory=dict)
-    longest: float = 0.0  # of the probe's round trips
-    held: float = 0.0
+
+    def without(self, taken: Taken) -> Window:
+        """What the machine took from the broker's loop, turn by turn, is taken off, too."""
+        waits = self.acknowledgements, self.arrivals, self.probes
+        return Window(*([wait.without(taken) for wait in some] for some in waits), self.errors)
+
+    @property
+    def acknowledged(self) -> list[float]:
+        """Milliseconds."""
+        return [wait.left_ms for wait in self.acknowledgements]
+
+    @property
+    def consumed(self) -> list[float]:
+        """Milliseconds."""
+        return [wait.left_ms for wait in self.arrivals]
+
+    def as_seen(self, what: str) -> list[float]:
+        """`acknowledged` or `consumed` by the clock, whatever the machine took; milliseconds."""
+        waits = {"acknowledged": self.acknowledgements, "consumed": self.arrivals}[what]
+        return [wait.took_ms for wait in waits]
+
+    @property
+    def longest(self) -> float:
+        """Of the probe's round trips, as a client sees them; milliseconds."""
+        return max((wait.took_ms for wait in self.probes), default=0.0)
+
+    @property
+    def held(self) -> float:
+        """The same, without what the machine took."""
+        return max((wait.left_ms for wait in self.probes), default=0.0)
 
 
 class Victim:
@@ -103,12 +145,10 @@ class Life:
         self._timers: list[Timer] = []
         self._due_of: dict[int, float] = {}  # by the offset of a batch's first record
         self._arrived: dict[int, float] = {}
-        self._acknowledged: list[
-            tuple[float, float]
-        ] = []  # due at, and how long it took; None in its place: not at all
-        self._consumed: list[tuple[float, float]] = []
+        self._acknowledged: list[Wait] = []
+        self._consumed: list[Wait] = []
         self._errors: list[tuple[float, str]] = []
-        self._probes: list[tuple[float, float, float]] = []
+        self._probes: list[Wait] = []
         self._fast = 0
         self._offset = -1
         self._asked: tuple[Any, ...] | None = None
@@ -173,7 +213,7 @@ class Life:
             return
         if self._offset < 0:
             self._offset = answer.base_offset
-        self._acknowledged.append((due, self._losses.without(due, (now - due) * 1000)))
+        self._acknowledged.append(self._waited(due, now))
         self._due_of[answer.base_offset] = due
         self._both(answer.base_offset)
 
@@ -194,7 +234,11 @@ class Life:
     def _both(self, offset: int) -> None:
         if offset in self._due_of and offset in self._arrived:
             due = self._due_of.pop(offset)
-            self._consumed.append((due, self._losses.without(due, (self._arrived.pop(offset) - due) * 1000)))
+            self._consumed.append(self._waited(due, self._arrived.pop(offset)))
+
+    def _waited(self, due: float, until: float) -> Wait:
+        took_ms = (until - due) * 1000
+        return Wait(due, took_ms, self._losses.without(due, took_ms))
 
     def _on_halves(self, frame: bytes, due: float) -> None:
         answer = decode_response(APIS[ApiKey.PRODUCE], _PRODUCE, frame)[1].responses[0].partition_responses[0]
@@ -202,9 +246,9 @@ class Life:
             self.error(due, f"halves {answer.error_code}")
 
     def _on_probed(self, _frame: bytes, asked: float) -> None:
-        took_ms = (time.monotonic() - asked) * 1000
-        self._probes.append((asked, took_ms, self._losses.without(asked, took_ms)))
-        self._fast = self._fast + 1 if took_ms < QUIET_MS else 0
+        wait = self._waited(asked, time.monotonic())
+        self._probes.append(wait)
+        self._fast = self._fast + 1 if wait.took_ms < QUIET_MS else 0
 
     def error(self, due: float, what: str) -> None:
         self._errors.append((due, what))
@@ -235,8 +279,9 @@ class Life:
         self._forget(last)
 
     def _window(self, first: float, last: float, until: float, late: list[float]) -> Window:
-        def between(entries: list[tuple[float, float]]) -> list[float]:
-            return [took for due, took in entries if first <= due < last]
+        def not_over(since: float) -> Wait:
+            took_ms = (time.monotonic() - since) * 1000
+            return Wait(since, took_ms, took_ms)
 
         errors: dict[str, int] = {"timed out": len(late)} if late else {}
         for due, what in self._errors:
@@ -245,14 +290,12 @@ class Life:
         overdue = sum(due < first - TIMED_OUT_S for due in self._due_of.values())
         if overdue:
             errors["never consumed"] = overdue
-        probes = [probe for probe in self._probes if first <= probe[0] < until]
-        waiting = [(time.monotonic() - line.waiting[0]) * 1000 for line in self._lines.values() if line.is_stuck_probe]
+        stuck = [not_over(line.waiting[0]) for line in self._lines.values() if line.is_stuck_probe]
         return Window(
-            between(self._acknowledged) + [(time.monotonic() - due) * 1000 for due in late],
-            between(self._consumed),
+            [wait for wait in self._acknowledged if first <= wait.due_s < last] + [not_over(due) for due in late],
+            [wait for wait in self._consumed if first <= wait.due_s < last],
+            stuck or [wait for wait in self._probes if first <= wait.due_s < until],
             errors,
-            max((took for _, took, _ in probes), default=0.0) if not waiting else max(waiting),
-            max((held for *_, held in probes), default=0.0) if not waiting else max(waiting),
         )
 
     def _forget(self, before: float) -> None:
