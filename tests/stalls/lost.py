@@ -18,13 +18,10 @@ from bisect import bisect_right
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.stalls.machine import used
+from tests.stalls.machine import stolen_s, used
 
 READ_AGAIN_S = 0.004
 """Readings are this far apart at least: one costs 0.15 ms."""
-_TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
-_STEAL = 8
-"""The field of a processor's line in /proc/stat, behind its name."""
 
 
 class Reading(NamedTuple):
@@ -52,14 +49,8 @@ def read(broker: int) -> Reading:
         theirs.ran_ms,
         theirs.waited_ms,
         used(os.getpid()).waited_ms,
-        stolen_ms(Path("/proc/stat").read_text()),
+        tuple(seconds * 1000 for seconds in stolen_s(Path("/proc/stat").read_text())),
     )
-
-
-def stolen_ms(stat: str) -> tuple[float, ...]:
-    """By processor, of the text of /proc/stat; since the machine began."""
-    lines = (line.split() for line in stat.splitlines())
-    return tuple(int(line[_STEAL]) * _TICK_MS for line in lines if line[0].startswith("cpu") and line[0] != "cpu")
 
 
 class Losses:

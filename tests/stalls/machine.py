@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -68,6 +69,33 @@ def peak_mib(pid: int) -> float:
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
     return 0.0
+
+
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+_STEAL = 8
+"""The field of a processor's line in /proc/stat, behind its name."""
+
+
+def stolen_s(stat: str) -> tuple[float, ...]:
+    """For how long the host took each processor away, of the text of /proc/stat; since the machine began, in steps of 10 ms."""
+    lines = (line.split() for line in stat.splitlines())
+    return tuple(int(line[_STEAL]) * _TICK_S for line in lines if line[0].startswith("cpu") and line[0] != "cpu")
+
+
+class Stolen:
+    """How much of the processors the host has taken away since this was made."""
+
+    def __init__(self) -> None:
+        self._before, self._began = self._read(), time.monotonic()
+
+    def percent(self) -> float:
+        """Of all processors together."""
+        gone = sum(now - then for now, then in zip(self._read(), self._before, strict=True))
+        return 100 * gone / (len(self._before) * max(time.monotonic() - self._began, 1e-3))
+
+    @staticmethod
+    def _read() -> tuple[float, ...]:
+        return stolen_s(Path("/proc/stat").read_text())
 
 
 class Busy:

@@ -6,7 +6,7 @@ account that had most of the turn.
 
 What a turn took beyond what it ran, the thread stood still. Where it gave the processor away (it waited for another thread, or a
 disk), that is the broker's doing. Where it did not, the processor was taken from it: by another program, or by the host of a
-virtual machine, which the kernel itself tells in steps of 10 ms only (`lost`). Turns in which that happened are written down, too.
+virtual machine, of which the kernel tells in steps of 10 ms only (`lost`). Turns in which that happened are written down, too.
 """
 
 from __future__ import annotations

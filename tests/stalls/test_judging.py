@@ -3,7 +3,7 @@
 import pytest
 
 from tests.stalls.judging import beside, is_chance, median_row, noise_ms, percentile, verdict
-from tests.stalls.running import is_settled
+from tests.stalls.running import DISTURBED_ATTEMPTS, is_settled, undisturbed
 
 
 def row(**members):
@@ -124,3 +124,28 @@ def test_the_most_memory_of_all_attempts_counts():
 def test_what_is_no_matter_of_chance_is_not_measured_again(wrong):
     assert not is_chance(wrong)
     assert is_chance(["turn", "p99"])
+
+
+def attempt(wrong, stolen):
+    return row(wrong=wrong, stolen_percent=stolen)
+
+
+def test_an_attempt_that_the_host_disturbed_is_made_again_and_does_not_count():
+    attempts = iter([attempt(["p99"], 20.0), attempt(["turn", "p99"], 3.1), attempt(["p99"], 1.0), attempt([], 0.0)])
+    found = undisturbed(lambda: next(attempts))
+    assert (found["wrong"], found["stolen_percent"]) == (["p99"], 1.0)
+    assert [each["stolen_percent"] for each in found["disturbed"]] == [20.0, 3.1]
+
+
+@pytest.mark.parametrize("wrong", [[], ["errors"], ["p99", "memory"]])
+def test_what_is_well_or_no_matter_of_chance_counts_however_much_was_stolen(wrong):
+    attempts = iter([attempt(wrong, 50.0)])
+    assert undisturbed(lambda: next(attempts))["wrong"] == wrong
+
+
+def test_where_the_machine_is_never_still_the_least_disturbed_attempt_counts():
+    shares = [9.0, 5.0, *[7.0] * (DISTURBED_ATTEMPTS - 2)]
+    attempts = (attempt(["p99"], share) for share in shares)
+    found = undisturbed(lambda: next(attempts))
+    assert found["stolen_percent"] == 5.0
+    assert len(found["disturbed"]) == DISTURBED_ATTEMPTS - 1

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from tests.stalls.lost import Losses, Reading, read, stolen_ms
+from tests.stalls.lost import Losses, Reading, read
+from tests.stalls.machine import Stolen, stolen_s
 
 BEFORE = Reading(10.0, 1000.0, 200.0, 50.0, (300.0, 400.0))
 
@@ -40,8 +41,16 @@ def test_what_was_lost_of_a_wait_of_fifty_milliseconds(later, lost):
 
 def test_stolen_time_is_read_by_processor():
     stat = "cpu  9 0 9 9 9 0 9 700 0 0\ncpu0 1 0 1 1 1 0 1 300 0 0\ncpu1 1 0 1 1 1 0 1 400 0 0\nintr 12 0\n"
-    tick_ms = 1000 / os.sysconf("SC_CLK_TCK")
-    assert stolen_ms(stat) == (300 * tick_ms, 400 * tick_ms)
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    assert stolen_s(stat) == pytest.approx((300 * tick_s, 400 * tick_s))
+
+
+def test_what_was_stolen_is_a_share_of_all_processors(monkeypatch):
+    taken = iter([(1.0, 1.0), (1.3, 1.1)])
+    clock = iter([10.0, 12.0])
+    monkeypatch.setattr(Stolen, "_read", staticmethod(lambda: next(taken)))
+    monkeypatch.setattr("tests.stalls.machine.time.monotonic", lambda: next(clock))
+    assert Stolen().percent() == pytest.approx(10.0)
 
 
 def test_a_reading_of_this_process_counts_what_it_runs():
