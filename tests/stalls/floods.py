@@ -44,7 +44,7 @@ from tests.benchmarks.rig import Rig
 from tests.stalls import observed
 from tests.stalls.judging import STREAMS, beside, median_row, noise_ms, percentile, verdict
 from tests.stalls.machine import Busy, forget_peak, peak_mib
-from tests.stalls.observed import Taken, turns_since
+from tests.stalls.observed import pauses_of, turns_since
 from tests.stalls.victim import TIMED_OUT_S, Victim, Window
 from tests.support.certificates import Authority
 from tests.support.ports import free_port
@@ -289,7 +289,7 @@ class Floods:
         began = time.monotonic()
         with self._busy:
             window = self._victim.window(began, began + self._seconds, began + self._seconds)
-        window = window.without(Taken(turns_since(self._turns, began)))
+        window = window.without(pauses_of(turns_since(self._turns, began)))
         for what in STREAMS:
             self.alone[what].append(percentile(getattr(window, what), 0.99))
 
@@ -306,7 +306,7 @@ class Floods:
         window = self._victim.window(began, ended, ended)
         is_quiet = self._victim.quiet(30.0)
         turns = turns_since(self._turns, began)
-        window = window.without(Taken(turns))
+        window = window.without(pauses_of(turns))
         row = {
             "name": name,
             "each_s": round(attempts / (self._seconds + SETTLE_S)),

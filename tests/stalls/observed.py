@@ -14,17 +14,16 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from bisect import bisect_right
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import dataplane.network.loop
 from dataplane.__main__ import main
 from dataplane.network.turns import Turns
+from tests.stalls.pauses import Pause, Pauses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable
 
     from dataplane.network.accounts import Account
 
@@ -56,27 +55,6 @@ class Turn(NamedTuple):
     def taken_ms(self) -> float:
         """For which the machine took the processor away from the loop; 0 where the loop may have waited by itself."""
         return max(0.0, self.took_ms - self.ran_ms) if not self.gave_way else 0.0
-
-
-class Taken:
-    """What the machine took from a broker's loop, turn by turn."""
-
-    def __init__(self, turns: Sequence[Turn]) -> None:
-        self._turns = sorted(turn for turn in turns if turn.taken_ms)
-        self._before = [0.0, *accumulate(turn.taken_ms for turn in self._turns)]
-
-    def ms(self, since_s: float, took_ms: float) -> float:
-        """Of a wait that began then and took so long. Of a turn that lies in it in part: as large a part of what was taken."""
-        return max(0.0, self._until(since_s + took_ms / 1000) - self._until(since_s))
-
-    def _until(self, at_s: float) -> float:
-        over = bisect_right(self._turns, at_s, key=lambda turn: turn.ended_s)
-        taken_ms = self._before[over]
-        if over < len(self._turns):  # turns do not overlap: only the next one may be under way
-            turn = self._turns[over]
-            passed_ms = turn.took_ms - (turn.ended_s - at_s) * 1000
-            taken_ms += turn.taken_ms * max(0.0, passed_ms) / turn.took_ms
-        return taken_ms
 
 
 class WrittenDown(Turns):
@@ -128,6 +106,13 @@ def turns_since(path: Path, since_s: float) -> list[Turn]:
         line for line in lines[bool(start) :] if line.endswith("\n")
     ]  # the first may have been cut, the last be under way
     return [turn for turn in map(Turn.parse, whole) if turn.ended_s > since_s]
+
+
+def pauses_of(turns: Iterable[Turn]) -> Pauses:
+    """Of the loop."""
+    return Pauses(
+        Pause(turn.ended_s - turn.took_ms / 1000, turn.ended_s, turn.taken_ms) for turn in turns if turn.taken_ms
+    )
 
 
 if __name__ == "__main__":

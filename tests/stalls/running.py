@@ -2,8 +2,9 @@
 
 A row that is beyond a limit is measured again when all have been, and once more where the two do not agree: what counts is the
 median. All attempts are in the report. An attempt that is beyond a limit while the host of a virtual machine takes more than
-`STILL_PERCENT` of its processors says nothing: it is made again in a stiller moment, and does not count unless there is none. The aggressor runs with less right to a processor than broker and victim: in the field it
-has a machine of its own. What is not a matter of chance (errors, memory, a broker that is stuck) counts at once.
+`STILL_PERCENT` of its processors says nothing: it is made again in a stiller moment, and does not count unless there is none. The
+aggressor runs with less right to a processor than broker and victim: in the field it has a machine of its own. What is no matter
+of chance (errors, memory, a broker that is stuck) counts at once.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.stalls.aggressor import Crowd, Done
 from tests.stalls.attacks import Attack
 from tests.stalls.judging import RESIDENT_MIB, STREAMS, beside, is_chance, median_row, noise_ms, percentile, verdict
 from tests.stalls.machine import Busy, Stolen, Used, forget_peak, giving_way, peak_mib, used
-from tests.stalls.observed import Taken, Turn, turns_since
+from tests.stalls.observed import Turn, pauses_of, turns_since
 from tests.stalls.victim import TIMED_OUT_S, Victim, Window
 from tests.stalls.world import VICTIM, World
 
@@ -113,7 +114,7 @@ class Runner:
         before, began = self._used(), time.monotonic()
         with self._busy:
             window = self._victim.window(began, began + self._seconds, began + self._seconds)
-        window = window.without(Taken(self._turns(began) or ()))
+        window = window.without(pauses_of(self._turns(began) or ()))
         self._idle_ms_per_s = self._used().since(before).ran_ms / (time.monotonic() - began)
         self.alone_longest.append(window.held)
         for what in STREAMS:
@@ -191,7 +192,7 @@ class Runner:
         )  # who goes in order leaves work behind: it is part of the row
         window = self._victim.window(began, felt_until, calm_at)
         turns = self._turns(began)
-        window = window.without(Taken(turns or ()))
+        window = window.without(pauses_of(turns or ()))
         return {
             "sent_bytes": done.sent_bytes,
             "answers": done.answers,

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.stalls.observed import Taken, Turn, WrittenDown, turns_since
+from tests.stalls.observed import Turn, WrittenDown, pauses_of, turns_since
 
 
 def turns(path, monkeypatch):
@@ -74,24 +74,7 @@ def test_a_line_says_whose_turn_it_was():
     assert Turn.parse("1.500000\t20.000\t12.500\t0\t\n").account == ""
 
 
-@pytest.mark.parametrize(
-    ("since", "took", "lost"),
-    [
-        (10.000, 100.0, 15.0),  # all of both
-        (10.000, 40.0, 10.0),  # the first only
-        (10.000, 20.0, 5.0),  # half of the first
-        (10.020, 20.0, 5.0),  # its other half
-        (10.025, 5.0, 2.5),
-        (10.031, 20.0, 0.0),  # between the two
-        (10.100, 50.0, 0.0),  # behind both
-    ],
-)
-def test_of_a_wait_is_lost_what_was_taken_from_the_turns_that_lie_in_it(since, took, lost):
-    taken = Taken(
-        [Turn(10.080, 20.0, 15.0, 0, "b"), Turn(10.030, 20.0, 10.0, 0, "a"), Turn(10.055, 4.0, 1.0, 1, "gave way")]
-    )
-    assert taken.ms(since, took) == pytest.approx(lost)
-
-
-def test_nothing_was_taken_where_no_turn_is_known():
-    assert Taken([]).ms(10.0, 50.0) == 0.0
+def test_only_turns_in_which_the_loop_was_kept_from_running_are_pauses():
+    turns = [Turn(10.0, 20.0, 5.0, 0, ""), Turn(11.0, 20.0, 5.0, 1, "gave way"), Turn(12.0, 20.0, 20.5, 0, "ran")]
+    (pause,) = pauses_of(turns).within(0.0, 20.0)
+    assert pause == pytest.approx((9.98, 10.0, 15.0))

@@ -1,5 +1,7 @@
 """The victim sees what it is there to see: a stall, an error, a connection that was cut, and nothing where nothing is."""
 
+import os
+import signal
 import socket
 import threading
 import time
@@ -12,7 +14,7 @@ from dataplane.protocol.headers import decode_request, encode_frame, parse_reque
 from dataplane.protocol.messages.discovery import ApiVersionsResponse
 from dataplane.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, FetchResponsePartitionData
 from dataplane.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
-from tests.stalls.observed import Taken, Turn
+from tests.stalls.pauses import Pause, Pauses
 from tests.stalls.victim import Victim, Wait, Window
 
 
@@ -149,10 +151,24 @@ def test_a_connection_that_is_cut_is_an_error_and_made_again(broker, victim):
 
 
 def test_what_the_machine_took_from_a_turn_is_taken_off_all_that_waited_for_it():
-    taken = Taken([Turn(10.020, 20.0, 8.0, 0, "")])
     waits = [Wait(10.0, 25.0, 25.0), Wait(10.010, 15.0, 5.0), Wait(11.0, 3.0, 3.0)]
-    window = Window(waits, waits[:1], waits[:2]).without(taken)
+    window = Window(waits, waits[:1], waits[:2]).without(Pauses([Pause(10.0, 10.020, 12.0)]))
     assert window.acknowledged == pytest.approx([13.0, 5.0, 3.0])  # of the second the system itself had said more
     assert window.as_seen("acknowledged") == [25.0, 15.0, 3.0]
     assert window.consumed == pytest.approx([13.0])
     assert (window.longest, window.held) == pytest.approx((25.0, 13.0))
+
+
+def test_a_victim_that_is_stopped_itself_knows_it(broker):
+    """What was due meanwhile was late, and not by the broker."""
+    with serving(broker) as address, Victim(address, "victim", None) as victim:
+        assert victim.quiet(20.0)
+
+        def stop():
+            os.kill(victim.pid, signal.SIGSTOP)
+            time.sleep(0.3)
+            os.kill(victim.pid, signal.SIGCONT)
+
+        window = watched(victim, 1.0, stop)
+        assert sum(took > 150 for took in window.as_seen("acknowledged")) > 20
+        assert sum(left > 150 for left in window.without(Pauses()).acknowledged) == 0

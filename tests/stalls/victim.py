@@ -13,6 +13,7 @@ What the machine took meanwhile (`lost`) is taken off every wait. The probe's ro
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import select
@@ -32,11 +33,13 @@ from dataplane.protocol.messages.produce import PartitionProduceData, ProduceReq
 from dataplane.records.batch import Record, build_batch
 from dataplane.records.header import read_header
 from tests.stalls.lost import Losses
-from tests.stalls.observed import Taken
+from tests.stalls.pauses import Pause, Pauses, lost_ms
 
 PRODUCE_EVERY_S, RECORDS_EACH, RECORD_BYTES = 0.005, 5, 100
 PROBE_EVERY_S = 0.004
 HALVES_EVERY_S, HALVES_APART_S, HALVES_BYTES = 0.25, 0.01, 200 * 2**10
+PAUSE_S = 0.000_3
+"""Of the victim's own: what is shorter is nobody's doing."""
 TIMED_OUT_S = 30.0
 """As librdkafka's and the Java client's `request.timeout.ms`."""
 QUIET_MS, QUIET_FOR = 10.0, 20
@@ -53,9 +56,10 @@ class Wait(NamedTuple):
     took_ms: float
     left_ms: float  # without what the machine took
 
-    def without(self, taken: Taken) -> Wait:
+    def without(self, broker: Pauses, victim: Pauses) -> Wait:
         """Two ways to know what the machine took: what is left by either."""
-        return self._replace(left_ms=min(self.left_ms, self.took_ms - taken.ms(self.due_s, self.took_ms)))
+        lost = lost_ms(broker, victim, self.due_s, self.due_s + self.took_ms / 1000)
+        return self._replace(left_ms=min(self.left_ms, self.took_ms - lost))
 
 
 @dataclass
@@ -66,11 +70,13 @@ class Window:
     arrivals: list[Wait] = field(default_factory=list)
     probes: list[Wait] = field(default_factory=list)
     errors: dict[str, int] = field(default_factory=dict)
+    pauses: list[Pause] = field(default_factory=list)  # the victim's own
 
-    def without(self, taken: Taken) -> Window:
-        """What the machine took from the broker's loop, turn by turn, is taken off, too."""
+    def without(self, broker: Pauses) -> Window:
+        """Without what either was kept from running, moment by moment."""
+        victim = Pauses(self.pauses)
         waits = self.acknowledgements, self.arrivals, self.probes
-        return Window(*([wait.without(taken) for wait in some] for some in waits), self.errors)
+        return Window(*([wait.without(broker, victim) for wait in some] for some in waits), self.errors, self.pauses)
 
     @property
     def acknowledged(self) -> list[float]:
@@ -111,6 +117,12 @@ class Victim:
         self._told(60)
         return self
 
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        assert self._process.pid is not None
+        return self._process.pid
+
     def __exit__(self, *_: object) -> None:
         self._process.kill()
         self._process.join()
@@ -149,6 +161,8 @@ class Life:
         self._consumed: list[Wait] = []
         self._errors: list[tuple[float, str]] = []
         self._probes: list[Wait] = []
+        self._pauses: list[Pause] = []
+        self._awake_s, self._ran_s = time.monotonic(), time.thread_time()
         self._fast = 0
         self._offset = -1
         self._asked: tuple[Any, ...] | None = None
@@ -178,6 +192,7 @@ class Life:
         self._consumer = consumer
         self._epoll.register(self._pipe.fileno(), select.EPOLLIN)
         self._pipe.send("ready")
+        self._awake_s, self._ran_s = time.monotonic(), time.thread_time()
         while True:
             self._turn()
 
@@ -194,14 +209,24 @@ class Life:
         if self._asked is not None:
             self._answer(now)
         wait_s = max(0.0, min(timer.due for timer in self._timers) - time.monotonic())
+        asleep_s = time.monotonic()
+        self._paused(self._awake_s, asleep_s, asleep_s - self._awake_s - (time.thread_time() - self._ran_s))
         found = self._epoll.poll(wait_s)
-        self._losses.look(time.monotonic())
+        self._awake_s = awake_s = time.monotonic()
+        self._ran_s = time.thread_time()
+        wakes_s = asleep_s + math.ceil(wait_s * 1000) / 1000  # epoll counts milliseconds
+        self._paused(wakes_s, awake_s, awake_s - wakes_s)
+        self._losses.look(awake_s)
         for fd, events in found:
             if fd == self._pipe.fileno():
                 self._asked = self._pipe.recv()
                 self._fast = 0
             else:
                 self._lines[fd].ready(events)
+
+    def _paused(self, began_s: float, ended_s: float, lost_s: float) -> None:
+        if lost_s > PAUSE_S:
+            self._pauses.append(Pause(began_s, ended_s, lost_s * 1000))
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
@@ -296,6 +321,7 @@ class Life:
             [wait for wait in self._consumed if first <= wait.due_s < last],
             stuck or [wait for wait in self._probes if first <= wait.due_s < until],
             errors,
+            list(self._pauses),
         )
 
     def _forget(self, before: float) -> None:
@@ -305,6 +331,7 @@ class Life:
         self._due_of = {offset: due for offset, due in self._due_of.items() if due > before - TIMED_OUT_S}
         self._arrived = {offset: at for offset, at in self._arrived.items() if at > before - TIMED_OUT_S}
         self._losses.forget(before - TIMED_OUT_S)
+        self._pauses = [pause for pause in self._pauses if pause.ended_s > before - TIMED_OUT_S]
 
     # --- lines --------------------------------------------------------------------------------------------------------
 
