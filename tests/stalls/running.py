@@ -37,9 +37,9 @@ ENOUGH_MIB = 4096.0
 ALONE_EVERY_S = 12.0
 """A window alone is measured before a row where the last one is older: five of them span a minute."""
 ATTEMPTS = 3
-STILL_PERCENT, STILL_LOOK_S, STILL_WITHIN_S = 3.0, 0.3, 30.0
+STILL_PERCENT, STILL_LOOK_S, STILL_WITHIN_S = 5.0, 0.3, 6.0
 """A machine is still where its host takes no more than this; how long that is looked at before a row, and waited for."""
-DISTURBED_ATTEMPTS = 4
+DISTURBED_ATTEMPTS = 3
 """So many in a row that say nothing; then the one that was disturbed least counts."""
 CALM_MS_PER_S, CALM_LOOK_S = 150.0, 0.15
 """Of the loop's processor time, above what the victim alone costs: more is work that a row has left behind."""
