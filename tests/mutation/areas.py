@@ -14,22 +14,30 @@ class Area:
 
 
 _QUOTA = (
+    "acl_decisions",
+    "acl_filters",
     "allocate",
     "bucket",
     "explain",
+    "explain_access",
     "explain_in_words",
     "explain_interval",
+    "fences",
     "ledger",
     "ledger_divides_rules",
     "ledger_follows_changes",
     "matching",
     "max_min_shares",
+    "principal_rules",
     "pulsar_bugs",
     "recorder",
     "recorder_sums",
+    "refused_bytes",
     "report_server",
     "reports_in_pieces",
     "reports_of_changes",
+    "scram",
+    "subject",
     "what_is_known_of_an_instance",
 )
 

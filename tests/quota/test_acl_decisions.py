@@ -161,6 +161,33 @@ def test_a_book_that_is_let_go_holds_nothing_and_permits_nothing(acls, everyone)
     assert not book.decide("User:ann", HOME, READ, TOPIC, "a").allowed
 
 
+def test_a_book_is_let_go_a_step_at_a_time():
+    book = AclBook([acl(f"t{number}") for number in range(3 * PER_STEP + 1)], CLOSED)
+    for number in range(PER_STEP):
+        book.decide("User:ann", HOME, READ, TOPIC, f"t{number}")
+    assert sum(1 for _ in book.letting_go()) == 4, "what it remembers, and its rules"
+
+
+@pytest.mark.parametrize(
+    ("denied", "allowed", "may_one"),
+    [
+        (["a"], "b", True),
+        (["a"], "ab", False),
+        (["a", "ab"], "ac", False),
+        (["ab", "b"], "ac", True),
+        (["ab", "b"], "bc", False),
+        (["ab", "ac", "b"], "acd", False),
+        (["ab"], "a", True),  # of what begins with a, not all begins with ab
+    ],
+)
+def test_some_resource_may_be_used_where_not_all_that_a_rule_allows_is_denied(denied, allowed, may_one):
+    rule = acl(allowed, prefixed=True)
+    decision = AclBook([*(deny(prefix, prefixed=True) for prefix in denied), rule], CLOSED).decide_by_type(
+        "User:ann", HOME, READ, TOPIC
+    )
+    assert decision == (Decision(True, Reason.ACL, rule) if may_one else Decision(False, Reason.NONE_ALLOWS, None))
+
+
 def test_what_is_remembered_is_bounded_and_no_other_answer():
     book = AclBook([acl("kept", host=HOME)], CLOSED)
     for number in range(10_000):

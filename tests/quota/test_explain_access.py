@@ -171,3 +171,14 @@ def test_a_source_that_is_no_address_is_refused() -> None:
 )
 def test_a_whitelist_holds_whom_brokers_let_in(cidrs: list[str], source: str) -> None:
     assert holds(cidrs, source) == Whitelist(cidrs).allows(source)
+
+
+def test_reasons_are_sentences_for_people() -> None:
+    assert asked(principal="User:root").reason == "User:root is a super user of the instance"
+    assert asked().reason == "an ACL allows WRITE on TOPIC orders to User:bob from everywhere"
+    prefixed = replace(WRITE, pattern_type=PatternType.PREFIXED, resource_name="ord", host="10.0.0.0/8")
+    found = asked(replace(SPEC, acls=AclSet(1, (prefixed,))))
+    assert found.reason == "an ACL allows WRITE on TOPIC whose names begin with ord to User:bob from 10.0.0.0/8"
+    transactional = asked(resource_type=ResourceType.TRANSACTIONAL_ID, resource_name="t")
+    assert (transactional.allowed, transactional.rule) == (False, Rule.SERVICE)
+    assert transactional.reason == "transactional ids are not served"

@@ -1,5 +1,7 @@
 """What the master decides from reports, specs and time."""
 
+from dataclasses import replace
+
 import pytest
 
 from quota.contracts.grant import BLOCKED_STORAGE
@@ -200,3 +202,23 @@ def test_the_bounded_strategy_is_chosen_by_the_spec():
     ledger.report(report(2, flow(0)), 10.0)
     assert (produce(ledger, 1, 10.0).allocation, produce(ledger, 1, 10.0).branch) == (307, "bounded")
     assert produce(ledger, 2, 10.0).allocation == 7
+
+
+def in_trouble(broker, **counts):
+    return replace(report(broker), trouble={name.replace("_", "-"): pair for name, pair in counts.items()})
+
+
+def test_trouble_is_what_a_broker_says_that_still_reports_and_of_several_the_worst():
+    ledger = experienced_ledger()
+    ledger.report(report(1), 10.0)
+    assert ledger.trouble(10.0) == {}
+    ledger.report(in_trouble(2, ins_a=(0, 3), ins_b=(1, 0)), 10.0)
+    ledger.report(in_trouble(3, ins_a=(1, 1)), 11.5)
+    assert ledger.trouble(11.5) == {"ins-a": (1, 1), "ins-b": (1, 0)}
+    assert ledger.trouble(13.0) == {"ins-a": (1, 1)}, "broker 2 has not been heard for more than two periods"
+
+
+def test_one_byte_a_second_is_flow():
+    ledger = experienced_ledger()
+    ledger.report(report(1, consume=flow(1)), 10.0)
+    assert ledger.allocation(INSTANCE, "consume", 10.0).share(1).flow_bytes_per_s == 1
