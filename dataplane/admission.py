@@ -5,6 +5,7 @@ A connection that is let in has a session for as long as it lives: whose it is, 
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING
 
 from dataplane.requests.dispatch import ClientConnection
@@ -34,12 +35,14 @@ class Admission:
         self._broker, self._internal_tls = broker, internal_tls
         self._timer: Timer | None = None
         self.strangers = Strangers()
+        self._numbers = count(1)
 
     def internal(self, connection: Connection) -> FrameProtocol:
         """A broker, the control plane or an operator: it has to prove which first."""
         broker = self._broker
         is_open = broker.config.internal_authentication == "none"
         session = Session(None, INTERNAL_ROUTE, ClusterNames(), connection.peer[0], authenticated=is_open)
+        session.number = next(self._numbers)
         if is_open:
             session.identity = ANYBODY
         client = ClientConnection(broker, connection, session)

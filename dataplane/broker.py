@@ -199,7 +199,7 @@ class Broker:
         if self.config.internal_authentication == "none":
             self.log("WARNING: internal_authentication is none: whoever reaches the internal listener may do anything")
         self.logs.open_all()
-        self.meter.open(next(path for path, error in self.logs.directories() if error is None))
+        self.meter.open([path for path, error in self.logs.directories() if error is None])
         tls = self.internal_tls
         if tls is not None:
             tls.start()

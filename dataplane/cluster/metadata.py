@@ -10,7 +10,9 @@ is taken over in steps, topic by topic, and a reader in between finds each topic
 one go, when all of it has been read. Nothing that a controller says overtakes what was said before it (`words`).
 
 Updates of a controller older than the newest one seen are refused: `controller_epoch` is shared by everything that the
-controller sends (LeaderAndIsr and StopReplica raise it through `saw_controller` too).
+controller sends (LeaderAndIsr and StopReplica raise it through `saw_controller` too). So is what a controller said on a
+connection that has ended for it, if that comes after what it said on a later one (`is_overtaken`): it would bring back what was
+true before, and no further word need come to put it right.
 """
 
 from __future__ import annotations
@@ -177,6 +179,7 @@ class Metadata:
         self.controller_epoch = 0
         self.version = 0  # grows with every update that was taken over
         self._set(_Tables())
+        self._heard = (-1, -1), 0  # epoch and id of the controller that was heard last, and its latest connection
         self._deleted: dict[UUID, None] = {}  # topics that were deleted, the latest last
         self._known: Future[None] = Future()
         self._deletion_listeners: list[Callable[[list[tuple[str, int]]], None]] = []
@@ -268,6 +271,21 @@ class Metadata:
             return False
         self.controller_id, self.controller_epoch = controller_id, epoch
         return True
+
+    def is_overtaken(self, controller_id: int, epoch: int, connection: int) -> bool:
+        """Whether this controller has spoken on a later connection than this one (`Session.number`); noted, if not.
+
+        A controller has one connection at a time to a broker, and says again on the next what was not answered. So what arrives
+        on the one before was said before, however late it comes.
+        """
+        said_by, said_on = self._heard
+        if (epoch, controller_id) == said_by:
+            if connection < said_on:
+                return True
+        elif epoch <= said_by[0]:
+            return False  # refused by its epoch
+        self._heard = (epoch, controller_id), connection
+        return False
 
     # --- updates ------------------------------------------------------------------------------------------------------
 

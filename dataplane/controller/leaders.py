@@ -21,7 +21,7 @@ from dataplane.tasks import Future
 
 Decided = Iterable[tuple[Partition, PartitionState | None]]
 """A state for each partition; None where nothing changes."""
-_DECIDED_PER_TURN, _LOOKED_AT_PER_TURN = 80, 2_000
+_DECIDED_PER_TURN, _LOOKED_AT_PER_TURN = 80, 500
 """Partitions that cost one to two milliseconds."""
 _CHANGED_TOGETHER, _STARTED_TOGETHER = 300, 150
 """Partitions whose states are written by one transaction."""

@@ -18,9 +18,10 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from dataplane.coordination.deadlines import Deadlines
+from dataplane.coordination.deadlines import PASSED_AT_ONCE, Deadlines
 from dataplane.coordination.effects import CancelTimer, Effect, Reply, SetTimer, Store
 from dataplane.coordination.machine import C, E, Machine
+from dataplane.coordination.portions import Portions
 from dataplane.coordination.shard import Shard
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.primitives import DecodeError
@@ -56,8 +57,8 @@ class Runtime(Generic[C, E]):
         self._tokens = count()
         self._events: deque[tuple[Shard[C], E, Any]] = deque()
         self._handling = False
-        self._replies: deque[tuple[Shard[C], Reply[Any]]] = deque()  # that a later turn makes
-        self._replied = 0  # in this turn
+        self._replies = Portions(loop, REPLIES_AT_ONCE)
+        self._passing = Portions(loop, PASSED_AT_ONCE)
         self._on_loaded: Callable[[Shard[C]], None] = lambda _shard: None
 
     def on_loaded(self, call: Callable[[Shard[C]], None]) -> None:
@@ -95,7 +96,7 @@ class Runtime(Generic[C, E]):
         self._loop.call_soon(lambda: self._load(shard))
 
     def _new_timers(self) -> Deadlines:
-        return Deadlines(self._loop, lambda event: self.dispatch(*event))
+        return Deadlines(self._loop, lambda event: self.dispatch(*event), self._passing)
 
     # --- loading ------------------------------------------------------------------------------------------------------
 
@@ -213,31 +214,12 @@ class Runtime(Generic[C, E]):
 
     def _reply(self, shard: Shard[C], reply: Reply[Any]) -> None:
         """Now, or where a turn has brought many (a group of a thousand is complete), in a later one, in their order."""
-        if self._replies:
-            self._replies.append((shard, reply))
-            return
-        if not self._replied:
-            self._loop.at_turn_end(self._turn_ends)
-        if self._replied >= REPLIES_AT_ONCE:
-            self._replies.append((shard, reply))
-            self._loop.call_soon(self._reply_to_some)
-            return
-        self._replied += 1
+        self._replies.run(partial(self._answer, shard, reply))
+
+    @staticmethod
+    def _answer(shard: Shard[C], reply: Reply[Any]) -> None:
         if not shard.closed:  # else it is answered already
             shard.answer(reply.token, reply.result)
-
-    def _turn_ends(self) -> None:
-        self._replied = 0
-
-    def _reply_to_some(self) -> None:
-        try:
-            for _ in range(min(REPLIES_AT_ONCE, len(self._replies))):
-                shard, reply = self._replies.popleft()
-                if not shard.closed:
-                    shard.answer(reply.token, reply.result)
-        finally:
-            if self._replies:  # a bug in who was told: all others are told all the same
-                self._loop.call_soon(self._reply_to_some)
 
     def set_timer(self, shard: Shard[C], entry: E, timer: SetTimer[Any]) -> None:
         """Of an entry; in place of its timer of the same name."""

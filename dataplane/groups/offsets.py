@@ -112,7 +112,7 @@ def subscribed_topics(group: Group) -> frozenset[str] | None:
 
 def _subscription_topics(metadata: bytes) -> tuple[str, ...]:
     """Every version begins with the topics, so a newer one is read as the newest that we know."""
-    version = max(0, min(int.from_bytes(metadata[:2], "big", signed=True), 3))
+    version = max(0, min(int.from_bytes(metadata[:2], signed=True), 3))
     return decode(ConsumerProtocolSubscription, version, metadata, 2).topics
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ApiError, ErrorCode
+from dataplane.security.roles import is_on_behalf
 from dataplane.tenancy.access import (
     CLUSTER,
     Operation,
@@ -22,6 +23,7 @@ from dataplane.tenancy.access import (
     of_topic,
     why,
 )
+from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
     from dataplane.auditing.auditing import Auditing
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from dataplane.storage.manager import LogManager
     from dataplane.tasks import Future
     from dataplane.tenancy.gate import Gate
+    from dataplane.tenancy.instance import Instance
     from dataplane.tenancy.logins import Logins
     from dataplane.tenancy.registry import Registry
     from dataplane.tenancy.session import Session
@@ -111,6 +114,18 @@ class RequestContext:
     def sender(self) -> Sender:
         """Whose share of the instance's limits it uses."""
         return (self.client_id or "", self.session.peer)
+
+    @property
+    def is_on_behalf(self) -> bool:
+        """Whether this is the control plane's for a tenant: to be charged to the topics' owners (`payer`)."""
+        return self.session.instance is None and is_on_behalf(self.session.identity, self.client_id)
+
+    def payer(self, physical: str) -> Instance | None:
+        """Whose limits the bytes of a topic count against; None: nobody's."""
+        if self.session.instance is not None or not self.is_on_behalf:
+            return self.session.instance
+        owner = split_physical(physical)
+        return None if owner is None else self.broker.registry.by_key(owner[0])
 
     def owns(self, physical: str) -> bool:
         """Whether a physical name is visible to this session."""

@@ -3,6 +3,8 @@
 Words of 64 bits in this machine's byte order (the file never leaves it). A header, then slots of a fixed size:
 
     header  0 magic  1 boot  2 broker  3 number of slots  4 last sign of life, ms  5 hour of the last sign of life
+            6 the hour behind the last one that was said to be told in full, by this boot or one before it, 0: none
+            7 the last boot of this broker that is known to have said so, 0: none
     slot    0 length of the name, 0: free   1 generation   2 produced bytes   3 consumed bytes
             4 stored byte-seconds, as of   5 stored bytes   6 as of when, ms   7… the physical topic name, UTF-8
 
@@ -35,7 +37,7 @@ MAX_WORD = 2**63 - 1
 GENERATION, PRODUCED, CONSUMED, BYTE_SECONDS, BYTES, AS_OF = range(1, 7)
 _NAME_AT = 7
 _NAME_BYTES = (SLOT_WORDS - _NAME_AT) * WORD
-_MAGIC, _BOOT, _BROKER, _SLOTS, _ALIVE, _HOUR = range(6)
+_MAGIC, _BOOT, _BROKER, _SLOTS, _ALIVE, _HOUR, _FLOOR, _SPOKE = range(8)
 _MAGIC_VALUE = int.from_bytes(b"SLUSAGE1", "big")
 
 
@@ -85,6 +87,14 @@ class Counters:
         self.words[_HOUR] = hour
         self.words[_ALIVE] = now_ms
 
+    def open_from(self, hour: int) -> None:
+        """Hours before this one are closed: nothing may be counted under them, whatever a clock says."""
+        self.words[_FLOOR] = hour
+
+    def spoke(self, boot: int) -> None:
+        """That hours before are closed is in the topic, as this boot has said it."""
+        self.words[_SPOKE] = boot
+
     def _grow(self) -> bool:
         slots = 2 * self._slots
         try:
@@ -125,6 +135,8 @@ class CounterSnapshot:
         self.boot = int(self._words[_BOOT])
         self.broker = int(self._words[_BROKER])
         self.hour = int(self._words[_HOUR])
+        self.floor = int(self._words[_FLOOR])
+        self.spoke = int(self._words[_SPOKE])
 
     def rows(self) -> Iterator[Row]:
         """All topics that have counted anything; storage up to the last sign of life."""

@@ -13,6 +13,9 @@ at most a few milliseconds, and the next portion is made when the one before it 
 A record waits in `_pending` until it is acknowledged; a newer one of the same key takes its place. So while `__usage` has
 no leader, nothing is lost and hardly anything is kept.
 
+When all of an hour is acknowledged, and what earlier boots left, the topic is told that too (`HoursComplete`): an hour of
+which every broker has said so does not change any more.
+
 A topic whose last replica here goes away is told once more; then its slot is free. One whose byte-seconds come near to 63
 bits (10 TB for 5 days) is told, and counts on from zero in another slot, as another boot.
 """
@@ -24,18 +27,19 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from dataplane.metering.counters import Counters
-from dataplane.metering.hours import HOUR_MS, hour_of
+from dataplane.metering.hours import HOUR_MS, hour_of, hour_text
 from dataplane.metering.previous_boots import PreviousBoots, counters_path
 from dataplane.metering.usage import TopicUsage
 from dataplane.tasks import Task, either, sleep
 from quota.contracts.namespace import counted_key
+from quota.contracts.usage import HoursComplete, UsageRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dataplane.config import BrokerConfig
     from dataplane.doors import Doors, Timer
-    from quota.contracts.usage import UsageRecord
+    from quota.contracts.usage import Told
 
 TICK_S = 1.0
 RETRY_S = 1.0
@@ -50,7 +54,7 @@ _BREATH_S = 0.001
 class Sink(Protocol):
     """Where records go (`publisher`)."""
 
-    async def publish(self, records: Sequence[UsageRecord]) -> list[UsageRecord]:
+    async def publish(self, records: Sequence[Told]) -> list[Told]:
         """Write each; returns those that were acknowledged."""
         ...
 
@@ -73,19 +77,26 @@ class Meter:
         self._round_credit = 0.0
         self._retired: list[TopicUsage] = []
         self._left_slots: list[int] = []  # of topics that count elsewhere now
-        self._pending: dict[tuple[str, str, str, str], UsageRecord] = {}
+        self._pending: dict[tuple[str, str, str, str], Told] = {}
+        self._floor = 0  # the first hour that was not called told in full, by this boot or one before it
         self._emit_at_ms = 0
         self._flushing: Task[None] | None = None
         self._timer: Timer | None = None
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
-    def open(self, directory: str | None = None) -> None:
-        """Find what earlier boots left in a data directory (None: the first), and begin to count. Raises OSError."""
-        files, directory = self._doors.files, directory or self._config.data_dirs[0]
-        self._former = PreviousBoots(files, directory, self._log)
-        path = counters_path(directory, self._boot)
+    def open(self, directories: Sequence[str] | None = None) -> None:
+        """Find what earlier boots left in the data directories that can be read (None: all), and count in the first.
+
+        Raises OSError.
+        """
+        files, directories = self._doors.files, directories or self._config.data_dirs
+        self._former = PreviousBoots(files, directories, self._log)
+        self._floor = self._former.floor
+        self.hour = max(self.hour, self._floor)
+        path = counters_path(directories[0], self._boot)
         self._counters = Counters(files, path, boot=int(self._boot, 16), broker=self._config.id)
+        self._counters.open_from(self._floor)
         self._counters.alive(self.now_ms(), self.hour)
 
     def start(self) -> None:
@@ -120,9 +131,15 @@ class Meter:
                 boot=self._boot,
                 generation=self._generation,
             )
-            self._round.append(usage)
+            self._walk_by(usage)
         usage.is_retired = False
         return usage
+
+    def _walk_by(self, usage: TopicUsage) -> None:
+        """From now on the walk around all topics comes by: it tells what is quiet, and closes hours."""
+        if not usage.in_round:
+            usage.in_round = True
+            self._round.append(usage)
 
     def retire(self, physical: str) -> None:
         """The topic has no replica here any more."""
@@ -160,6 +177,7 @@ class Meter:
         usage.hour = self.hour
         usage.settle_in()
         self._topics[usage.physical] = usage
+        self._walk_by(usage)
         self._retired.append(usage)
         return True
 
@@ -174,7 +192,7 @@ class Meter:
             self._emit()
 
     def _sign_of_life(self) -> None:
-        hour = hour_of(self._clock.now_ms())
+        hour = max(hour_of(self._clock.now_ms()), self._floor)
         if hour > self.hour or hour < self.hour - 1:
             self._turn_to(hour)
         assert self._counters is not None
@@ -270,6 +288,7 @@ class Meter:
         """The topic at the front, closed; it goes to the back, unless it has left."""
         usage = self._round.popleft()
         if usage.has_left:
+            usage.in_round = False
             return None
         self._round.append(usage)
         self.close_hours(usage)
@@ -295,22 +314,46 @@ class Meter:
                 await sleep(self._doors.loop, RETRY_S)
             if not self._pending:
                 self._all_told()
-                if not self._has_more():
-                    return
+            self._say_complete()
+            if not self._pending and not self._has_more():
+                return
 
     async def _tell(self) -> bool:
         """Whether anything was acknowledged."""
+        assert self._counters is not None
         pending = self._pending
         portion = list(islice(pending.items(), PORTION))
         acknowledged = await self._sink.publish([record for _, record in portion])
         told = {id(record) for record in acknowledged}
         for key, record in portion:
             if id(record) in told:
+                if isinstance(record, HoursComplete):
+                    self._counters.spoke(int(self._boot, 16))
                 if pending.get(key) is record:
                     del pending[key]
             elif key in pending:
                 pending[key] = pending.pop(key)  # others first: its leader may be away for long
         return bool(told)
+
+    def _say_complete(self) -> None:
+        """Once an hour: of those that have passed nothing is to be told any more, and nothing waits to be acknowledged.
+
+        By the clock, where that is behind what is counted under: it had been ahead, and readers book by the time of writing.
+        """
+        assert self._former is not None
+        assert self._counters is not None
+        hour = min(hour_of(self._clock.now_ms()), self.hour) - 1
+        if hour < self._floor or self._closing or self._former.has_more or self._waits(hour_text(hour)):
+            return
+        self._floor = hour + 1
+        self._counters.open_from(self._floor)  # before it is said: a kill in between closes an hour without a word
+        after = tuple(f"{boot:016x}" for boot in sorted(self._former.boots))
+        record = HoursComplete(self._config.id, self._boot, hour_text(hour), after)
+        self._pending[record.boot, record.hour, "", ""] = record
+
+    def _waits(self, hour: str) -> bool:
+        """Whether a record of this hour, or one before it, is not acknowledged yet."""
+        return any(isinstance(record, UsageRecord) and record.hour <= hour for record in self._pending.values())
 
     def _all_told(self) -> None:
         """Every record made so far is acknowledged: what waited for that can go."""

@@ -1,11 +1,13 @@
 """What earlier boots of this broker counted last: read from the files that they left, and told as they would have.
 
 A file is removed when everything in it has been acknowledged; until then the next boot finds it again. Its records go
-under the hour of the boot's last sign of life.
+under the hour of the boot's last sign of life. A boot counts in the first data directory that it can open, so all of them
+are looked into.
 """
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from dataplane.metering.counters import CountersError, CounterSnapshot
@@ -15,7 +17,7 @@ from quota.contracts.namespace import split_physical
 from quota.contracts.usage import UsageRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from dataplane.doors import Files
 
@@ -30,13 +32,28 @@ def counters_path(directory: str, boot: str) -> str:
 class PreviousBoots:
     """The files that lie there at the start."""
 
-    def __init__(self, files: Files, directory: str, log: Callable[[str], None]) -> None:
+    def __init__(self, files: Files, directories: Sequence[str], log: Callable[[str], None]) -> None:
         self._files, self._log = files, log
-        names = [name for name in files.list(directory) if name.startswith(_PREFIX) and name.endswith(_SUFFIX)]
-        self._paths = [f"{directory}/{name}" for name in names]
+        self._paths = [
+            f"{directory}/{name}"
+            for directory in directories
+            for name in files.list(directory)
+            if name.startswith(_PREFIX) and name.endswith(_SUFFIX)
+        ]
+        self.floor = 0  # the first hour that no boot has called told in full
+        self.boots: set[int] = set()  # whose counters are here, or told by those whose are
+        self._look()
         self._told: list[str] = []  # handed out to the last record, not known to be acknowledged
         self._records = self._all()
         self.has_more = True
+
+    def _look(self) -> None:
+        """Only headers count: what cannot be read now is said when its records are due."""
+        for path in self._paths:
+            with contextlib.suppress(CountersError, OSError):
+                snapshot = CounterSnapshot(self._files.read_file(path))
+                self.floor = max(self.floor, snapshot.floor)
+                self.boots |= {snapshot.boot, snapshot.spoke} - {0}
 
     def next(self, most: int) -> list[UsageRecord]:
         """Some more records; none when that was all."""
@@ -50,17 +67,23 @@ class PreviousBoots:
         return records
 
     def acknowledged(self) -> None:
-        """Every record handed out so far is in the topic."""
-        for path in self._told:
-            self._files.remove(path)
-        self._told.clear()
+        """Every record handed out so far is in the topic. A file that cannot be removed is told again by the next boot."""
+        while self._told:
+            path = self._told.pop()
+            try:
+                self._files.remove(path)
+            except OSError as error:
+                self._log(f"what an earlier boot counted is told, and its file cannot be removed: {error}")
 
     def _all(self) -> Iterator[UsageRecord]:
         for path in self._paths:
             try:
                 yield from _records(CounterSnapshot(self._files.read_file(path)))
-            except (CountersError, OSError) as error:
+            except CountersError as error:  # what a power cut has left: it will not get better
                 self._log(f"usage of an earlier boot cannot be read: {error}")
+            except OSError as error:
+                self._log(f"usage of an earlier boot cannot be read now: {error}; the file stays")
+                continue
             self._told.append(path)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dataplane.doors import Loop
     from dataplane.peers.outbound import Peers
     from dataplane.tasks import Future
-    from quota.contracts.usage import UsageRecord
+    from quota.contracts.usage import Told
 
 _PRODUCE_VERSION = 9
 _ACKS_ALL = -1
@@ -31,7 +31,7 @@ _TIMEOUT_MS = 10_000
 _CALL_TIMEOUT_S = 15.0
 _PAUSE_S = 5.0
 
-ByPartition = dict[int, list["UsageRecord"]]
+ByPartition = dict[int, list["Told"]]
 
 
 class Publisher:
@@ -52,10 +52,10 @@ class Publisher:
             if not self._metadata.partitions(USAGE_TOPIC):
                 await sleep(self._loop, _PAUSE_S)
 
-    async def publish(self, records: Sequence[UsageRecord]) -> list[UsageRecord]:
+    async def publish(self, records: Sequence[Told]) -> list[Told]:
         """Write each once; those that are known to be on all in-sync replicas. The others may be, too."""
         calls = [(parts, self._send(leader, parts)) for leader, parts in self._by_leader(records).items()]
-        acknowledged: list[UsageRecord] = []
+        acknowledged: list[Told] = []
         for parts, answer in calls:
             try:
                 response = await answer
@@ -66,7 +66,7 @@ class Publisher:
                     acknowledged += parts[row.index]
         return acknowledged
 
-    def _by_leader(self, records: Sequence[UsageRecord]) -> dict[int, ByPartition]:
+    def _by_leader(self, records: Sequence[Told]) -> dict[int, ByPartition]:
         """Records whose partition nobody leads are left out."""
         partitions = self._metadata.partitions(USAGE_TOPIC)
         by_leader: dict[int, ByPartition] = {}

@@ -74,6 +74,7 @@ class TopicUsage:
         "generation",
         "has_left",
         "hour",
+        "in_round",
         "instance",
         "is_dirty",
         "is_retired",
@@ -98,6 +99,7 @@ class TopicUsage:
         self.hour = owner.hour  # the hour that the next record belongs to
         self.is_dirty = False  # a byte counter has changed since the last record; it is on the meter's list
         self.is_retired = False  # no replica is here any more
+        self.in_round = False  # on the meter's walk around all topics
         self.at = NOWHERE  # the first word of its slot
         self.settle_in()
 

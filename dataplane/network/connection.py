@@ -35,6 +35,7 @@ _SIZE = struct.Struct(">i").unpack_from
 _NONE = memoryview(b"")
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
 _HANGUP = select.EPOLLHUP | select.EPOLLERR
+_NEWS_ONLY = select.EPOLLET
 _NO_REQUEST = -1
 _CLOSE_WAIT = 8  # of TCP's states, as Linux numbers them
 
@@ -54,6 +55,7 @@ class SocketConnection(Sender):
         "_head",
         "_in_queue",
         "_is_limited",
+        "_is_noted",
         "_is_readable",
         "_is_reset",
         "_is_starved",
@@ -88,6 +90,7 @@ class SocketConnection(Sender):
         self._is_readable = False
         self._is_reset = False  # the peer has gone, and nobody reads
         self._in_queue = False  # of its account
+        self._is_noted = False  # epoll tells of it no more until it is served, unless there is more to tell
         self._events = 0
 
     def start(self, protocol: FrameProtocol) -> None:
@@ -120,7 +123,21 @@ class SocketConnection(Sender):
             if events & _HANGUP and not self._events & _IN:
                 self._is_reset = True  # nobody reads: it is reported until it ends, in its account's time
             self._is_readable = True
-        self._queue_up()
+        if not self._in_queue:
+            self._queue_up()
+        elif not self._is_noted:
+            self._note()
+
+    def _note(self) -> None:
+        """It waits longer than a turn. Epoll would tell of it in each: a thousand of them would cost a turn by themselves."""
+        self._is_noted = True
+        self._loop.change(self._fd, self._events | _NEWS_ONLY)
+
+    def _taken_up(self) -> None:
+        """Its time has come."""
+        self._in_queue = False
+        if self._is_noted:
+            self._listen(self._events)
 
     def _queue_up(self) -> None:
         if not self._in_queue:
@@ -129,7 +146,7 @@ class SocketConnection(Sender):
 
     def serve(self, until: float) -> None:
         """Send, hand out what waited, receive: whatever it is ready for."""
-        self._in_queue = False
+        self._taken_up()
         if self._is_reset:
             self._gone("reset by the peer")
         if self._may_flush and self._fd >= 0:
@@ -428,8 +445,11 @@ class SocketConnection(Sender):
         )
         events = (0 if held_up else _IN) | (_OUT if self._waits_to_send else 0)
         if events != self._events:
-            self._events = events
-            self._loop.change(self._fd, events)
+            self._listen(events)
+
+    def _listen(self, events: int) -> None:
+        self._events, self._is_noted = events, False
+        self._loop.change(self._fd, events)
 
     # --- closing ------------------------------------------------------------------------------------------------------
 
@@ -449,6 +469,7 @@ class SocketConnection(Sender):
         self._loop.forget(self._fd)
         self._socket.close()
         self._fd = -1
+        self._is_noted = False
         self._no_limit()
         self._let_go()
         self._partial = None
@@ -456,7 +477,7 @@ class SocketConnection(Sender):
         protocol, self._protocol = self._protocol, None
         self._begins, self._settle = None, _nothing  # nothing refers to itself any more (`garbage`)
         if protocol is not None:
-            self._loop.at_turn_end(lambda: protocol.closed(reason))
+            self._loop.after_serving(self._account, lambda: protocol.closed(reason))
         accounts, account = self._loop.accounts, self._account
         held = account.held_by(self)
         if held:

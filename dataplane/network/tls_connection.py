@@ -131,7 +131,8 @@ class TlsConnection(SocketConnection):
         if self._is_secure:
             super().serve(until)
             return
-        self._in_queue = self._may_flush = self._waits_to_send = False
+        self._taken_up()
+        self._may_flush = self._waits_to_send = False
         if self._is_reset:
             self._gone("reset by the peer")
         if self._fd >= 0 and not self._steps_beside and not self._waits:
@@ -285,8 +286,7 @@ class TlsConnection(SocketConnection):
             return
         events = 0 if self._waits or self._steps_beside else _OUT if self._layer.waits_to_send else _IN
         if events != self._events:
-            self._events = events
-            self._loop.change(self._fd, events)
+            self._listen(events)
 
     def _receive(self, until: float) -> None:
         super()._receive(until)

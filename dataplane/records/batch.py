@@ -103,7 +103,7 @@ def build_batch(
         base_sequence,
         len(records),
     )
-    batch[CRC_AT:CHECKED_FROM] = crc32c(memoryview(batch)[CHECKED_FROM:]).to_bytes(4, "big")
+    batch[CRC_AT:CHECKED_FROM] = crc32c(memoryview(batch)[CHECKED_FROM:]).to_bytes(4)
     return batch
 
 

@@ -109,7 +109,7 @@ def prepare_batch(batch: memoryview, header: BatchHeader, rules: Rules, now_ms: 
     if rules.stamps:
         attributes |= LOG_APPEND_TIME
         latest = now_ms
-    if (attributes, latest) != (header.attributes, header.max_timestamp) or target != codec:
+    if (attributes, latest) != (header.attributes, header.max_timestamp):  # another codec is another attribute
         _pack_attributes(batch, _ATTRIBUTES_AT, attributes)
         _pack_time(batch, _MAX_TIMESTAMP_AT, latest)
         batch[CRC_AT:CHECKED_FROM] = crc32c(batch[CHECKED_FROM:]).to_bytes(4)

@@ -4,7 +4,8 @@ A broker's, and each other's, identity is proved when its connection begins (`qu
 
 * `may_send` says which requests its role is for: a request of another role ends the connection;
 * `claimed` says which broker a request names as its sender: it has to be the identity itself;
-* `may_touch` says which resources it may touch. Metering reads usage records; operators write no tenant's records.
+* `may_touch` says which resources it may touch. Metering reads usage records; operators write no tenant's records, and the
+  control plane no others: what tenants have it write.
 
 An API that has no row here is nobody's on the internal listener. Tenants are not asked about here (`tenancy.access`).
 """
@@ -25,7 +26,8 @@ from dataplane.protocol.messages.control import (
 from dataplane.protocol.messages.fetch import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
 from quota.contracts.acls import AclOperation, ResourceType
 from quota.contracts.identity import Identity, Role
-from quota.contracts.namespace import split_physical
+from quota.contracts.namespace import is_kept_by_the_service, split_physical
+from quota.contracts.on_behalf import CLIENT_ID as ON_BEHALF
 from quota.contracts.usage import USAGE_TOPIC
 
 _EVERYBODY = frozenset((Role.BROKER, Role.MASTER, Role.CONTROL_PLANE, Role.METERING, Role.OPERATOR, Role.MONITORING))
@@ -47,8 +49,8 @@ SENDERS: dict[ApiKey, frozenset[Role]] = {
     ApiKey.FETCH: _READERS,
     ApiKey.LIST_OFFSETS: _READERS,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: _READERS,
-    # records of the cluster's own: no operator writes into a tenant's topic (`may_touch`)
-    ApiKey.PRODUCE: _BROKERS | _OPERATORS,
+    # of the cluster's own topics operators, of a tenant's the control plane for that tenant (`may_touch`)
+    ApiKey.PRODUCE: _BROKERS | _ADMINS,
     ApiKey.INIT_PRODUCER_ID: _OPERATORS,
     # between brokers
     ApiKey.LEADER_AND_ISR: _BROKERS,
@@ -151,4 +153,14 @@ def may_touch(identity: Identity | None, operation: int, kind: int, name: str) -
         return kind == ResourceType.TOPIC and name == USAGE_TOPIC and operation in _OF_METERING
     if role in (Role.MASTER, Role.MONITORING) or operation == AclOperation.CLUSTER_ACTION:
         return False
-    return not (kind == ResourceType.TOPIC and operation == AclOperation.WRITE and split_physical(name) is not None)
+    if kind != ResourceType.TOPIC or operation != AclOperation.WRITE:
+        return True
+    is_tenants = split_physical(name) is not None
+    if role is Role.CONTROL_PLANE:
+        return is_tenants and not is_kept_by_the_service(name)
+    return not is_tenants
+
+
+def is_on_behalf(identity: Identity | None, client_id: str | None) -> bool:
+    """Whether a request is the control plane's for a tenant, who pays for it (`quota.contracts.on_behalf`)."""
+    return client_id == ON_BEHALF and identity is not None and identity.role is Role.CONTROL_PLANE

@@ -95,7 +95,9 @@ class Permit:
 
 NO_PERMIT = Permit(-1)
 """Of no generation: it has to be renewed before it is used."""
-_INTERNAL = Permit(0)
+INTERNAL_GENERATION = 0
+"""Of permits on the internal listener: what a role may do changes with the broker's release only."""
+_INTERNAL = Permit(INTERNAL_GENERATION)
 _TOPIC, _CLUSTER = ResourceKind.TOPIC, ResourceKind.CLUSTER
 _REFUSALS = {
     _TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,

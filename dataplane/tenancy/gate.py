@@ -1,8 +1,10 @@
 """The gate: an instance's buckets, made of its limits, and the storage fence.
 
 One look-up a request: an instance holds the buckets that each kind of request has to pass (`throttle.tolls`);
-`requests.turnstile` asks them before it lets a request begin. Traffic of the internal listener has no instance and is never
-charged. What a fetch brings is charged when it is known: here, or by the short cut itself (`Turnstile.consumed`).
+`requests.turnstile` asks them before it lets a request begin. Traffic of the internal listener has no instance and is not
+charged, but for what the control plane reads and writes for a tenant (`RequestContext.payer`): that never waits here, and
+makes the instance's own clients wait. What a fetch brings is charged when it is known: here, or by the short cut itself
+(`Turnstile.consumed`).
 
 What consumer groups store is charged to a bucket of its own: it is nobody's bandwidth, but it lies on the disks that all
 share, and a producer that is throttled must not hold up the commits of consumers. What an instance's requests cost the loop
@@ -127,6 +129,12 @@ class Gate:
         if instance is None or instance.consume_bucket is None:
             return told_s
         return max(told_s, self._debt_queues.charge(instance.consume_bucket, sender, size, self._clock.monotonic()))
+
+    def charge_produce(self, instance: Instance | None, sender: Sender, size: int) -> float:
+        """Charge a batch that came by the internal listener for an instance; the seconds that its sender is told to wait."""
+        if instance is None or instance.produce_bucket is None:
+            return 0.0
+        return self._debt_queues.charge(instance.produce_bucket, sender, size, self._clock.monotonic())
 
     def fetch_bytes(self, instance: Instance | None, window_s: float) -> int | None:
         """The most that one fetch answer should hold; None: no limit. Never nothing: a consumer must not stall."""

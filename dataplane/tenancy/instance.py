@@ -90,7 +90,7 @@ class Instance:
         self._route_whitelists = {
             route.id: Whitelist(route.whitelist) for route in spec.routes if route.whitelist is not None
         }
-        self._closed: dict[str, None] = {}  # routes that let nobody in, whatever their members say
+        self._closed: set[str] = set()  # routes that let nobody in, whatever their members say
         self.users = {user.name: user for user in spec.users.items} if spec.users is not None else {}
         trusted = spec.token_issuers.items if spec.token_issuers is not None else ()
         self.token_issuers = {issuer.issuer: issuer for issuer in trusted}
@@ -202,13 +202,13 @@ class Instance:
 
     def close_connections(self) -> None:
         """The instance is stopped, shut or deleted: nobody gets in any more, whose connection was being opened neither."""
-        self._closed = dict.fromkeys(self._routes)
+        self._closed = set(self._routes)
         for connection in list(self.connections):
             connection.close()
 
     def close_route(self, route_id: str) -> None:
         """It is not open on this broker: nobody gets in by it, until a spec is applied that opens it."""
-        self._closed[route_id] = None
+        self._closed.add(route_id)
         if route_id in self._by_route:
             for connection in [each for each in self.connections if each.session.route == route_id]:
                 connection.close()

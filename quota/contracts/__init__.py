@@ -14,6 +14,7 @@ throttled              an interval in which an instance had to wait
 usage audit sizes      a usage record; a record of the audit; sizes in sentences
 networks               blocks of addresses, as whitelists and ACLs have them
 addresses              what is read from ZooKeeper is an address before anything connects to it
+on_behalf              how the control plane says that a tenant pays for what it reads
 identity               who the cluster's own processes are to each other
 internal_security      whether they speak TLS, and the steps of the way there
 zookeeper zookeeper_login  who may do what with each node in ZooKeeper; how a process says there who it is

@@ -39,7 +39,7 @@ def _nobody() -> None:
 
 
 class TokenBucket:
-    """See the file's text. `on_throttled` is called when throttling starts after at least a slice without it."""
+    """See the file's text. `on_throttled` is called when throttling starts after more than a slice without it."""
 
     __slots__ = (
         "_at",

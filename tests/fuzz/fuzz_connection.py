@@ -75,10 +75,15 @@ def one_input(data: bytes) -> None:
         if errors.texts:
             raise AssertionError(errors.texts[0])
     except BaseException:
-        HISTORY.mkdir(parents=True, exist_ok=True)
-        for number, each in enumerate(world.sent):
-            (HISTORY / f"history-{number:04}").write_bytes(each)
+        keep_history()
         raise
+
+
+def keep_history() -> None:
+    """What was sent to the same cluster before."""
+    HISTORY.mkdir(parents=True, exist_ok=True)
+    for number, each in enumerate(worlds[0].sent):
+        (HISTORY / f"history-{number:04}").write_bytes(each)
 
 
 def mutate(data: bytes, max_size: int, seed: int) -> bytes:
@@ -123,5 +128,5 @@ def write_seeds(folder: Path) -> None:
 
 if __name__ == "__main__":
     planted.take(sys.argv)
-    atheris.Setup(sys.argv, bounded(one_input), custom_mutator=mutate)
+    atheris.Setup(sys.argv, bounded(one_input, keep_history), custom_mutator=mutate)
     atheris.Fuzz()

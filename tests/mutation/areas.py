@@ -63,6 +63,10 @@ AREAS = {
         tuple(f"controlplane/billing/pricing/{name}.py" for name in ("rating", "money", "documents", "plans")),
         tuple(f"tests/controlplane/billing/test_{name}.py" for name in ("documents", "golden_bill", "rating_rules")),
     ),
+    "cli": Area(
+        ("controlplane/cli/tables.py", "controlplane/cli/values.py"),
+        ("tests/controlplane/cli/test_tables_and_values.py",),
+    ),
     "elections": Area(
         ("dataplane/controller/decisions/elections.py",),
         (

@@ -62,14 +62,14 @@ def parts(number: int, scale: float) -> list[Part]:
         Part(
             "crash points",
             ("tests.crashpoints", "--first-seed", str(number), "--seeds", some(24), "--every", "4"),
-            15 * max(1.0, scale),
+            30 * max(1.0, scale),
             "crash",
             figures.crash,
         ),
         Part(
             "simulation",
             ("tests.simulation", "--first", str(number), "--seeds", some(200), "--jobs", "1"),
-            12 * max(1.0, scale),
+            25 * max(1.0, scale),
             "simulation",
             figures.simulation,
         ),
@@ -83,5 +83,5 @@ def parts(number: int, scale: float) -> list[Part]:
         ),
         Part("differential", ("tests.differential",), 10, "differential", figures.differential, alone=True),
         Part("leaks", ("tests.leaks",), 10, "leaks", figures.leaks, alone=True),
-        Part("conformance", ("tests.conformance",), 45, "conformance", figures.conformance, alone=True),
+        Part("conformance", ("tests.conformance",), 35, "conformance", figures.conformance, alone=True),
     ]

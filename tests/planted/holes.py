@@ -151,6 +151,36 @@ HOLES: tuple[Hole, ...] = (
         ("tests/dataplane/security/test_roles.py",),
     ),
     Hole(
+        "short-cut-inside",
+        "One of the cluster's own is served from its second fetch on, whatever its role may read.",
+        "dataplane/requests/fastpath/fetch.py",
+        """        generation = INTERNAL_GENERATION if instance is None else instance.permit.generation
+        if shape.permit.generation != generation:
+""",
+        """        if instance is not None and shape.permit.generation != instance.permit.generation:
+""",
+        ("tests/dataplane/requests/test_short_cuts_ask_roles.py",),
+    ),
+    Hole(
+        "short-cut-writes",
+        "One of the cluster's own is served from its second produce on, whatever its role may write.",
+        "dataplane/requests/fastpath/produce.py",
+        """        generation = INTERNAL_GENERATION if instance is None else instance.permit.generation
+        if shape.permit.generation != generation:
+""",
+        """        if instance is not None and shape.permit.generation != instance.permit.generation:
+""",
+        ("tests/dataplane/requests/test_short_cuts_ask_roles.py",),
+    ),
+    Hole(
+        "viewer-searches",
+        "A viewer finds out what stands in messages by searching for it.",
+        "controlplane/messages/selectors.py",
+        "    if not may_read and not wanted.filter.takes_everything:\n",
+        "    if wanted.limit < 0:\n",
+        ("tests/controlplane/messages/test_messages_api.py::test_a_viewer_cannot_find_out_by_searching",),
+    ),
+    Hole(
         "replica-id",
         "A tenant that calls itself a replica reads what is not committed.",
         "dataplane/handlers/records/fetch.py",

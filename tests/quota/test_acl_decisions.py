@@ -75,6 +75,14 @@ def test_for_any_resource_of_a_type_it_decides_as_kafka_does(acls, authorizer, p
         assert (decision.acl.permission is Permission.ALLOW) == decision.allowed
 
 
+def test_a_step_of_a_book_is_so_many_acls():
+    acls = [acl(f"t{number}") for number in range(PER_STEP)]
+    assert (sum(1 for _ in AclBook.building(acls[1:], CLOSED)), sum(1 for _ in AclBook.building(acls, CLOSED))) == (
+        0,
+        1,
+    )
+
+
 @given(st.lists(ACLS, max_size=3 * PER_STEP), CALLERS, ADDRESSES, OPERATIONS, NAMES)
 def test_a_book_that_is_built_in_steps_is_the_same(acls, principal, host, operation, name):
     building, pauses = AclBook.building(acls, CLOSED), 0
@@ -97,6 +105,18 @@ def test_the_rule_that_decided_is_told():
     bar = deny(host="10.0.0.0/24")
     assert may([rule, bar]) == Decision(allowed=False, reason=Reason.ACL, acl=bar)
     assert may([rule, bar], host="10.0.1.1").acl == rule
+
+
+@pytest.mark.parametrize("permission", Permission)
+def test_of_several_rules_the_one_for_the_nearest_pattern_is_told(permission):
+    near_to_far = [
+        acl("orders", permission=permission),
+        *(acl("orders"[:length], permission=permission, prefixed=True) for length in (6, 5, 3, 1)),
+        acl(ANYTHING, permission=permission),
+    ]
+    while near_to_far:
+        assert may(reversed(near_to_far)).acl == may(near_to_far).acl == near_to_far[0]
+        near_to_far.pop(0)
 
 
 def test_without_a_rule_the_reason_says_which_rule_there_is_not():
@@ -168,6 +188,15 @@ def test_a_book_is_let_go_a_step_at_a_time():
     assert sum(1 for _ in book.letting_go()) == 4, "what it remembers, and its rules"
 
 
+def test_what_a_book_remembers_and_its_rules_share_a_step():
+    book = AclBook([acl(f"t{number}") for number in range(PER_STEP - 5)], CLOSED)
+    for number in range(5):
+        book.decide("User:ann", HOME, READ, TOPIC, f"t{number}")
+    (types,) = book._types.values()
+    left = [len(types.literal) for _ in book.letting_go()]
+    assert left == [0], "the only pause comes after 16 of both"
+
+
 @pytest.mark.parametrize(
     ("denied", "allowed", "may_one"),
     [
@@ -188,12 +217,26 @@ def test_some_resource_may_be_used_where_not_all_that_a_rule_allows_is_denied(de
     assert decision == (Decision(True, Reason.ACL, rule) if may_one else Decision(False, Reason.NONE_ALLOWS, None))
 
 
+@pytest.mark.parametrize("authorizer", [CLOSED, Authorizer()])
+def test_who_is_denied_all_resources_of_a_type_may_use_none_of_them(authorizer):
+    def any_topic(*rules, principal="User:ann", operation=READ):
+        return AclBook(rules, authorizer).decide_by_type(principal, HOME, operation, TOPIC)
+
+    bar, allowed = deny(ANYTHING), acl("orders")
+    assert any_topic(allowed, bar) == Decision(False, Reason.ACL, bar)
+    assert any_topic(allowed, deny(ANYTHING, host="10.9.9.9")).allowed
+    assert any_topic(allowed, acl("orders", WRITE), bar, operation=WRITE).allowed
+    for_all = deny(ANYTHING, principal="User:*")
+    assert any_topic(allowed, for_all).acl == any_topic(allowed, for_all, principal="User:bob").acl == for_all
+    assert any_topic(allowed, deny("orders", prefixed=True), bar).acl == bar
+
+
 def test_what_is_remembered_is_bounded_and_no_other_answer():
     book = AclBook([acl("kept", host=HOME)], CLOSED)
     for number in range(10_000):
         assert not book.decide("User:ann", HOME, READ, TOPIC, f"t{number}").allowed
         assert book.decide("User:ann", HOME, READ, TOPIC, "kept").allowed
-    assert len(book._decisions) <= 4_096
+        assert len(book._decisions) <= 4_096
     assert not book.decide("User:ann", HOME, READ, GROUP, "kept").allowed
     assert not book.decide("User:bob", HOME, READ, TOPIC, "kept").allowed
     assert not book.decide("User:ann", "192.0.2.1", READ, TOPIC, "kept").allowed

@@ -123,6 +123,37 @@ def test_bounded_leaves_unthrottled_brokers_what_they_use_and_the_rest_to_the_th
     assert amounts(allocate(6000, flows, "bounded")) == [6000 - 30 + 100, 10 + 100, 20 + 100]
 
 
+def test_bounded_lets_all_grow_alike_where_nobody_is_throttled():
+    flows = [BrokerFlow(1, 2, 40), BrokerFlow(2, 2, 10), BrokerFlow(3, 2, 20)]
+    rest = (6000 - 70) / 3
+    assert amounts(allocate(6000, flows, "bounded")) == [int(use + rest + 100) for use in (40, 10, 20)]
+
+
+def naive_bounded(limit, flows):
+    """Water rises in all who ask for more, until it is all or nobody asks; fractions all the way."""
+    flows = [flow for flow in flows if flow.leaders > 0]
+    if limit == 0 or not flows:
+        return [0 for _ in flows]
+    count, extra = len(flows), Fraction(limit, 20 * len(flows))
+    asks = [Fraction(10**12 if flow.throttled else flow.flow_bytes_per_s) for flow in flows]
+    if sum(asks) <= limit:
+        return [floor(ask + (limit - sum(asks)) / count + extra) for ask in asks]
+    filled: dict[int, Fraction] = {}
+    while True:
+        level = (limit - sum(filled.values())) / (count - len(filled))
+        satisfied = {place: ask for place, ask in enumerate(asks) if place not in filled and ask <= level}
+        if not satisfied:
+            return [floor(filled.get(place, level) + extra) for place in range(count)]
+        filled |= satisfied
+
+
+@settings(max_examples=300)
+@given(limits, flow_lists, st.sets(st.integers(0, 5)))
+def test_bounded_fills_from_below_to_the_last_byte(limit, flows, throttled):
+    flows = [BrokerFlow(f.broker, f.leaders, f.flow_bytes_per_s, f.broker in throttled) for f in flows]
+    assert amounts(allocate(limit, flows, Strategy.BOUNDED)) == naive_bounded(limit, flows)
+
+
 def test_a_silent_leader_is_set_aside_its_initial_share_and_the_others_divide_the_rest():
     flows = [BrokerFlow(1, 2, 100), BrokerFlow(2, 2, 0), BrokerFlow(3, 2, 77, silent=True)]
     allocation = allocate(300, flows)

@@ -97,6 +97,23 @@ def test_throttling_is_announced_when_it_starts_and_not_while_it_goes_on():
     assert calls == ["started", "started"]
 
 
+def test_a_bucket_that_is_blocked_saves_up_nothing_and_owes_every_byte():
+    for bucket in (TokenBucket(0, 0.0), TokenBucket(1000, 0.0), TokenBucket(None, 0.0)):
+        bucket.set_rate(0, 1.0)
+        assert bucket.credit_bytes(9.0) == 0.0
+        assert bucket.charge(1, 9.0) == MAX_DELAY_S
+        assert bucket.debt_bytes(9.0) == bucket.debt_bytes(99.0) == 1.0
+
+
+def test_a_pause_of_just_a_slice_does_not_end_throttling_and_a_longer_one_does():
+    for pause, expected in ((SLICE_S, 1), (SLICE_S + 0.001, 2)):
+        calls = []
+        bucket = TokenBucket(1000, 0.0, lambda calls=calls: calls.append("started"))
+        assert bucket.charge(200, 0.0) == SLICE_S  # until then somebody has to wait
+        bucket.charge(300, SLICE_S + pause)
+        assert len(calls) == expected
+
+
 def test_a_pause_shorter_than_a_slice_does_not_end_throttling():
     calls = []
     bucket = TokenBucket(1000, 0.0, lambda: calls.append("started"))

@@ -117,6 +117,7 @@ def test_he_may_not_and_this_rule_says_so(spec: InstanceSpec, members: dict[str,
         (with_route(mechanisms=("PLAIN",)), {}, Rule.ACL),
         (with_route(mechanisms=("PLAIN",), security=Security.SASL_PLAINTEXT, allow_plain_in_clear=True), {}, Rule.ACL),
         (with_route(security=Security.SSL, client_certificates="requested"), {}, Rule.ACL),
+        (with_route(security=Security.SSL, client_certificates="required"), {}, Rule.ACL),
         (by_token(), {}, Rule.ACL),
         (by_token(users=None), {}, Rule.ACL),
         (by_token(), {"principal": "User:root"}, Rule.SUPER_USER),
@@ -133,6 +134,11 @@ def test_he_may_and_this_rule_says_so(spec: InstanceSpec, members: dict[str, obj
     assert (found.allowed, found.rule) == (True, rule), found.reason
 
 
+def test_who_shows_no_certificate_where_none_is_needed_is_anonymous() -> None:
+    requested = with_route(security=Security.SSL, client_certificates="requested")
+    assert asked(requested, principal=ANONYMOUS).rule is Rule.NO_ACL  # he is let in, and nothing is allowed to him
+
+
 def test_a_password_of_before_is_good_until_it_ends() -> None:
     old = User("bob", (replace(BOB.credentials[0], until_ms=NOW_MS + 1),))
     assert asked(replace(SPEC, users=UserSet(1, (old,)))).allowed
@@ -140,18 +146,19 @@ def test_a_password_of_before_is_good_until_it_ends() -> None:
     assert asked(replace(SPEC, users=UserSet(1, (ended,)))).rule is Rule.LOGIN
 
 
-def test_who_may_create_on_the_cluster_may_create_a_topic() -> None:
+@pytest.mark.parametrize(("host", "allowed"), [("*", True), ("10.0.0.7", True), ("10.0.0.8", False)])
+def test_who_may_create_on_the_cluster_may_create_a_topic(host: str, allowed: bool) -> None:
     everywhere = Acl(
         ResourceType.CLUSTER,
         PatternType.LITERAL,
         "kafka-cluster",
         "User:bob",
-        "*",
+        host,
         AclOperation.CREATE,
         Permission.ALLOW,
     )
     found = asked(replace(SPEC, acls=AclSet(1, (WRITE, everywhere))), operation=AclOperation.CREATE)
-    assert (found.allowed, found.acl) == (True, everywhere)
+    assert (found.allowed, found.acl) == (allowed, everywhere if allowed else None)
 
 
 def test_who_may_write_to_some_topic_may_write_idempotently() -> None:
@@ -182,3 +189,71 @@ def test_reasons_are_sentences_for_people() -> None:
     transactional = asked(resource_type=ResourceType.TRANSACTIONAL_ID, resource_name="t")
     assert (transactional.allowed, transactional.rule) == (False, Rule.SERVICE)
     assert transactional.reason == "transactional ids are not served"
+
+
+CLUSTER = {"resource_type": ResourceType.CLUSTER, "resource_name": "kafka-cluster"}
+SSL = with_route(security=Security.SSL, client_certificates="required")
+
+
+@pytest.mark.parametrize(
+    ("spec", "members", "sentence"),
+    [
+        (replace(SPEC, state=InstanceState.STOPPED), {}, "the instance is stopped: nobody may connect"),
+        (SPEC, {"route": "r2"}, "the instance has no route r2"),
+        (with_route(endpoints={}), {}, "no broker has an address for route r1 yet"),
+        (with_route(closes_at_ms=NOW_MS), {}, "route r1 has ended"),
+        (with_route(security="quic"), {}, "route r1 has a security that is not known, so it is not opened"),
+        (replace(SPEC, whitelist=()), {}, "10.0.0.7 is not on the whitelist of the instance"),
+        (SPEC, {"source": "10.1.0.7"}, "10.1.0.7 is not on the whitelist of route r1"),
+        (SPEC, {"principal": ANONYMOUS}, "clients of route r1 have to log in (sasl_ssl)"),
+        (SPEC, {"principal": "User:carol"}, "the instance has no user carol"),
+        (replace(SPEC, users=None), {}, "the instance has no user bob"),
+        (
+            with_route(mechanisms=("SCRAM-SHA-512", "OAUTHBEARER")),
+            {},
+            "user bob has no password by SCRAM-SHA-512 or OAUTHBEARER, which route r1 offers",
+        ),
+        (with_route(mechanisms=()), {}, "route r1 offers no mechanism to log in by"),
+        (
+            by_token(token_issuers=None),
+            {},
+            "clients of route r1 log in by tokens, and the instance trusts no token issuer",
+        ),
+        (SPEC, {"route": "plain"}, f"nobody logs in on route plain (plaintext): every client is {ANONYMOUS} there"),
+        (SSL, {"principal": ANONYMOUS}, f"route r1 wants a certificate of each client, so nobody is {ANONYMOUS} there"),
+        (SPEC, {"resource_type": ResourceType.TRANSACTIONAL_ID}, "transactional ids are not served"),
+        (
+            SPEC,
+            {"operation": AclOperation.CLUSTER_ACTION} | CLUSTER,
+            "CLUSTER_ACTION is for the brokers among themselves",
+        ),
+        (
+            SPEC,
+            {"resource_name": AUDIT_TOPIC},
+            f"{AUDIT_TOPIC} is the service's to change: clients may only read it",
+        ),
+        (SPEC, {"source": "10.0.1.7"}, "10.0.1.7 is not on the whitelist of topic orders"),
+        (
+            replace(SPEC, acls=AclSet(1, (WRITE, DENY_ALL))),
+            {},
+            "an ACL denies ALL on TOPIC orders to User:* from everywhere",
+        ),
+        (
+            SPEC,
+            {"operation": AclOperation.READ},
+            "there are ACLs for TOPIC orders, and none of them allows READ to User:bob from 10.0.0.7",
+        ),
+        (
+            SPEC,
+            {"resource_name": "clicks"},
+            "there is no ACL for TOPIC clicks, and then nobody may (allow_everyone_if_no_acl_found is false)",
+        ),
+        (
+            MAY_ALL,
+            {"resource_name": "clicks"},
+            "there is no ACL for TOPIC clicks, and then everyone may (allow_everyone_if_no_acl_found)",
+        ),
+    ],
+)
+def test_each_reason_is_a_sentence(spec: InstanceSpec, members: dict[str, object], sentence: str) -> None:
+    assert asked(spec, **members).reason == sentence

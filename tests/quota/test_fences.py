@@ -58,6 +58,22 @@ def test_it_goes_up_at_the_limit_and_down_under_97_percent(used, limit, may_fall
     assert fences.is_up[FULL] is up
 
 
+@pytest.mark.parametrize(("used", "up"), [(0, False), (969, False), (980, False), (1000, True)])
+@pytest.mark.parametrize("may_fall", [True, False])
+def test_it_is_down_until_it_is_looked_at_for_the_first_time(used, up, may_fall):
+    fences = stored(used)
+    assert fences.look(FULL, 1000, may_fall=may_fall), "a first look always moves it"
+    assert fences.is_up == {FULL: up}
+
+
+def test_an_instance_that_nobody_has_reported_stores_nothing():
+    fences = Fences()
+    fences.look(FULL, 1, may_fall=True)
+    assert fences.is_up == {FULL: False}
+    fences.look(FULL, 0, may_fall=True)
+    assert fences.is_up == {FULL: True}
+
+
 def test_it_moves_when_it_is_put_elsewhere_and_when_it_is_put_up_first():
     fences = Fences()
     assert fences.move(FULL, up=False)

@@ -6,8 +6,10 @@ import pytest
 
 from quota.contracts.grant import BLOCKED_STORAGE
 from quota.contracts.instance import InstanceState
+from quota.contracts.report import InstanceReport
 from quota.core.ledger import STORAGE_KEPT_S, Ledger
 from quota.core.model import Branch
+from quota.core.spread import Spread
 from tests.quota.samples import INSTANCE, flow, report, spec
 
 LEASE_S = 10.0
@@ -182,6 +184,26 @@ def test_the_storage_of_a_broker_that_crashed_counts_on_for_a_while():
     assert not ledger.storage_full(INSTANCE)
 
 
+@pytest.mark.parametrize("kept_s", [90.0, STORAGE_KEPT_S])
+def test_and_however_long_the_master_has_been_there(kept_s):
+    ledger = experienced_ledger(storage=1000)
+    ledger.set_registered([1])
+    ledger.report(report(1, storage=600), 5_000.0)
+    ledger.report(report(2, storage=600), 5_000.0)
+    ledger.tick(5_010.0)
+    ledger.tick(5_000.0 + kept_s)
+    assert ledger.storage_full(INSTANCE)
+    assert ledger.storage_used_bytes(INSTANCE) == 1_200
+
+
+def test_an_instance_that_nobody_has_reported_stores_nothing_and_has_no_connections():
+    ledger = experienced_ledger()
+    assert ledger.storage_used_bytes(INSTANCE) == 0
+    assert ledger.connections(INSTANCE) == 0
+    assert ledger.held(INSTANCE, "produce") == {}
+    assert not ledger.knows(1)
+
+
 def test_a_broker_that_leads_nothing_of_an_instance_gets_no_grant_and_its_storage_still_counts():
     ledger = experienced_ledger()
     ledger.report(report(1, flow(leaders=0), flow(leaders=0), storage=50), 10.0)
@@ -212,13 +234,47 @@ def test_trouble_is_what_a_broker_says_that_still_reports_and_of_several_the_wor
     ledger = experienced_ledger()
     ledger.report(report(1), 10.0)
     assert ledger.trouble(10.0) == {}
-    ledger.report(in_trouble(2, ins_a=(0, 3), ins_b=(1, 0)), 10.0)
-    ledger.report(in_trouble(3, ins_a=(1, 1)), 11.5)
-    assert ledger.trouble(11.5) == {"ins-a": (1, 1), "ins-b": (1, 0)}
-    assert ledger.trouble(13.0) == {"ins-a": (1, 1)}, "broker 2 has not been heard for more than two periods"
+    ledger.report(in_trouble(2, ins_a=(0, 3), ins_b=(1, 0), ins_c=(2, 0)), 10.0)
+    ledger.report(in_trouble(3, ins_a=(1, 1), ins_c=(1, 9)), 11.5)
+    assert ledger.trouble(11.5) == {"ins-a": (1, 1), "ins-b": (1, 0), "ins-c": (2, 0)}
+    assert ledger.trouble(13.0) == {"ins-a": (1, 1), "ins-c": (1, 9)}, (
+        "broker 2 has not been heard for more than two periods"
+    )
+
+
+def test_what_the_cluster_lacks_of_brokers_is_what_a_broker_says_that_still_reports():
+    ledger = experienced_ledger()
+    ledger.report(report(1), 10.0)
+    assert ledger.absent(10.0) == {}
+    ledger.report(replace(report(2), absent={3: (6, 1, 0)}), 10.0)
+    ledger.report(replace(report(4), absent={5: (1, 0, 0)}), 11.5)
+    assert ledger.absent(11.5) == {3: (6, 1, 0), 5: (1, 0, 0)}
+    assert ledger.absent(13.0) == {5: (1, 0, 0)}, "broker 2 has not been heard for more than two periods"
+    ledger.report(report(4, sequence=2), 13.0)
+    assert ledger.absent(13.0) == {}
+
+
+@pytest.mark.parametrize("facts", [{"throttled_ms": 1}, {"queued": 1}, {"throttled_ms": 1, "queued": 1}])
+@pytest.mark.parametrize("direction", ["produce", "consume"])
+def test_who_had_to_wait_at_all_gets_as_much_as_is_left(facts, direction):
+    ledger = experienced_ledger(strategy="bounded")
+    ledger.report(report(1, **{direction: flow(10, **facts)}), 10.0)
+    ledger.report(report(2, **{direction: flow(10)}), 10.0)
+    granted = [getattr(ledger.grants(broker, 10.0).instances[INSTANCE], direction).allocation for broker in (1, 2)]
+    assert granted == [290 + 7, 10 + 7]
 
 
 def test_one_byte_a_second_is_flow():
     ledger = experienced_ledger()
     ledger.report(report(1, consume=flow(1)), 10.0)
     assert ledger.allocation(INSTANCE, "consume", 10.0).share(1).flow_bytes_per_s == 1
+
+
+def test_bytes_a_second_are_whole_numbers_whatever_the_period():
+    spread = Spread()
+    entry = InstanceReport(flow(100), flow(200), 0, 1)
+    spread.put(1, entry, 1000)
+    spread.lay_out()
+    spread.put(1, entry, 300)
+    assert (spread.produce, spread.consume) == ([333], [666])
+    assert {type(each) for each in (*spread.produce, *spread.consume)} == {int}

@@ -149,6 +149,17 @@ def test_members_that_left_are_not_told_any_more():
     assert members(ledger, 1) == {}
 
 
+def test_members_that_a_broker_has_told_who_is_gone_are_not_told_any_more():
+    ledger = ledger_with(GROUP)
+    tell(ledger, 1, [("app", "10.0.0.1")])
+    tell(ledger, 2, [("other", "10.0.0.2")])
+    ledger.set_registered([2])
+    ledger.tick(NOW + 2.0)
+    assert members(ledger, 2) == {ROW: (("app", "10.0.0.1"), ("other", "10.0.0.2"))}
+    ledger.tick(NOW + 2.5)
+    assert members(ledger, 2) == {ROW: (("other", "10.0.0.2"),)}
+
+
 def test_members_cross_the_line_as_they_are():
     ledger = ledger_with(GROUP)
     tell(ledger, 1, [("app", "10.0.0.1")])

@@ -85,6 +85,55 @@ def test_storage_is_the_sum_of_what_brokers_last_said():
     assert ledger.storage_used_bytes(INSTANCES[0]) == 0
 
 
+def continued(sequence, used=None, gone=(), leaders=2):
+    """A report of broker 1 that names the first instance where something flowed."""
+    rows = {}
+    if used is not None:
+        rows[INSTANCES[0]] = InstanceReport(flow(used, leaders=leaders), flow(leaders=leaders), 5, 0)
+    return FlowReport(1, "a", sequence, 1000, rows, partial=True, gone=gone)
+
+
+def reported():
+    """A ledger, and the whole report of broker 1 with which it begins."""
+    ledger = Ledger(epoch=1, now=-10.0, period_ms=1000, lease_ms=1000)
+    ledger.set_specs({each: spec(each) for each in INSTANCES}, 0.0)
+    idle = {each: InstanceReport(flow(), flow(), 5, 0) for each in INSTANCES}
+    ledger.report(FlowReport(1, "a", 1, 1000, idle), 0.0)
+    return ledger
+
+
+def named(ledger):
+    grants = ledger.grants(1, 0.0)
+    return grants.partial, set(grants.instances), set(grants.gone)
+
+
+def test_only_what_became_another_grant_is_answered_to_what_continues_a_report():
+    ledger = reported()
+    assert named(ledger) == (False, set(INSTANCES), set()), "the first answer of all"
+    ledger.report(continued(2), 0.0)
+    assert named(ledger) == (True, set(), set())
+    ledger.report(continued(3, used=10), 0.0)
+    assert named(ledger) == (True, set(), set()), "it was worked out anew, and is the same"
+    ledger.set_specs({each: spec(each, produce=600 if each == INSTANCES[0] else 300) for each in INSTANCES}, 0.0)
+    ledger.report(continued(4), 0.0)
+    assert named(ledger) == (True, {INSTANCES[0]}, set())
+    ledger.report(continued(5, gone=(INSTANCES[1],)), 0.0)
+    assert named(ledger) == (True, set(), {INSTANCES[1]})
+    assert named(ledger) == (True, set(), set()), "it is said once"
+    ledger.report(continued(6, used=0, leaders=0), 0.0)
+    assert named(ledger) == (True, set(), {INSTANCES[0]}), "it leads nothing of it any more"
+    ledger.report(continued(7, used=0, leaders=2), 0.0)
+    assert named(ledger) == (True, {INSTANCES[0]}, set()), "and leads something again"
+
+
+def test_a_whole_report_that_was_not_answered_is_answered_wholly_with_the_one_that_continues_it():
+    ledger = reported()
+    ledger.report(continued(2, used=10), 0.0)
+    assert named(ledger) == (False, set(INSTANCES), set())
+    ledger.report(continued(3), 0.0)
+    assert named(ledger) == (True, set(), set())
+
+
 def test_what_has_not_changed_is_not_worked_out_again(monkeypatch):
     divisions = []
     real = module.divide

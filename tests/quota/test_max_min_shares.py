@@ -58,10 +58,28 @@ def test_a_request_that_waits_is_covered_when_its_sender_has_earned_it(shares):
     assert shares.covered(RATE, 0.2) == (ann, 0.0)
 
 
+def test_who_waits_is_found_behind_those_who_do_not(shares):
+    shares.of(ANN, 0.0)
+    bob = shares.of(BOB, 0.0)
+    bob.line.append(SimpleNamespace(size=100))
+    assert shares.covered(RATE, 0.2) == (bob, 0.0)
+
+
 def test_what_is_larger_than_can_be_kept_is_never_covered(shares):
     ann = shares.of(ANN, 0.0)
-    ann.line.append(SimpleNamespace(size=RATE))
+    ann.line.append(SimpleNamespace(size=RATE * CREDIT_S))
+    assert shares.covered(RATE, 0.0) == (None, CREDIT_S)
+    ann.line[0].size += 1
+    assert shares.covered(RATE, 0.0) == (None, float("inf"))
     assert shares.covered(RATE, 100.0) == (None, float("inf"))
+
+
+def test_what_is_used_of_credit_has_been_earned_already(shares):
+    ann = shares.of(ANN, 0.0)
+    assert shares.use(ann, 100, RATE, 0.25) == 0.0
+    assert ann.credit == 150
+    assert shares.use(ann, 75, RATE, 0.25) == 0.0, "as much again is there"
+    assert shares.use(ann, 75, RATE, 0.25) == 0.075
 
 
 def test_everybody_together_earns_nothing(shares):
@@ -106,7 +124,7 @@ def test_senders_without_number_share_places_and_those_who_have_one_keep_it(shar
         shares.of((str(number), "a"), 0.0)
     assert len(shares) == MOST
     late = [shares.of((f"late {number}", "a"), 1.0) for number in range(5_000)]
-    assert MOST < len(shares) <= 2 * MOST
+    assert MOST + 1 < len(shares) <= 2 * MOST
     assert shares.of(("late 1", "a"), 2.0) is late[1]
     assert late[1].seen == 2.0
     assert shares.of(ANN, 1.0) is ann

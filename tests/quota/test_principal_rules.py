@@ -49,6 +49,7 @@ OF_ITS_TESTS = (
         ((), "CN=whole,OU=subject", "CN=whole,OU=subject"),
         (("RULE:^CN=(.*?)$/$1 $2 $3/",), "CN=a", "a $2 $3"),
         (("RULE:^CN=(.*?)$/$10/",), "CN=a", "a0"),
+        (("RULE:CN=(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)/$10$11/",), "CN=abcdefghij", "ja1"),
         (("RULE:^CN=(.*?)$/\\$1/",), "CN=a", "$1"),
         (("RULE:.*/x/",), "CN=a", "xx"),  # as Java's replaceAll
         (("RULE:CN=(.*?)/<$1>/",), "CN=a", "<>a"),  # it matches as a whole, and is found shorter
@@ -86,8 +87,9 @@ def test_examples(rules, subject, name):
     ],
 )
 def test_what_is_not_a_rule_is_refused_with_a_sentence(rule):
-    with pytest.raises(RuleError):
+    with pytest.raises(RuleError) as refused:
         PrincipalMapping([rule])
+    assert repr(rule) in str(refused.value) or f"not {len(rule)}" in str(refused.value)
     assert rules_problem([rule])
 
 

@@ -149,6 +149,13 @@ def test_more_than_was_bought_is_recorded_though_nobody_waits():
     assert interval.over_percent == (10.0, 0.0, 0.0)
 
 
+@pytest.mark.parametrize(("flowed", "intervals"), [(306, 0), (307, 1)])  # 2 % is what clocks and periods may make of it
+def test_two_percent_more_than_was_bought_is_not_recorded_and_beyond_it_is(flowed, intervals):
+    watched = Watched(produce=300)
+    watched.second(flow(flowed), flow(0))
+    assert len(watched.recorder.close(6)) == intervals
+
+
 def test_what_flowed_under_the_old_limit_is_not_held_against_a_lower_one():
     watched = Watched(produce=300)
     assert watched.seconds(60, flow(300), flow(0)) == []

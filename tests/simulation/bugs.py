@@ -226,8 +226,10 @@ BUGS: dict[str, tuple[Plant, ...]] = {
     ),
     "a removal is never late": (
         _patch(leadership, "_is_late", _no),
+        _patch(Metadata, "is_overtaken", _no),
         _patch(Channels, "remove", _remove_whatever_the_epoch),
     ),
+    "a late word is obeyed": (_patch(Metadata, "is_overtaken", _no),),
     "what comes again is corrupt": (_patch(log_appending, "_has_already", _no),),
     "a sync counts whatever was cut": (_patch(flushing, "synced", _synced_whatever_was_cut),),
     "answer before the disk": (

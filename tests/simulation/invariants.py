@@ -8,7 +8,8 @@ enough copies      what is acknowledged is in the logs of min.insync.replicas br
 stable reads       what was read once at an offset is there for every later reader
 on disk            what a durable topic acknowledges is on the disks of as many (`disks.py`)
 deleted for good   who leads after DeleteRecords was answered begins there, or later, as long as nobody has died since: what
-                   followers know of it is in their memory only, until their next checkpoint
+                   followers know of it is in their memory only, until their next checkpoint. A leader that does not know yet
+                   that it has been deposed goes by what they said before they died, as Kafka's does: it does not count
 
 Has been: who is down counts with what it had when it went, and who lost power with what it had before that, until it is
 in sync again. For a leader goes by what a follower said that it has, until the session of that life ends. The follower's
@@ -117,8 +118,10 @@ class Invariants:
         if len(having) < MIN_INSYNC_REPLICAS:
             self._violated(f"partition {index} offset {offset} is acknowledged, and on the disks of {having} only")
 
-    def deleted(self, index: int, offset: int) -> None:
-        """DeleteRecords was answered."""
+    def deleted(self, index: int, offset: int, *, by: int) -> None:
+        """DeleteRecords was answered by a broker."""
+        if self._leaders.get((index, self._newest.get(index, -1))) != by:
+            return
         self._deleted[index] = max(offset, self._deleted.get(index, 0))
 
     def _is_ours(self, topic_id: UUID) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataplane.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from dataplane.records.batch import Record, build_batch, read_records, split_batches
 from dataplane.storage.log import lookup
-from quota.contracts.usage import USAGE_TOPIC, UsageRecord
+from quota.contracts.usage import USAGE_TOPIC, UsageRecord, parse_value
 
 
 def usage_records(cluster) -> list[UsageRecord]:
@@ -18,9 +18,10 @@ def usage_records(cluster) -> list[UsageRecord]:
                 log = partition.log
                 for _, batch in lookup.batches(log, log.start_offset, partition.state.high_watermark):
                     for record in read_records(bytes(batch)):
-                        usage = UsageRecord.from_value(record.value)
-                        assert record.key == usage.key()
-                        found.append(usage)
+                        told = parse_value(record.value)
+                        assert record.key == told.key()
+                        if isinstance(told, UsageRecord):
+                            found.append(told)
     return found
 
 

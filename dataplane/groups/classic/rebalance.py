@@ -118,13 +118,13 @@ def prepare(draft: Draft) -> None:
 
 
 def refuse_syncs(draft: Draft, error: ErrorCode) -> None:
-    """The assignment that members wait for will not come."""
+    """The assignment that members wait for will not come: there is going to be another rebalance."""
     for member in draft.group.members.values():
         if member.awaiting_sync is not None:
             draft.reply(member.awaiting_sync, SyncResult(error))
             draft.heard_of(member)
     cleared = {k: replace(m, awaiting_sync=None, assignment=b"") for k, m in draft.group.members.items()}
-    draft.group = replace(draft.group, members=cleared, storing=False)
+    draft.group = replace(draft.group, members=cleared)
 
 
 # --- completing -------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from dataplane.groups.classic.events import (
@@ -21,6 +22,7 @@ from dataplane.groups.classic.events import (
     Sync,
     SyncResult,
 )
+from dataplane.groups.classic.joining import MAX_PROTOCOLS
 from dataplane.groups.classic.model import (
     Group,
     GroupState,
@@ -109,7 +111,7 @@ def handle_join_group(ctx: RequestContext, request: JoinGroupRequest) -> Future[
     ask = Join(
         request.member_id,
         request.protocol_type,
-        tuple((p.name, p.metadata) for p in request.protocols),
+        tuple((p.name, p.metadata) for p in islice(request.protocols, MAX_PROTOCOLS + 1)),  # that is too many already
         request.session_timeout_ms,
         max(LEAST_REBALANCE_MS, request.rebalance_timeout_ms if ctx.version >= 1 else request.session_timeout_ms),
         request.group_instance_id,

@@ -11,6 +11,7 @@ may see a topic, and whether it exists, is asked when the turn of its portion co
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -44,14 +45,14 @@ from dataplane.tasks import Task
 from dataplane.tenancy.access import Operation, of_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from dataplane.handlers.context import RequestContext
     from dataplane.handlers.outcome import Reply
     from dataplane.records.steps import Steps
 
 TopicPartition = tuple[str, int]
-Wanted = list[tuple[str, tuple[int, ...]]]
+Wanted = Iterable[tuple[str, tuple[int, ...]]]
 """Topics with their partitions, as asked."""
 Found = list[tuple[str, list[tuple[int, OffsetCommitValue, ErrorCode]]]]
 """Topics with the offset of each partition, as answered."""
@@ -203,7 +204,9 @@ def _fetch_groups(ctx: RequestContext, request: OffsetFetchRequest) -> Steps[Off
     for g in reversed(request.groups):
         if pace.over(_NAME_US * (1 + len(g.topics or ()))):
             yield None
-        key = (g.group_id, g.topics)
+        key = (
+            (g.group_id, g.topics) if len(request.groups) > 1 else g.group_id
+        )  # twenty thousand names take long to hash
         asked.pop(key, None)  # answered where it is named first
         asked[key] = g
     groups = []
@@ -219,22 +222,30 @@ def _fetch_groups(ctx: RequestContext, request: OffsetFetchRequest) -> Steps[Off
 
 def _fetch_group(ctx: RequestContext, request: OffsetFetchRequest) -> Steps[OffsetFetchResponse]:
     pace = Pace()
-    wanted = _wanted(request.topics)
-    found, error = yield from _fetch(ctx, request, request.group_id, wanted, pace)
+    found, error = yield from _fetch(ctx, request, request.group_id, _wanted(request.topics), pace)
     if error != ErrorCode.NONE and ctx.version < _TOP_LEVEL_ERROR_SINCE:  # no place for an error but the partitions
-        found = [(name, [(p, NEVER_COMMITTED, error) for p in partitions]) for name, partitions in wanted or []]
+        found = yield from _refused(_wanted(request.topics), error, pace)
     topics = yield from _topics(found, OffsetFetchResponseTopic, OffsetFetchResponsePartition, pace)
     return OffsetFetchResponse(error_code=error, topics=topics)
 
 
 async def _fetch_legacy(ctx: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    found = await _fetch_from_zookeeper(ctx, request.group_id, _wanted(request.topics) or [])
+    found = await _fetch_from_zookeeper(ctx, request.group_id, _wanted(request.topics) or ())
     made = _topics(found, OffsetFetchResponseTopic, OffsetFetchResponsePartition, Pace())
     return OffsetFetchResponse(topics=await ctx.broker.slices.run(ctx.owner, made))
 
 
 def _wanted(topics: Iterable[T] | None) -> Wanted | None:
-    return None if topics is None else [(t.name, t.partition_indexes) for t in topics]  # type: ignore[attr-defined]
+    return None if topics is None else ((t.name, t.partition_indexes) for t in topics)  # type: ignore[attr-defined]
+
+
+def _refused(wanted: Wanted | None, error: ErrorCode, pace: Pace) -> Steps[Found]:
+    found: Found = []
+    for topic, partitions in wanted or ():
+        if pace.over(_NAME_US):
+            yield None
+        found.append((topic, (yield from each(partitions, lambda p: (p, NEVER_COMMITTED, error), _NAME_US, pace))))
+    return found
 
 
 def _fetch(

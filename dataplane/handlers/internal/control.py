@@ -12,14 +12,27 @@ from dataplane.protocol.messages.control import (
     AlterPartitionResponse,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
 
 
+def is_overtaken(
+    ctx: RequestContext, request: UpdateMetadataRequest | LeaderAndIsrRequest | StopReplicaRequest
+) -> bool:
+    """Whether it lay in a connection that has ended for the controller, which has said more on another since.
+
+    The answer (STALE_BROKER_EPOCH: say it again) will find nobody.
+    """
+    metadata = ctx.broker.metadata
+    return metadata.is_overtaken(request.controller_id, request.controller_epoch, ctx.session.number)
+
+
 async def handle_update_metadata(ctx: RequestContext, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
-    """What the controller tells of the cluster; refused where it was meant for an earlier life of this broker."""
-    if not ctx.broker.membership.accepts(request.broker_epoch):
+    """What the controller tells of the cluster; refused where it was meant for an earlier life of this broker, or comes late."""
+    if not ctx.broker.membership.accepts(request.broker_epoch) or is_overtaken(ctx, request):
         return UpdateMetadataResponse(ErrorCode.STALE_BROKER_EPOCH)
     slices = ctx.broker.slices
     return UpdateMetadataResponse(await ctx.broker.metadata.take(request, lambda steps: slices.run("", steps)))

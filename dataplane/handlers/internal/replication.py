@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from dataplane.cluster.in_order import at_once
 from dataplane.doors import ZooKeeperError
+from dataplane.handlers.internal.control import is_overtaken
 from dataplane.handlers.ownership import in_slices
 from dataplane.protocol.errors import ErrorCode
-from dataplane.protocol.messages.control import LeaderAndIsrResponse
+from dataplane.protocol.messages.control import LeaderAndIsrResponse, StopReplicaResponse
 from dataplane.records.steps import run_through
 from dataplane.replication.leadership import already_refused, leader_and_isr_applied, replicas_stopped
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from dataplane.protocol.messages.control import (
         LeaderAndIsrRequest,
         StopReplicaRequest,
-        StopReplicaResponse,
     )
     from dataplane.records.steps import Steps
     from dataplane.replication.manager import Replicas
@@ -42,6 +42,8 @@ async def handle_leader_and_isr(ctx: RequestContext, request: LeaderAndIsrReques
     """
     broker = ctx.broker
     refused = already_refused(broker.replicas, request)
+    if refused is ErrorCode.NONE and is_overtaken(ctx, request):
+        refused = ErrorCode.STALE_BROKER_EPOCH
     if refused is not ErrorCode.NONE:  # nothing is read for it
         return LeaderAndIsrResponse(error_code=refused)
     looking = _new_topics(broker.replicas, request)
@@ -50,6 +52,8 @@ async def handle_leader_and_isr(ctx: RequestContext, request: LeaderAndIsrReques
     if new:
         with suppress(ZooKeeperError):  # the last known configuration holds; changes are read when ZooKeeper is back
             await broker.topic_configs.refresh(new)
+    if is_overtaken(ctx, request):  # in the meantime
+        return LeaderAndIsrResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
     steps = leader_and_isr_applied(broker.replicas, request)
     return await broker.metadata.words.add(steps, _runner(ctx, request))
 
@@ -68,6 +72,8 @@ def _new_topics(replicas: Replicas, request: LeaderAndIsrRequest) -> Steps[list[
 
 async def handle_stop_replica(ctx: RequestContext, request: StopReplicaRequest) -> StopReplicaResponse:
     """Replicas that this broker gives up."""
+    if is_overtaken(ctx, request):
+        return StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
     return await ctx.broker.metadata.words.add(replicas_stopped(ctx.broker.replicas, request), _runner(ctx, request))
 
 

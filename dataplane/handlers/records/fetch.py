@@ -223,6 +223,9 @@ class _Fetch:
         ctx = self._ctx
         size = sum(size_of(part) for part in parts)
         delay_s = ctx.broker.gate.charge_consume(ctx.session.instance, ctx.sender, size, ctx.told_s)
+        if ctx.is_on_behalf:
+            for topic, records in self._sizes(response):
+                delay_s = max(delay_s, ctx.broker.gate.charge_consume(ctx.payer(topic), ctx.sender, records))
         rules = self._rules
         if rules is not None:
             topics = self._sizes(response)

@@ -154,7 +154,7 @@ class ConsumerReader:
         if records is None:
             at_end = offset >= end
             return Reading(self._data(partition, wanted), 0, partition.queues.read_waiters, at_end)
-        if partition.usage is not None and not self._ctx.session.is_internal:
+        if partition.usage is not None and (not self._ctx.session.is_internal or self._ctx.is_on_behalf):
             records.sent = partition.usage.consumed
         if self.budget is not None:
             self.budget.took(name, records.size)

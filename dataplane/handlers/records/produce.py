@@ -67,6 +67,9 @@ def handle_produce(ctx: RequestContext, request: ProduceRequest) -> Reply:
     instance = ctx.session.instance
     if instance is not None and instance.rules is not None:
         delay_s = max(delay_s, instance.rules.charge_produce(ctx.session, ctx.client_id, ctx.size, _sizes(request)))
+    elif ctx.is_on_behalf:
+        for topic, size in _sizes(request):
+            delay_s = max(delay_s, ctx.broker.gate.charge_produce(ctx.payer(topic), ctx.sender, size))
     refusal = ErrorCode.NONE
     if request.acks not in (-1, 0, 1):
         refusal = ErrorCode.INVALID_REQUIRED_ACKS
@@ -158,7 +161,7 @@ class _Pending:
             topic.name == OFFSETS_TOPIC
         ):  # coordinators write it themselves: what anybody else writes they could not read
             return ErrorCode.INVALID_TOPIC_EXCEPTION, None
-        gate, instance = self._ctx.broker.gate, self._ctx.session.instance
+        gate, instance = self._ctx.broker.gate, self._ctx.payer(topic.name)
         blocked = gate.produce_refusal(instance)
         if blocked is None:
             return ErrorCode.NONE, None

@@ -5,8 +5,8 @@ turn with everything else), ask again once it is written. The leader holds a req
 something.
 
 An answer is thrown away if the partition's epoch has changed meanwhile. Where it says that our logs part, ours is cut, and
-where our end is outside of the leader's log, ours is cut to its end or begins anew at its start. The high watermark is
-taken over only from answers that do not ask us to cut.
+where our end is outside of the leader's log, ours is cut to its end or begins anew at its start; where that lies within a batch,
+at the beginning of the batch. The high watermark is taken over only from answers that do not ask us to cut.
 """
 
 from __future__ import annotations
@@ -85,6 +85,9 @@ class Fetcher(FetchRequests):
         records, size, is_news = data.records, 0, False
         if isinstance(records, memoryview) and records:
             try:
+                base = appending.base_across_end(partition.log, records)
+                if base is not None and not self._begin_at(partition, base):
+                    return
                 is_news, size = appending.stage_replica(partition.log, records), len(records)
             except (CorruptBatchError, OSError) as error:
                 if isinstance(error, OSError):
@@ -168,17 +171,19 @@ class Fetcher(FetchRequests):
             self._begin_at(partition, start)
             self._wish_again(partition)
 
-    def _begin_at(self, partition: Partition, offset: int) -> None:
+    def _begin_at(self, partition: Partition, offset: int) -> bool:
+        """Throw away what the log holds; whether that went well."""
         try:
             cutting.reset(partition.log, offset)
         except OSError:
             self._replicas.roles.failed(partition)
-            return
+            return False
         except Exception as error:  # noqa: BLE001 - a bug, and half of it may be done
             self._replicas.roles.broken(partition, error)
-            return
+            return False
         partition.truncated()
         self._replicas.accounting.measure(partition)
+        return True
 
     async def _leader_offset(self, partition: Partition, copying: Copying, timestamp: int) -> int:
         """-1: it does not say."""

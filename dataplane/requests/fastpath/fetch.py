@@ -36,7 +36,7 @@ from dataplane.requests.fastpath.permits import standing_permit
 from dataplane.requests.slots import Slot
 from dataplane.storage.errors import OffsetOutOfRangeError
 from dataplane.storage.log import reading
-from dataplane.tenancy.access import Operation, authorize, of_topic
+from dataplane.tenancy.access import INTERNAL_GENERATION, Operation, authorize, of_topic
 from dataplane.throttle.debt_queue import throttle_ms
 from dataplane.throttle.fetching import WINDOW_S
 
@@ -88,7 +88,8 @@ class FetchFastPath:
         """
         client = self.client
         broker, instance = client.broker, client.session.instance
-        if instance is not None and shape.permit.generation != instance.permit.generation:
+        generation = INTERNAL_GENERATION if instance is None else instance.permit.generation
+        if shape.permit.generation != generation:
             permit = standing_permit(client, Operation.READ, shape.physical)
             if permit is None:
                 return DECLINED
@@ -150,6 +151,8 @@ class FetchFastPath:
     def remember(self, ctx: RequestContext, request: FetchRequest, frame: memoryview) -> None:
         """Learn the shape of a request that the slow path has decoded, if it is of the kind that is served here."""
         if ctx.version < _FIRST_VERSION or len(frame) > MAX_SHAPE_BYTES:
+            return
+        if ctx.is_on_behalf:  # the topic's owner is charged, which only the slow path knows
             return
         if len(request.topics) != 1 or len(request.topics[0].partitions) != 1 or request.forgotten_topics_data:
             return

@@ -4,6 +4,9 @@ The slow path asks for every request: may the session do this to the topic, is i
 the topic. A shape keeps the permit with which the answer was "nothing stands against it", and compares its generation
 with the instance's: nothing of what was asked can have changed as long as they are equal (`tenancy.access`).
 
+On the internal listener it is asked once for each shape, of the role: an identity that the slow path refuses would otherwise
+be served from its second request on.
+
 It is asked first, before anything is looked up or charged, as on the slow path.
 """
 

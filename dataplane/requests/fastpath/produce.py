@@ -29,7 +29,7 @@ from dataplane.protocol.messages.produce import (
 from dataplane.protocol.templates import AnswerTemplate, RecordRequests, answer_template
 from dataplane.requests.fastpath.permits import standing_permit
 from dataplane.requests.slots import Slot
-from dataplane.tenancy.access import NO_PERMIT, Operation, Permit
+from dataplane.tenancy.access import INTERNAL_GENERATION, NO_PERMIT, Operation, Permit
 from dataplane.throttle.debt_queue import throttle_ms
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ class ProduceFastPath:
     def _append(self, shape: Shape, correlation_id: bytes, batch: memoryview) -> bool:
         client = self._client
         instance = client.session.instance
-        if instance is not None and shape.permit.generation != instance.permit.generation:
+        generation = INTERNAL_GENERATION if instance is None else instance.permit.generation
+        if shape.permit.generation != generation:
             permit = standing_permit(client, Operation.WRITE, shape.physical)
             if permit is None:
                 return False
@@ -146,6 +147,8 @@ class ProduceFastPath:
         if not isinstance(data.records, memoryview) or not len(data.records) or data.index < 0:
             return
         if topic.name == OFFSETS_TOPIC:  # always refused
+            return
+        if ctx.is_on_behalf:  # the topic's owner is charged, which only the slow path knows
             return
         if len(self._shapes) >= MAX_SHAPES or len(frame) - len(data.records) > MAX_SHAPE_BYTES:
             return

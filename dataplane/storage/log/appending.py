@@ -86,6 +86,18 @@ def stage_replica(log: Log, batches: memoryview) -> bool:
     return True
 
 
+def base_across_end(log: Log, batches: memoryview) -> int | None:
+    """Where the first of a leader's batches begins, if it reaches across the end of a log that holds nothing; else None.
+
+    So it does where the leader's log starts within a batch, by DeleteRecords, and ours was to begin at that offset. Raises
+    CorruptBatchError.
+    """
+    if log.size_bytes or log.is_staging:
+        return None
+    header = next((header for header, _ in split_batches(batches)), None)
+    return header.base_offset if header and header.base_offset < log.end_offset < header.next_offset else None
+
+
 def _has_already(log: Log, header: BatchHeader) -> bool:
     """Whether this batch of our leader is below our end, in the epoch that ours has there."""
     return header.next_offset <= log.staged_end and log.epochs.epoch_of(header.base_offset) == header.leader_epoch

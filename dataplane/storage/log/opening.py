@@ -103,6 +103,10 @@ def _believe(log: Log, last_known: LastKnown, *, clean: bool) -> None:
 def _after_unclean_stop(log: Log, last_known: LastKnown) -> None:
     # What was created, renamed or removed before the stop, and by recovery, is as good as what is synced later.
     log.shared.files.sync_directory(log.directory)
+    if log.size_bytes and log.recovery_point >= log.end_offset:
+        # So is its end: it may have been cut there, before the stop or by recovery, and what is behind the recovery point may
+        # begin with the next segment. No later sync would be of this one, and after a power cut what was cut would be back.
+        log.active.file.sync()
     # Recovery may have ended the log below what the checkpoints say. Offsets that were deleted are not given again.
     if last_known.start_offset > log.end_offset:
         reset(log, last_known.start_offset)

@@ -126,3 +126,11 @@ def test_a_full_update_forgets_what_it_does_not_name() -> None:
     metadata.apply(_update(("t", TWO, 0, 1), epoch=2, kind=FULL_UPDATE))
     assert metadata.topics() == ["t"]
     assert metadata.topic_of_id(ONE) is None
+
+
+def test_what_a_controller_said_on_an_earlier_connection_is_overtaken_by_what_it_said_on_a_later_one() -> None:
+    metadata = Metadata()
+    heard = [(1, 5, 3), (1, 5, 3), (1, 5, 4), (1, 5, 3), (2, 6, 1), (1, 5, 2), (2, 6, 0), (1, 6, 0), (2, 6, 1)]
+    found = [metadata.is_overtaken(controller, epoch, connection) for controller, epoch, connection in heard]
+    # A word of an older controller, or of another of the same epoch, is refused by its epoch.
+    assert found == [False, False, False, True, False, False, True, False, False]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dataplane.groups.classic.events import SyncExpired
 from dataplane.groups.classic.joining import MAX_PROTOCOLS
 from dataplane.groups.classic.model import FOLLOWS, GroupState
 from dataplane.groups.settings import GroupSettings
@@ -86,6 +87,10 @@ def test_a_late_assignment_of_the_last_generation_is_not_given_to_the_next():
     m.commit()
     assert m.group.state is GroupState.COMPLETING
     assert m.waits(b)
+    m.sync("a", assignments={"b": b"new"})
+    m.commit()
+    assert m.group.state is GroupState.STABLE
+    assert m.replies[b].assignment == b"new"
 
 
 def test_a_leader_that_repeats_its_sync_stores_its_assignment_once():
@@ -197,6 +202,20 @@ def test_members_that_never_ask_for_their_assignment_are_dropped():
     assert m.group.state is GroupState.PREPARING
 
 
+def test_the_time_for_syncs_is_of_one_generation_and_over_when_another_rebalance_begins():
+    m = Machine()
+    for member_id in ("a", "b"):
+        m.join(new_id=member_id)
+    m.ring("join")
+    assert m.group.state is GroupState.COMPLETING
+    m.do(SyncExpired(m.group.generation - 1))
+    assert set(m.group.members) == {"a", "b"}
+    m.join("a", protocols=BOTH)
+    assert m.group.state is GroupState.PREPARING
+    m.do(SyncExpired(m.group.generation))
+    assert set(m.group.members) == {"a", "b"}
+
+
 def test_a_rebalance_ends_the_wait_for_syncs_of_the_last_generation():
     m = Machine()
     m.join(new_id="a")
@@ -232,6 +251,29 @@ def test_the_first_rebalance_waits_no_longer_than_the_rebalance_timeout():
         m.ring("join")
     assert waited_ms == 5_000
     assert len(m.replies[first].members) == 3
+
+
+def test_the_first_rebalance_is_over_when_the_rebalance_timeout_is_whoever_came_meanwhile():
+    m = Machine(GroupSettings(group_initial_rebalance_delay_ms=3_000))
+    first = m.join(new_id="a", rebalance_timeout_ms=3_000)
+    m.join(new_id="b", rebalance_timeout_ms=3_000)
+    m.ring("join")
+    assert len(m.replies[first].members) == 2
+
+
+def test_in_a_rebalance_of_a_full_group_the_first_to_join_have_the_places():
+    m = Machine(GroupSettings(group_initial_rebalance_delay_ms=0, group_max_size=2))
+    m.stable("a", "b")
+    first = m.join("a")
+    newcomer = m.join(new_id="c")
+    assert m.waits(newcomer)
+    assert m.error(m.join("b")) == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert m.error(m.join(new_id="d")) == ErrorCode.GROUP_MAX_SIZE_REACHED
+    again = m.join("a")  # it has its place
+    assert m.error(first) == ErrorCode.REBALANCE_IN_PROGRESS
+    m.ring("join")
+    assert (m.error(again), m.error(newcomer)) == (ErrorCode.NONE, ErrorCode.NONE)
+    assert set(m.group.members) == {"a", "c"}
 
 
 def test_a_full_group_takes_nobody_else():

@@ -92,6 +92,22 @@ def test_whoever_is_taken_out_while_it_waits_is_told_that_it_is_unknown():
     assert (list(draft.group.members), draft.group.leader) == (["new"], "new")
 
 
+@pytest.mark.parametrize(("gone", "leader"), [("first", "second"), ("second", "first"), ("third", "second")])
+def test_who_leads_goes_on_leading_when_another_is_taken_out_and_after_him_the_first_leads(gone, leader):
+    members = {name: Member(name, None, "c", "h", 1, 1, (("range", b""),)) for name in ("first", "second", "third")}
+    draft = Draft(replace(GROUP, members=members, leader="second"), NO_DELAY, 1_000)
+    drop(draft, members[gone])
+    assert draft.group.leader == leader
+    assert set(draft.group.members) == members.keys() - {gone}
+
+
+def test_nobody_leads_where_nobody_is_left():
+    draft = Draft(replace(GROUP, members={"new": MEMBERS["new"]}), NO_DELAY, 1_000)
+    drop(draft, MEMBERS["new"])
+    assert (draft.group.leader, draft.group.members) == (None, {})
+    assert draft.group.select_protocol() is None
+
+
 def stable():
     machine = Machine()
     machine.join(new_id="m1")

@@ -9,7 +9,7 @@ from dataplane.groups.classic.model import (
     GroupState,
     Member,
 )
-from dataplane.groups.offsets import GroupOffsets, commit_problem, expired, subscribed_topics
+from dataplane.groups.offsets import OFFSETS_PER_PAUSE, GroupOffsets, commit_problem, expired, subscribed_topics
 from dataplane.protocol.codec import encode
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
@@ -161,6 +161,14 @@ def test_what_is_being_committed_again_lives():
     assert ends_at(EMPTY, offsets) is None
     offsets.finish([KEY])
     assert ends_at(EMPTY, offsets) == 500 + RETENTION_MS
+
+
+@pytest.mark.parametrize(("count", "pauses"), [(OFFSETS_PER_PAUSE - 1, 0), (OFFSETS_PER_PAUSE, 1)])
+def test_very_many_are_looked_at_with_pauses(count, pauses):
+    offsets = GroupOffsets()
+    for partition in range(count):
+        offsets.apply("aaaabbbb.orders", partition, OffsetCommitValue(offset=7))
+    assert sum(1 for _ in expired(EMPTY, offsets, 5_000, RETENTION_MS)) == pauses
 
 
 # --- commits under way ------------------------------------------------------------------------------------------------

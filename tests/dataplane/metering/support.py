@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from dataplane.config import BrokerConfig, Settings
 from dataplane.doors import Doors
+from dataplane.metering.hours import hour_of, hour_text
 from dataplane.metering.meter import Meter
+from quota.contracts.usage import UsageRecord
 from tests.support.memory_files import ImmediateBackground, MemoryFiles
 from tests.support.virtual_loop import WALL_CLOCK_START_MS, VirtualNetwork
 
@@ -17,9 +20,12 @@ SECONDS_TO_FIRST_EDGE = 3600 - WALL_CLOCK_START_MS // 1000 % 3600
 class Topic:
     """What `__usage` holds: every record that was acknowledged, in order."""
 
-    def __init__(self, loop):
+    def __init__(self, loop, clock):
         self.loop = loop
+        self.clock = clock  # of who leads the topic: it is right
         self.records = []
+        self.complete = []  # what was said of whole hours, each with how many records had been acknowledged before
+        self.all = []  # of both kinds, in order
         self.calls = []  # sizes of the requests
         self.refuses = lambda record: False
         self.answers_after_s = 0.005
@@ -30,8 +36,20 @@ class Topic:
         self.calls.append(len(records))
         await sleep(self.loop, self.answers_after_s)
         taken = [record for record in records if not self.refuses(record)]
-        self.records += taken
+        for record in taken:
+            booked = self._booked(record)
+            self.all.append(booked)
+            if isinstance(record, UsageRecord):
+                self.records.append(booked)
+            else:
+                self.complete.append((booked, len(self.records)))
         return taken
+
+    def _booked(self, record):
+        """As the contract has it read: no record is of an hour that had not come, or ended, when it was written."""
+        written = hour_of(self.clock.now_ms())
+        last = written if isinstance(record, UsageRecord) else written - 1
+        return replace(record, hour=min(record.hour, hour_text(last)))
 
     def of(self, topic, *, boot=None):
         return [r for r in self.records if r.topic == topic and boot in (None, r.boot)]
@@ -40,16 +58,17 @@ class Topic:
 class Life:
     """One boot of broker 1."""
 
-    def __init__(self, network, files, boot, *, start=True, **settings):
+    def __init__(self, network, files, boot, *, start=True, directories=("/data",), offline=(), **settings):
         self.network = network
         self.loop = network.loop("b1")
-        self.sink = Topic(self.loop)
+        self.sink = Topic(self.loop, network.clock)
         self.said = []
-        config = BrokerConfig(1, ("/data",), ("b1", 9000), settings=Settings(**settings))
+        config = BrokerConfig(1, directories, ("b1", 9000), settings=Settings(**settings))
         doors = Doors(self.loop, files, None, ImmediateBackground(), Random(1))
-        files.make_directory("/data")
+        for directory in directories:
+            files.make_directory(directory)
         self.meter = Meter(config, doors, boot, self.sink, self.said.append)
-        self.meter.open()
+        self.meter.open([directory for directory in directories if directory not in offline])
         if start:
             self.meter.start()
 

@@ -243,7 +243,7 @@ def test_idle_topics_cost_nothing():
     life = World().boot()
     usages = [life.meter.topic(f"aaaabbbb.t{n}") for n in range(3000)]
     life.run(100)
-    assert life.sink.calls == []
+    assert life.sink.calls == [1]  # that nothing of the hours before is to come
     looked_at = []
     original = type(usages[0]).take
     try:
@@ -260,8 +260,7 @@ def test_a_clock_that_is_set_back_never_tells_under_an_earlier_hour():
     life = world.boot()
     orders = life.meter.topic(ORDERS)
     life.run(SECONDS_TO_FIRST_EDGE + 5)
-    real = world.network.clock.now_ms
-    world.network.clock.now_ms = lambda: real() - 600_000
+    world.network.step_clock("b1", -600_000)
     orders.produced(5)
     life.run(20)
     assert [r.hour for r in life.sink.of("orders")] == [hour_after(1)]
@@ -274,7 +273,7 @@ def used(life, topic):
     return {hour: counters for hour, counters in hourly(life.sink.records, topic).items() if any(counters)}
 
 
-def test_what_was_told_under_hours_that_had_not_come_is_taken_back_when_the_clock_is_put_right():
+def test_what_a_clock_tells_that_is_ahead_is_booked_under_the_hour_in_which_it_was_written_and_so_is_what_comes_after():
     world = World()
     life = world.boot()
     orders, events, later = (life.meter.topic(f"aaaabbbb.{name}") for name in ("orders", "events", "later"))
@@ -287,7 +286,7 @@ def test_what_was_told_under_hours_that_had_not_come_is_taken_back_when_the_cloc
     events.consumed(3)
     later.produced(1)
     life.run(55)
-    assert any(hour > hour_after(24) for hour in used(life, "orders"))
+    assert used(life, "orders") == {hour_after(0): (120, 0, 0)}
     world.network.step_clock("b1", -30 * DAY_MS)
     later.produced(1)
     life.run(60)
@@ -298,7 +297,11 @@ def test_what_was_told_under_hours_that_had_not_come_is_taken_back_when_the_cloc
     orders.produced(5)
     life.run(15)
     assert used(life, "orders") == {hour_after(0): (120, 0, 0), hour_after(1): (5, 0, 0)}
-    assert used(life, "events")[hour_after(0)] == (0, 3, 10 * SECONDS_TO_FIRST_EDGE)
+    life.run(600)
+    # What only stores is told every ten minutes, and at edges of the hours that it is counted under, which are far ahead now.
+    stored = [used(life, "events")[hour_after(n)][2] for n in (0, 1)]
+    assert sum(stored) == pytest.approx(10 * (60 + 65 + SECONDS_TO_FIRST_EDGE + 615), rel=0.15)
+    assert stored[0] == pytest.approx(10 * SECONDS_TO_FIRST_EDGE, abs=10 * 600)
 
 
 def test_a_clock_that_is_years_ahead_costs_no_more_than_one_hour(monkeypatch):
@@ -525,3 +528,240 @@ def test_an_orderly_stop_waits_only_so_long():
     second = world.boot()
     second.run(15)
     assert totals(second.sink.records)["orders"] == (5, 0, 0)
+
+
+# --- hours of which all is told -----------------------------------------------------------------------------------------
+
+
+def said(life):
+    return [record.hour for record, _ in life.sink.complete]
+
+
+def test_a_first_boot_says_at_once_that_the_hours_before_it_are_complete():
+    life = World().boot()
+    life.run(12)
+    ((record, _),) = life.sink.complete
+    assert (record.broker, record.boot, record.hour) == (1, f"{1:016x}", hour_after(-1))
+    life.run(600)
+    assert said(life) == [hour_after(-1)]
+
+
+def test_an_hour_is_complete_once_all_that_was_counted_under_it_is_acknowledged():
+    life = World().boot()
+    orders, events = life.meter.topic(ORDERS), life.meter.topic(EVENTS)
+    life.run(SECONDS_TO_FIRST_EDGE - 3)
+    orders.produced(100)
+    events.stored(10)
+    life.run(30)
+    assert said(life) == [hour_after(-1), hour_after(0)]
+    _, before = life.sink.complete[-1]
+    assert {r.topic for r in life.sink.records[:before] if r.hour == hour_after(0)} == {"orders", "events"}
+    assert all(r.hour > hour_after(0) for r in life.sink.records[before:])
+
+
+def test_while_one_topic_is_refused_its_hour_is_not_complete():
+    life = World().boot()
+    orders, events = life.meter.topic(ORDERS), life.meter.topic(EVENTS)
+    life.sink.refuses = lambda record: getattr(record, "topic", "") == "events"
+    life.run(SECONDS_TO_FIRST_EDGE - 3)
+    orders.produced(1)
+    events.produced(1)
+    life.run(3_000)
+    assert said(life) == [hour_after(-1)]
+    life.sink.refuses = lambda _: False
+    life.run(10)
+    assert said(life)[-1] == hour_after(0)
+
+
+def test_after_a_kill_nothing_is_complete_before_the_next_boot_has_told_what_was_left():
+    world = World()
+    life = world.boot()
+    orders = life.meter.topic(ORDERS)
+    life.run(SECONDS_TO_FIRST_EDGE - 3)
+    orders.produced(77)
+    life.run(2)
+    world.kill()
+    life = world.boot()
+    life.sink.refuses = lambda record: getattr(record, "boot", "") == f"{1:016x}"
+    life.run(1_800)
+    assert said(life) == []
+    life.sink.refuses = lambda _: False
+    life.run(10)
+    assert said(life) == [hour_after(0)]
+    assert totals(life.sink.records)["orders"][0] == 77
+
+
+def test_a_statement_that_was_not_acknowledged_is_made_again():
+    life = World().boot()
+    life.sink.refuses = lambda record: not hasattr(record, "topic")
+    life.run(2 * 3600)
+    assert said(life) == []
+    life.sink.refuses = lambda _: False
+    life.run(10)
+    assert max(said(life)) == hour_after(1)
+
+
+def test_many_quiet_topics_of_an_hour_are_all_told_before_it_is_complete():
+    life = World().boot()
+    for n in range(MANY):
+        life.meter.topic(f"aaaabbbb.t{n}").stored(10)
+    life.run(SECONDS_TO_FIRST_EDGE + 60)
+    record, before = life.sink.complete[-1]
+    assert record.hour == hour_after(0)
+    assert len({r.topic for r in life.sink.records[:before] if r.hour == hour_after(0)}) == MANY
+
+
+def test_quiet_topics_that_are_looked_at_in_portions_do_not_make_an_hour_complete_early():
+    life = World().boot()
+    for n in range(8_000):
+        usage = life.meter.topic(f"aaaabbbb.t{n}")
+        if (
+            n % 4_000 == 0
+        ):  # wherever the walk around all topics stands, one of them is far behind others that say nothing
+            usage.stored(10)
+    life.run(SECONDS_TO_FIRST_EDGE + 60)
+    record, before = life.sink.complete[-1]
+    assert record.hour == hour_after(0)
+    assert {r.topic for r in life.sink.records[:before] if r.hour == hour_after(0)} == {"t0", "t4000"}
+    assert all(r.hour != hour_after(0) for r in life.sink.records[before:])
+
+
+def test_many_topics_of_an_earlier_boot_are_all_told_before_anything_is_complete():
+    world = World()
+    life = world.boot()
+    for n in range(300):
+        life.meter.topic(f"aaaabbbb.t{n}").produced(1)
+    life.run(2)
+    world.kill()
+    life = world.boot()
+    life.run(30)
+    _, before = life.sink.complete[0]
+    assert len({r.topic for r in life.sink.records[:before]}) == 300
+
+
+TWO = ("/one", "/two")
+
+
+def test_who_has_not_seen_what_an_earlier_boot_counted_does_not_say_that_it_comes_after_it():
+    world = World(directories=TWO)
+    life = world.boot()
+    life.meter.topic(ORDERS).produced(77)
+    life.run(12)  # it speaks
+    life.meter.topic(ORDERS).produced(1)
+    world.kill()
+    life = world.boot(offline=["/one"])
+    life.meter.topic(ORDERS).produced(5)
+    life.run(SECONDS_TO_FIRST_EDGE + 60)
+    assert [record.after for record, _ in life.sink.complete] == [(), ()]
+    world.kill()
+    life = world.boot()
+    life.run(3_600)
+    assert [record.after for record, _ in life.sink.complete] == [(f"{1:016x}", f"{2:016x}")]
+    assert totals(life.sink.records)["orders"][0] == 78 + 5, "each boot counted in another directory"
+
+
+def test_boots_that_never_spoke_are_passed_over():
+    world = World()
+    world.boot().run(12)
+    world.kill()
+    for _ in range(3):
+        world.boot().run(2)
+        world.kill()
+    life = world.boot()
+    life.run(SECONDS_TO_FIRST_EDGE)
+    assert f"{1:016x}" in life.sink.complete[-1][0].after
+
+
+def test_a_boot_whose_clock_is_behind_counts_under_no_hour_that_was_closed():
+    world = World()
+    life = world.boot()
+    life.meter.topic(ORDERS).produced(100)
+    life.run(SECONDS_TO_FIRST_EDGE + 60)
+    assert said(life)[-1] == hour_after(0)
+    world.kill()
+    world.network.step_clock("b1", -2 * 3_600_000)
+    later = world.boot()
+    later.meter.topic(ORDERS).produced(5)
+    later.run(600)
+    assert {r.hour for r in later.sink.records if r.boot == f"{2:016x}"} == {hour_after(1)}
+    assert said(later) == []
+    world.network.step_clock("b1", 2 * 3_600_000)
+    later.run(3_600)
+    assert said(later) == [hour_after(1)]
+
+
+def test_a_file_that_the_disk_does_not_give_stays_and_nothing_is_complete():
+    world = World()
+    life = world.boot()
+    life.meter.topic(ORDERS).produced(77)
+    life.run(2)
+    world.kill()
+    read, world.files.read_file = world.files.read_file, failing_read
+    life = world.boot()
+    life.run(30)
+    assert [record.after for record, _ in life.sink.complete] == [()]
+    assert any("cannot be read now" in line for line in life.said)
+    world.kill()
+    world.files.read_file = read
+    life = world.boot()
+    life.run(30)
+    assert totals(life.sink.records)["orders"][0] == 77
+    life.run(SECONDS_TO_FIRST_EDGE)
+    assert [(record.hour, record.after) for record, _ in life.sink.complete] == [
+        (hour_after(0), (f"{1:016x}", f"{2:016x}"))
+    ]
+
+
+def failing_read(path):
+    raise OSError(5, "Input/output error", path)
+
+
+def test_a_file_that_cannot_be_removed_holds_nothing_up_and_is_told_again():
+    world = World()
+    life = world.boot()
+    life.meter.topic(ORDERS).produced(77)
+    life.run(2)
+    world.kill()
+    remove, world.files.remove = world.files.remove, failing_read
+    life = world.boot()
+    life.run(30)
+    assert said(life) == [hour_after(-1)]
+    assert sum("cannot be removed" in line for line in life.said) == 1
+    world.kill()
+    world.files.remove = remove
+    again = world.boot()
+    again.run(30)
+    assert totals([*life.sink.records, *again.sink.records])["orders"][0] == 77
+    assert world.counter_files() == [f"usage-{3:016x}.counters"]
+
+
+def test_what_a_topic_that_left_sends_after_all_is_told_before_its_hour_is_complete():
+    life = World().boot()
+    orders = life.meter.topic(ORDERS)
+    orders.produced(5)
+    life.meter.retire(ORDERS)
+    life.run(1_000)  # told for the last time, and dropped from the walk around all topics
+    assert orders.has_left
+    life.run(SECONDS_TO_FIRST_EDGE - 1_000 - 3)
+    orders.consumed(3)  # a connection still sends what it had read
+    life.run(60)
+    _, before = life.sink.complete[-1]
+    assert [r.consumed_bytes for r in life.sink.records[:before] if r.hour == hour_after(0)][-1] == 3
+    assert all(r.hour != hour_after(0) for r in life.sink.records[before:])
+
+
+def test_a_topic_that_is_made_again_while_a_late_answer_leaves_is_closed_at_every_edge():
+    life = World().boot()
+    orders = life.meter.topic(ORDERS)
+    orders.produced(5)
+    life.meter.retire(ORDERS)
+    life.run(1_000)
+    orders.consumed(3)
+    again = life.meter.topic(ORDERS)
+    assert again is orders
+    again.stored(10)
+    life.run(SECONDS_TO_FIRST_EDGE + 3_700)
+    assert hourly(life.sink.records, "orders")[hour_after(1)][2] == 36_000
+    for record, before in life.sink.complete[1:]:
+        told = hourly(life.sink.records[:before], "orders").get(record.hour)
+        assert told == hourly(life.sink.records, "orders").get(record.hour)

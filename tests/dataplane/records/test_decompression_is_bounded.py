@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataplane.records.batch import read_header
+from dataplane.records.batch import HEADER_SIZE, CorruptBatchError, Record, build_batch, read_header, read_records
 from dataplane.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD, CompressionError, compress, decompress
 from dataplane.records.control import Marker, build_marker, read_marker
 
@@ -43,6 +43,26 @@ def test_a_bomb_allocates_no_more_than_the_limit_and_a_little(codec):
         assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
     finally:
         tracemalloc.stop()
+
+
+def test_members_of_one_stream_share_the_limit():
+    limit = 4 * 2**20
+    bomb = compress(GZIP, bytes(limit)) + compress(GZIP, bytes(16 * limit))
+    tracemalloc.start()
+    try:
+        with pytest.raises(CompressionError):
+            decompress(GZIP, bomb, limit)
+        assert tracemalloc.get_traced_memory()[1] < 4 * limit
+    finally:
+        tracemalloc.stop()
+
+
+def test_records_are_unpacked_up_to_the_limit_of_who_reads_them():
+    batch = build_batch([Record(None, bytes(1_000))], now_ms=1, codec=GZIP)
+    size = len(decompress(GZIP, batch[HEADER_SIZE:]))
+    assert len(read_records(batch, size)) == 1
+    with pytest.raises(CorruptBatchError, match=f"more than {size - 1} bytes$"):
+        read_records(batch, size - 1)
 
 
 @names

@@ -104,6 +104,13 @@ def test_varints_from_the_table_are_those_of_the_protocol(value):
     assert varint(value) == out
 
 
+@pytest.mark.parametrize("value", [-1, 0, 1, 63, 64, 8_191, 8_192, 8_193, -(2**63), 2**63 - 1])
+def test_they_are_where_the_table_ends(value):
+    out = bytearray()
+    write_varint(out, value)
+    assert varint(value) == out
+
+
 def test_many_records_are_checked_in_steps():
     batch = memoryview(build_batch([Record(None, None)] * (4 * RECORDS_PER_STEP), now_ms=1, codec=NONE))
     assert list(prepare_batch(batch, read_header(batch), FULL, 1)) == [None] * 3

@@ -6,8 +6,10 @@ import pytest
 
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import HEADER_SIZE, Record, build_batch, read_header, read_records
+from dataplane.records.compression import GZIP, LZ4
 from dataplane.records.control import Marker, build_marker, read_marker
-from dataplane.records.header import CorruptBatchError, check_stored, too_short
+from dataplane.records.header import CorruptBatchError, check_stored, claimed_size, codec_of, magic_of, too_short
+from dataplane.records.legacy import write_message
 from dataplane.records.scan import find_time, read_some
 
 TIMES = (1_000, 1_050, 1_020, 1_050)
@@ -57,7 +59,7 @@ def test_negative_offsets_are_refused(changes):
     assert problem(stored(), **changes) == (f"offsets of the batch at {offset} are negative", ErrorCode.CORRUPT_MESSAGE)
 
 
-# --- what is shorter than a header ------------------------------------------------------------------------------------
+# --- headers, and what is shorter than one ----------------------------------------------------------------------------
 
 
 def header_bytes(magic, size, at=0):
@@ -91,6 +93,25 @@ def test_a_batch_that_was_cut_is_no_record_and_one_that_is_whole_and_too_short_i
 def test_the_header_is_read_where_it_is_said_to_be():
     with pytest.raises(CorruptBatchError, match=r"^40 bytes are less than a batch header$"):
         read_header(header_bytes(2, 40, at=5), 5)
+
+
+def test_of_several_headers_the_one_at_the_position_is_read():
+    one, two = (build_batch([Record(None, b"v")], now_ms=1, base_offset=base) for base in (3, 4))
+    assert read_header(one + two) == read_header(one)
+    assert read_header(one + two, len(one)) == read_header(two)
+
+
+def test_the_first_bytes_say_size_format_and_codec():
+    batch = build_batch([Record(None, b"v")], now_ms=1, codec=LZ4)
+    message = write_message(1, 7, 1, None, b"v", GZIP)
+    assert claimed_size(batch + message) == claimed_size(batch[:12]) == len(batch)
+    assert claimed_size(message + batch) == claimed_size(message[:12]) == len(message)
+    assert [magic_of(batch[:size]) for size in (0, 16, 17)] == [None, None, 2]
+    assert magic_of(message) == 1
+    assert [codec_of(batch[:size]) for size in (0, 22, 23)] == [None, None, LZ4]
+    stamped = bytearray(batch)
+    stamped[22] |= 0x38  # bits that are no codec's
+    assert codec_of(stamped) == LZ4
 
 
 # --- markers ----------------------------------------------------------------------------------------------------------

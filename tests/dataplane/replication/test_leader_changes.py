@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dataplane.protocol.errors import ErrorCode
 from dataplane.storage.log import removing
 from tests.dataplane.replication.cluster import TOPIC, ReplicatedCluster
+from tests.support.memory_files import MemoryFiles
 
 
 def _started(size: int = 3) -> ReplicatedCluster:
@@ -248,6 +251,24 @@ def test_a_log_that_fell_behind_the_leaders_start_begins_anew_there():
     cluster.run(3)
     assert cluster[3].partition().log.start_offset == 8
     assert cluster[3].values() == [b"8", b"9"]
+
+
+@pytest.mark.parametrize("begins", ["behind", "empty"])
+def test_a_log_begins_with_the_whole_batch_that_its_leaders_log_starts_in(begins):
+    """DeleteRecords may name an offset within a batch, which stays whole on the leader's disk and is sent so."""
+    cluster = _started()
+    cluster.kill(3)
+    for number in range(4):
+        cluster.produce(1, *(f"{number}.{at}" for at in range(3)), acks=1)
+    cluster.run(5)
+    removing.set_start_offset(cluster[1].partition().log, 7)
+    cluster.start(3, None if begins == "behind" else MemoryFiles())
+    cluster.tell(told=(3,))
+    cluster.run(3)
+    log = cluster[3].partition().log
+    assert (log.start_offset, log.end_offset) == (7, 12)
+    assert cluster[3].values()[-5:] == [b"2.1", b"2.2", b"3.0", b"3.1", b"3.2"]
+    assert cluster.controller.states[TOPIC, 0].isr == (1, 2, 3)
 
 
 def test_leadership_is_told_to_who_asked_for_it():

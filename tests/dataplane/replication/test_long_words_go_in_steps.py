@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from dataplane.cluster.in_order import InOrder, at_once
+from dataplane.cluster.metadata import Metadata
 from dataplane.handlers.internal.replication import handle_leader_and_isr, handle_stop_replica
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import (
@@ -36,16 +37,21 @@ class World:
         self.cluster.create()
         broker = SimpleNamespace(
             replicas=self.replicas,
-            metadata=SimpleNamespace(words=InOrder()),
+            metadata=SimpleNamespace(words=InOrder(), is_overtaken=Metadata().is_overtaken),
             slices=SimpleNamespace(run=self._run),
             topic_configs=SimpleNamespace(refresh=self._refresh),
         )
-        self.ctx: Any = SimpleNamespace(broker=broker, owner="", is_long=False)
+        self.ctx: Any = SimpleNamespace(broker=broker, owner="", is_long=False, session=SimpleNamespace(number=1))
+        self.refreshing: Future[None] = resolved(None)
         self.refreshed: list[str] = []
 
     def _refresh(self, topics: Iterable[str]) -> Future[None]:
         self.refreshed += topics
-        return resolved(None)
+        return self.refreshing
+
+    def on_connection(self, number: int) -> Any:
+        """What comes on another connection of the controller's; a later one has a larger number."""
+        return SimpleNamespace(**vars(self.ctx) | {"session": SimpleNamespace(number=number)})
 
     def _run(self, owner: str, steps: Steps[Any]) -> Future[Any]:
         assert owner == ""
@@ -170,3 +176,49 @@ def test_topics_of_a_long_word_are_looked_through_in_steps():
     assert world.refreshed == []
     world.until(lambda: answer.done)
     assert world.refreshed == ["here"]
+
+
+def test_a_removal_that_lay_in_an_earlier_connection_is_late():
+    """Since then the controller has given the replica back: by now it may hold what nobody else does."""
+    world = World()
+    Task(handle_leader_and_isr(world.on_connection(2), world.roles(2)))
+    world.tell_metadata()
+    late = Task(handle_stop_replica(world.on_connection(1), world.removal(1)))
+    assert late.result().error_code == ErrorCode.STALE_BROKER_EPOCH
+    assert world.hosted() == 2
+
+
+def test_roles_that_lay_in_an_earlier_connection_are_late():
+    world = World()
+    Task(handle_leader_and_isr(world.on_connection(2), world.roles(1)))
+    late = Task(handle_leader_and_isr(world.on_connection(1), world.roles(3)))
+    assert late.result().error_code == ErrorCode.STALE_BROKER_EPOCH
+    assert world.hosted() == 1
+
+
+def test_roles_are_late_as_well_if_they_are_overtaken_while_configuration_is_read():
+    world = World()
+    world.refreshing = Future()
+    roles = world.roles(1)
+    (topic,) = roles.topic_states
+    other = replace(
+        topic, topic_name="aaaabbbb.other", topic_id=UUID(int=7)
+    )  # new here: its configuration is read first
+    first = Task(handle_leader_and_isr(world.on_connection(1), replace(roles, topic_states=(other,))))
+    assert (first.done, world.refreshed) == (False, ["aaaabbbb.other"])
+    assert Task(handle_leader_and_isr(world.on_connection(2), roles)).result().error_code == ErrorCode.NONE
+    world.refreshing.resolve(None)
+    assert first.result().error_code == ErrorCode.STALE_BROKER_EPOCH
+    assert not world.replicas.registry.hosts_topic("aaaabbbb.other")
+
+
+def test_another_controller_begins_with_connections_of_its_own():
+    world = World()
+    Task(handle_leader_and_isr(world.on_connection(9), world.roles(1)))
+    newer = Task(handle_leader_and_isr(world.on_connection(4), world.roles(2, controller_id=2, controller_epoch=2)))
+    assert newer.result().error_code == ErrorCode.NONE
+    older = Task(handle_leader_and_isr(world.on_connection(10), world.roles(3)))
+    assert older.result().error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+    again = Task(handle_leader_and_isr(world.on_connection(4), world.roles(3, controller_id=2, controller_epoch=2)))
+    assert again.result().error_code == ErrorCode.NONE
+    assert world.hosted() == 3

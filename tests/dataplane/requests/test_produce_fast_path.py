@@ -80,7 +80,7 @@ class Client:
 
     def learn(self, frame):
         header = parse_request_header(frame)
-        request = decoder(PRODUCE.request, header.api_version)(frame, header.position, NAMES)[0]
+        request = decoder(PRODUCE.request, header.api_version)(frame, header.position, self.session.names)[0]
         ctx = RequestContext(self.broker, self.session, ApiKey.PRODUCE, header.api_version, 0, header.client_id, 0)
         self.shapes.remember(ctx, request, frame)
 

@@ -9,10 +9,11 @@ import pytest
 from dataplane.handlers.table import HANDLERS
 from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.messages.fetch import ReplicaState
-from dataplane.security.roles import SENDERS, claimed, may_claim, may_send, may_touch
+from dataplane.security.roles import SENDERS, claimed, is_on_behalf, may_claim, may_send, may_touch
 from dataplane.tenancy.access import Operation, ResourceKind
 from quota.contracts.identity import ANYBODY, CONTROL_PLANE, METERING, MONITORING, OPERATOR, Role, broker, master
 from quota.contracts.namespace import AUDIT_TOPIC
+from quota.contracts.on_behalf import CLIENT_ID
 
 EVERY = {
     "broker": broker(1),
@@ -72,10 +73,9 @@ def test_a_broker_asks_for_nothing_that_only_people_ask():
     assert allowed == OPEN | READING | OF_BROKERS | {ApiKey.PRODUCE, ApiKey.CREATE_TOPICS}
 
 
-def test_the_control_plane_moves_no_replicas_writes_no_records_and_joins_no_group():
+def test_the_control_plane_moves_no_replicas_and_joins_no_group():
     refused = {key for key in INTERNAL if not may_send(CONTROL_PLANE, key)}
     assert refused == OF_BROKERS | {
-        ApiKey.PRODUCE,
         ApiKey.INIT_PRODUCER_ID,
         ApiKey.JOIN_GROUP,
         ApiKey.SYNC_GROUP,
@@ -161,12 +161,34 @@ def test_nobody_and_masters_touch_nothing():
         assert not [place for place in PLACES if may_touch(identity, *place)]
 
 
-def test_people_and_the_control_plane_write_no_tenants_records_and_are_no_brokers():
-    for identity in (CONTROL_PLANE, OPERATOR):
-        refused = {place for place in PLACES if not may_touch(identity, *place)}
-        assert refused == {place for place in PLACES if place[0] is Operation.CLUSTER_ACTION} | {
-            (Operation.WRITE, ResourceKind.TOPIC, "aaaabbbb.orders")
-        }
+OF_A_TENANT = "aaaabbbb.orders"
+
+
+def written_and_refused(identity):
+    """The topics that it may not write, what else it may not do left aside: that is what only brokers do."""
+    refused = {place for place in PLACES if not may_touch(identity, *place)}
+    actions = {place for place in PLACES if place[0] is Operation.CLUSTER_ACTION}
+    assert refused >= actions
+    rest = refused - actions
+    assert {place[:2] for place in rest} == {(Operation.WRITE, ResourceKind.TOPIC)}
+    return {name for _, _, name in rest}
+
+
+def test_people_write_no_tenants_records_and_are_no_brokers():
+    assert written_and_refused(OPERATOR) == {OF_A_TENANT}
+
+
+def test_the_control_plane_writes_tenants_records_and_no_others():
+    """Of usage records it could make a bill."""
+    assert written_and_refused(CONTROL_PLANE) == set(NAMES) - {OF_A_TENANT}
+
+
+def test_only_the_control_plane_acts_on_behalf_of_a_tenant_and_only_where_it_says_so():
+    assert is_on_behalf(CONTROL_PLANE, CLIENT_ID)
+    assert not is_on_behalf(CONTROL_PLANE, "sluice-controlplane")
+    assert not is_on_behalf(CONTROL_PLANE, None)
+    for identity in (None, OPERATOR, METERING, broker(1), master(1), MONITORING, ANYBODY):
+        assert not is_on_behalf(identity, CLIENT_ID)
 
 
 def test_the_control_plane_reads_the_audit_of_an_instance_and_writes_none():

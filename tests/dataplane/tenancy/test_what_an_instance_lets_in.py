@@ -7,6 +7,7 @@ import pytest
 
 from dataplane.tenancy import whitelist
 from dataplane.tenancy.instance import Instance
+from dataplane.tenancy.secured import NOTHING
 from dataplane.tenancy.whitelist import Whitelist
 from quota.contracts.instance import Endpoint, InstanceSpec, InstanceState, Limits, Route
 from quota.contracts.token_issuers import TokenIssuer, TokenIssuerSet, TokenKey
@@ -142,12 +143,13 @@ def test_all_are_closed_in_the_end():
     assert not any(connection.is_open for connection in connections)
 
 
-def test_it_begins_without_limits():
+def test_it_begins_without_limits_certificates_and_a_proposal():
     instance = Instance(spec_of())
     assert instance.produce_bucket is instance.consume_bucket is instance.group_bucket is None
     assert instance.request_bucket is instance.connection_bucket is instance.rules is None
     assert instance.loop_bucket is instance.mutation_bucket is None
     assert (instance.tolls, instance.other_tolls) == ({}, ())
+    assert (instance.secured, instance.shadow) == (NOTHING, None)
 
 
 # --- several routes ---------------------------------------------------------------------------------------------------

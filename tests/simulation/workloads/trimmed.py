@@ -43,7 +43,7 @@ class Trimmed(Workload):
             if answer is None or answer.topics[0].partitions[0].error_code:
                 client.doubt(self.TOPIC, 0)
             else:
-                self.invariants.deleted(0, offset)
+                self.invariants.deleted(0, offset, by=leader)
 
     def check(self) -> None:
         self.invariants.compare_logs(all_of_them=True)
