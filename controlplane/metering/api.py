@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from controlplane.accounts.permissions import OperatorPermission, caller_of
 from controlplane.api import pagination
 from controlplane.api.ranges import range_of
 from controlplane.instances.selectors import instance_any
-from controlplane.metering import selectors
+from controlplane.metering import finality, selectors
 from controlplane.metering.serializers import (
+    BrokerHoursPageSerializer,
+    BrokerHoursSerializer,
+    BrokerWaiverRequestSerializer,
+    BrokerWaiverSerializer,
     MeteringStatusSerializer,
     UsagePageSerializer,
     UsageRecordPageSerializer,
@@ -72,6 +77,40 @@ class MeteringApi(APIView):
         """Whether usage is being metered, and how far it has come."""
         del request
         return Response(MeteringStatusSerializer(selectors.status()).data)
+
+
+class MeteredBrokersApi(APIView):
+    """/api/v1/metering/brokers."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(responses=BrokerHoursPageSerializer, tags=["operators"])
+    def get(self, request: Request) -> Response:
+        """Up to when each broker has told all that it counted. An hour is final when every one has, or is waived."""
+        del request
+        items = cast(
+            "list[Any]", BrokerHoursSerializer(finality.broker_hours(selectors.complete_to()), many=True).data
+        )  # a list, with many=True
+        return Response({"items": items})
+
+
+class BrokerWaiverApi(APIView):
+    """/api/v1/metering/brokers/{broker}/waiver."""
+
+    permission_classes = (OperatorPermission,)
+
+    @extend_schema(request=BrokerWaiverRequestSerializer, responses={201: BrokerWaiverSerializer}, tags=["operators"])
+    def post(self, request: Request, broker: int) -> Response:
+        """Usage waits no longer for this broker, until it speaks again. What it tells after all is adjusted later."""
+        body = BrokerWaiverRequestSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        waiver = finality.broker_waive(
+            broker=broker,
+            reason=body.validated_data["reason"],
+            actor=caller_of(request).actor,
+            read_to=selectors.complete_to(),
+        )
+        return Response(BrokerWaiverSerializer(waiver).data, status=201)
 
 
 def _shown(instance_id: str, hour: selectors.UsageHour) -> dict[str, Any]:

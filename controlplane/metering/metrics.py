@@ -22,7 +22,12 @@ def _samples(status: MeteringStatus, *, open_losses: int, now: datetime) -> Iter
     yield "# TYPE sluice_metering_state gauge"
     for state in STATES:
         yield f'sluice_metering_state{{state="{state}"}} {int(state == status.state)}'
-    for name, moment in (("complete", status.complete_to), ("moved", status.moved_at), ("seen", status.seen_at)):
+    for name, moment in (
+        ("complete", status.complete_to),
+        ("final", status.final_to),
+        ("moved", status.moved_at),
+        ("seen", status.seen_at),
+    ):
         if moment is not None:
             yield f"# TYPE sluice_metering_{name}_age_seconds gauge"
             yield f"sluice_metering_{name}_age_seconds {(now - moment).total_seconds():.3f}"

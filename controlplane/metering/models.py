@@ -70,10 +70,54 @@ class Cap(models.Model):
         return f"{self.instance}/{self.topic} of boot {self.boot}: {self.reason}"
 
 
+class Statement(models.Model):
+    """A broker's word that it has told all that it counted under an hour and before; in the order in which they were said.
+
+    Those that say no more than a later one does, which is certain, are dropped (pipeline/statements.py).
+    """
+
+    broker = models.IntegerField()  # its id in the cluster that is metered
+    hour = models.CharField(max_length=20)  # as in UsageMaximum
+    boot = models.CharField(max_length=64)  # which says so
+    after = models.TextField()  # boots before it, with commas between them
+    said_at_ms = models.BigIntegerField()  # when it was written to `__usage`
+    topic_id = models.CharField(max_length=36)
+    source_partition = models.IntegerField()
+    source_offset = models.BigIntegerField()
+
+    class Meta:
+        """What is read again is the same statement."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["topic_id", "source_partition", "source_offset"], name="one_statement_per_record"
+            )
+        ]
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["broker", "id"])]
+
+    def __str__(self) -> str:
+        return f"broker {self.broker} up to {self.hour}"
+
+
+class BrokerWaiver(models.Model):
+    """An operator's word that usage need not wait for a broker: up to an hour, and beyond for as long as it is away."""
+
+    broker = models.IntegerField()
+    hour = models.CharField(max_length=20)  # the last one that had passed when it was said
+    boot = models.CharField(max_length=64, blank=True, default="", db_default="")  # that may follow a gap
+    reason = models.TextField()
+    waited_for = models.TextField()  # what the broker had told then
+    at = models.DateTimeField()
+    by = models.CharField(max_length=254)
+
+    def __str__(self) -> str:
+        return f"broker {self.broker} up to {self.hour}: {self.reason}"
+
+
 class Progress(models.Model):
     """How far the stream has come: one row for each partition of `__usage`.
 
-    Who wants to know whether usage is complete up to some moment asks `selectors.why_incomplete`.
+    Who wants to know whether usage is complete up to some moment asks `selectors.completeness`.
     """
 
     partition = models.IntegerField(unique=True)

@@ -16,7 +16,8 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Min
 
-from controlplane.metering.models import Cap, Loss, PipelineStatus, Progress
+from controlplane.metering import finality
+from controlplane.metering.models import BrokerWaiver, Cap, Loss, PipelineStatus, Progress
 from quota.contracts.usage import COUNTERS
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class MeteringStatus:
     last_record_at: datetime | None = None
     seen_at: datetime | None = None  # the last sign of life
     complete_to: datetime | None = None
+    final_to: datetime | None = None  # hours that ended up to then do not change any more
     moved_at: datetime | None = None  # when a batch ended last, or there was nothing to read
     batch_ms: int | None = None  # of the last batch, as below
     batch_records: int | None = None
@@ -155,8 +157,12 @@ def status() -> MeteringStatus:
     state, reason = _state(row, time.time() * 1000)
     if row is None:
         return MeteringStatus(state, reason)
+    read_to = complete_to()
+    final_to = (
+        finality.final_to(finality.broker_hours(read_to), read_to=read_to) if not losses_open().exists() else None
+    )
     return MeteringStatus(
-        state, reason, _moment(row.last_record_at_ms), _moment(row.seen_at_ms), complete_to(), _moment(row.moved_at_ms),
+        state, reason, _moment(row.last_record_at_ms), _moment(row.seen_at_ms), read_to, final_to, _moment(row.moved_at_ms),
         row.batch_ms, row.batch_records, row.records, row.bad_records, row.early_records,
     )  # fmt: skip
 
@@ -193,21 +199,48 @@ def complete_to() -> datetime | None:
     return _moment(found["least"]) if found["rows"] == found["known"] else None
 
 
-def why_incomplete(*, until: datetime) -> str:
-    """Why usage before a moment may still change, in a sentence for operators; empty: metering has caught up to it.
+@dataclass(frozen=True, slots=True)
+class Completeness:
+    """All that decides whether usage before any moment may still change, read once."""
 
-    What it cannot know: a broker that died in an hour, and has not come back, has not told its last counters. What comes
-    after all is late, and moves the hours all the same.
-    """
-    if settings.ENVIRONMENT.metering_absent:
-        return settings.ENVIRONMENT.metering_absent
-    reached, wanted = complete_to(), until + TOLD_WITHIN
-    if reached is None:
-        return "the meter has not said yet how far it has come"
-    if reached < wanted:
-        return f"metering has come to {reached:%Y-%m-%d %H:%M} UTC; it must come to {wanted:%Y-%m-%d %H:%M}"
-    loss = losses_open().first()
-    return "" if loss is None else f"{loss.sentence}; an operator has to judge it"
+    absent: str  # why there is no metering; "": there is
+    read_to: datetime | None
+    loss: str  # the first that nobody has judged; "": none
+    brokers: list[finality.BrokerHours]
+
+    def why_not(self, *, until: datetime) -> str:
+        """Why usage before a moment may still change, in a sentence for operators; empty: it is complete.
+
+        Every record must have been read, and every broker have said that it has told all (`finality`). What comes after all is
+        late, and moves the hours all the same.
+        """
+        wanted = until + TOLD_WITHIN
+        if self.absent:
+            return self.absent
+        if self.read_to is None:
+            return "the meter has not said yet how far it has come"
+        if self.read_to < wanted:
+            return f"metering has come to {self.read_to:%Y-%m-%d %H:%M} UTC; it must come to {wanted:%Y-%m-%d %H:%M}"
+        if self.loss:
+            return f"{self.loss}; an operator has to judge it"
+        return finality.why_not_final(self.brokers, until=until)
+
+    def has_waived(self, *, until: datetime) -> bool:
+        """Whether usage before a moment is complete only because some broker is not waited for."""
+        return finality.has_waived(self.brokers, until=until)
+
+
+def completeness() -> Completeness:
+    """How it is now."""
+    read_to, loss = complete_to(), losses_open().first()
+    return Completeness(
+        settings.ENVIRONMENT.metering_absent, read_to, loss.sentence if loss else "", finality.broker_hours(read_to)
+    )
+
+
+def why_incomplete(*, until: datetime) -> str:
+    """See `Completeness.why_not`."""
+    return completeness().why_not(until=until)
 
 
 def losses_open() -> QuerySet[Loss]:
@@ -218,6 +251,11 @@ def losses_open() -> QuerySet[Loss]:
 def losses_settled(most: int = 20) -> QuerySet[Loss]:
     """What operators have judged, the last one first."""
     return Loss.objects.exclude(settled_at=None).order_by("-settled_at", "-pk")[:most]
+
+
+def broker_waivers(most: int = 100) -> QuerySet[BrokerWaiver]:
+    """Brokers that operators did not wait for, the last one first."""
+    return BrokerWaiver.objects.order_by("-pk")[:most]
 
 
 def caps_set(most: int = 100) -> QuerySet[Cap]:

@@ -62,3 +62,43 @@ class MeteringStatusSerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="all that brokers had told before this moment is counted; null: not known yet"
     )
     last_record_at = serializers.DateTimeField(allow_null=True, help_text="time of the newest usage record seen")
+    final_to = serializers.DateTimeField(
+        allow_null=True,
+        help_text="hours that ended up to then do not change any more: every broker has told all of them; null: not known",
+    )
+
+
+class BrokerWaiverSerializer(serializers.Serializer[Any]):
+    """Usage does not wait for a broker, by an operator's word."""
+
+    hour = serializers.CharField(help_text="up to this one; later ones as long as the broker is away")
+    waited_for = serializers.CharField(help_text="what the broker had told then")
+    reason = serializers.CharField()
+    at = serializers.DateTimeField()
+    by = serializers.CharField()
+
+
+class BrokerHoursSerializer(serializers.Serializer[Any]):
+    """Up to when a broker has told all that it counted."""
+
+    broker = serializers.IntegerField()
+    told_to = serializers.DateTimeField(allow_null=True, help_text="null: it has not said")
+    said_at = serializers.DateTimeField(allow_null=True)
+    gap_at = serializers.DateTimeField(
+        allow_null=True,
+        help_text="since when it does not see what it had counted before, such as on a disk that is missing",
+    )
+    away_since = serializers.DateTimeField(allow_null=True)
+    waived = BrokerWaiverSerializer(allow_null=True)
+
+
+class BrokerHoursPageSerializer(serializers.Serializer[Any]):
+    """All brokers of the cluster that is metered."""
+
+    items = BrokerHoursSerializer(many=True)
+
+
+class BrokerWaiverRequestSerializer(serializers.Serializer[Any]):
+    """Why."""
+
+    reason = serializers.CharField(max_length=1000)

@@ -16,7 +16,7 @@ from django.db.backends.sqlite3.base import DatabaseWrapper
 
 from controlplane.metering import selectors
 from controlplane.stack.metering import absence
-from quota.contracts.usage import UsageRecord
+from quota.contracts.usage import UsageRecord, parse_value
 from tests.benchmarks.consume import RawConsumer
 from tests.integration.clients import Sender, create_topic
 from tests.support.ports import free_port
@@ -198,7 +198,10 @@ def test_no_kill_no_repetition_and_no_delay_changes_what_was_counted(world):
     wait_for(metered, METERED_WITHIN_S, "the traffic after the broker's death to be metered")
 
     told = usage_values(world.inside)
-    assert len({UsageRecord.from_value(value).boot.split(".")[0] for value in told}) == 3, "one boot per start"
+    assert len({parse_value(value).boot.split(".")[0] for value in told}) == 3, "one boot per start"
+    broker, hour, _ = whole_hours(world)[-1]
+    began_hour = selectors.hour_text(world.began - timedelta(hours=1))
+    assert (broker, began_hour <= hour < selectors.hour_text(datetime.now(UTC))) == (1, True)
     again = told * 2 + late(world.began)
     random.Random(7).shuffle(again)
     usage_write(world.inside, [*again, b"broken"])
@@ -229,6 +232,13 @@ def test_no_kill_no_repetition_and_no_delay_changes_what_was_counted(world):
     )
     assert metered()
     print(f"{world.counted:,} record bytes, {len(told):,} usage records, {time.monotonic() - began:.1f} s")
+
+
+def whole_hours(world) -> list[tuple[int, str, str]]:
+    """What brokers have said of whole hours, in the database."""
+    with world.database.cursor() as cursor:
+        cursor.execute("SELECT broker, hour, boot FROM metering_statement ORDER BY id")
+        return cursor.fetchall()
 
 
 def told_and_shown_are_equal(world) -> bool:

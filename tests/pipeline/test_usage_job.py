@@ -14,7 +14,7 @@ from controlplane.metering.pipeline.jobs import usage
 from controlplane.metering.pipeline.jobs.usage import AheadError, UsageJob
 from controlplane.metering.pipeline.positions import TopicState
 from controlplane.metering.pipeline.settings import Settings
-from quota.contracts.usage import UsageRecord
+from quota.contracts.usage import HoursComplete, UsageRecord
 
 pytestmark = [
     pytest.mark.integration,
@@ -37,6 +37,10 @@ TEN = "2026-05-01T10:00:00Z"
 
 def record(produced: int, *, hour: str = TEN, topic: str = "orders", boot: str = "b1", consumed: int = 0) -> bytes:
     return UsageRecord(2, boot, hour, "ins-k3v9x2qa", topic, produced, consumed, 7200).value()
+
+
+def complete(hour: str, *, broker: int = 2, boot: str = "b1", **members: object) -> bytes:
+    return json.dumps(json.loads(HoursComplete(broker, boot, f"{hour}:00:00Z").value()) | members).encode()
 
 
 def changed(**members: object) -> bytes:
@@ -120,6 +124,14 @@ def test_what_breaks_the_contract_is_refused_with_a_sentence_and_never_raises(ba
         changed(consumed_bytes=2**62): "consumed_bytes is more than a broker can have counted",
         changed(consumed_bytes="5"): "consumed_bytes is not a count of bytes",
         changed(stored_byte_seconds=1.5): "stored_byte_seconds is not a count of bytes",
+        changed(kind="hourly"): "a kind that is not known",
+        complete("2026-05-01T09", version=3): "a version newer than 2",
+        complete("2026-05-01T09", broker=None): "broker is not a number",
+        complete("2026-05-01T09", boot=""): "boot is not a boot id",
+        complete("2026-05-01T09", after=None): "after is not a list of boots",
+        complete("2026-05-01T09", after=["x,y"]): "after is not a list of boots",
+        complete("2026-05-01T09", after=[None]): "after is not a list of boots",
+        complete("2026-05-32T09"): "hour is not the beginning of a UTC hour",
     }
     rows = batch(*refused, record(1))
     found = {row.source_offset - 100: row.problem for row in transforms.bad(rows).collect()}
@@ -170,6 +182,63 @@ def test_a_clock_that_ran_ahead_books_nothing_into_the_next_month_also_where_all
     rows = queried(database_file, "SELECT hour, produced_bytes, produced_bytes_before FROM metering_usagemaximum")
     used = {hour: max(0, produced - before) for hour, produced, before in rows}
     assert used == {TEN: 100, "2026-05-01T11:00:00Z": 50, june: 0}
+
+
+def statements(database_file) -> list[tuple]:
+    return queried(database_file, "SELECT broker, hour, boot, after FROM metering_statement ORDER BY id")
+
+
+def test_what_brokers_say_of_whole_hours_is_kept_in_order_once_and_is_no_usage(
+    spark, batch, job, tmp_path, database_file
+):
+    said = batch(
+        complete("2026-05-01T08", boot="b0"), complete("2026-05-01T09", after=["b0", "c0"]), complete("2026-05-01T07", broker=1),
+        record(5),
+    )  # fmt: skip
+    for _ in range(2):
+        job.take(said, query="q", number=0)
+    assert statements(database_file) == [
+        (2, "2026-05-01T08:00:00Z", "b0", ""),
+        (2, "2026-05-01T09:00:00Z", "b1", "b0,c0"),
+        (1, "2026-05-01T07:00:00Z", "b1", ""),
+    ]
+    assert counts(database_file) == (4, 0, 0)
+    assert [row[4] for row in maxima(database_file)] == [5]
+    assert len(lake_rows(spark, tmp_path)) == 1
+
+
+def test_statements_that_say_no_more_than_what_is_certain_are_dropped(batch, job, database_file):
+    job.take(
+        batch(complete("2026-05-01T08"), complete("2026-05-01T09"), complete("2026-05-01T07", broker=1)),
+        query="q",
+        number=0,
+    )
+    later = datetime(2026, 5, 1, 12, 30, tzinfo=UTC)
+    job.take(batch(complete("2026-05-01T10"), partition=4, at=later), query="q", number=1)
+    with job._database.transaction() as cursor:
+        job._database.statements_settle(cursor, int(later.timestamp() * 1000) - 1)
+    assert statements(database_file) == [
+        (2, "2026-05-01T09:00:00Z", "b1", ""),
+        (1, "2026-05-01T07:00:00Z", "b1", ""),
+        (2, "2026-05-01T10:00:00Z", "b1", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "recorded", "taken"),
+    [
+        ("2026-05-01T10", "2026-05-01T11:00", "2026-05-01T10"),
+        ("2026-05-01T10", "2026-05-01T10:52", "2026-05-01T10"),  # clocks differ by some minutes
+        ("2026-05-01T10", "2026-05-01T10:40", "2026-05-01T09"),  # it had not ended
+        ("2027-01-01T00", "2026-05-01T11:30", "2026-05-01T10"),
+        ("2026-05-01T09", "1969-12-31T23:59", "2026-05-01T09"),  # written without a time
+    ],
+)
+def test_no_hour_is_complete_before_it_has_ended(batch, said, recorded, taken):
+    recorded_at = datetime.fromisoformat(recorded).replace(tzinfo=UTC)
+    (row,) = transforms.statements(batch(complete(said), at=recorded_at), NOW).collect()
+    assert row.hour == f"{taken}:00:00Z"
+    assert row.said_at_ms > 0
 
 
 def test_the_largest_of_a_key_is_kept_with_the_place_it_came_from(batch):

@@ -6,11 +6,13 @@ usage_complete(datetime(2026, 6, 1, 2, tzinfo=UTC))  # so that months before may
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db import connection
 
-from controlplane.metering.models import Progress
+from controlplane.clusters.models import Broker
+from controlplane.metering.models import Progress, Statement
 from controlplane.metering.pipeline.tables import raising
 
 if TYPE_CHECKING:
@@ -35,7 +37,17 @@ def usage_row(
     return (instance_id, boot, topic, f"{hour}:00:00Z", broker, produced, consumed, stored, partition, offset, 0)
 
 
+def hours_told(broker: int, hour: str, said_at: datetime, *, boot: str = "b1", after: str = "") -> None:
+    """A broker has told all that it counted up to an hour, "2026-05-01T10"."""
+    Statement.objects.create(
+        broker=broker, hour=f"{hour}:00:00Z", boot=boot, after=after, said_at_ms=int(said_at.timestamp() * 1000),
+        topic_id="t", source_partition=0, source_offset=Statement.objects.count(),
+    )  # fmt: skip
+
+
 def usage_complete(to: datetime) -> None:
-    """Metering has come to this moment, as the stream job says it."""
+    """Metering has come to this moment, as the stream job says it, and so have all brokers (at least one)."""
+    for broker in Broker.objects.values_list("broker_id", flat=True) or [1]:
+        hours_told(broker, f"{to - timedelta(hours=1):%Y-%m-%dT%H}", to)
     about = {"topic_id": "t", "next_offset": 1, "end_offset": 1, "looked_at_ms": 0}
     Progress.objects.update_or_create(partition=0, defaults={**about, "complete_to_ms": int(to.timestamp() * 1000)})

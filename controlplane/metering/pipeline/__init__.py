@@ -1,4 +1,4 @@
-"""From the topic `__usage` to hourly usage: one Structured Streaming job. The only package that imports pyspark.
+"""From the topic `__usage` to hourly usage: one Structured Streaming job.
 
 ::
 
@@ -12,9 +12,10 @@
     tables      the database's side: an upsert that only ever raises a maximum, and the job's signs of life
     positions   where the stream goes on, what it can never read, up to when the database is complete (pure)
     progress_table  the rows that say so
+    statements  what brokers say of whole hours, and what follows (pure)
     source      Kafka's side: the stream, and what the topic is now
     listener    what Spark says of the query while it runs
-    session     Spark itself: Java, jars, options
+    session     the options of its Spark; Java, jars and the JVM are `controlplane.spark`'s
     settings    the environment, typed
     jobs/usage  the job: `python -m controlplane.metering.pipeline.jobs.usage`
 

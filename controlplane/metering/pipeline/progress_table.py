@@ -65,8 +65,13 @@ def advance(database: Database, cursor: Any, topic_id: str, next_offsets: Mappin
         )
 
 
-def note_look(database: Database, cursor: Any, topic: TopicState, at_ms: int, complete: Mapping[int, int]) -> None:
-    """Where partitions ended at a moment; and up to when, in ms, those are complete of which that is known anew."""
+def note_look(
+    database: Database, cursor: Any, topic: TopicState, at_ms: int, complete: Mapping[int, int]
+) -> int | None:
+    """Where partitions ended at a moment; and up to when, in ms, those are complete of which that is known anew.
+
+    Returns up to when all are; None: not known of all.
+    """
     for partition, end in sorted(topic.end.items()):
         database.run(
             cursor,
@@ -80,3 +85,6 @@ def note_look(database: Database, cursor: Any, topic: TopicState, at_ms: int, co
             " AND (complete_to_ms IS NULL OR complete_to_ms < ?)",
             (complete_to_ms, partition, topic.id, complete_to_ms),
         )
+    database.run(cursor, f"SELECT COUNT(*), COUNT(complete_to_ms), MIN(complete_to_ms) FROM {PROGRESS_TABLE}")  # noqa: S608
+    rows, known, least = cursor.fetchone()
+    return int(least) if rows and rows == known else None

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
 from quota.contracts.usage import COUNTERS
 
 VALUE = StructType(
     [
         StructField("version", IntegerType()),
+        StructField("kind", StringType()),
         StructField("broker", IntegerType()),
         StructField("boot", StringType()),
         StructField("hour", StringType()),
         StructField("instance", StringType()),
         StructField("topic", StringType()),
+        StructField("after", ArrayType(StringType())),
         *(StructField(counter, LongType()) for counter in COUNTERS),
     ]
 )
-"""The value's JSON."""
+"""The value's JSON, of either kind."""
 
 KEY = ("instance", "boot", "topic", "hour")
 """The identity of a row, in the order of the database's unique index."""

@@ -21,15 +21,19 @@ import contextlib
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from controlplane.env import Environment
 from controlplane.metering.pipeline.positions import Moved
+from controlplane.metering.pipeline.statements import Statement, superseded
 from quota.contracts.usage import COUNTERS
 
 MAXIMUM_TABLE = "metering_usagemaximum"
 STATUS_TABLE = "metering_pipelinestatus"
 CAP_TABLE = "metering_cap"
+STATEMENT_TABLE = "metering_statement"
+WAIVER_TABLE = "metering_brokerwaiver"
 COLUMNS = (
     "instance", "boot", "topic", "hour", "broker", *COUNTERS, "source_partition", "source_offset", "updated_at_ms",
 )  # fmt: skip
@@ -108,6 +112,29 @@ class Database:
             " WHERE id = 1 AND (query <> ? OR batch < ?)",
             (seen, refused, early, query, batch, newest_ms or 0, newest_ms or 0, query, batch),
         )
+
+    def statements_note(self, cursor: Any, topic_id: str, rows: Iterable[Sequence[Any]]) -> None:
+        """(broker, hour, boot, after, said at in ms, partition, offset): what brokers say of whole hours, in their order."""
+        statement = (
+            f"INSERT INTO {STATEMENT_TABLE} (broker, hour, boot, after, said_at_ms, source_partition, source_offset, topic_id)"  # noqa: S608
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (topic_id, source_partition, source_offset) DO NOTHING"
+        )
+        for row in sorted((tuple(row) for row in rows), key=lambda row: row[-2:]):
+            self.run(cursor, statement, (*row, topic_id))
+
+    def statements_settle(self, cursor: Any, read_to_ms: int) -> None:
+        """Drop what says no more than what is certain, all having been read that was written up to a moment."""
+        self.run(cursor, f"SELECT id, broker, hour, boot, after, said_at_ms FROM {STATEMENT_TABLE} ORDER BY broker, id")  # noqa: S608
+        rows = [Statement(*row[:4], tuple(filter(None, row[4].split(","))), row[5]) for row in cursor.fetchall()]
+        self.run(cursor, f"SELECT boot FROM {WAIVER_TABLE} WHERE boot <> ''")  # noqa: S608
+        judged = {boot for (boot,) in cursor.fetchall()}
+        for _, of_broker in groupby(rows, key=lambda row: row.broker):
+            certain, ids = superseded(list(of_broker), read_to_ms, judged)
+            if ids:
+                assert certain.last is not None
+                self.run(cursor, f"UPDATE {STATEMENT_TABLE} SET hour = ? WHERE id = ?", (certain.hour, certain.last.id))  # noqa: S608
+                for each in ids:
+                    self.run(cursor, f"DELETE FROM {STATEMENT_TABLE} WHERE id = ?", (each,))  # noqa: S608
 
     def movement_note(self, cursor: Any, moved: Moved) -> None:
         """What Spark said of the query."""

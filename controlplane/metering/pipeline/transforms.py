@@ -9,12 +9,13 @@ from pyspark.sql import functions as F  # noqa: N812  # Spark's own convention
 
 from controlplane.metering.pipeline.checks import problem_of
 from controlplane.metering.pipeline.schemas import FACTS, KEY, MAXIMA, PROVENANCE, VALUE
-from quota.contracts.usage import COUNTERS
+from quota.contracts.usage import COMPLETE, COUNTERS
 
 WRITTEN_TOLERANCE_MIN = 10
 """Clocks of brokers differ by less, or it shows."""
 NOW_TOLERANCE_MIN = 60
 """Coarser: were this machine behind, every hour's first records would go to the hour before."""
+_HOUR_FORMAT = "yyyy-MM-dd'T'HH:00:00'Z'"
 BEFORE_ALL = datetime(2000, 1, 1, tzinfo=UTC)
 """Records that were written without a time are stamped -1."""
 
@@ -31,8 +32,8 @@ def parsed(records: DataFrame) -> DataFrame:
 
 
 def good(rows: DataFrame) -> DataFrame:
-    """What good records say, and where they say it."""
-    return rows.where(F.col("problem").isNull()).select(
+    """What good records of usage say, and where they say it."""
+    return rows.where(F.col("problem").isNull() & F.col("record.kind").isNull()).select(
         *(F.col(f"record.{name}").alias(name) for name in FACTS), *PROVENANCE, "recorded_at"
     )
 
@@ -47,6 +48,23 @@ def booked(facts: DataFrame, now: datetime) -> DataFrame:
     return facts.withColumn("hour", F.least("hour", _last_hour(now))).select(*facts.columns)
 
 
+def statements(rows: DataFrame, now: datetime) -> DataFrame:
+    """What brokers say of whole hours, and when that was written to the topic; few.
+
+    A clock that is ahead closes no hour that had not ended when the record was written.
+    """
+    stamped = F.when(F.col("recorded_at") > F.lit(BEFORE_ALL), F.col("recorded_at")).otherwise(F.lit(now))
+    ended = F.date_format(F.to_timestamp(_last_hour(now)) - F.expr("INTERVAL 1 HOUR"), _HOUR_FORMAT)
+    return rows.where(F.col("problem").isNull() & (F.col("record.kind") == COMPLETE)).select(
+        "record.broker",
+        F.least("record.hour", ended).alias("hour"),
+        "record.boot",
+        F.concat_ws(",", "record.after").alias("after"),
+        F.unix_millis(stamped).alias("said_at_ms"),
+        *PROVENANCE,
+    )
+
+
 def early_count(facts: DataFrame, now: datetime) -> int:
     """How many tell an hour that had not come."""
     return facts.where(F.col("hour") > _last_hour(now)).count()
@@ -59,7 +77,7 @@ def _last_hour(now: datetime) -> Column:
         F.when(is_stamped, F.col("recorded_at") + F.expr(f"INTERVAL {WRITTEN_TOLERANCE_MIN} MINUTES")),
         F.lit(now + timedelta(minutes=NOW_TOLERANCE_MIN)),
     )
-    return F.date_format(latest, "yyyy-MM-dd'T'HH:00:00'Z'")
+    return F.date_format(latest, _HOUR_FORMAT)
 
 
 def bad(rows: DataFrame) -> DataFrame:

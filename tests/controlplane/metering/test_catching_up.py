@@ -12,9 +12,16 @@ from controlplane.core.errors import NotFound
 from controlplane.metering import services
 from controlplane.metering.models import Loss, Progress
 from controlplane.metering.selectors import TOLD_WITHIN, complete_to, why_incomplete
+from tests.support.usage import hours_told
 
 pytestmark = pytest.mark.django_db
 MONTH_END = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def _all_is_told(db):
+    """By the one broker there is."""
+    hours_told(1, "2026-12-31T23", MONTH_END)
 
 
 def partition(number: int, complete: datetime | None) -> None:

@@ -155,8 +155,10 @@ class UsageJob:
         facts = transforms.booked(told, now)
         early = transforms.early_count(told, now)
         largest = transforms.maxima(facts).select(*MAXIMA).collect()
+        statements = transforms.statements(rows, now).collect()
         with self._database.transaction() as cursor:
             self._database.maxima_raise(cursor, ((*row, now_ms) for row in largest))
+            self._database.statements_note(cursor, self.topic_id, statements)
             newest = [span.newest for span in spans if span.newest]
             self._database.batch_note(
                 cursor, query=query, batch=number, seen=sum(span.seen for span in spans), refused=refused, early=early,
@@ -201,7 +203,9 @@ class UsageJob:
                 if topic is not None:
                     known = progress_table.positions(self._signs, cursor)
                     complete = self._looks.complete({at: position.next_offset for at, position in known.items()})
-                    progress_table.note_look(self._signs, cursor, topic, now_ms, complete)
+                    read_to_ms = progress_table.note_look(self._signs, cursor, topic, now_ms, complete)
+                    if read_to_ms is not None:
+                        self._signs.statements_settle(cursor, read_to_ms)
         except Exception as error:  # noqa: BLE001  # drivers have error trees of their own
             LOG.warning("the database does not take a sign of life: %s", error)
 
@@ -287,7 +291,6 @@ def main() -> int:
         while True:
             try:
                 spark = session.open_session(settings)
-                session.kafka_jars_note(settings.home)
                 LOG.info("Spark %s runs as %s", spark.version, settings.master)
                 UsageJob(settings, spark).run()
             except (PySparkException, Py4JError, JavaNotFoundError, OSError) as error:

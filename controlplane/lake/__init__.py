@@ -1,0 +1,19 @@
+"""Topics into tables: `lake_load` copies a topic's records to a Delta Lake table, each once, whatever is killed.
+
+    load        the program: `python -m controlplane.lake.load`, or spark-submit
+    verify      another program: compares a table with its topic, by another client
+    loading     one load, from the manifest to the last commit
+    table       the Delta table: what its log says, and commits
+    topic       Kafka's side: options, offsets, records
+    columns     from records to rows: raw columns, typed ones, totals
+    progress    a line now and then
+
+    planning    which offsets, in which steps (pure, as what follows)
+    manifest    what stands in a commit beside its data
+    checksum    of the records of a partition, for whoever wants to compare
+    inference   which schema JSON values have
+    request     the command line
+    errors      what can be wrong, and the exit status
+
+No Django in here, as in the metering pipeline: the program runs with Spark's own life cycle, perhaps on another machine.
+"""

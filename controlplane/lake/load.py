@@ -1,0 +1,104 @@
+"""The program: `python -m controlplane.lake.load --brokers host:port --topic orders --to file:/lake/orders`, or spark-submit.
+
+Progress goes to standard error, the summary to standard output. The exit status is 0, or that of the error (`errors`); 2
+as well for words that make no sense.
+
+===================== ========================================================= ================================
+variable              meaning                                                   default
+===================== ========================================================= ================================
+SPARK_MASTER          a Spark cluster, where spark-submit does not say it       ``local[*]``
+SLUICE_STACK_DIR      below it the JVM's files (jars of Delta and Kafka source) ``var``
+===================== ========================================================= ================================
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from controlplane.env import Environment
+from controlplane.java import JavaNotFoundError
+from controlplane.lake.errors import LakeError
+from controlplane.lake.loading import Load, Summary
+from controlplane.lake.progress import Say
+from controlplane.lake.request import Request
+from controlplane.lake.table import OPTIONS
+from controlplane.spark.archive import archive_write
+from controlplane.spark.jars import DELTA, KAFKA_SOURCE
+from controlplane.spark.session import Setup, close_session, is_submitted, open_session
+from controlplane.spark.topics import TopicAwayError
+
+PACKAGES = (KAFKA_SOURCE, DELTA)
+ON_ONE_MACHINE = {
+    # Of 50 tasks to read a table's log, and 200 after a shuffle, most of a small load would be spent on starting them.
+    "spark.databricks.delta.snapshotPartitions": "4",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.driver.memory": "2g",  # at most: each task that writes Parquet keeps up to 128 MB
+}
+"""Where the driver's JVM does the work of executors."""
+FAILED = 1
+
+
+def setup(variables: Mapping[str, str]) -> Setup:
+    """What a load wants of Spark."""
+    home = Environment.read(variables).stack_dir / "lake-load"
+    made = Setup("sluice-lake-load", home, variables.get("SPARK_MASTER") or "local[*]", PACKAGES, OPTIONS)
+    return replace(made, options={**OPTIONS, **ON_ONE_MACHINE}) if made.is_local else made
+
+
+def run(spark: SparkSession, request: Request, say: Say) -> tuple[int, Summary | None]:
+    """The exit status, and what was loaded. Errors are said."""
+    try:
+        return 0, Load(spark, request, say).run()
+    except LakeError as error:
+        say(str(error))
+        return error.exit_status, None
+    except TopicAwayError as error:
+        say(str(error))
+    except (PySparkException, Py4JError, OSError) as error:
+        say(f"{type(error).__name__}: {first_line(error)}")
+    return FAILED, None
+
+
+def main(words: Sequence[str]) -> int:
+    """The exit status."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    log = logging.getLogger("sluice.lake")
+    request = Request.read(words)
+    wanted = setup(os.environ)
+    summaries = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what the JVM inherits as standard output is not for its own words
+    try:
+        spark = open_session(wanted)
+    except (PySparkException, Py4JError, JavaNotFoundError, OSError) as error:
+        log.error("Spark does not run: %s", first_line(error))  # noqa: TRY400  # a page of Java says no more
+        return FAILED
+    try:
+        status, summary = run(spark, request, log.info)
+        if summary is not None:
+            summaries.writelines(f"{line}\n" for line in summary.lines())
+            summaries.flush()
+            if summary.commits and wanted.is_local and not is_submitted():
+                archive_write(spark, wanted.home, wanted.jars)
+        return status
+    finally:
+        close_session(spark)
+
+
+def first_line(error: BaseException) -> str:
+    """What went wrong, without Java's stack."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith(("Caused by:", "org.apache.kafka"))]
+    return (causes[-1:] or lines[:1] or [type(error).__name__])[0][:500]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,215 @@
+"""One load: read the manifest, plan, and for each step read, total, check, commit.
+
+::
+
+    the table's manifest ─> what Kafka says of the topic ─> plan ─┐ for each step
+      ┌───────────────────────────────────────────────────────────┘
+      └> the step onto local disks ─> totals ─> still the same topic? ─> one Delta commit: rows and manifest
+
+Ends are fixed before the first record is read. A load that is killed has made the commits that it has made; what it had
+read beyond them is read again by the next load, for nothing but the last manifest says where to go on.
+
+A step is read once and kept on the executors' disks (`localCheckpoint`), for its totals and for its rows. Read twice,
+it could be two different things: the topic may be compacted in between. A disk that is lost fails the load instead.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from controlplane.lake import columns, inference, topic
+from controlplane.lake.checksum import Total
+from controlplane.lake.errors import LakeError, RequestError
+from controlplane.lake.manifest import Manifest, Schema
+from controlplane.lake.planning import Loaded, Plan, Span, Spans, Wanted, check_still_there, offsets_of, plan
+from controlplane.lake.progress import Progress, Say
+from controlplane.lake.request import Request
+from controlplane.lake.table import Table
+from controlplane.spark.topics import Topic
+
+BYTES_A_FILE = 64 * 2**20
+OFFSETS_A_TASK = 50_000
+SAMPLED = 2000
+"""Offsets of the topic that a schema is inferred from."""
+LARGEST_SAMPLED = 256 * 2**10
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What one run has loaded."""
+
+    topic_id: str
+    commits: tuple[Manifest, ...]
+    seconds: float
+
+    @property
+    def rows(self) -> int:
+        return sum(commit.total.rows for commit in self.commits)
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        if not self.commits:
+            yield "nothing to load: the table has all that the topic has"
+            return
+        totals = [commit.total for commit in self.commits]
+        yield (
+            f"{self.rows:,} rows, {sum(total.bytes for total in totals):,} bytes of keys and values,"
+            f" {len(self.commits)} commits, {self.seconds:.1f} s; topic id {self.topic_id}"
+        )
+        for commit in self.commits:
+            for partition, (span, total) in sorted(commit.partitions.items()):
+                if span.size:
+                    yield (
+                        f"  partition {partition} offsets {span.first}-{span.end} rows {total.rows}"
+                        f" checksum {total.checksum:016x}"
+                    )
+            for gap in commit.gaps:
+                yield f"  {gap.sentence} expired before they were loaded"
+        problems = sum(commit.problems for commit in self.commits)
+        if problems:
+            yield f"  {problems:,} rows do not fit the schema: see the column `problem`"
+
+
+class Load:
+    """One run."""
+
+    def __init__(self, spark: SparkSession, request: Request, say: Say) -> None:
+        self._spark = spark
+        self._request = request
+        self._say = say
+        self._progress = Progress(spark, say)
+        self._table = Table(spark, request.destination)
+        properties = request.properties.read_text() if request.properties else ""
+        self._options = topic.options(spark, request.brokers, properties)
+        self._topic = Topic(spark, self._options, request.topic)
+        self._id = str(uuid.uuid4())
+
+    def run(self) -> Summary:
+        """Load all that was asked for. Raises LakeError, TopicAwayError, and Spark's errors."""
+        began = time.monotonic()
+        try:
+            with self._progress.of("looking at table and topic"):
+                known = self._table.manifest()
+                planned = self._plan(known)
+            commits = () if planned.is_nothing else tuple(self._commits(known, planned))
+            return Summary(planned.topic_id, commits, time.monotonic() - began)
+        finally:
+            self._topic.close()
+
+    def _plan(self, known: Manifest | None) -> Plan:
+        request = self._request
+        if known is None and not request.offsets and self._table.exists:
+            raise LakeError(
+                f"{request.destination} is a table whose log does not say what was loaded into it: name what to load with"
+                " --offsets, which takes the place of what the table has of it"
+            )
+        if known is not None and known.topic != request.topic:
+            raise RequestError(f"the table was loaded from the topic {known.topic}, not {request.topic}")
+        now = topic.look(self._topic)
+        starts = None
+        if request.from_time_ms is not None:
+            starts = self._topic.offsets_at(now.first, request.from_time_ms)
+        wanted = Wanted(request.offsets, starts, request.skip_expired, request.new_topic)
+        return plan(wanted, known.loaded if known else None, now)
+
+    def _commits(self, known: Manifest | None, planned: Plan) -> Iterator[Manifest]:
+        schema = self._schema(known, planned.spans)
+        if known is None:
+            nothing = Loaded(planned.topic_id, {})
+            last = Manifest(self._request.topic, nothing, schema, table=str(uuid.uuid4()))
+            planned = dataclasses.replace(planned, replaces=self._table.exists)
+        else:
+            last = known.for_topic(planned.topic_id)
+        steps = planned.steps(last.loaded, self._request.offsets_a_commit)
+        self._say(f"{planned.size:,} offsets of {len(planned.spans)} partitions, {len(steps)} commits")
+        for number, step in enumerate(steps, 1):
+            name = f"commit {number} of {len(steps)}"
+            with self._read(step, planned.topic_id, schema, name) as (rows, totals, problems):
+                manifest = last.following(planned, step, totals, problems=problems, load=self._id, first=number == 1)
+                files = max(1, -(-manifest.total.bytes // BYTES_A_FILE))
+                replaced = columns.within(planned.topic_id, step) if planned.replaces and offsets_of(step) else None
+                with self._progress.of(f"{name}: writing {manifest.total.rows:,} rows"):
+                    self._table.commit(rows.coalesce(files), manifest, replaced)
+            yield manifest
+            last = manifest
+
+    @contextmanager
+    def _read(
+        self, step: Spans, topic_id: str, schema: Schema, name: str
+    ) -> Iterator[tuple[DataFrame, Mapping[int, Total], int]]:
+        """The rows of a step on local disks, their totals by partition, and how many have a problem."""
+        offsets = offsets_of(step)
+        tasks = max(self._spark.sparkContext.defaultParallelism, offsets // OFFSETS_A_TASK)
+        records = topic.records(self._spark, self._options, self._request.topic, step, tasks=tasks)
+        rows = columns.typed(columns.raw(records, topic_id), schema)
+        with _released(self._spark):
+            try:
+                with self._progress.of(f"{name}: reading {offsets:,} offsets"):
+                    kept = rows.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
+                    totals, problems = columns.totals(kept)
+            finally:  # if Spark failed because records are gone, this says it in fewer words
+                check_still_there(step, topic_id, topic.look(self._topic))
+            yield kept, totals, problems
+
+    def _schema(self, known: Manifest | None, spans: Spans) -> Schema:
+        """That of the table; at the first load the one that is asked for."""
+        asked = self._request.schema
+        if known is not None and (asked is None or (asked == "inferred" and known.schema.type is not None)):
+            return known.schema
+        wanted = self._wanted_schema(asked, spans)
+        if known is not None:
+            known.schema.check_same(wanted)
+            return known.schema
+        return wanted
+
+    def _wanted_schema(self, asked: str | None, spans: Spans) -> Schema:
+        if asked in (None, "raw"):
+            return Schema()
+        if asked == "inferred":
+            return Schema("inferred", self._inferred(spans))
+        try:
+            text = Path(asked).read_text().strip()
+            made = StructType.fromJson(json.loads(text)) if text.startswith("{") else StructType.fromDDL(text)
+            as_json = json.loads(made.json())
+        except (OSError, ValueError, KeyError, PySparkException) as error:
+            raise RequestError(f"the schema {asked} cannot be read: {error}") from error
+        return Schema("given", as_json)
+
+    def _inferred(self, spans: Spans) -> dict[str, Any]:
+        share = max(1, SAMPLED // max(1, len(spans)))
+        sampled = {partition: Span(span.first, min(span.end, span.first + share)) for partition, span in spans.items()}
+        records = topic.records(self._spark, self._options, self._request.topic, sampled, tasks=1)
+        with self._progress.of("inferring the schema"):
+            rows = records.where(f"octet_length(value) <= {LARGEST_SAMPLED}").select("value").collect()
+        found = inference.infer(bytes(row["value"]) for row in rows)
+        if not found["fields"]:
+            raise RequestError(
+                f"none of the {len(rows)} values looked at is a JSON object with members: --schema raw loads them"
+            )
+        return found
+
+
+@contextmanager
+def _released(spark: SparkSession) -> Iterator[None]:
+    """Gives back, at the end, what a local checkpoint keeps on disks: Spark itself would wait for Java's garbage collector."""
+    java: Any = spark.sparkContext._jsc  # noqa: SLF001  # getPersistentRDDs has no Python door
+    before = set(java.getPersistentRDDs())
+    try:
+        yield
+    finally:
+        for number, kept in dict(java.getPersistentRDDs()).items():
+            if number not in before and kept.rdd().isLocallyCheckpointed():
+                kept.unpersist(False)

@@ -1,0 +1,109 @@
+"""What was asked for on the command line. Pure."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from controlplane.lake.planning import Span, Spans
+
+OFFSETS_A_COMMIT = 1_000_000
+_PART = re.compile(r"(\d+):(\d+)-(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One run."""
+
+    brokers: str
+    topic: str
+    destination: str
+    from_time_ms: int | None = None
+    offsets: Spans = field(default_factory=dict)
+    schema: str | None = None  # "raw", "inferred", a file; None: as the table has it, else raw
+    properties: Path | None = None
+    new_topic: bool = False
+    skip_expired: bool = False
+    offsets_a_commit: int = OFFSETS_A_COMMIT
+
+    @classmethod
+    def read(cls, words: Sequence[str]) -> Request:
+        """Ends the program with status 2, and a sentence, where words make no sense."""
+        read = _parser().parse_args(words)
+        return cls(
+            brokers=read.brokers, topic=read.topic, destination=read.to, from_time_ms=read.from_time,
+            offsets=read.offsets or {}, schema=read.schema, properties=read.properties, new_topic=read.new_topic,
+            skip_expired=read.skip_expired, offsets_a_commit=read.offsets_a_commit,
+        )  # fmt: skip
+
+
+def moment_ms(text: str) -> int:
+    """ISO 8601; without a zone it is UTC."""
+    moment = datetime.fromisoformat(text)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1000)
+
+
+def offsets(text: str) -> dict[int, Span]:
+    """`0:100-200,3:0-50`: of partition 0 the offsets 100 to 199."""
+    found: dict[int, Span] = {}
+    for part in text.split(","):
+        match = _PART.fullmatch(part.strip())
+        if match is None:
+            raise ValueError(part)
+        partition, first, end = map(int, match.groups())
+        if first >= end or partition in found:
+            raise ValueError(part)
+        found[partition] = Span(first, end)
+    return found
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="lake_load",
+        description="Loads a topic into a Delta table: each record once, whatever is killed. Run again, it goes on where the"
+        " table ends. With --from-time or --offsets it loads records again, in place of those that the table has.",
+    )
+    parser.add_argument(
+        "--brokers", required=True, metavar="HOST:PORT", help="bootstrap addresses, with commas between them"
+    )
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--to", required=True, metavar="URI", help="the table: file:, s3a:, hdfs:, or a path")
+    again = parser.add_mutually_exclusive_group()
+    again.add_argument(
+        "--from-time", type=moment_ms, metavar="ISO", help="from the first record that is as new as this"
+    )
+    again.add_argument(
+        "--offsets", type=offsets, metavar="P:FIRST-END,…", help="0:100-200 are offsets 100 to 199 of partition 0"
+    )
+    parser.add_argument(
+        "--schema",
+        metavar="raw|inferred|FILE",
+        help="of JSON values, for the column `data`: none; inferred from the first records; or a file with Spark's DDL or"
+        " JSON. Fixed at the first load",
+    )
+    parser.add_argument(
+        "--properties", type=Path, metavar="FILE", help="a Kafka client's own: security.protocol=…, sasl.…"
+    )
+    parser.add_argument(
+        "--new-topic", action="store_true", help="the topic was deleted and made again: load the new one"
+    )
+    parser.add_argument(
+        "--skip-expired", action="store_true", help="go on behind records that expired, and note the gap"
+    )
+    parser.add_argument(
+        "--offsets-a-commit", type=_positive, default=OFFSETS_A_COMMIT, metavar="N",
+        help="a load of more offsets makes several commits (default: %(default)s)",
+    )  # fmt: skip
+    return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number

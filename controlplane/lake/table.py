@@ -1,0 +1,91 @@
+"""The Delta table: what its log says of earlier loads, and commits that say what they hold.
+
+A commit is data and manifest in one; either both are there or neither. Two things keep loads apart that run at the same
+time, by mistake or because one was thought dead: Delta's transaction (application and version, where the version is the
+manifest's sequence number) makes the second of two commits of the same number conflict or be passed over, and after each
+commit its own manifest is looked for.
+
+`userMetadata` lives in commit files only, and Delta removes those after a month by default. So a table begins with a log
+that is kept for ten years; where the manifest is gone nevertheless, that is said, and offsets have to be named.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from controlplane.lake.errors import LakeError, OvertakenError
+from controlplane.lake.manifest import Manifest
+from controlplane.spark.session import jvm_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OPTIONS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""All that Delta wants of a session."""
+KEPT_LOG = "interval 3650 days"
+NEWEST = 50
+_CONFLICTS = ("ConcurrentTransactionException", "ConcurrentAppendException", "ConcurrentDelete", "ConcurrentWriteException",
+              "MetadataChangedException", "ProtocolChangedException", "DELTA_CONCURRENT")  # fmt: skip
+
+
+class Table:
+    """A Delta table by its URI: `file:`, `s3a:`, `hdfs:`, or a path."""
+
+    def __init__(self, spark: SparkSession, uri: str) -> None:
+        self._spark = spark
+        self.uri = uri
+
+    @property
+    def exists(self) -> bool:
+        tables = jvm_of(self._spark).io.delta.tables
+        return bool(tables.DeltaTable.isDeltaTable(self._spark._jsparkSession, self.uri))  # noqa: SLF001  # see jvm_of
+
+    def manifest(self) -> Manifest | None:
+        """Of the last load that is known to the log; None: there is none."""
+        if not self.exists:
+            return None
+        return self._newest(f"LIMIT {NEWEST}") or self._newest("")
+
+    def _newest(self, limit: str) -> Manifest | None:
+        name = self.uri.replace("`", "``")
+        history = self._spark.sql(f"DESCRIBE HISTORY delta.`{name}` {limit}")
+        for row in sorted(history.select("version", "userMetadata").collect(), reverse=True):
+            manifest = Manifest.from_json(row["userMetadata"])
+            if manifest is not None:
+                return manifest
+        return None
+
+    def commit(self, rows: DataFrame, manifest: Manifest, replaced: str | None) -> None:
+        """Rows and manifest. `replaced`: the predicate of the rows whose place they take.
+
+        Raises OvertakenError, LakeError.
+        """
+        writer = (
+            rows.write.format("delta")
+            .option("userMetadata", manifest.to_json())
+            .option("txnAppId", manifest.application)
+            .option("txnVersion", str(manifest.sequence))
+        )
+        if replaced is None:
+            writer = writer.mode("append").option("delta.logRetentionDuration", KEPT_LOG)
+        else:
+            writer = writer.mode("overwrite").option("replaceWhere", replaced)
+        try:
+            writer.save(self.uri)
+        except (PySparkException, Py4JJavaError) as error:
+            if any(word in str(error) for word in _CONFLICTS):
+                raise OvertakenError(f"another program changed {self.uri} while this load wrote to it") from error
+            raise
+        stands = self.manifest()
+        if stands is None:
+            raise LakeError(f"the log of {self.uri} does not have the manifest that was just written")
+        if (stands.load, stands.sequence) != (manifest.load, manifest.sequence):
+            raise OvertakenError(
+                f"another load wrote to {self.uri} at the same time: commit {stands.sequence} is not of this one"
+            )

@@ -1,0 +1,102 @@
+"""A Spark driver that loads whenever it is told to: one JVM serves many loads, until a test has it killed.
+
+`python -m tests.lake.driver`: orders on standard input and answers on standard output, a line of JSON each.
+
+{"load": [words of the command line], "kill": "before the commit" | "while it writes" | "after the commit" |
+    "another load is first" (this one lives) | null}
+{"verify": [words of the command line]}
+{"sql": statement}                      rows as lists, binary as hexadecimal text
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from controlplane.lake import load, verify
+from controlplane.lake.manifest import Manifest
+from controlplane.lake.request import Request
+from controlplane.lake.table import Table
+from controlplane.spark.archive import archive_write
+from controlplane.spark.session import close_session, open_session
+
+COMMIT = Table.commit
+
+
+def die() -> None:
+    """SIGKILL to this program and its JVM, which are a process group."""
+    os.killpg(0, signal.SIGKILL)
+
+
+def die_when_there_is_another_file(folder: Path) -> None:
+    """Data of a commit is there some time before the commit is."""
+    before = set(folder.rglob("*.parquet"))
+
+    def watch() -> None:
+        while set(folder.rglob("*.parquet")) <= before:
+            time.sleep(0.001)
+        die()
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def planted(kill: str | None) -> Any:
+    """A commit at which the driver dies, or is overtaken."""
+
+    def commit(table: Table, rows: DataFrame, manifest: Manifest, replaced: str | None) -> None:
+        if kill == "another load is first":
+            COMMIT(table, rows, replace(manifest, load="another"), replaced)
+        if kill == "before the commit":
+            die()
+        if kill == "while it writes":
+            die_when_there_is_another_file(Path(table.uri.removeprefix("file:")))
+        COMMIT(table, rows, manifest, replaced)
+        if kill is not None:
+            die()
+
+    return commit
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, bytes | bytearray):
+        return value.hex()
+    if hasattr(value, "asDict"):
+        return {name: plain(member) for name, member in value.asDict().items()}
+    return [plain(member) for member in value] if isinstance(value, list) else value
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # the JVM inherits standard output, and has things to say there as well
+    wanted = load.setup(os.environ)
+    spark = open_session(wanted)
+    print(json.dumps({"version": spark.version}), file=answers, flush=True)
+    for line in sys.stdin:
+        order = json.loads(line)
+        if "sql" in order:
+            answer: Any = [[plain(member) for member in row] for row in spark.sql(order["sql"]).collect()]
+        elif "verify" in order:
+            status, lines = verify.run(spark, order["verify"], lambda _: None)
+            answer = {"status": status, "lines": lines}
+        else:
+            said: list[str] = []
+            Table.commit = planted(order["kill"])
+            status, summary = load.run(spark, Request.read(order["load"]), said.append)
+            if status == 0:
+                archive_write(spark, wanted.home, wanted.jars)  # what kills follow starts in half of the time
+            answer = {"status": status, "said": said, "summary": list(summary.lines()) if summary else []}
+        print(json.dumps(answer), file=answers, flush=True)
+    close_session(spark)
+
+
+if __name__ == "__main__":
+    main()
