@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -14,6 +14,7 @@ from controlplane.accounts.permissions import LookingPermission, OperatorPermiss
 from controlplane.api import pagination
 from controlplane.billing import selectors, services
 from controlplane.billing.chain import number_text
+from controlplane.billing.downloads import CSV, PDF, focus_answer, pdf_answer
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.money import text_of
 from controlplane.billing.pricing.plans import NAMES, Plan
@@ -32,6 +33,7 @@ from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Invalid
 
 if TYPE_CHECKING:
+    from django.http import HttpResponse
     from rest_framework.request import Request
 
     from controlplane.billing.models import Invoice, MeteringWaiver
@@ -83,6 +85,33 @@ class InvoiceApi(APIView):
         plan = documents.terms_in(invoice.inputs)[-1].plan
         lines = [_line(invoice.instance_id, plan, line) for line in invoice.lines]
         return Response({**_invoice(invoice), "lines": lines, "input_hash": invoice.input_hash})
+
+
+class InvoicePdfApi(APIView):
+    """/api/v1/invoices/{number}/pdf."""
+
+    @extend_schema(
+        responses={
+            (200, PDF): OpenApiResponse(OpenApiTypes.BINARY, description="one invoice, on as many pages as it needs")
+        },
+        tags=["invoices"],
+    )
+    def get(self, request: Request, number: str) -> HttpResponse:
+        """One invoice as a PDF."""
+        return pdf_answer(organisation=caller_of(request).organisation, number=number)
+
+
+class InvoiceFocusApi(APIView):
+    """/api/v1/invoices/{number}/focus.csv."""
+
+    @extend_schema(
+        operation_id="invoices_focus_get",
+        responses={(200, CSV): OpenApiResponse(OpenApiTypes.STR, description="a header and a row for each line")},
+        tags=["invoices"],
+    )
+    def get(self, request: Request, number: str) -> HttpResponse:
+        """One invoice in FOCUS 1.2, the FinOps Open Cost and Usage Specification: each line a row of CSV."""
+        return focus_answer(organisation=caller_of(request).organisation, number=number)
 
 
 class InvoiceVerifyApi(APIView):

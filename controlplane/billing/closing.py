@@ -24,10 +24,11 @@ from controlplane.billing.models import Invoice, InvoiceFailure, Settled
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.rating import Month, total
 from controlplane.billing.selectors import inputs_of, late_usage, terms_of
-from controlplane.billing.waiting import months_due, uninvoiced, waiting_instances, waived_instances, why_waiting
+from controlplane.billing.waiting import GRACE, months_due, uninvoiced, waiting_instances, waived_instances, why_waiting
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import ConcurrentChange
 from controlplane.instances.models import Instance
+from controlplane.metering.selectors import Completeness, completeness
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -43,17 +44,18 @@ _REASON = "the closer serves every organisation"
 
 def invoices_close(*, clock: Clock = SYSTEM_CLOCK) -> int:
     """Close every month that is due and need not wait, for every instance that existed in it; how many were written."""
-    now = clock.now()
+    now, metered = clock.now(), completeness()
     months = months_due(now)
-    return sum(_month_close(month, now, newest=month == months[-1]) for month in months)
+    return sum(_month_close(month, now, metered, newest=month == months[-1]) for month in months)
 
 
-def _month_close(month: Month, now: datetime, *, newest: bool) -> int:
-    why = why_waiting(month)
+def _month_close(month: Month, now: datetime, metered: Completeness, *, newest: bool) -> int:
+    why = why_waiting(month, metered)
+    waived = bool(why) or metered.has_waived(until=month.end + GRACE)
     instances = waived_instances(month) if why else uninvoiced(month)
-    closed = sum(_close_guarded(instance, month, now, waived=bool(why)) for instance in instances.iterator())
+    closed = sum(_close_guarded(instance, month, now, waived=waived) for instance in instances.iterator())
     if not why and newest:
-        closed += sum(_close_guarded(instance, month, now) for instance in _gone(month))
+        closed += sum(_close_guarded(instance, month, now, waived=waived) for instance in _gone(month))
     if not why:
         return closed
     count = waiting_instances(month).count()

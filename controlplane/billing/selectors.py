@@ -7,8 +7,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
+
 from controlplane.billing import waiting
 from controlplane.billing.chain import number_of, number_text
+from controlplane.billing.exports.document import InvoiceDocument, Names, invoice_document
 from controlplane.billing.models import Invoice, InvoiceFailure, MeteringWaiver, PlanChoice
 from controlplane.billing.pricing import documents
 from controlplane.billing.pricing.adjustments import Late, adjustments, by_span, late_of, together
@@ -16,7 +19,7 @@ from controlplane.billing.pricing.money import amount_of, text_of, total_of
 from controlplane.billing.pricing.plans import DEFAULT_PLAN, NAMES, Plan, hourly, month_day, plan_on
 from controlplane.billing.pricing.rating import USED, Hours, Month, Period, Size, Span, Term, Used, spans_of, total
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Invalid, NotFound
+from controlplane.core.errors import Conflict, Invalid, NotFound
 from controlplane.instances.history import spec_change_list
 from controlplane.instances.models import Instance, SpecChangeKind
 from controlplane.instances.selectors import instance_any
@@ -271,6 +274,18 @@ def invoice_get(*, organisation: Organisation, number: str) -> Invoice:
         return invoice_list(organisation=organisation).select_related("instance").get(number=wanted)
     except (ValueError, OverflowError, Invoice.DoesNotExist) as error:
         raise NotFound(f"no invoice {number}") from error
+
+
+def invoice_exported(*, organisation: Organisation, number: str) -> InvoiceDocument:
+    """An invoice as its PDF and its FOCUS rows take it. Raises NotFound, and Conflict where it is not what was sealed."""
+    invoice = invoice_get(organisation=organisation, number=number)
+    names = Names(settings.ENVIRONMENT.seller, organisation.name, invoice.instance.name)
+    sealed = invoice.sealed()
+    if sealed.hash() != invoice.hash:
+        raise Conflict(f"{number} is not the invoice that was sealed: compute it once more", code="invoice_damaged")
+    last_plan = documents.terms_in(invoice.inputs)[-1].plan
+    waived = invoice.inputs.get("metering") == "waived"
+    return invoice_document(sealed, names, last_plan=last_plan, waived=waived)
 
 
 def estimate(*, bandwidth_mib_per_s: float, storage_gib: float, partitions: int, plan: Plan) -> Estimate:

@@ -1,7 +1,7 @@
 """Which months are due, which of them wait, and why.
 
 A month is *due* CLOSE_AFTER after its end. Its invoices *wait* until metering has counted all usage up to the month's end
-and GRACE beyond it (metering.selectors.why_incomplete), so that a broker which was away at the end has come back and told
+and GRACE beyond it (metering.selectors.Completeness), so that a broker which was away at the end has come back and told
 what it had counted. An operator may *waive* that by name, for the month or for one instance: what comes after all is
 adjusted later.
 """
@@ -17,7 +17,7 @@ from django.db.models import Count, Exists, Min, OuterRef, Q
 from controlplane.billing.models import Invoice, MeteringWaiver
 from controlplane.billing.pricing.rating import Month
 from controlplane.instances.models import Instance
-from controlplane.metering.selectors import why_incomplete
+from controlplane.metering.selectors import Completeness, completeness
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -58,9 +58,12 @@ def months_due(now: datetime) -> list[Month]:
     return months[::-1]
 
 
-def why_waiting(month: Month) -> str:
-    """Why invoices of a month have to wait, for operators; empty: all of its usage has been counted."""
-    return why_incomplete(until=month.end + GRACE)
+def why_waiting(month: Month, metered: Completeness | None = None) -> str:
+    """Why invoices of a month have to wait, for operators; empty: all of its usage has been counted.
+
+    `metered`: as it was read before, for who asks about several months.
+    """
+    return (metered or completeness()).why_not(until=month.end + GRACE)
 
 
 def uninvoiced(month: Month) -> QuerySet[Instance]:
@@ -80,21 +83,23 @@ def waiting_instances(month: Month) -> QuerySet[Instance]:
 
 def waiting(now: datetime) -> list[Waiting]:
     """The due months that wait, oldest first."""
-    counts = _counts_waiting(now, Instance.objects.unscoped(_REASON))
-    found = [Waiting(month, why_waiting(month), count) for month, count in counts.items()]
+    metered = completeness()
+    counts = _counts_waiting(now, Instance.objects.unscoped(_REASON), metered)
+    found = [Waiting(month, why_waiting(month, metered), count) for month, count in counts.items()]
     return [each for each in found if each.why]
 
 
 def months_waiting(*, organisation: Organisation, now: datetime) -> list[Month]:
     """Months of which an invoice of this organisation waits for metering, oldest first."""
-    counts = _counts_waiting(now, Instance.objects.for_organisation(organisation))
-    return [month for month in counts if why_waiting(month)]
+    metered = completeness()
+    counts = _counts_waiting(now, Instance.objects.for_organisation(organisation), metered)
+    return [month for month in counts if why_waiting(month, metered)]
 
 
-def _counts_waiting(now: datetime, instances: QuerySet[Instance]) -> dict[Month, int]:
+def _counts_waiting(now: datetime, instances: QuerySet[Instance], metered: Completeness) -> dict[Month, int]:
     """How many invoices of each due month would wait if nothing had been counted; in few queries however many months."""
     months = months_due(now)
-    if not why_waiting(months[-1]):  # what is complete up to the newest is complete up to all before it
+    if not why_waiting(months[-1], metered):  # what is complete up to the newest is complete up to all before it
         return {}
     first = instances.aggregate(first=Min("created_at"))["first"]
     months = [month for month in months if first is not None and first < month.end]

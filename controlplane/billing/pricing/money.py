@@ -18,7 +18,12 @@ _EXACT = Context(prec=60, rounding=ROUND_HALF_UP)
 
 def amount_of(quantity: Decimal, unit_price: Decimal) -> Decimal:
     """What a line costs: the exact product, rounded once."""
-    return _EXACT.quantize(_EXACT.multiply(quantity, unit_price), CENT)
+    return _EXACT.quantize(product_of(quantity, unit_price), CENT)
+
+
+def product_of(quantity: Decimal, unit_price: Decimal) -> Decimal:
+    """The exact product, for those who want it before it is rounded."""
+    return _EXACT.multiply(quantity, unit_price)
 
 
 def difference_of(after: Decimal, before: Decimal) -> Decimal:

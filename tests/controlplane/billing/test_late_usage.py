@@ -132,7 +132,7 @@ class TestAnInstanceThatIsGone:
         return closing.invoices_close(clock=clock)
 
     @pytest.fixture(autouse=True)
-    def _metered(self, db):
+    def _metered(self, paying):
         usage_complete(datetime(2028, 1, 1, tzinfo=UTC))
 
     def test_it_gets_no_invoice_where_nothing_is_left_and_is_looked_at_once(self, gone, monkeypatch):

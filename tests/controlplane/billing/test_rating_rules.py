@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.billing.pricing.money import amount_of, in_units, text_of
-from controlplane.billing.pricing.plans import PRO, TRAFFIC
-from controlplane.billing.pricing.rating import HOUR, Line, Month, Period, Size, Term, Used, rate, slots_of, total
+from controlplane.billing.pricing.plans import PRO, TRAFFIC, month_day
+from controlplane.billing.pricing.rating import HOUR, USED, Line, Month, Period, Size, Term, Used, rate, slots_of, total
 
 from .bills import rate_under
 
@@ -92,6 +92,24 @@ def test_a_month_begins_and_ends_at_midnight_utc():
     assert (month.start, month.end) == (datetime(2025, 12, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC))
     east = datetime.fromisoformat("2026-01-01T07:59:00+08:00")
     assert str(Month.of(east)) == "2025-12"
+
+
+@given(st.integers(1, 12), st.integers(0, 40))
+def test_months_before_are_counted_over_years(month, count):
+    moved = Month(2025, month)
+    for _ in range(count):
+        moved = Month.of(moved.start - timedelta(seconds=1))
+    assert Month(2025, month).before(count) == moved
+
+
+def test_a_plan_is_asked_for_by_the_first_day_of_a_month_in_utc():
+    assert month_day(datetime(2025, 5, 31, 23, 30, tzinfo=timezone(timedelta(hours=-1)))) == date(2025, 6, 1)
+
+
+@given(st.builds(Used, *[st.integers(0, 10**20)] * 3), st.builds(Used, *[st.integers(0, 10**20)] * 3))
+def test_what_was_used_since_is_the_difference_of_each_sum(one, other):
+    assert (one + other) - other == one
+    assert [(one - other).of(item) for item in USED] == [one.of(item) - other.of(item) for item in USED]
 
 
 def test_an_hour_in_which_the_size_changed_is_billed_once_at_the_largest():

@@ -1,0 +1,34 @@
+"""An invoice's files as HTTP answers: the same for REST and for the console."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.http import HttpResponse
+
+from controlplane.billing.exports.focus import focus_csv
+from controlplane.billing.exports.pdf import invoice_pdf
+from controlplane.billing.selectors import invoice_exported
+
+if TYPE_CHECKING:
+    from controlplane.tenants.models import Organisation
+
+PDF, CSV = "application/pdf", "text/csv"
+
+
+def pdf_answer(*, organisation: Organisation, number: str) -> HttpResponse:
+    """Raises NotFound, Conflict."""
+    document = invoice_exported(organisation=organisation, number=number)
+    return _file(invoice_pdf(document), f"{document.number}.pdf", PDF)
+
+
+def focus_answer(*, organisation: Organisation, number: str) -> HttpResponse:
+    """Raises NotFound, Conflict."""
+    document = invoice_exported(organisation=organisation, number=number)
+    return _file(focus_csv(document), f"{document.number}-focus.csv", f"{CSV}; charset=utf-8")
+
+
+def _file(content: bytes, name: str, content_type: str) -> HttpResponse:
+    # To be saved; browsers shall not make anything else of it.
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
+    return HttpResponse(content, content_type=content_type, headers=headers)

@@ -1,0 +1,137 @@
+"""What an invoice says, as one value that every file of it is made from. Pure.
+
+An invoice is of one instance and one month. Its lines are the month's own charges, and adjustments of months that had been
+invoiced before. Decimals and moments are typed here, once; what a column or a page makes of them is the writers' matter.
+
+The names of the organisation and of the instance are those of today: an invoice seals their ids only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from controlplane.billing.chain import Sealed, number_text
+from controlplane.billing.pricing.documents import month_of
+from controlplane.billing.pricing.money import total_of
+from controlplane.billing.pricing.plans import Plan
+from controlplane.billing.pricing.rating import Adjusts
+
+TITLES: Mapping[str, str] = {
+    "bandwidth": "Bandwidth",
+    "disk": "Storage bought",
+    "partitions": "Partitions beyond the free ones",
+    "produced": "Records produced",
+    "consumed": "Records consumed",
+    "stored": "Storage used",
+}
+"""The items of a bill in words; the console says the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What is called what today. Any text: writers escape it."""
+
+    seller: str
+    organisation: str
+    instance: str
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One line of an invoice. `amount` is rounded to cents; quantity times unit price is exact and may differ by less.
+
+    Of an adjustment, quantity and amount are differences: they may be negative, and their quotient is not the unit price.
+    """
+
+    number: int  # on the invoice, from 1
+    item: str
+    title: str
+    quantity: Decimal
+    unit: str  # as the invoice says it: "100 GB hour"
+    unit_price: Decimal
+    amount: Decimal
+    start: datetime  # UTC, included
+    end: datetime  # UTC, not included
+    plan: str
+    plan_version: int
+    adjusts: Adjusts | None
+
+
+@dataclass(frozen=True, slots=True)
+class InvoiceDocument:
+    """An invoice, ready to be written. `total` is the sum of its charges' amounts."""
+
+    number: str  # "inv-00000017", within the organisation
+    names: Names
+    organisation_id: str
+    instance_id: str
+    month: str  # "2026-11"
+    start: datetime  # of the month, UTC
+    end: datetime  # the first moment of the next
+    currency: str  # ISO 4217
+    charges: tuple[Charge, ...]
+    adjustments: tuple[Charge, ...]
+    total: Decimal
+    issued: datetime  # UTC
+    hash: str
+    previous_hash: str
+    is_waived: bool  # it did not wait until all usage had been counted
+
+    @property
+    def lines(self) -> tuple[Charge, ...]:
+        """All of them, in the invoice's order."""
+        return tuple(sorted((*self.charges, *self.adjustments), key=lambda charge: charge.number))
+
+
+def invoice_document(sealed: Sealed, names: Names, *, last_plan: Plan, waived: bool = False) -> InvoiceDocument:
+    """Of what was sealed. `last_plan`: the month's; invoices of the first kind had one plan, and lines do not name it.
+
+    Raises ValueError where the lines do not add up to the total: such an invoice was damaged, and is not handed out.
+    """
+    lines = [_charge(number, line, last_plan) for number, line in enumerate(sealed.lines, start=1)]
+    if total_of(line.amount for line in lines) != sealed.total:
+        raise ValueError(f"the lines of {number_text(sealed.number)} do not add up to {sealed.total}")
+    month = month_of(sealed.month)
+    return InvoiceDocument(
+        number=number_text(sealed.number),
+        names=names,
+        organisation_id=sealed.organisation,
+        instance_id=sealed.instance,
+        month=sealed.month,
+        start=month.start,
+        end=month.end,
+        currency=sealed.currency,
+        charges=_those(lines, adjusting=False),
+        adjustments=_those(lines, adjusting=True),
+        total=sealed.total,
+        issued=sealed.created_at,
+        hash=sealed.hash(),
+        previous_hash=sealed.previous_hash,
+        is_waived=waived,
+    )
+
+
+def _those(lines: Sequence[Charge], *, adjusting: bool) -> tuple[Charge, ...]:
+    return tuple(line for line in lines if (line.adjusts is not None) is adjusting)
+
+
+def _charge(number: int, line: Mapping[str, Any], last_plan: Plan) -> Charge:
+    adjusts = line.get("adjusts")
+    return Charge(
+        number=number,
+        item=line["item"],
+        title=TITLES[line["item"]],
+        quantity=Decimal(line["quantity"]),
+        unit=line["unit"],
+        unit_price=Decimal(line["unit_price"]),
+        amount=Decimal(line["amount"]),
+        start=datetime.fromisoformat(line["from"]),
+        end=datetime.fromisoformat(line["to"]),
+        plan=line.get("plan", last_plan.name),
+        plan_version=line.get("plan_version", last_plan.version),
+        adjusts=Adjusts(adjusts["invoice"], adjusts["month"], adjusts["line"]) if adjusts else None,
+    )

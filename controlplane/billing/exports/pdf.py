@@ -1,0 +1,220 @@
+"""An invoice as a PDF on A4. Pure: the same document gives the same bytes, on any day.
+
+The head says who bills whom for what, the tables have the charges of the instance and then the adjustments of earlier
+months, and the foot has the total and the hashes by which the invoice can be checked. A table that goes on over a page
+repeats its head; every page has the invoice's number and its own.
+
+reportlab reads a little markup language in paragraphs. Whatever comes from outside is escaped before it gets there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import partial
+from xml.sax.saxutils import escape
+
+from reportlab.lib import colors
+from reportlab.lib.enums import TA_RIGHT
+from reportlab.lib.pagesizes import A4
+from reportlab.lib.styles import ParagraphStyle
+from reportlab.lib.units import mm
+from reportlab.pdfbase.pdfmetrics import stringWidth
+from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import (
+    Flowable,
+    KeepTogether,
+    LongTable,
+    Paragraph,
+    SimpleDocTemplate,
+    Spacer,
+    Table,
+    TableStyle,
+)
+
+from controlplane.billing.exports.document import Charge, InvoiceDocument
+from controlplane.billing.exports.fonts import BOLD, INSTEAD, PLAIN, shown
+from controlplane.billing.pricing.money import text_of, total_of
+
+HEADS = ("Item", "Quantity", "Unit", "Unit price", "Amount")
+WIDTHS = (64 * mm, 38 * mm, 32 * mm, 20 * mm, 26 * mm)
+PADDING = 6  # of a cell and of a page, left and right, in points
+MARGIN = 15 * mm
+LINE = colors.HexColor("#c8ccd2")
+_TEXT = ParagraphStyle("text", fontName=PLAIN, fontSize=8, leading=11, wordWrap="CJK")  # breaks long names, too
+_SMALL = ParagraphStyle("small", parent=_TEXT, fontSize=6.5, leading=9, textColor=colors.HexColor("#4a5058"))
+_RIGHT = ParagraphStyle("right", parent=_TEXT, alignment=TA_RIGHT)
+_STRONG = ParagraphStyle("strong", parent=_TEXT, fontName=BOLD)
+_STRONG_RIGHT = ParagraphStyle("strong right", parent=_STRONG, alignment=TA_RIGHT)
+_HEADING = ParagraphStyle("heading", parent=_STRONG, fontSize=10, leading=14, spaceBefore=5 * mm, spaceAfter=1.5 * mm)
+_TITLE = ParagraphStyle("title", parent=_STRONG, fontSize=16, leading=22)
+
+
+def invoice_pdf(document: InvoiceDocument) -> bytes:
+    """The whole file."""
+    written = _Bytes()
+    pages = SimpleDocTemplate(
+        written,
+        pagesize=A4,
+        leftMargin=MARGIN - PADDING,  # what reportlab puts between a margin and its text
+        rightMargin=MARGIN - PADDING,
+        topMargin=MARGIN,
+        bottomMargin=MARGIN + 5 * mm,
+        title=f"Invoice {document.number}",
+        author="",
+        creator="",
+        lang="en",
+        invariant=1,  # no date and no chance in the file
+    )
+    number_page = partial(_number_page, number=document.number)
+    pages.build(list(_parts(document)), onFirstPage=number_page, onLaterPages=number_page)
+    return bytes(written.buffer)
+
+
+def _parts(document: InvoiceDocument) -> Iterator[Flowable]:
+    yield Paragraph(f"Invoice {document.number}", _TITLE)
+    yield _head(document)
+    currency = document.currency
+    yield Paragraph(_safe(f"Instance {document.names.instance} ({document.instance_id})"), _HEADING)
+    if document.charges:
+        yield _table(document.charges, f"Charges of {document.month}", currency)
+    else:
+        yield Paragraph(f"No charges in {document.month}.", _TEXT)
+    if document.adjustments:
+        yield Paragraph("Adjustments of months that had been invoiced before", _HEADING)
+        yield _table(document.adjustments, "Adjustments", currency)
+    yield KeepTogether([Spacer(1, 6 * mm), _total(document), Spacer(1, 6 * mm), *_seal(document)])
+
+
+def _head(document: InvoiceDocument) -> Table:
+    names = document.names
+    rows = [
+        ("From", _safe(names.seller)),
+        ("To", _safe(f"{names.organisation} ({document.organisation_id})")),
+        ("Period", f"{_moment(document.start)} to {_moment(document.end)} UTC"),
+        ("Issued", f"{_moment(document.issued)} UTC"),
+        ("Currency", document.currency),
+    ]
+    table = Table(
+        [[Paragraph(name, _STRONG), Paragraph(text, _TEXT)] for name, text in rows],
+        colWidths=(25 * mm, sum(WIDTHS) - 25 * mm),
+    )
+    table.setStyle(TableStyle([("VALIGN", (0, 0), (-1, -1), "TOP"), ("LEFTPADDING", (0, 0), (0, -1), 0)]))
+    return table
+
+
+def _table(charges: Sequence[Charge], sum_of: str, currency: str) -> LongTable:
+    heads = [Paragraph(head, _STRONG if place == 0 else _STRONG_RIGHT) for place, head in enumerate(HEADS)]
+    amount = total_of(charge.amount for charge in charges)
+    last = [
+        Paragraph(sum_of, _STRONG),
+        "",
+        "",
+        Paragraph(currency, _STRONG_RIGHT),
+        Paragraph(_money(amount), _STRONG_RIGHT),
+    ]
+    table = LongTable([heads, *map(_row, charges), last], colWidths=WIDTHS, repeatRows=1)
+    table.setStyle(
+        TableStyle(
+            [
+                ("FONT", (0, 0), (-1, -1), PLAIN, _TEXT.fontSize, _TEXT.leading),
+                ("ALIGN", (1, 0), (-1, -1), "RIGHT"),
+                ("VALIGN", (0, 0), (-1, -1), "TOP"),
+                ("LINEBELOW", (0, 0), (-1, -2), 0.4, LINE),
+                ("LINEABOVE", (0, -1), (-1, -1), 0.8, colors.black),
+                ("LEFTPADDING", (0, 0), (0, -1), 0),
+                ("RIGHTPADDING", (-1, 0), (-1, -1), 0),
+                ("TOPPADDING", (0, 0), (-1, -1), 2),
+                ("BOTTOMPADDING", (0, 0), (-1, -1), 2),
+            ]
+        )
+    )
+    return table
+
+
+def _row(charge: Charge) -> list[str | Flowable | list[Flowable]]:
+    notes = [
+        f"{_moment(charge.start)} to {_moment(charge.end)} UTC",
+        f"Plan {charge.plan}, version {charge.plan_version}",
+    ]
+    if charge.adjusts is not None:
+        line = "" if charge.adjusts.line is None else f", line {charge.adjusts.line}"
+        notes.append(f"Adjusts invoice {charge.adjusts.invoice} of {charge.adjusts.month}{line}")
+    return [
+        [Paragraph(f"{charge.number}. {charge.title}", _TEXT), Paragraph("<br/>".join(map(_safe, notes)), _SMALL)],
+        *map(
+            _cell, (_plain(charge.quantity), charge.unit, _plain(charge.unit_price), _money(charge.amount)), WIDTHS[1:]
+        ),
+    ]
+
+
+def _cell(text: str, width: float) -> str | Paragraph:
+    """A text as it is, which is quick; a paragraph where it takes more than one line."""
+    fits = stringWidth(text, PLAIN, _TEXT.fontSize) <= width - 2 * PADDING
+    return text if fits else Paragraph(_safe(text), _RIGHT)
+
+
+def _total(document: InvoiceDocument) -> Table:
+    big = ParagraphStyle("big", parent=_STRONG, fontSize=12, leading=16)
+    right = ParagraphStyle("big right", parent=big, alignment=TA_RIGHT)
+    cells = [Paragraph("Total", big), Paragraph(f"{document.currency} {_money(document.total)}", right)]
+    table = Table([cells], colWidths=(sum(WIDTHS) / 2, sum(WIDTHS) / 2))
+    table.setStyle(
+        TableStyle(
+            [
+                ("LINEABOVE", (0, 0), (-1, 0), 1.2, colors.black),
+                ("LEFTPADDING", (0, 0), (0, -1), 0),
+                ("RIGHTPADDING", (-1, 0), (-1, -1), 0),
+            ]
+        )
+    )
+    return table
+
+
+def _seal(document: InvoiceDocument) -> Iterator[Flowable]:
+    yield Paragraph(f"SHA-256 of this invoice, which the next invoice carries: {document.hash}", _SMALL)
+    yield Paragraph(f"SHA-256 of the invoice before it: {document.previous_hash}", _SMALL)
+    if document.is_waived:
+        yield Paragraph("Written before all usage had been counted. What is counted later is adjusted later.", _SMALL)
+    if any(
+        INSTEAD in shown(name) for name in (document.names.seller, document.names.organisation, document.names.instance)
+    ):
+        yield Paragraph(f"{INSTEAD} stands for a character that this page's font does not have.", _SMALL)
+
+
+def _number_page(canvas: Canvas, pages: SimpleDocTemplate, *, number: str) -> None:
+    canvas.saveState()
+    canvas.setFont(PLAIN, 6.5)
+    canvas.drawString(MARGIN, MARGIN, f"Invoice {number}")
+    canvas.drawRightString(A4[0] - MARGIN, MARGIN, f"Page {pages.page}")
+    canvas.restoreState()
+
+
+def _safe(text: str) -> str:
+    """As a paragraph takes it: no markup, and no character that the font lacks."""
+    return escape(shown(text))
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+def _money(amount: Decimal) -> str:
+    return f"{amount:,.2f}"
+
+
+def _plain(number: Decimal) -> str:
+    """All its digits, thousands apart."""
+    whole, dot, decimals = text_of(number).partition(".")
+    return f"{Decimal(whole):,}{dot}{decimals}" if whole.lstrip("-") != "0" else text_of(number)
+
+
+class _Bytes:
+    """What reportlab writes to: it asks for no more than `write`."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray()
+
+    def write(self, some: bytes, /) -> None:
+        self.buffer += some
