@@ -18,6 +18,7 @@ from controlplane.groups import api as groups
 from controlplane.health import api as health
 from controlplane.instance_rest import api as instances
 from controlplane.instance_rest import certificates
+from controlplane.messages import api as messages
 from controlplane.metering import api as metering
 from controlplane.quotas import api as quotas
 from controlplane.routes import api as routes
@@ -85,8 +86,12 @@ urlpatterns = [
     path(f"{INSTANCE}/bill", billing.BillApi.as_view()),
     path(f"{V1}/invoices", billing.InvoicesApi.as_view()),
     path(f"{V1}/invoices/<id:number>", billing.InvoiceApi.as_view()),
+    path(f"{V1}/invoices/<id:number>/pdf", billing.InvoicePdfApi.as_view()),
+    path(f"{V1}/invoices/<id:number>/focus.csv", billing.InvoiceFocusApi.as_view()),
     path(f"{V1}/invoices/<id:number>/verify", billing.InvoiceVerifyApi.as_view()),
     path(f"{V1}/metering/waivers", billing.WaiversApi.as_view()),
+    path(f"{V1}/metering/brokers", metering.MeteredBrokersApi.as_view()),
+    path(f"{V1}/metering/brokers/<int:broker>/waiver", metering.BrokerWaiverApi.as_view()),
     path(f"{V1}/metering", metering.MeteringApi.as_view()),
     path(f"{INSTANCE}/routes", routes.RoutesApi.as_view()),
     path(f"{INSTANCE}/routes/<route:route_id>", routes.RouteApi.as_view()),
@@ -95,6 +100,9 @@ urlpatterns = [
     path(f"{INSTANCE}/topics", topics.TopicsApi.as_view()),
     path(TOPIC, topics.TopicApi.as_view()),
     path(f"{TOPIC}/whitelist", topics.TopicWhitelistApi.as_view()),
+    path(f"{TOPIC}/messages", messages.MessagesApi.as_view()),
+    path(f"{TOPIC}/messages/<int:partition>/<int:offset>", messages.MessageApi.as_view()),
+    path(f"{TOPIC}/delete-records", messages.RecordsDeletionApi.as_view()),
     path(f"{INSTANCE}/groups", groups.GroupsApi.as_view()),
     path(f"{GROUP}/offsets", groups.GroupOffsetsApi.as_view()),
     path(f"{GROUP}/members/<name:member>", groups.GroupMemberApi.as_view()),

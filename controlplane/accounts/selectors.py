@@ -41,6 +41,11 @@ class Caller:
         return self.role != Role.VIEWER
 
     @property
+    def may_read_messages(self) -> bool:
+        """Everyone but a viewer sees what stands in messages; viewers see where they are and how large."""
+        return self.role != Role.VIEWER
+
+    @property
     def may_manage(self) -> bool:
         """Owners decide who belongs to the organisation."""
         return self.role == Role.OWNER

@@ -83,7 +83,7 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
     if body["status"] == Unauthenticated.http_status:
         headers["WWW-Authenticate"] = 'Bearer realm="sluice"'
     if body["retriable"]:
-        headers["Retry-After"] = RETRY_AFTER_S
+        headers["Retry-After"] = str(getattr(error, "retry_after_s", RETRY_AFTER_S))
     if isinstance(error, exceptions.MethodNotAllowed):
         headers["Allow"] = ", ".join(context["view"].allowed_methods)
     return Response(body, status=body["status"], headers=headers, content_type=MEDIA_TYPE)

@@ -6,12 +6,16 @@ is silently ignored is an instance without it, so here it is an error with the m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any, ClassVar
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+
+MOST_GUESSED, LONGEST_GUESSED = 20, 64
+"""Unknown fields of one request that are compared with the known ones, and their letters: a body may have a hundred thousand."""
 
 
 class StrictSerializer(serializers.Serializer[Any]):
@@ -22,7 +26,9 @@ class StrictSerializer(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         unknown = {}
         if isinstance(data, Mapping):
-            unknown = {name: ["is not a member of this request"] for name in data if name not in self.fields}
+            surplus = [name for name in data if name not in self.fields]
+            near = {name: _meant(name, self.fields) for name in surplus[:MOST_GUESSED]}
+            unknown = {name: [_unknown_field(near.get(name))] for name in surplus}
         try:
             found = super().to_internal_value(data)
         except serializers.ValidationError as error:
@@ -32,6 +38,17 @@ class StrictSerializer(serializers.Serializer[Any]):
         if unknown:
             raise serializers.ValidationError(unknown)
         return found
+
+
+def _meant(name: object, known: Iterable[str]) -> str | None:
+    """The field that was probably meant; None where no name is near."""
+    if not isinstance(name, str) or len(name) > LONGEST_GUESSED:
+        return None
+    return next(iter(get_close_matches(name, list(known), n=1)), None)
+
+
+def _unknown_field(meant: str | None) -> str:
+    return f"unknown field, did you mean `{meant}`?" if meant else "unknown field"
 
 
 class StrictIntegerField(serializers.IntegerField):
@@ -110,7 +127,7 @@ class UnconfirmedPriceSerializer(serializers.Serializer[Any]):
 
 
 class ProblemSerializer(serializers.Serializer[Any]):
-    """An error; see api/problems.py."""
+    """An error, as RFC 9457 has them: `code` is for programs, `detail` for people; `errors` says what is wrong with a field."""
 
     type = serializers.CharField()
     title = serializers.CharField()

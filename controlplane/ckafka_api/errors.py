@@ -62,6 +62,7 @@ _CODES: Sequence[tuple[type[SluiceError], Code]] = (
     (errors.ConcurrentChange, Code.IN_USE),
     (errors.Conflict, Code.DENIED),
     (errors.TooManyAttempts, Code.TOO_MANY_REQUESTS),
+    (errors.BandwidthUsedUp, Code.TOO_MANY_REQUESTS),
     (errors.Unsupported, Code.UNSUPPORTED),
     (errors.Unavailable, Code.UNAVAILABLE),
 )

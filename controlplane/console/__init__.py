@@ -5,8 +5,10 @@
     middleware                       security headers, errors as pages
     listing icons templatetags       rows with a search; icons; numbers with units in templates
     advice broker_state rules waits  errors, brokers, throttle rules and waiting in words
+    contents                         what stands in a message: text, a JSON tree, hex
     flow shares                      what flows against what was bought, and how limits are shared out
     calendar snippets                months, days and hours in addresses; what to paste into a client
+    commandline                      what a person types to do the same by `sluice`
 
 `templates` has console/*.html with parts/ for what repeats, `static` one stylesheet and two small scripts. A tenant's pages carry
 their organisation in the address, so that two tabs on two organisations cannot get in each other's way and a link sent to a

@@ -11,6 +11,16 @@ from typing import Any, Protocol
 
 from quota.contracts.instance import GIB, MIB
 
+RULES = {
+    "initial": "Even",
+    "proportional": "By traffic",
+    "headroom": "Burst",
+    "bounded": "Shared",
+    "unlimited": "No limit",
+    "learning": "Starting",
+    "reserved": "Reserved",
+}
+"""What the rules are called on pages; their own names (ALLOCATION, master's documents) stand in tooltips."""
 BRANCHES = {
     "initial": "No broker is near its share, so each may carry its part by the partitions it leads.",
     "proportional": "Brokers are used alike, so each may carry its part of the traffic.",
@@ -52,6 +62,11 @@ class Direction:
     words: str
     brokers: list[dict[str, Any]]
 
+    @property
+    def rule(self) -> str:
+        """The branch, as pages call it."""
+        return rule_name(self.branch)
+
 
 @dataclass(frozen=True, slots=True)
 class Flow:
@@ -71,7 +86,14 @@ class Flow:
             (document["consume"]["bar"], self.consume.bar),
         ):
             bar["level"] = value.level
+        for name, direction, _ in directions(self):
+            document[name]["rule"] = direction.rule
         return document
+
+
+def rule_name(branch: str) -> str:
+    """What a rule of the allocation is called on pages; itself, where a newer master has others."""
+    return RULES.get(branch, branch)
 
 
 def directions(flow: Flow) -> list[tuple[str, Direction, str]]:

@@ -1,4 +1,7 @@
-"""The frame of every page: organisation, its neighbours in the switcher, the theme. Handed to every template."""
+"""The frame of every page: organisation, its neighbours in the switcher, the theme, what does the same by the command line.
+
+Handed to every template.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.functional import SimpleLazyObject
 
+from controlplane.console.commandline import command_of
 from controlplane.tenants.selectors import organisation_list
 
 if TYPE_CHECKING:
@@ -23,12 +27,19 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     context: dict[str, Any] = {"theme": theme_of(request), "themes": THEMES, "caller": caller}
     if caller is not None:
         context["org"] = caller.organisation
+        context["by_cli"] = _command(request)
     if user is not None:
         context["user"] = user
         context["organisations"] = SimpleLazyObject(
             lambda: list(organisation_list(user=user)[:MOST_IN_SWITCHER]) if user.is_authenticated else []
         )
     return context
+
+
+def _command(request: HttpRequest) -> str | None:
+    """What does the same by the command line."""
+    match = request.resolver_match
+    return None if match is None else command_of(match.url_name, match.kwargs)
 
 
 def theme_of(request: HttpRequest) -> str:

@@ -16,6 +16,7 @@
     │   ├── PriceUnconfirmed     409  price_unconfirmed    dear enough to be asked for twice
     │   └── ConcurrentChange     409  concurrent_change    another writer was faster; retriable
     ├── TooManyAttempts          429  too_many_attempts    `retry_after_s` says how long to wait; retriable
+    ├── BandwidthUsedUp          429  bandwidth_used_up    what was read or written is to be paid for first; retriable
     ├── Unsupported              501  unsupported          the cluster cannot do it yet
     ├── OperationFailed          500  operation_failed     a step ended an operation for good
     └── Unavailable              503  unavailable          something behind us is away; retriable
@@ -29,6 +30,7 @@ UnscopedQueryError stands outside: it is a bug, never an answer.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -154,6 +156,16 @@ class TooManyAttempts(SluiceError):
         minutes = -(-retry_after_s // 60)
         super().__init__(f"too many attempts: try again in {minutes} minute{'s' if minutes != 1 else ''}")
         self.retry_after_s = retry_after_s
+
+
+class BandwidthUsedUp(SluiceError):
+    """The instance has used its bandwidth, and waits as its clients do."""
+
+    http_status, code, title, retriable = 429, "bandwidth_used_up", "The instance's bandwidth is used up", True
+
+    def __init__(self, wait_s: float) -> None:
+        self.retry_after_s = max(1, math.ceil(wait_s))
+        super().__init__(f"the instance's bandwidth is used up: try again in {self.retry_after_s} s")
 
 
 class Unsupported(SluiceError):

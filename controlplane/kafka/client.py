@@ -1,4 +1,4 @@
-"""The door to the brokers' admin protocol. This module, `group_door` and `record_door` alone import confluent_kafka here.
+"""The door to the brokers' admin protocol. This and the other doors alone import confluent_kafka here.
 
 It speaks on the internal listener, where names are physical, and proves that it is the control plane (`identification`).
 `admin(cluster)` gives this process's client of a cluster, made at the first call, anew after a fork (librdkafka's threads do not
@@ -43,7 +43,7 @@ from quota.contracts.instance import address_text
 from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from controlplane.clusters.address import ClusterAddress
 
@@ -216,6 +216,14 @@ _REFUSALS: Mapping[int, tuple[type[SluiceError], str]] = {
 }
 
 
+WITHOUT_GROUP: Mapping[str, str | int | float | bool] = {
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "earliest",  # what retention has deleted since the offsets were asked for is not waited for
+    "fetch.wait.max.ms": 50,
+}
+"""Of a consumer that reads what it is assigned. librdkafka asks for a `group.id` all the same; nothing joins it or commits."""
+
 PASSING = (
     KafkaError.NOT_CONTROLLER,
     KafkaError.REQUEST_TIMED_OUT,
@@ -228,6 +236,38 @@ PASSING = (
 )
 
 
+NO_ANSWER = "the brokers do not answer in time"
+_CHANGING = "a broker has gone or come, and the others are taking over: try again in a few seconds"
+_WHY_NOT_NOW: Mapping[int, str] = {
+    KafkaError._TRANSPORT: NO_ANSWER,  # noqa: SLF001
+    KafkaError._TIMED_OUT: NO_ANSWER,  # noqa: SLF001
+    KafkaError._ALL_BROKERS_DOWN: NO_ANSWER,  # noqa: SLF001
+    KafkaError.REQUEST_TIMED_OUT: NO_ANSWER,
+    KafkaError.NETWORK_EXCEPTION: NO_ANSWER,
+    KafkaError.BROKER_NOT_AVAILABLE: _CHANGING,
+    KafkaError.NOT_CONTROLLER: _CHANGING,
+    KafkaError.LEADER_NOT_AVAILABLE: _CHANGING,
+    KafkaError.NOT_LEADER_FOR_PARTITION: _CHANGING,
+    KafkaError.NOT_COORDINATOR: _CHANGING,
+    KafkaError.COORDINATOR_NOT_AVAILABLE: _CHANGING,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS: "the broker that coordinates the group is still reading its offsets: "
+    "try again in a few seconds",
+    KafkaError.THROTTLING_QUOTA_EXCEEDED: "the instance may not change topics any faster: try again in a few seconds",
+}
+
+
+def why_not_now(error: KafkaError) -> str:
+    """Why the cluster cannot answer, for tenants. An error without a sentence is named as Kafka's protocol names it."""
+    known = _WHY_NOT_NOW.get(error.code())
+    return known or f"the cluster cannot do this now ({error.name().lstrip('_')})"
+
+
+def not_now(error: KafkaError, passing: Collection[int] = PASSING) -> ClusterUnavailable:
+    """What is said of an error that is no refusal: the cluster cannot answer; `passing` ones pass by themselves."""
+    kind = ClusterChanging if error.code() in passing else ClusterUnavailable
+    return kind(why_not_now(error))
+
+
 def problem_of(error: KafkaError, physical: str) -> SluiceError:
     """The answer for a Kafka error about a topic. What is no refusal means that the cluster cannot answer now."""
     text = str(error.str()) or error.name()
@@ -235,12 +275,16 @@ def problem_of(error: KafkaError, physical: str) -> SluiceError:
     if owned:
         text = text.replace(physical, owned[1])
     if error.code() not in _REFUSALS:
-        kind_now = ClusterChanging if error.code() in PASSING else ClusterUnavailable
-        return kind_now(f"the cluster cannot do this now ({error.name()})")
+        return not_now(error)
     kind, code = _REFUSALS[error.code()]
     if kind is Unsupported:
         text = "this cluster's release does not support it"
     return kind(text, code=code)
+
+
+def bytes_of(field: str | bytes | None) -> bytes | None:
+    """A key or a value, which librdkafka's types may make text."""
+    return field.encode() if isinstance(field, str) else field
 
 
 def _layout_of(name: str, described: Any) -> Layout:

@@ -2,8 +2,8 @@
 
 Names are physical, but for the topics of members' assignments: those are the bytes that a client wrote, with the names that
 it knows. `door(cluster)` asks by this process's client of that cluster. Each call is one round: what it asks of several
-groups, or of several brokers, is asked at once and has ROUND_S together. A failure is one of core.errors, and is not tried
-again: whoever looks will look again.
+groups, or of several brokers, is asked at once and has ROUND_S together. A failure is one of core.errors; the door does not
+try again (`groups` asks once more, by a client that has not known the broker that is gone).
 """
 
 from __future__ import annotations
@@ -178,6 +178,7 @@ class KafkaGroups:
         found: dict[str, dict[Place, int]] = {}
         coordinators = {group.coordinator for group in described.values() if group.coordinator is not None}
         if any(group.coordinator is None for group in described.values()):
+            client.forget(self._cluster, self._admin)
             raise ClusterUnavailable("a group has no coordinator now")
         for address in sorted(coordinators):
             names = [name for name, group in described.items() if group.coordinator == address]
@@ -263,24 +264,23 @@ class KafkaGroups:
         try:
             return future.result(timeout=ROUND_S + 1)
         except FutureTimeoutError as error:
-            raise ClusterUnavailable("the cluster does not answer") from error
+            client.forget(self._cluster, self._admin)
+            raise ClusterUnavailable(client.NO_ANSWER) from error
         except KafkaException as error:
             raise self._problem(error.args[0]) from error
 
     def _problem(self, error: KafkaError | KafkaException) -> SluiceError:
         found = problem_of(error.args[0] if isinstance(error, KafkaException) else error)
-        if isinstance(found, client.ClusterChanging):
+        if isinstance(found, ClusterUnavailable):
             client.forget(self._cluster, self._admin)  # it may cling to a broker that is dead
         return found
 
 
 _ONE_RECORD: dict[str, str | int | float | bool] = {
-    "group.id": "sluice-lag",  # asked for by librdkafka; nothing joins it and nothing is committed
-    "enable.auto.commit": False,
-    "enable.partition.eof": True,
+    **client.WITHOUT_GROUP,
+    "group.id": "sluice-lag",
     "auto.offset.reset": "error",
     "isolation.level": "read_uncommitted",
-    "fetch.wait.max.ms": 50,
     "fetch.message.max.bytes": FIRST_BYTES,
     "queued.min.messages": 1,
 }
@@ -334,7 +334,7 @@ _REFUSALS: Mapping[int, Callable[[], SluiceError]] = {
     KafkaError.UNKNOWN_TOPIC_OR_PART: lambda: NotFound("no such topic or partition", code="topic_not_found"),
     KafkaError.UNSUPPORTED_VERSION: lambda: Unsupported("this cluster's release does not support it"),
 }
-_PASSING = (
+PASSING = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
@@ -345,9 +345,7 @@ def problem_of(error: KafkaError) -> SluiceError:
     """The answer for a Kafka error about a group; no text of a broker's is in it, which would name physical names."""
     if error.code() in _REFUSALS:
         return _REFUSALS[error.code()]()
-    passing = error.code() in (*_PASSING, *client.PASSING)
-    kind = client.ClusterChanging if passing else ClusterUnavailable
-    return kind(f"the cluster cannot do this now ({error.name()})")
+    return client.not_now(error, (*PASSING, *client.PASSING))
 
 
 def door(cluster: ClusterAddress) -> GroupDoor:

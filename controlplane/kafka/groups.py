@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from controlplane.clusters import zookeeper
 from controlplane.clusters.topic_names import physical_names
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import NotFound
+from controlplane.core.errors import ClusterUnavailable, NotFound
 from controlplane.kafka import group_door
 from controlplane.kafka.patience import patiently
 from controlplane.kafka.topics import names_of
@@ -52,7 +52,7 @@ class Group:
 def list_all(cluster: ClusterAddress, instance_id: str) -> list[ListedGroup]:
     """Every group of the instance, by name, but for one with an empty name (simple consumers may): it has no address."""
     names = names_of(instance_id)
-    owned = group_door.door(cluster).listed(names.owns)
+    owned = _asked(cluster, lambda door: door.listed(names.owns))
     mapped = (replace(group, name=names.group_out(group.name)) for group in owned)
     return sorted((group for group in mapped if group.name), key=lambda group: group.name)
 
@@ -61,7 +61,7 @@ def read(cluster: ClusterAddress, instance_id: str, wanted: Sequence[str]) -> li
     """These groups in this order, without those that are not there: members and offsets, asked for in one round."""
     names = names_of(instance_id)
     physical = [names.group_in(name) for name in wanted if can_be(name)]
-    described, committed = group_door.door(cluster).read(physical)
+    described, committed = _asked(cluster, lambda door: door.read(physical))
     found = [
         Group(
             replace(described[name], name=names.group_out(name)),
@@ -74,6 +74,18 @@ def read(cluster: ClusterAddress, instance_id: str, wanted: Sequence[str]) -> li
         for name in physical
     ]
     return [group for group in found if group.exists]
+
+
+def _asked(cluster: ClusterAddress, ask: Callable[[GroupDoor], Answer]) -> Answer:
+    """The answer, of the second attempt if the first has none: after a broker's death the first learns only that it is gone.
+
+    The door gives a client up that had no answer, so the second attempt begins with the brokers that are there. Raises
+    ClusterUnavailable.
+    """
+    try:
+        return ask(group_door.door(cluster))
+    except ClusterUnavailable:
+        return ask(group_door.door(cluster))
 
 
 def get(cluster: ClusterAddress, instance_id: str, name: str) -> Group:
@@ -138,20 +150,31 @@ def delete(cluster: ClusterAddress, instance_id: str, name: str, *, clock: Clock
     if not can_be(name):
         raise missing(name)
     physical = names_of(instance_id).group_in(name)
+    try:
+        _taken_away(cluster, lambda: group_door.door(cluster).delete(physical), clock)
+    except NotFound as error:
+        raise missing(name) from error
+
+
+def remove(
+    cluster: ClusterAddress, instance_id: str, name: str, member_id: str, *, clock: Clock = SYSTEM_CLOCK
+) -> None:
+    """Take a member out of a group; one that lives comes back by itself. Raises NotFound."""
+    physical = names_of(instance_id).group_in(name)
+    _taken_away(cluster, lambda: group_door.door(cluster).remove(physical, member_id), clock)
+
+
+def _taken_away(cluster: ClusterAddress, act: Callable[[], None], clock: Clock) -> None:
+    """Patiently: what is not there after an attempt whose answer was lost has been taken away by it. Raises NotFound."""
 
     def attempt(again: bool) -> None:
         try:
-            group_door.door(cluster).delete(physical)
-        except NotFound as error:
-            if not again:  # an attempt whose answer was lost may have done it
-                raise missing(name) from error
+            act()
+        except NotFound:
+            if not again:
+                raise
 
     patiently(cluster, lambda _admin, again: attempt(again), clock)
-
-
-def remove(cluster: ClusterAddress, instance_id: str, name: str, member_id: str) -> None:
-    """Take a member out of a group; one that lives comes back by itself. Raises ClusterUnavailable."""
-    group_door.door(cluster).remove(names_of(instance_id).group_in(name), member_id)
 
 
 def _by_tenants_names(

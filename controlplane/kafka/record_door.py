@@ -69,21 +69,14 @@ class KafkaReader:
                 elif error is None and offset is not None:
                     at = offset + 1
                     if first <= offset < end:
-                        found.append((offset, _bytes_of(message.value())))
+                        found.append((offset, client.bytes_of(message.value()) or b""))
         return found
 
 
-def _bytes_of(value: str | bytes | None) -> bytes:
-    return value.encode() if isinstance(value, str) else value or b""
-
-
 _READING: dict[str, str | int | float | bool] = {
-    "group.id": "sluice-reader",  # asked for by librdkafka; nothing joins it and nothing is committed
-    "enable.auto.commit": False,
-    "enable.partition.eof": True,
-    "auto.offset.reset": "earliest",  # what retention has deleted since the offsets were asked for is not waited for
+    **client.WITHOUT_GROUP,
+    "group.id": "sluice-reader",
     "isolation.level": "read_uncommitted",
-    "fetch.wait.max.ms": 50,
     "fetch.message.max.bytes": FETCH_BYTES,
     "queued.min.messages": AT_ONCE,
 }

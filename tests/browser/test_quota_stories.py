@@ -23,7 +23,7 @@ def test_whoever_was_throttled_finds_the_reason_and_what_it_was_decided_from(ope
     expect(
         page.get_by_text(re.compile(r"waited \d+\.\d s on broker 2 while the instance used only")).first
     ).to_be_visible()
-    page.get_by_text("What was decided from").first.click()
+    page.get_by_text("Details").first.click()
     inputs = page.get_by_role("region", name=re.compile("^Inputs, ")).first
     expect(inputs.get_by_role("row", name=re.compile("^2 4 2 MiB"))).to_be_visible()
     expect(page.get_by_role("table", name="By day, UTC").get_by_role("row")).not_to_have_count(1)

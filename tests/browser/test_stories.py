@@ -90,7 +90,7 @@ def test_from_signing_up_to_deleting(open_page, console):
     page.get_by_role("button", name="Create topic").click()
     expect(page.get_by_text("Topic harvest is ready.")).to_be_visible()
     expect(page.get_by_role("row", name=re.compile("^5 broker 1"))).to_be_visible()
-    page.get_by_role("link", name="Who may use it").click()
+    page.locator(".actions").get_by_role("link", name="Access").click()
     page.get_by_label("Only these, among them").check()
     page.get_by_label("Addresses and blocks").fill("10.9.0.0/16")
     page.get_by_role("button", name="Save").click()
@@ -101,7 +101,7 @@ def test_from_signing_up_to_deleting(open_page, console):
     expect(page.get_by_text("Topic harvest was deleted.")).to_be_visible()
 
     # Access, size, bill.
-    page.get_by_role("link", name="Access").click()
+    page.get_by_role("link", name="Access", exact=True).click()
     page.get_by_label("Addresses and blocks").fill("0.0.0.0/0\n::/0")
     page.get_by_role("button", name="Save whitelist").click()
     expect(page.get_by_text("The whitelist was changed.")).to_be_visible()

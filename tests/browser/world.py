@@ -225,6 +225,7 @@ def prepare(world: World) -> None:
     wait(made[1].id)
     consume(world, made[1].id)
     audit(world, made[1].id)
+    speak(world, made[1].id)
     propose(world, place)
     document = {"organisation": harbour.id, "instances": {each.name: each.id for each in made}}
     (world.directory / "world.json").write_text(json.dumps(document))
@@ -253,6 +254,26 @@ def consume(world: World, instance_id: str) -> None:
         f"{key}.audit": FakeGroup({(payments, 0): 320}),
         f"{key}.new-reports": FakeGroup(),
     }
+
+
+def speak(world: World, instance_id: str) -> None:
+    """Messages of every kind: JSON, text, bytes, a tombstone, a large one, one of somebody who tries."""
+    topic, now_ms = f"{instance_id.removeprefix('ins-')}.shipments.v2", int(time.time() * 1000)
+    lines = [{"article": f"a-{n}", "pieces": n} for n in range(3)]
+    values = (
+        json.dumps({"order": 17, "state": "paid", "customer": {"name": "Åse", "vip": True}, "lines": lines}).encode(),
+        b"a line of text",
+        bytes(range(200)),
+        None,
+        b"<script>document.title = 'hacked'</script>",
+        b"long " * 60_000,
+    )
+    for n in range(30):
+        headers = (("source", b"shop"), ("attempt", b"%d" % n)) if n % 3 == 0 else ()
+        at_ms = now_ms - 60_000 + 1_000 * n
+        world.admin.messages.write(
+            topic, n % 3, values[n % 6], key=b"order-%d" % n, headers=headers, timestamp_ms=at_ms
+        )
 
 
 MEMBERS: list[Any] = []
@@ -444,13 +465,14 @@ def main() -> None:
 
     from controlplane.clusters import master, zookeeper
     from controlplane.core import operations
-    from controlplane.kafka import client, group_door, record_door
+    from controlplane.kafka import client, group_door, message_door, record_door
     from controlplane.wsgi import application
 
     world = World(directory)
     zookeeper.tree = lambda _cluster: world.enter(world.tree)
     client.admin = lambda _cluster: world.enter(world.admin)
     group_door.door = lambda _cluster: world.read_on(world.enter(world.admin).groups)
+    message_door.door = lambda _cluster: world.enter(world.admin).messages
     record_door.reader = lambda _cluster, place: world.enter(world.admin).groups.reader(place)
     master.allocation, master.short, master.brokers = world.allocation, world.short, world.broker_rows
     master.allocations = world.allocations

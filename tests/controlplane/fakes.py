@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
@@ -17,6 +17,7 @@ from controlplane.clusters.zookeeper import Check, Create, Delete, Put, VersionM
 from controlplane.core.errors import AlreadyExists, ClusterUnavailable, Conflict, Invalid, NotFound
 from controlplane.kafka.client import Layout, Partition
 from controlplane.kafka.group_door import NOTHING_LEFT, DescribedGroup, ListedGroup, Member, Span
+from controlplane.kafka.message_door import Message, Taken
 from quota.contracts.apart import joined, rules_path, spec_path, whitelists_path
 from quota.contracts.applied import Applied, AppliedInstance
 from quota.contracts.instance import APPLIED_PATH, INSTANCES_PATH, InstanceSpec, InstanceState, Route
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from controlplane.kafka.group_door import Place
+    from controlplane.kafka.message_door import Room, Stretch
 
 
 LARGEST_REQUEST = 1_048_575  # bytes: ZooKeeper's jute.maxbuffer
@@ -259,6 +261,7 @@ class FakeAdmin:
         self.configs: dict[str, dict[str, str]] = {}
         self.away = False
         self.groups = FakeGroups(self)
+        self.messages = FakeMessages(self)
 
     def _check(self) -> None:
         if self.away:
@@ -443,3 +446,98 @@ class FakeReader:
             self._groups.stretches -= 1
         start, values = self._groups.logs[self._place][0], self._groups.values[self._place]
         return [(start + n, value) for n, value in enumerate(values) if first <= start + n < end]
+
+
+class FakeMessages:
+    """What `message_door.door` gives, over the logs of `FakeGroups`."""
+
+    def __init__(self, admin: FakeAdmin) -> None:
+        self.admin = admin
+        self.extras: dict[
+            tuple[str, int, int], Message
+        ] = {}  # by topic, partition and offset: what a log does not keep
+        self.refusal: Exception | None = None  # of everything that is produced
+        self.wait_s = 0.0  # that readers are told
+        self.now_ms = 1_700_000_000_000
+
+    def write(self, topic: str, partition: int, value: bytes | None, **members: object) -> Message:
+        """One more message at the end of a partition."""
+        place = (topic, partition)
+        start, timestamps = self.admin.groups.logs.setdefault(place, (0, []))
+        self.now_ms += 1
+        timestamp_ms = members.pop("timestamp_ms", None) or self.now_ms
+        message = Message(partition, start + len(timestamps), timestamp_ms, members.pop("key", None), value, **members)
+        self.admin.groups.write(place, message.timestamp_ms, value or b"")
+        self.extras[topic, partition, message.offset] = message
+        return message
+
+    def compact(self, topic: str, partition: int, offset: int) -> None:
+        """The offset stays, and nothing is there."""
+        del self.extras[topic, partition, offset]
+
+    def reader(self, topic: str) -> FakeMessageReader:
+        return FakeMessageReader(self, topic)
+
+    def produce(self, topic: str, message: Message, partition: int | None) -> Message:
+        self.admin.groups._round("produce")
+        if self.refusal is not None:
+            raise self.refusal
+        at = partition or 0
+        return self.write(
+            topic, at, message.value, key=message.key, headers=message.headers, timestamp_ms=message.timestamp_ms
+        )
+
+    def delete_before(self, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
+        self.admin.groups._round("delete_before")
+        for partition, offset in offsets.items():
+            start, timestamps = self.admin.groups.logs[topic, partition]
+            self.admin.groups.logs[topic, partition] = (offset, timestamps[offset - start :])
+        return dict(offsets)
+
+
+class FakeMessageReader:
+    """One client for one question."""
+
+    def __init__(self, messages: FakeMessages, topic: str) -> None:
+        self._messages, self._topic = messages, topic
+        self.wait_s = messages.wait_s
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        return
+
+    def partitions(self) -> int:
+        groups = self._messages.admin.groups
+        groups._round("partitions")
+        if self._topic not in groups.admin.topics:
+            raise NotFound("no such topic or partition", code="topic_not_found")
+        return len(groups.admin.topics[self._topic].partitions)
+
+    def read(self, wanted: Mapping[int, Stretch], room: Room) -> dict[int, Taken]:
+        self._messages.admin.groups._round("read")
+        return read_from(
+            lambda partition, offset: self._messages.extras.get((self._topic, partition, offset)), wanted, room
+        )
+
+
+def read_from(at: Callable[[int, int], Message | None], wanted: Mapping[int, Stretch], room: Room) -> dict[int, Taken]:
+    """As a broker's answers come: from each partition in turn, while there is room."""
+    found = {partition: Taken(first) for partition, (first, _) in wanted.items()}
+    left = {partition: end for partition, (first, end) in wanted.items() if first < end}
+    while left and not room.is_used_up:
+        for partition, end in sorted(left.items()):
+            taken = found[partition]
+            while taken.upto < end:
+                message = at(partition, taken.upto)
+                taken.upto += 1
+                if message is not None:
+                    taken.messages.append(replace(message))
+                    room.take(message)
+                    break
+            if taken.upto >= end:
+                del left[partition]
+            if room.messages <= 0 or room.bytes <= 0:
+                break
+    return found

@@ -43,6 +43,8 @@ BODIES = {
     ("post", "instances/<id:instance_id>/topics"): {"name": "t", "partitions": 1},
     ("patch", "instances/<id:instance_id>/topics/<str:topic>"): {"partitions": 9},
     ("put", "instances/<id:instance_id>/topics/<str:topic>/whitelist"): {"cidrs": []},
+    ("post", "instances/<id:instance_id>/topics/<str:topic>/messages"): {"value": None},
+    ("post", "instances/<id:instance_id>/topics/<str:topic>/delete-records"): {"before": {"0": 0}},
     ("post", "instances/<id:instance_id>/groups/<name:group>/offsets"): {"strategy": "earliest", "topic": "orders"},
     ("post", "instances/<id:instance_id>/throttle-rules"): {
         "kind": "topic",
@@ -95,7 +97,9 @@ def endpoints():
             yield from ((method, text.removeprefix(PREFIX)) for method in allowed)
 
 
-WITH_IDS = [(method, text) for method, text in endpoints() if "<" in text]
+OF_NOBODY = {"metering/brokers/<int:broker>/waiver"}
+"""Brokers are no organisation's; who is no operator is told so, whichever broker it names."""
+WITH_IDS = [(method, text) for method, text in endpoints() if "<" in text and text not in OF_NOBODY]
 WITHOUT = sorted({text for _, text in endpoints() if "<" not in text})
 
 
@@ -119,12 +123,15 @@ def theirs(alice, instance, admin, settings, monkeypatch):
     route = alice.api.post(f"/{PREFIX}instances/{instance.id}/routes", {"security": "ssl"}).json()
     run_to_the_end(route["operation_id"])  # brokers know it, and it has a certificate
     key = instance.id.removeprefix("ins-")
+    admin.messages.write(f"{key}.orders", 0, b"a message")
     admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
     return {
         "<id:organisation_id>": alice.organisation.id,
         "<id:instance_id>": instance.id,
         "<id:number>": "inv-00000001",
         "<str:topic>": "orders",
+        "<int:partition>": "0",
+        "<int:offset>": "0",
         "<id:rule_id>": rule_id,
         "<id:proposal_id>": proposal,
         "<route:route_id>": route["id"],
@@ -193,6 +200,15 @@ def test_what_has_no_id_in_its_address_shows_nothing_of_another_organisation(cha
     shown = charlie.api.get(f"/{PREFIX}{text}").content.decode()
     assert not any(value in shown for name, value in theirs.items() if name.startswith("<id:"))
     assert "alice" not in shown
+
+
+@pytest.mark.parametrize("text", sorted(OF_NOBODY))
+@pytest.mark.parametrize("broker", ["1", "99"])
+def test_what_is_of_no_organisation_is_for_operators(alice, charlie, text, broker):
+    for person in (alice, charlie):
+        problem(
+            person.api.post(f"/{PREFIX}{text}".replace("<int:broker>", broker), {"reason": "gone"}), 403, "forbidden"
+        )
 
 
 def test_every_body_in_the_table_belongs_to_an_endpoint():

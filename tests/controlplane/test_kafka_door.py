@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -23,7 +24,7 @@ from controlplane.core.errors import (
     NotFound,
     Unsupported,
 )
-from controlplane.kafka import client, topics
+from controlplane.kafka import client, group_door, topics
 from quota.contracts.namespace import InstanceNames
 from tests.support.ports import free_port
 
@@ -58,6 +59,18 @@ REAL_ALLOCATIONS, REAL_THROTTLED = master.allocations, master.throttled
 def test_each_kafka_error_has_its_answer(code, kind, answer, status):
     error = client.problem_of(KafkaError(code, "why"), "k3v9x2qa.orders")
     assert (type(error), error.code, error.http_status) == (kind, answer, status)
+
+
+@pytest.mark.parametrize("problem_of", [lambda error: client.problem_of(error, "k.orders"), group_door.problem_of])
+@pytest.mark.parametrize("code", [*client.PASSING, *group_door.PASSING, KafkaError._ALL_BROKERS_DOWN])
+def test_why_the_cluster_cannot_answer_now_is_a_sentence_and_no_code(code, problem_of):
+    said = problem_of(KafkaError(code, "why")).detail
+    assert KafkaError(code).name().strip("_") not in said
+    assert not re.search("[A-Z]{2}|_", said), said
+
+
+def test_an_error_without_a_sentence_has_its_name_in_kafkas_protocol():
+    assert "(KAFKA_STORAGE_ERROR)" in client.why_not_now(KafkaError(KafkaError.KAFKA_STORAGE_ERROR))
 
 
 def test_a_brokers_text_is_shown_with_the_tenants_name():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from controlplane.api import serializers
+
 from .conftest import WANTED
 from .test_instances_api import URL, problem
 
@@ -42,3 +44,19 @@ def test_a_throttle_rule_names_every_wrong_member_at_once(alice, instance):
 
 def test_what_is_right_is_still_taken(alice, brokers):
     assert alice.api.post(URL, WANTED).status_code == 202
+
+
+def test_a_misspelt_field_is_named_with_the_one_that_was_meant(alice, brokers):
+    answer = problem(alice.api.post(URL, WANTED | {"bandwith_mib_per_s": 5, "colour": "red"}), 400, "invalid")
+    said = {each["field"]: each["detail"] for each in answer["errors"]}
+    assert said["bandwith_mib_per_s"] == "unknown field, did you mean `bandwidth_mib_per_s`?"
+    assert said["colour"] == "unknown field"
+
+
+def test_names_are_guessed_for_a_few_fields_only(alice, brokers, monkeypatch):
+    """Each is compared letter by letter with all that are known: a large body of them must cost no more than a small one."""
+    guessed = []
+    monkeypatch.setattr(serializers, "get_close_matches", lambda name, *_args, **_named: guessed.append(name) or [])
+    body = {f"storage_gi{number}": 1 for number in range(1000)} | {"x" * 65: 1}
+    problem(alice.api.post(URL, body), 400, "invalid")
+    assert len(guessed) == serializers.MOST_GUESSED

@@ -55,7 +55,7 @@ VARIANTS = {  # what a page shows more of when it is asked
     "instance_usage": [f"?month={Month.of(SYSTEM_CLOCK.now())}"],
 }
 ANONYMOUS = {"sign_up", "sign_in"}
-OF_OPERATORS = {"metering/waivers", "capacity", "organisations/<id:organisation_id>/caps"}
+OF_OPERATORS = {"metering/waivers", "metering/brokers", "capacity", "organisations/<id:organisation_id>/caps"}
 
 
 @pytest.fixture
@@ -88,6 +88,8 @@ def pages(alice, at_staff, first):
         "owner_id": alice.organisation.id,
         "instance_id": first,
         "topic": "topic-007",
+        "partition": 0,
+        "offset": 0,
         "group": "topic-007-readers",
         "member": "reader-1",
         "user": "alice",
@@ -110,6 +112,8 @@ def lists(alice, first):
     ids = {
         "<id:instance_id>": first,
         "<str:topic>": "topic-007",
+        "<int:partition>": "0",
+        "<int:offset>": "0",
         "<name:group>": "topic-007-readers",
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
         "<id:number>": "inv-00000001",
@@ -189,6 +193,7 @@ def measured(alice, at_staff, admin, flow_master, crowd, instances, rounds):
     (first, *_) = populate(
         alice.organisation, admin, flow_master, instances=instances, hours=hours, brokers_told=(1, 2, 3)
     )
+    admin.messages.write(f"{first.removeprefix('ins-')}.topic-007", 0, b"a message")
     at_alice = Client()
     at_alice.force_login(alice.user)
     one = Instance.objects.for_organisation(alice.organisation).get(pk=first)

@@ -86,11 +86,20 @@ RULED = {
     "acls_removed": "no null character",
     "route_whitelists": "of routes that there are; as cidrs",
     "lasts_s": "no proposal by itself",
+    "key": "base64",
+    "headers": "the same",
+    "contains": "no null character",
+    "partition": "one that the topic has",
+    "offset": "of a partition that is named",
+    "timestamp_ms": "not together with an offset",
+    "start": "the same",
+    "before": "offsets by partition",
 }
 RULED_AS_A_WHOLE = {
     "invalid_replication_factor",  # the cluster has fewer brokers
     "invalid_throttle_rule",  # what it limits and whom it names do not go together
     "invalid_token_issuer",  # printable, and a scope of one word
+    "offset_out_of_range",  # the partition does not hold it
 }
 RULE = {"kind": "topic", "topics": ["orders"], "produce_mib_per_s": 1}
 ACL = {"principal": "User:ann", "operation": "READ", "resource_type": "TOPIC", "resource_name": "orders"}
@@ -113,6 +122,7 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
     alice.api.post(f"/api/v1/instances/{instance.id}/users", {"name": "ann"})
     alice.api.post(f"/api/v1/instances/{instance.id}/acls", ACL)
     key = instance.id.removeprefix("ins-")
+    admin.messages.write(f"{key}.orders", 0, b"a message")
     admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
     closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
     real = {
@@ -120,6 +130,9 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "instance_id": instance.id,
         "number": "inv-00000001",
         "topic": "orders",
+        "partition": 0,
+        "broker": 1,
+        "offset": 0,
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
         "rule_id": rule["id"],
         "proposal_id": proposal["id"],
@@ -141,6 +154,7 @@ class World:
         self.key, self.real, self.tree, self.admin = key, real, tree, admin
         self.asked = 0
         self.kept = (dict(tree.nodes), dict(admin.topics), deepcopy(admin.configs), deepcopy(admin.groups.found))
+        self.logs = deepcopy(admin.groups.logs)
 
     def ask(self, case):
         """Send one request and check the answer; then be as before."""
@@ -157,6 +171,7 @@ class World:
             nodes, found, configs, groups = self.kept
             self.tree.nodes, self.admin.topics, self.admin.configs = dict(nodes), dict(found), deepcopy(configs)
             self.admin.groups.found = deepcopy(groups)
+            self.admin.groups.logs = deepcopy(self.logs)
 
     def _name_what_exists(self, case):
         path = case.meta.components.get(ParameterLocation.PATH)

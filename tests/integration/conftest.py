@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import tests.support.kafka_python  # noqa: F401 - before any test makes a client of it
 from tests.support.cluster import ProcessCluster
 
 if TYPE_CHECKING:

@@ -11,7 +11,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.timesince import timesince
 
+from controlplane.billing.exports.document import TITLES
 from controlplane.console import advice
+from controlplane.console.flow import rule_name
 from controlplane.console.icons import ICONS
 from controlplane.health.selectors import health_remembered
 from quota.contracts.rows import LOOP_MS, REQUEST, Row, Unit
@@ -145,24 +147,27 @@ def money(value: Decimal | str) -> str:
 
 @register.filter
 def byte_hours(byte_seconds: int) -> str:
-    """``1.7 GiB h``: what was stored, times how long."""
-    return f"{in_bytes(byte_seconds / SECONDS_PER_HOUR)} h"
+    """``1.7 GiB-hours``: what was stored, times how long."""
+    return f"{in_bytes(byte_seconds / SECONDS_PER_HOUR)}-hours"
 
 
-ITEMS = {
-    "bandwidth": "Bandwidth",
-    "disk": "Storage bought",
-    "partitions": "Partitions beyond the free ones",
-    "produced": "Records produced",
-    "consumed": "Records consumed",
-    "stored": "Storage used",
-}
+UNITS_OF_BILLS = {"hour": "hours", "100 GB hour": "x 100 GB-hours", "100 partitions hour": "x 100 partition-hours"}
+"""How pages write the units of invoices, whose documents stay as they were issued."""
+
+
+register.filter("rule_name", rule_name)
+
+
+@register.filter
+def unit_name(unit: str) -> str:
+    """``x 100 GB-hours``: a unit of a bill beside how many of them."""
+    return UNITS_OF_BILLS.get(unit, unit)
 
 
 @register.filter
 def item_title(item: str) -> str:
     """A bill's item in words."""
-    return ITEMS.get(item, item)
+    return TITLES.get(item, item)
 
 
 @register.filter

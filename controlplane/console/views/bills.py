@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from controlplane.billing import selectors as billing
 from controlplane.billing.chain import number_text
+from controlplane.billing.downloads import focus_answer, pdf_answer
 from controlplane.billing.pricing.documents import month_of
 from controlplane.billing.pricing.plans import Plan, month_day, plans_on
 from controlplane.billing.pricing.rating import Month
@@ -23,6 +24,7 @@ from controlplane.billing.verification import invoice_verify
 from controlplane.billing.waiting import months_waiting, waiting_instances
 from controlplane.console.advice import sentence
 from controlplane.console.calendar import DAY, HOUR, MONTH, Span, span_of
+from controlplane.console.commandline import command_of
 from controlplane.console.forms.instances import PlanForm
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import owners_page, tenant_page
@@ -89,10 +91,12 @@ def bill(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse
 
     found = under(None)
     names = {each.plan.name for each in found.spans}
+    number = number_text(found.invoice.number) if found.invoice else None
     context = {
         **_frame(instance, span, "bill"),
         "bill": found,
-        "number": number_text(found.invoice.number) if found.invoice else None,
+        "number": number,
+        "commands": [command_of(page, {"number": number}) for page in ("invoice_pdf", "invoice_focus")],
         "others": [(plan.title, under(plan.name)) for plan in plans_on(month_day(span.start)) if names != {plan.name}],
         "periods": [
             period
@@ -119,6 +123,20 @@ def verify(request: HttpRequest, caller: Caller, number: str) -> HttpResponse:
 
 @require_safe
 @tenant_page
+def pdf(_request: HttpRequest, caller: Caller, number: str) -> HttpResponse:
+    """An invoice as a PDF."""
+    return pdf_answer(organisation=caller.organisation, number=number)
+
+
+@require_safe
+@tenant_page
+def focus(_request: HttpRequest, caller: Caller, number: str) -> HttpResponse:
+    """An invoice in FOCUS 1.2, as CSV."""
+    return focus_answer(organisation=caller.organisation, number=number)
+
+
+@require_safe
+@tenant_page
 def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Every instance there is or was, with its invoices: where the bill of a deleted one is found."""
     search = searched(request)
@@ -132,6 +150,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         known = invoices.get(invoice.instance_id)
         if known is None or known.month < invoice.month:
             invoices[invoice.instance_id] = invoice
+    numbers = {each: number_text(invoice.number) for each, invoice in invoices.items()}
     now = SYSTEM_CLOCK.now()
     plan = billing.plan_of(organisation=caller.organisation, at=now)
     months = months_waiting(organisation=caller.organisation, now=now)
@@ -140,7 +159,10 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     waits = {each.id: month for month in months[-1:] for each in waiting_instances(month).filter(pk__in=shown_ids)}
     context = {
         "listing": shown,
-        "rows": [(instance, invoices.get(instance.id), waits.get(instance.id)) for instance in instances],
+        "rows": [
+            (instance, invoices.get(instance.id), numbers.get(instance.id), waits.get(instance.id))
+            for instance in instances
+        ],
         "month": now.strftime(MONTH),
         "waiting": months,
         "form": PlanForm(plans=_choosable(now), initial={"plan": plan.name}),

@@ -9,8 +9,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from controlplane.console.page import staff_page
-from controlplane.core.errors import NotFound
-from controlplane.metering import selectors, services
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import Conflict, Invalid, NotFound
+from controlplane.metering import finality, selectors, services
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -19,22 +20,43 @@ if TYPE_CHECKING:
 @require_http_methods(["GET", "HEAD", "POST"])
 @staff_page
 def shown(request: HttpRequest) -> HttpResponse:
-    """The page; its forms settle a loss each."""
+    """The page; its forms settle a loss each, or say that usage does not wait for a broker."""
+    actor = request.user.email  # type: ignore[union-attr]
+    if request.method == "POST" and "broker" in request.POST:
+        return _waived(request, request.POST["broker"], actor)
     if request.method == "POST":
         named = request.POST.get("loss", "")
         if not (named.isascii() and named.isdigit() and len(named) < 19):
             raise NotFound("there is no such loss")
-        services.loss_settle(loss_id=int(named), actor=request.user.email)  # type: ignore[union-attr]
+        services.loss_settle(loss_id=int(named), actor=actor)
         messages.success(request, "Settled: usage no longer waits for it.")
         return redirect("console:fleet_metering")
     meter, partitions = selectors.status(), selectors.partitions()
+    now = SYSTEM_CLOCK.now()
     context = {
         "meter": meter,
+        "brokers": [(broker, broker.waits(now)) for broker in finality.broker_hours(selectors.complete_to())],
         "batch_s": f"{(meter.batch_ms or 0) / 1000:.2f}",
         "partitions": partitions,
         "lag": sum(row.lag for row in partitions),
         "losses": selectors.losses_open(),
         "settled": selectors.losses_settled(),
+        "waivers": selectors.broker_waivers(),
         "caps": selectors.caps_set(),
     }
     return render(request, "console/fleet_metering.html", context)
+
+
+def _waived(request: HttpRequest, named: str, actor: str) -> HttpResponse:
+    if not (named.isascii() and named.isdigit() and len(named) < 10):
+        raise NotFound("there is no such broker")
+    try:
+        finality.broker_waive(
+            broker=int(named), reason=request.POST.get("reason", ""), actor=actor, read_to=selectors.complete_to()
+        )
+        messages.success(request, f"Usage no longer waits for broker {int(named)}.")
+    except Invalid:
+        messages.error(request, "Say why usage shall not wait for the broker.")
+    except Conflict as error:
+        messages.error(request, f"{error}.")
+    return redirect("console:fleet_metering")

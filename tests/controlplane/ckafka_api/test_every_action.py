@@ -11,6 +11,7 @@ from django.core.cache import cache
 from tencentcloud.ckafka.v20190819 import models
 
 from controlplane.ckafka_api.actions.table import TABLE
+from controlplane.kafka.topics import names_of
 
 from . import sdk as sdk_data
 from .conftest import group_of, refused
@@ -42,6 +43,9 @@ PARAMETERS = {  # beside InstanceId, what each needs to succeed
     "DescribeTopicSubscribeGroup": TOPIC,
     "DescribeTopicSyncReplica": TOPIC,
     "ModifyGroupOffsets": {"Group": "billing", "Strategy": 1, "ShiftTimestamp": -1, "Topics": ["orders"]},
+    "FetchMessageByOffset": {"Topic": "orders", "Partition": 0, "Offset": 5},
+    "FetchMessageListByOffset": {"Topic": "orders", "Partition": 0, "Offset": 0},
+    "FetchMessageListByTimestamp": {"Topic": "orders", "Partition": 0, "StartTime": 0},
     "InquireCkafkaPrice": {"InstanceType": "profession", "Bandwidth": 20, "Partition": 100, "InquiryDiskParam": DISK},
     "InstanceScalingDown": {"UpgradeStrategy": 2, "BandWidth": 4},
     "ModifyAccessPolicy": {"RouteId": 1, "IpWhitelist": [{"CidrBlock": "127.0.0.0/8"}]},
@@ -79,6 +83,7 @@ def furnished(ask, instance, admin):
     changed = ask("ModifyInstanceAttributes", InstanceId=instance.id, MaxMessageByte=4096)
     number = rules[0]["ThrottleRuleId"]
     group_of(admin, instance)
+    admin.messages.write(names_of(instance.id).topic_in("orders"), 0, b"a message", key=b"its key")
     ask("CreateUser", InstanceId=instance.id, Name="ann", Password=PASSWORD)
     ask("CreateAcl", InstanceId=instance.id, **ACL, Operation=3, PermissionType=3)
     rule = {"PatternType": "PREFIXED", "Pattern": "ord", "RuleName": "ord", "RuleList": [{**RULE, "Operation": "All"}]}

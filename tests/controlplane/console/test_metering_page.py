@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controlplane.metering.models import Loss, PipelineStatus, Progress
+from controlplane.clusters.models import Broker
+from controlplane.clusters.services import cluster_ensure
+from controlplane.metering.models import BrokerWaiver, Loss, PipelineStatus, Progress
+from tests.support.usage import hours_told
 
 from .conftest import text_of
 
@@ -95,3 +100,41 @@ def test_before_the_first_start_the_page_says_so(at_staff, db):
 
 def test_a_meter_that_moves_and_has_lost_nothing_is_no_notice_on_the_fleets_page(at_staff, job):
     assert "meter" not in text_of(at_staff.get("/fleet")).lower().replace("metering", "")
+
+
+@pytest.mark.usefixtures("two_brokers")
+class TestBrokers:
+    @pytest.fixture
+    def two_brokers(self, job):
+        """The first has told all, the second is away."""
+        now = datetime.now(UTC)
+        for number, hours in ((1, 1), (2, 30)):
+            away = now - timedelta(hours=29) if number == 2 else None
+            Broker.objects.create(
+                cluster=cluster_ensure(), broker_id=number, host="10.0.0.1", port=9000 + number, away_since=away
+            )
+            hours_told(number, f"{now - timedelta(hours=hours):%Y-%m-%dT%H}", now - timedelta(hours=hours - 1))
+
+    def test_it_says_what_each_has_told_and_whom_usage_waits_for(self, at_staff):
+        text = text_of(at_staff.get("/fleet/metering"))
+        assert re.search("Broker 1 .*? Up to date Broker 2 .*? Usage waits for it Away since", text)
+
+    def test_one_that_will_not_come_back_is_waived_with_a_reason(self, at_staff):
+        answer = at_staff.post("/fleet/metering", {"broker": "2", "reason": " "}, follow=True)
+        assert "Say why usage shall not wait" in text_of(answer)
+        answer = at_staff.post("/fleet/metering", {"broker": "2", "reason": "its disk burned"}, follow=True)
+        text = text_of(answer)
+        assert "Usage no longer waits for broker 2." in text
+        assert re.search("Broker 2 .*? Away since .*?, and not waited for", text)
+        assert re.search("Not waited for .*? Broker 2 has told all up to .*? Its disk burned", text)
+        assert "admin@example.com" in text
+        again = at_staff.post("/fleet/metering", {"broker": "2", "reason": "x"}, follow=True)
+        assert "usage does not wait for broker 2" in text_of(again)
+
+    @pytest.mark.parametrize("named", ["x", "9", "99999999999"])
+    def test_a_broker_that_is_none_is_not_found(self, at_staff, named):
+        assert at_staff.post("/fleet/metering", {"broker": named, "reason": "x"}).status_code == 404
+
+    def test_a_tenant_waives_nobody(self, at_alice):
+        assert at_alice.client.post("/fleet/metering", {"broker": "2", "reason": "x"}).status_code == 404
+        assert not BrokerWaiver.objects.exists()

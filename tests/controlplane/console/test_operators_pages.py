@@ -49,7 +49,7 @@ def test_one_instance_with_its_allocation(at_staff, instance, flow_master):
     flow_master.answers[instance.id] = flowing()
     text = text_of(at_staff.get(f"/fleet/instances/{instance.id}"))
     assert "alice's" in text
-    assert "headroom" in text
+    assert "Burst" in text
     live = at_staff.get(f"/fleet/instances/{instance.id}/live").json()
     assert live["produce"]["brokers"][0]["allocation"] == 5 * MIB
 
@@ -99,8 +99,8 @@ def test_the_allocation_page_shows_each_brokers_figures_and_their_sum_against_th
     flow_master.answers[instance.id] = flowing(produce=4 * MIB)
     text = text_of(at_staff.get("/fleet/allocation"))
     assert "events produce alice's" in text
-    assert "5 MiB/s limit 4 MiB/s in all 5 MiB/s 100 % of the limit headroom" in text
-    assert "Broker 1 1 1 MiB/s 4 MiB/s 5 MiB/s headroom" in text
+    assert "5 MiB/s limit 4 MiB/s in all 5 MiB/s 100 % of the limit Burst" in text
+    assert "Broker 1 1 1 MiB/s 4 MiB/s 5 MiB/s Burst" in text
 
 
 def test_the_allocation_page_polls_for_its_rows_alone_with_its_search(at_staff, instance, flow_master):

@@ -45,7 +45,7 @@ def test_requests_are_shown_as_such(at_alice, instance, record, ago):  # noqa: F
     record(interval(instance.id, start=ago(30), rule="requests", limit=500_000))
     text = text_of(at_alice.get(f"instances/{instance.id}/quota"))
     assert "Requests waited 12.0 s" in text
-    reason = text[text.index("Requests waited") : text.index("What was kept")]
+    reason = text[text.index("Requests waited") : text.index("Bandwidth guarantee")]
     assert reason.count("requests/s") > 4
     assert "iB/s" not in reason
 
@@ -53,7 +53,7 @@ def test_requests_are_shown_as_such(at_alice, instance, record, ago):  # noqa: F
 def test_broker_time_is_shown_as_such(at_alice, instance, record, ago):  # noqa: F811
     record(interval(instance.id, start=ago(30), rule="loop-time", limit=500_000))
     text = text_of(at_alice.get(f"instances/{instance.id}/quota"))
-    reason = text[text.index("Requests waited 12.0 s") : text.index("What was kept")]
+    reason = text[text.index("Requests waited 12.0 s") : text.index("Bandwidth guarantee")]
     assert "broker time" in reason
     assert reason.count("ms/s") > 4
     assert "iB/s" not in reason
@@ -134,7 +134,7 @@ def test_broker_time_is_shown_with_what_each_broker_works_and_may_work(at_alice,
     shares = [{"broker": 1, "flow": 212.4, "allocation": 380.0}, {"broker": 2, "flow": 7.1, "allocation": None}]
     flow_master.answers[instance.id] = {"broker_time": {"limit": 600, "branch": "headroom", "brokers": shares}}
     text = text_of(at_alice.get(f"instances/{instance.id}/quota/now"))
-    assert "Broker time headroom 219.5 of 600 ms/s" in text
+    assert "Broker time Burst 219.5 of 600 ms/s" in text
     assert "Broker 1 212.4 ms/s 380 ms/s Broker 2 7.1 ms/s any time" in text
     flow_master.answers[instance.id] = {}
     assert "Broker time" not in text_of(at_alice.get(f"instances/{instance.id}/quota/now"))

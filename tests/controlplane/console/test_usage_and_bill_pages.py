@@ -34,9 +34,9 @@ def used(instance):
 
 def test_a_day_shows_its_hours_and_their_sum(at_alice, used):
     text = text_of(at_alice.get(f"instances/{used.id}/usage?day=2025-03-02"))
-    assert "09:00 1 GiB 2 GiB 1 GiB h" in text
-    assert "10:00 2 GiB 4 GiB 2 GiB h" in text
-    assert "Together 3 GiB 6 GiB 3 GiB h" in text
+    assert "09:00 1 GiB 2 GiB 1 GiB-hours" in text
+    assert "10:00 2 GiB 4 GiB 2 GiB-hours" in text
+    assert "Total 3 GiB 6 GiB 3 GiB-hours" in text
 
 
 def test_a_month_shows_its_days_and_leads_to_them(at_alice, used):
@@ -70,7 +70,7 @@ def test_a_time_that_is_none_is_not_found(at_alice, used, query):
 def test_the_bill_says_what_was_billed_from_when_to_when(at_alice, used):
     page = at_alice.get(f"instances/{used.id}/bill?month=2025-03")
     text = text_of(page)
-    assert "Bandwidth 2025-03-01 00:00 \N{EN DASH} 2025-04-01 00:00 744 hour 1.34 996.96" in text
+    assert "Bandwidth 2025-03-01 00:00 \N{EN DASH} 2025-04-01 00:00 744 hours 1.34 996.96" in text
     assert "Storage bought" in text
     assert "CNY 1 182.96" in text, "996.96 + 744 x 0.25"
     assert "Records produced" in text
@@ -210,6 +210,19 @@ class TestInvoices:
         assert "is known by now that was not then: the next invoice adjusts it." in text
         assert "3, Records produced 3.221225472 GB 4.294967296 GB" in text
         assert at_charlie.get("invoices/inv-00000001/verify").status_code == 404
+
+    def test_an_invoice_is_there_as_files(self, at_viewer, at_charlie, used):
+        self.close(3)
+        pages = [at_viewer.get("bills").content.decode(), at_viewer.get(f"instances/{used.id}/bill?month=2025-03")]
+        bill = pages[1].content.decode()
+        for path, content_type in (("pdf", "application/pdf"), ("focus.csv", "text/csv; charset=utf-8")):
+            address = f"invoices/inv-00000001/{path}"
+            assert f'href="{at_viewer.address(address)}" download' in bill
+            assert at_viewer.get(address)["Content-Type"] == content_type
+            assert at_charlie.get(address).status_code == 404
+        assert f'href="{at_viewer.address("invoices/inv-00000001/pdf")}" download' in pages[0]
+        assert "sluice bill pdf inv-00000001 &gt; FILE" in text_of(pages[1])
+        assert "sluice bill focus inv-00000001 &gt; FILE" in text_of(pages[1])
 
     def test_an_invoice_that_did_not_wait_says_so(self, at_alice, used):
         services.metering_waive(month=Month(2025, 3), instance_id=None, actor="ops@example.com", reason="r")

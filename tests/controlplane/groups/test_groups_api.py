@@ -6,8 +6,10 @@ from urllib.parse import quote
 
 import pytest
 
+from controlplane.core.errors import NotFound
 from controlplane.core.models import AuditEntry
 from controlplane.groups import selectors
+from controlplane.kafka import client
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.test_instances_api import problem
 
@@ -222,6 +224,28 @@ def test_a_member_is_removed_by_its_id(alice, hers):
     assert hers.billing.members == []
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_a_member_is_removed_while_the_group_finds_another_coordinator(alice, hers, monkeypatch, late):
+    """Whether or not the first attempt was carried out: NOT_COORDINATOR is no answer for a person."""
+    hers.billing.members.append(ALIVE)
+    attempts, remove = [], hers.groups.remove
+
+    def changing(name, member_id):
+        attempts.append(member_id)
+        if len(attempts) > 1 and late:
+            raise NotFound("the member has left the group", code="member_not_found")
+        if len(attempts) == 1 and not late:
+            raise client.ClusterChanging("a broker has gone")
+        remove(name, member_id)
+        if late:
+            raise client.ClusterChanging("a broker has gone")
+
+    monkeypatch.setattr(hers.groups, "remove", changing)
+    assert alice.api.delete(f"{hers.url}/billing/members/{ALIVE.id}").status_code == 204
+    assert attempts == [ALIVE.id] * 2
+    assert hers.billing.members == []
+
+
 @pytest.mark.parametrize("name", ["a/b", "ü ber", "50%", "..x", "a?b#c", "members", "two\nlines"])
 def test_a_name_may_hold_anything(alice, hers, name):
     hers.groups.found[f"{hers.key}.{name}"] = FakeGroup({(f"{hers.key}.orders", 0): 104})
@@ -316,3 +340,31 @@ def test_a_cluster_that_is_away_is_a_retriable_503(alice, hers, admin):
 def test_an_instance_that_does_not_run_has_its_groups_left_alone(alice, hers):
     alice.api.delete(f"/api/v1/instances/{hers.instance_id}")
     problem(alice.api.post(f"{hers.url}/billing/offsets", {"strategy": "earliest"}), 409, "instance_not_running")
+
+
+@pytest.mark.parametrize("path", ["", "/billing"])
+def test_the_first_look_after_a_brokers_death_is_answered(alice, hers, monkeypatch, path):
+    """A client that knew the broker learns in its first attempt that it is gone; the next begins with those that are there."""
+    asked = []
+
+    def listed_or_read(name):
+        real = getattr(hers.groups, name)
+
+        def once_away(*arguments):
+            asked.append(name)
+            if len(asked) == 1:
+                raise client.ClusterChanging("the brokers do not answer in time")
+            return real(*arguments)
+
+        return once_away
+
+    for name in ("listed", "read"):
+        monkeypatch.setattr(hers.groups, name, listed_or_read(name))
+    assert alice.api.get(hers.url + path).status_code == 200
+    assert asked[0] == asked[1]
+
+
+def test_a_cluster_that_stays_away_is_asked_twice_and_not_longer(alice, hers, admin):
+    admin.away = True
+    assert alice.api.get(hers.url).status_code == 503
+    assert hers.groups.rounds["listed"] == 2

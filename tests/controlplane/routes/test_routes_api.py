@@ -202,7 +202,7 @@ def test_an_id_is_never_used_again(alice, url, opened):
         ({"security": "plaintext", "closes_at": "tomorrow"}, "closes_at", "wrong format"),
         ({"security": "plaintext", "advertised_host": "kafka.example.com:9092"}, "advertised_host", "the port is given out"),
         ({"security": "plaintext", "advertised_hosts": {"one": "a.b"}}, "advertised_hosts", "ids of brokers"),
-        ({"security": "plaintext", "port": 9092}, "port", "not a member"),
+        ({"security": "plaintext", "port": 9092}, "port", "unknown field"),
         ({}, "security", "required"),
     ],
 )  # fmt: skip

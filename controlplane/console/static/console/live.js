@@ -101,10 +101,16 @@ class Live {
     svg.querySelector(".fill").setAttribute("width", bar.percent);
   }
 
+  rule(name, direction) {
+    const chip = this.section.querySelector(`[data-live="${name}.rule"]`);
+    write(chip, direction.rule);
+    if (chip) chip.title = `Rule: ${direction.branch}`;
+  }
+
   direction(name, direction, now) {
     this.figure(`${name}.used`, rate(direction.bar.used));
     this.figure(`${name}.limit`, rate(direction.bar.limit));
-    this.figure(`${name}.branch`, direction.branch);
+    this.rule(name, direction);
     this.figure(`${name}.words`, direction.words);
     this.bar(name, direction.bar);
     const list = this.section.querySelector(`[data-direction="${name}"] [data-brokers]`);

@@ -1,0 +1,1 @@
+"""Groups of commands, one file each: what is typed, which call it becomes, which columns are shown."""

@@ -1,0 +1,97 @@
+"""Signing in, and whom a key speaks for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from controlplane.cli import operations as ops
+from controlplane.cli import profiles
+from controlplane.cli.client import Client
+from controlplane.cli.errors import Away, Misused
+from controlplane.cli.options import Command
+from controlplane.cli.output import Output
+from controlplane.cli.profiles import DEFAULT, Profile, checked_key, checked_url, is_in_clear
+from controlplane.cli.session import of
+
+CHOOSING = (profiles.URL, profiles.API_KEY)
+
+
+def add_to(app: typer.Typer) -> None:
+    """The commands that stand beside the groups."""
+    for name, command in (
+        ("login", login),
+        ("logout", logout),
+        ("whoami", whoami),
+        ("caps", caps),
+        ("metrics", metrics),
+    ):
+        app.command(name, cls=Command)(command)
+
+
+def login(
+    ctx: typer.Context,
+    url: Annotated[str, typer.Option(help="Such as https://sluice.example.com.")],
+    allow_http: Annotated[
+        bool, typer.Option("--allow-http", help="Send the key in clear, to another machine than this one.")
+    ] = False,
+) -> None:
+    """Sign in: keep an API key for an address.
+
+    The key is asked for and never shown. Where standard input is no terminal, it is read from there.
+    """
+    session = of(ctx)
+    name, address = session.profile or DEFAULT, checked_url(url)
+    if is_in_clear(address) and not allow_http:
+        raise Misused(
+            "over http everybody on the way can read the key",
+            notes=("Take https, or say --allow-http if that is meant.",),
+        )
+    profile = Profile(address, _asked_key())
+    client = Client(profile, sleep=session.clock.sleep)
+    try:
+        caller = client.call(ops.ME)
+    finally:
+        client.close()
+    if not isinstance(caller, dict) or "organisation" not in caller:
+        raise Away(f"{address} answers, and not as Sluice does")
+    path = profiles.keep(name, profile)
+    session.output.document(caller)
+    session.output.note(f"Signed in to {address} as profile {name}; the key is in {path}, which only you may read.")
+    _warn_of_environment(session.output)
+
+
+def logout(ctx: typer.Context) -> None:
+    """Forget the key of a profile on this machine. It stays valid: sluice key revoke ends it."""
+    session = of(ctx)
+    profiles.forget(session.profile or DEFAULT)
+    session.output.note("Forgotten on this machine. The key itself stays valid until it is revoked.")
+
+
+def whoami(ctx: typer.Context) -> None:
+    """Whom the key speaks for, and in which organisation and role."""
+    of(ctx).show(ops.ME)
+
+
+def caps(ctx: typer.Context) -> None:
+    """What the organisation may have, and how much of it is in use."""
+    of(ctx).show(ops.CAPS)
+
+
+def metrics(ctx: typer.Context) -> None:
+    """The health of instances, as Prometheus reads it."""
+    of(ctx).text(ops.METRICS)
+
+
+def _asked_key() -> str:
+    is_person = sys.stdin.isatty()
+    return checked_key(typer.prompt("API key", hide_input=True, err=True) if is_person else sys.stdin.readline())
+
+
+def _warn_of_environment(output: Output) -> None:
+    found = [name for name in CHOOSING if os.environ.get(name)]
+    if found:
+        output.note(f"{' and '.join(found)} in the environment will be gone by all the same.")

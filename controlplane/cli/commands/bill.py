@@ -1,0 +1,61 @@
+"""Bills of a month, invoices, and whether an invoice is what its rows give."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from controlplane.cli import operations as ops
+from controlplane.cli.bodies import said
+from controlplane.cli.errors import Refused
+from controlplane.cli.options import Commands, Instance, Limit
+from controlplane.cli.session import of
+from controlplane.cli.tables import columns
+
+app = Commands("Bills and invoices.")
+INVOICES = columns("number", "month", "instance_id", "total", "currency", "created_at")
+Number = Annotated[str, typer.Argument(metavar="NUMBER", help="Such as inv-00000001.")]
+
+
+@app.add("show")
+def shown(
+    ctx: typer.Context,
+    instance: Instance,
+    month: Annotated[str | None, typer.Option(help="YYYY-MM, UTC; by default the present one.")] = None,
+    plan: Annotated[str | None, typer.Option(help="What it would be under another plan: pro or traffic.")] = None,
+) -> None:
+    """The bill of a month: so far, or as invoiced. It can be had after the instance is deleted, too."""
+    of(ctx).show(ops.BILL, query=said(month=month, plan=plan), instance_id=instance)
+
+
+@app.add("invoices")
+def invoices(ctx: typer.Context, limit: Limit = None) -> None:
+    """The organisation's invoices, by number."""
+    of(ctx).listed(ops.INVOICES, INVOICES, limit=limit)
+
+
+@app.add("invoice")
+def invoice(ctx: typer.Context, number: Number) -> None:
+    """One invoice with its lines."""
+    of(ctx).show(ops.INVOICE, number=number)
+
+
+@app.add("pdf")
+def pdf(ctx: typer.Context, number: Number) -> None:
+    """One invoice as a PDF: sluice bill pdf NUMBER > invoice.pdf."""
+    of(ctx).file(ops.INVOICE_PDF, number=number)
+
+
+@app.add("focus")
+def focus(ctx: typer.Context, number: Number) -> None:
+    """One invoice in FOCUS 1.2, each line a row of CSV: sluice bill focus NUMBER > invoice.csv."""
+    of(ctx).file(ops.INVOICE_FOCUS, number=number)
+
+
+@app.add("verify")
+def verify(ctx: typer.Context, number: Number) -> None:
+    """Compute an invoice once more, from what was sealed and from today's usage. Ends with 1 where they differ."""
+    found = of(ctx).change(ops.INVOICE_VERIFY, number=number)
+    if not found["equal"]:
+        raise Refused(f"{number} is not what its rows give")

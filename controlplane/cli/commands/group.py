@@ -1,0 +1,85 @@
+"""Consumer groups: who reads, how far behind, and where they read on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from controlplane.cli import operations as ops
+from controlplane.cli.bodies import said
+from controlplane.cli.options import Commands, Group, Instance, Limit, Yes
+from controlplane.cli.session import of
+from controlplane.cli.tables import columns
+
+app = Commands("Consumer groups: who reads, and how far behind.")
+LISTED = columns("name", "state", "protocol", "lag_messages", members="members.#")
+
+
+@app.add("list")
+def listed(ctx: typer.Context, instance: Instance, limit: Limit = None) -> None:
+    """Groups by name, with members and lag in records."""
+    of(ctx).listed(ops.GROUPS, LISTED, limit=limit, instance_id=instance)
+
+
+@app.add("show")
+def shown(ctx: typer.Context, instance: Instance, group: Group) -> None:
+    """Members, and for each partition what is left to read in records and seconds."""
+    of(ctx).show(ops.GROUP, instance_id=instance, group=group)
+
+
+@app.add("reset-offsets")
+def reset(
+    ctx: typer.Context,
+    instance: Instance,
+    group: Group,
+    to: Annotated[
+        Literal["earliest", "latest", "timestamp", "shift", "offset"],
+        typer.Option(help="Where the group is to read on."),
+    ],
+    value: Annotated[
+        int | None,
+        typer.Option(help="Of timestamp: ms since 1970; of shift: records, negative is back; of offset: the offset."),
+    ] = None,
+    topic: Annotated[str | None, typer.Option(help="By default each that the group has an offset in.")] = None,
+    partitions: Annotated[
+        list[int] | None, typer.Option("--partition", help="Of the topic; again for more. By default all.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be moved.")] = False,
+    yes: Yes = False,
+) -> None:
+    """Move the offsets of a group without members. What would be read again or skipped is shown before it is asked for."""
+    session = of(ctx)
+    body = said(strategy=to, value=value, topic=topic, partitions=partitions)
+    if dry_run:
+        session.change(ops.GROUP_OFFSETS, body={**body, "dry_run": True}, instance_id=instance, group=group)
+        return
+    if not yes:
+        plan = session.call(ops.GROUP_OFFSETS, body={**body, "dry_run": True}, instance_id=instance, group=group)
+        moved = f"{plan['read_again']} records would be read again and {plan['skipped']} skipped"
+        session.confirm(f"In {len(plan['partitions'])} partitions {moved} by {group}.", group, yes=False)
+    session.change(ops.GROUP_OFFSETS, body=body, instance_id=instance, group=group)
+
+
+@app.add("delete")
+def delete(ctx: typer.Context, instance: Instance, group: Group, yes: Yes = False) -> None:
+    """Delete a group that has no members, with its offsets."""
+    session = of(ctx)
+    session.confirm(f"This deletes the group {group} with its offsets.", group, yes=yes)
+    session.change(ops.GROUP_DELETE, done=f"{group} is deleted.", instance_id=instance, group=group)
+
+
+@app.add("remove-member")
+def remove_member(
+    ctx: typer.Context,
+    instance: Instance,
+    group: Group,
+    member: Annotated[str, typer.Argument(metavar="MEMBER", help="Its id, as group show has it.")],
+    yes: Yes = False,
+) -> None:
+    """Take a member out of the group: its partitions go to the others. A consumer that lives joins again by itself."""
+    session = of(ctx)
+    session.confirm(f"This takes {member} out of {group}.", member, yes=yes)
+    session.change(
+        ops.GROUP_MEMBER_REMOVE, done=f"{member} is out of {group}.", instance_id=instance, group=group, member=member
+    )

@@ -1,0 +1,195 @@
+"""Instances: buying, resizing, settings, who may connect, deleting."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from controlplane.cli import operations as ops
+from controlplane.cli.bodies import said, whole_or_null
+from controlplane.cli.errors import Misused
+from controlplane.cli.options import Cidrs, Commands, ConfirmPrice, Instance, Limit, Wait, Yes
+from controlplane.cli.session import of
+from controlplane.cli.tables import columns
+
+app = Commands("Instances: a Kafka of your own each.")
+LISTED = columns(
+    "id", "name", "state", "bandwidth_mib_per_s", "storage_gib", "partitions", "bootstrap", health="health.state"
+)
+
+Bandwidth = typer.Option("--bandwidth", help="MiB/s, for each direction.")
+Storage = typer.Option("--storage", help="GiB, all replicas together.")
+Partitions = typer.Option("--partitions", help="Replicas included.")
+AMOUNT = "A number; null is unlimited."
+
+
+@app.add("list")
+def listed(ctx: typer.Context, limit: Limit = None) -> None:
+    """Instances of the organisation, oldest first."""
+    of(ctx).listed(ops.INSTANCES, LISTED, limit=limit)
+
+
+@app.add("show")
+def shown(ctx: typer.Context, instance: Instance) -> None:
+    """One instance with its addresses, health, settings and use."""
+    of(ctx).show(ops.INSTANCE, instance_id=instance)
+
+
+@app.add("create")
+def create(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    bandwidth: Annotated[float, Bandwidth],
+    storage: Annotated[float, Storage],
+    partitions: Annotated[int, Partitions],
+    cidrs: Cidrs = None,
+    confirm_price: ConfirmPrice = None,
+    wait: Wait = True,
+) -> None:
+    """Buy an instance, and wait until it can be used. Without --cidr nobody may connect yet."""
+    session = of(ctx)
+    body = said(
+        name=name,
+        bandwidth_mib_per_s=bandwidth,
+        storage_gib=storage,
+        partitions=partitions,
+        whitelist=cidrs or [],
+        confirm_price=confirm_price,
+    )
+    answer = session.start(ops.INSTANCE_CREATE, wait=wait, body=body)
+    if wait:
+        session.output.note(f"Ready: sluice instance show {answer['id']}")
+
+
+@app.add("resize")
+def resize(
+    ctx: typer.Context,
+    instance: Instance,
+    bandwidth: Annotated[float | None, Bandwidth] = None,
+    storage: Annotated[float | None, Storage] = None,
+    partitions: Annotated[int | None, Partitions] = None,
+    accept_full_storage: Annotated[
+        bool | None,
+        typer.Option("--accept-full-storage", help="Less storage than is used is meant: producing is refused then."),
+    ] = None,
+    confirm_price: ConfirmPrice = None,
+    wait: Wait = True,
+) -> None:
+    """Other sizes; what is not named stays."""
+    sizes = said(bandwidth_mib_per_s=bandwidth, storage_gib=storage, partitions=partitions)
+    if not sizes:
+        raise Misused("name --bandwidth, --storage or --partitions")
+    words = said(accept_full_storage=accept_full_storage, confirm_price=confirm_price)
+    of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, body={**sizes, **words}, instance_id=instance)
+
+
+@app.add("rename")
+def rename(
+    ctx: typer.Context, instance: Instance, name: Annotated[str, typer.Argument(metavar="NAME")], wait: Wait = True
+) -> None:
+    """Another name; its id and addresses stay."""
+    of(ctx).start(ops.INSTANCE_CHANGE, wait=wait, body={"name": name}, instance_id=instance)
+
+
+@app.add("config")
+def config(
+    ctx: typer.Context,
+    instance: Instance,
+    auto_create_topics: Annotated[
+        bool | None, typer.Option(help="Whether a topic comes into being when a client names it.")
+    ] = None,
+    default_partitions: Annotated[int | None, typer.Option(help="Of a topic that does not say.")] = None,
+    default_replication_factor: Annotated[int | None, typer.Option(help="The same.")] = None,
+    max_message_bytes: Annotated[
+        int | None, typer.Option(help="The largest batch of a topic that does not say.")
+    ] = None,
+    allow_everyone_if_no_acl_found: Annotated[
+        bool | None, typer.Option(help="Who may use what has no ACL: everyone, or super users alone.")
+    ] = None,
+    super_users: Annotated[
+        list[str] | None, typer.Option("--super-user", help="User:NAME, who may do everything; again for more.")
+    ] = None,
+    no_super_users: Annotated[bool, typer.Option("--no-super-users", help="Nobody.")] = False,
+    audit: Annotated[
+        bool | None, typer.Option(help="Whether brokers write what happens to the topic __sluice_audit.")
+    ] = None,
+    wait: Wait = True,
+) -> None:
+    """Settings for topics that do not say, for ACLs and the audit. Without options: how they are."""
+    session = of(ctx)
+    wanted = said(
+        auto_create_topics=auto_create_topics,
+        default_partitions=default_partitions,
+        default_replication_factor=default_replication_factor,
+        max_message_bytes=max_message_bytes,
+        allow_everyone_if_no_acl_found=allow_everyone_if_no_acl_found,
+        super_users=[] if no_super_users else super_users,
+        audit=audit,
+    )
+    if not wanted:
+        session.output.document(session.call(ops.INSTANCE, instance_id=instance)["config"])
+        return
+    session.start(ops.INSTANCE_CHANGE, wait=wait, body={"config": wanted}, instance_id=instance)
+
+
+@app.add("delete")
+def delete(ctx: typer.Context, instance: Instance, yes: Yes = False, wait: Wait = True) -> None:
+    """Delete an instance and all its data."""
+    session = of(ctx)
+    found = session.instance_id(instance)
+    if not yes:
+        name = session.call(ops.INSTANCE, instance_id=found)["name"]
+        session.confirm(f"This deletes the instance {name} ({found}) with all its topics and records.", name, yes=False)
+    session.start(ops.INSTANCE_DELETE, wait=wait, instance_id=found)
+
+
+@app.add("whitelist")
+def whitelist(
+    ctx: typer.Context,
+    instance: Instance,
+    cidrs: Cidrs = None,
+    add: Annotated[list[str] | None, typer.Option(help="Beside those that are there; again for more.")] = None,
+    remove: Annotated[list[str] | None, typer.Option(help="Of those that are there; again for more.")] = None,
+    nobody: Annotated[bool, typer.Option("--nobody", help="Let nobody in.")] = False,
+) -> None:
+    """Who may connect: all of them by --cidr, or some more or fewer; in force within 2 s. Without options: who may now."""
+    session = of(ctx)
+    changes = bool(add or remove)
+    if sum((bool(cidrs), changes, nobody)) > 1:
+        raise Misused("take --cidr, or --add and --remove, or --nobody")
+    if cidrs or nobody:
+        wanted = cidrs or []
+    else:
+        present = session.call(ops.INSTANCE, instance_id=instance)["whitelist"]
+        if not changes:
+            session.output.document({"whitelist": present})
+            return
+        wanted = [each for each in dict.fromkeys([*present, *(add or [])]) if each not in (remove or [])]
+        if missing := set(remove or []) - set(present):
+            raise Misused(f"not in the whitelist: {', '.join(sorted(missing))}")
+    session.change(ops.INSTANCE_WHITELIST, body={"cidrs": wanted}, instance_id=instance)
+
+
+@app.add("limits")
+def limits(
+    ctx: typer.Context,
+    instance: Instance,
+    topics: Annotated[str | None, typer.Option(help=AMOUNT)] = None,
+    requests_per_s: Annotated[str | None, typer.Option(help=AMOUNT)] = None,
+    broker_time_ms_per_s: Annotated[str | None, typer.Option(help=AMOUNT)] = None,
+    wait: Wait = True,
+) -> None:
+    """Limits that no plan sells. Operators of the service set them, all at once: what is left out gets its default."""
+    session = of(ctx)
+    wanted = whole_or_null(topics=topics, requests_per_s=requests_per_s, broker_time_ms_per_s=broker_time_ms_per_s)
+    if not wanted:
+        session.output.document(session.call(ops.INSTANCE, instance_id=instance)["limits"])
+        return
+    session.start(ops.INSTANCE_LIMITS, wait=wait, body=wanted, instance_id=instance)
+
+
+@app.add("ca")
+def authority(ctx: typer.Context, instance: Instance) -> None:
+    """The instance's own authority, PEM: sluice instance ca INSTANCE > ca.pem."""
+    of(ctx).text(ops.INSTANCE_CA, instance_id=instance)

@@ -1,0 +1,163 @@
+"""Messages of a topic: looking, one test message, and deleting records before an offset."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from controlplane.cli import operations as ops
+from controlplane.cli.bodies import said
+from controlplane.cli.errors import Misused
+from controlplane.cli.options import Commands, Instance, Topic, Yes
+from controlplane.cli.session import of
+from controlplane.cli.tables import columns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+app = Commands("Messages of a topic. What they take counts against the instance's bandwidth.")
+LISTED = columns("partition", "offset", "timestamp_ms", "key", "value", "value_bytes")
+END = "end"
+TO_THE_END = -1
+
+
+@app.add("list")
+def listed(
+    ctx: typer.Context,
+    instance: Instance,
+    topic: Topic,
+    partition: Annotated[int | None, typer.Option(min=0, help="By default all.")] = None,
+    start: Annotated[
+        Literal["newest", "oldest", "end"] | None, typer.Option(help="Where neither an offset nor a time is said.")
+    ] = None,
+    offset: Annotated[int | None, typer.Option(min=0, help="From there on, of one partition.")] = None,
+    timestamp_ms: Annotated[int | None, typer.Option(help="From there on, ms since 1970.")] = None,
+    key: Annotated[str | None, typer.Option(help="Only messages with this key.")] = None,
+    contains: Annotated[str | None, typer.Option(help="Only messages whose value has this text in it.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="So many at most.")] = 20,
+) -> None:
+    """The newest messages, or those from somewhere on. A search goes on until it has found so many, or all is looked at."""
+    query = said(
+        partition=partition,
+        start=start,
+        offset=offset,
+        timestamp_ms=timestamp_ms,
+        key=None if key is None else _encoded(key.encode()),
+        contains=contains,
+    )
+    of(ctx).listed(
+        ops.MESSAGES, LISTED, limit=limit, query=query, readable=_readable, instance_id=instance, topic=topic
+    )
+
+
+@app.add("show")
+def shown(
+    ctx: typer.Context,
+    instance: Instance,
+    topic: Topic,
+    partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0)],
+    offset: Annotated[int, typer.Argument(metavar="OFFSET", min=0)],
+    value: Annotated[bool, typer.Option("--value", help="Only the value, byte by byte, for a file or a pipe.")] = False,
+) -> None:
+    """One message, whole."""
+    session = of(ctx)
+    found = session.call(ops.MESSAGE, instance_id=instance, topic=topic, partition=str(partition), offset=str(offset))
+    if not value:
+        session.output.document(found if session.output.is_json else _readable(found))
+        return
+    if found["masked"]:
+        raise Misused("your role may not read messages")
+    sys.stdout.buffer.write(base64.b64decode(found["value"] or ""))
+
+
+@app.add("produce")
+def produce(
+    ctx: typer.Context,
+    instance: Instance,
+    topic: Topic,
+    value: Annotated[str | None, typer.Option(help="Text. Without it and --file: null.")] = None,
+    file: Annotated[
+        typer.FileBinaryRead | None, typer.Option(help="Where the value stands; - is standard input.")
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="Text; by default none.")] = None,
+    headers: Annotated[list[str] | None, typer.Option("--header", help="NAME=TEXT; again for more.")] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="By default chosen by the key.")] = None,
+    timestamp_ms: Annotated[int | None, typer.Option(min=0, help="ms since 1970; by default now.")] = None,
+) -> None:
+    """Write one message, acknowledged by all in-sync replicas, and say where it stands."""
+    if value is not None and file is not None:
+        raise Misused("--value and --file: only one of them")
+    content = file.read() if file is not None else None if value is None else value.encode()
+    body = said(
+        key=None if key is None else _encoded(key.encode()),
+        value=None if content is None else _encoded(content),
+        headers=_headers(headers),
+        partition=partition,
+        timestamp_ms=timestamp_ms,
+    )
+    of(ctx).change(ops.MESSAGE_PRODUCE, body=body, instance_id=instance, topic=topic)
+
+
+@app.add("delete")
+def delete(
+    ctx: typer.Context,
+    instance: Instance,
+    topic: Topic,
+    before: Annotated[list[str], typer.Option("--before", help="PARTITION:OFFSET, or PARTITION:end; again for more.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    yes: Yes = False,
+) -> None:
+    """Delete the records before offsets, for good. How many go is shown before it is asked for. For owners."""
+    session = of(ctx)
+    body: dict[str, Any] = {"before": dict(map(_place, before))}
+    if dry_run:
+        session.change(ops.RECORDS_DELETE, body={**body, "dry_run": True}, instance_id=instance, topic=topic)
+        return
+    if not yes:
+        plan = session.call(ops.RECORDS_DELETE, body={**body, "dry_run": True}, instance_id=instance, topic=topic)
+        records = sum(each["records"] for each in plan["partitions"])
+        session.confirm(f"{records} records of {topic} would be deleted for good.", topic, yes=False)
+    session.change(ops.RECORDS_DELETE, body=body, instance_id=instance, topic=topic)
+
+
+def _encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _headers(typed: Sequence[str] | None) -> list[list[str]] | None:
+    if not typed:
+        return None
+    found = []
+    for each in typed:
+        name, equals, text = each.partition("=")
+        if not equals:
+            raise Misused(f"{each}: must be like name=text")
+        found.append([name, _encoded(text.encode())])
+    return found
+
+
+def _place(typed: str) -> tuple[str, int]:
+    partition, _, offset = typed.partition(":")
+    if not partition.isdecimal() or not (offset == END or offset.isdecimal()):
+        raise Misused(f"{typed}: must be like 0:1200, or 0:{END}")
+    return partition, TO_THE_END if offset == END else int(offset)
+
+
+def _readable(message: Mapping[str, Any]) -> dict[str, Any]:
+    """For people: text instead of base64, and bytes that are no text in hex."""
+    headers = [[name, _decoded(value)] for name, value in message["headers"]]
+    return {**message, "key": _decoded(message["key"]), "value": _decoded(message["value"]), "headers": headers}
+
+
+def _decoded(field: str | None) -> str | None:
+    return None if field is None else _text(base64.b64decode(field))
+
+
+def _text(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return f"0x{content.hex()}"

@@ -1,0 +1,41 @@
+"""Operations: long work on instances, step by step."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from controlplane.cli import operations as ops
+from controlplane.cli.options import Commands, Limit
+from controlplane.cli.session import of
+from controlplane.cli.tables import columns
+from controlplane.cli.waiting import DEFAULT_TIMEOUT_S, awaited
+
+app = Commands("Operations: long work, step by step.")
+LISTED = columns("id", "kind", "target", "state", "progress", "actor", "created_at", "finished_at")
+Id = Annotated[str, typer.Argument(metavar="OPERATION", help="Its id.")]
+
+
+@app.add("list")
+def listed(ctx: typer.Context, limit: Limit = None) -> None:
+    """Operations of the organisation, oldest first."""
+    of(ctx).listed(ops.OPERATIONS, LISTED, limit=limit)
+
+
+@app.add("show")
+def shown(ctx: typer.Context, operation: Id) -> None:
+    """How far an operation is."""
+    of(ctx).show(ops.OPERATION, operation_id=operation)
+
+
+@app.add("wait")
+def wait(
+    ctx: typer.Context,
+    operation: Id,
+    timeout_s: Annotated[float, typer.Option("--timeout", min=0, help="Seconds.")] = DEFAULT_TIMEOUT_S,
+) -> None:
+    """Wait until it has ended. 1: it has failed; 6: it was still running when the time was over."""
+    session = of(ctx)
+    found = awaited(session.client, operation, output=session.output, clock=session.clock, timeout_s=timeout_s)
+    session.output.document(found)

@@ -1,0 +1,135 @@
+"""Every call of the API that a command makes. Paths are those of docs/openapi.yaml, without the prefix /api/v1.
+
+tests/controlplane/cli/test_every_endpoint.py compares this table with the schema, and with what commands use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+PREFIX = "/api/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A method and an address with ids in braces."""
+
+    method: str
+    path: str
+
+    def at(self, **ids: str) -> str:
+        """The address with these ids; a name may hold anything, a slash too."""
+        return PREFIX + self.path.format(**{name: quote(value, safe="") for name, value in ids.items()})
+
+    @property
+    def is_change(self) -> bool:
+        """Whether it takes an `Idempotency-Key`."""
+        return self.method != "GET"
+
+
+_INSTANCE = "/instances/{instance_id}"
+_TOPIC = f"{_INSTANCE}/topics/{{topic}}"
+_GROUP = f"{_INSTANCE}/groups/{{group}}"
+_USER = f"{_INSTANCE}/users/{{user}}"
+_ROUTE = f"{_INSTANCE}/routes/{{route_id}}"
+_RULE = f"{_INSTANCE}/throttle-rules/{{rule_id}}"
+_ISSUER = f"{_INSTANCE}/token-issuers/{{issuer_id}}"
+_PROPOSAL = f"{_INSTANCE}/proposal"
+
+ME = Call("GET", "/me")
+CAPS = Call("GET", "/caps")
+METRICS = Call("GET", "/metrics")
+
+API_KEYS = Call("GET", "/api-keys")
+API_KEY_CREATE = Call("POST", "/api-keys")
+API_KEY_REVOKE = Call("DELETE", "/api-keys/{key_id}")
+ACCESS_KEYS = Call("GET", "/access-keys")
+ACCESS_KEY_CREATE = Call("POST", "/access-keys")
+ACCESS_KEY_REVOKE = Call("DELETE", "/access-keys/{access_key_id}")
+
+OPERATIONS = Call("GET", "/operations")
+OPERATION = Call("GET", "/operations/{operation_id}")
+
+INSTANCES = Call("GET", "/instances")
+INSTANCE_CREATE = Call("POST", "/instances")
+INSTANCE = Call("GET", _INSTANCE)
+INSTANCE_CHANGE = Call("PATCH", _INSTANCE)
+INSTANCE_DELETE = Call("DELETE", _INSTANCE)
+INSTANCE_WHITELIST = Call("PUT", f"{_INSTANCE}/whitelist")
+INSTANCE_LIMITS = Call("PUT", f"{_INSTANCE}/limits")
+INSTANCE_CA = Call("GET", f"{_INSTANCE}/ca")
+
+TOPICS = Call("GET", f"{_INSTANCE}/topics")
+TOPIC_CREATE = Call("POST", f"{_INSTANCE}/topics")
+TOPIC = Call("GET", _TOPIC)
+TOPIC_CHANGE = Call("PATCH", _TOPIC)
+TOPIC_DELETE = Call("DELETE", _TOPIC)
+TOPIC_WHITELIST = Call("PUT", f"{_TOPIC}/whitelist")
+
+MESSAGES = Call("GET", f"{_TOPIC}/messages")
+MESSAGE = Call("GET", f"{_TOPIC}/messages/{{partition}}/{{offset}}")
+MESSAGE_PRODUCE = Call("POST", f"{_TOPIC}/messages")
+RECORDS_DELETE = Call("POST", f"{_TOPIC}/delete-records")
+
+GROUPS = Call("GET", f"{_INSTANCE}/groups")
+GROUP = Call("GET", _GROUP)
+GROUP_DELETE = Call("DELETE", _GROUP)
+GROUP_OFFSETS = Call("POST", f"{_GROUP}/offsets")
+GROUP_MEMBER_REMOVE = Call("DELETE", f"{_GROUP}/members/{{member}}")
+
+USERS = Call("GET", f"{_INSTANCE}/users")
+USER_CREATE = Call("POST", f"{_INSTANCE}/users")
+USER = Call("GET", _USER)
+USER_DELETE = Call("DELETE", _USER)
+USER_PASSWORD = Call("PUT", f"{_USER}/password")
+
+ACLS = Call("GET", f"{_INSTANCE}/acls")
+ACL_CREATE = Call("POST", f"{_INSTANCE}/acls")
+ACLS_DELETE = Call("DELETE", f"{_INSTANCE}/acls")
+ACLS_CREATE = Call("POST", f"{_INSTANCE}/acls/batch")
+ACLS_PRESET = Call("POST", f"{_INSTANCE}/acls/presets")
+ACCESS_CHECK = Call("POST", f"{_INSTANCE}/access-check")
+AUDIT = Call("GET", f"{_INSTANCE}/audit")
+
+PROPOSAL = Call("GET", _PROPOSAL)
+PROPOSAL_MAKE = Call("PUT", _PROPOSAL)
+PROPOSAL_DISCARD = Call("DELETE", _PROPOSAL)
+PROPOSAL_IN_FORCE = Call("POST", f"{_PROPOSAL}/{{proposal_id}}/in-force")
+
+TOKEN_ISSUERS = Call("GET", f"{_INSTANCE}/token-issuers")
+TOKEN_ISSUER_CREATE = Call("POST", f"{_INSTANCE}/token-issuers")
+TOKEN_ISSUER = Call("GET", _ISSUER)
+TOKEN_ISSUER_DELETE = Call("DELETE", _ISSUER)
+TOKEN_ISSUER_REFRESH = Call("POST", f"{_ISSUER}/refresh")
+
+ROUTES = Call("GET", f"{_INSTANCE}/routes")
+ROUTE_CREATE = Call("POST", f"{_INSTANCE}/routes")
+ROUTE = Call("GET", _ROUTE)
+ROUTE_CHANGE = Call("PATCH", _ROUTE)
+ROUTE_DELETE = Call("DELETE", _ROUTE)
+CERTIFICATE = Call("GET", f"{_ROUTE}/certificate")
+CERTIFICATE_BRING = Call("PUT", f"{_ROUTE}/certificate")
+CERTIFICATE_GIVE_BACK = Call("DELETE", f"{_ROUTE}/certificate")
+CLIENT_CA = Call("PUT", f"{_ROUTE}/client-ca")
+
+RULES = Call("GET", f"{_INSTANCE}/throttle-rules")
+RULE_CREATE = Call("POST", f"{_INSTANCE}/throttle-rules")
+RULE = Call("GET", _RULE)
+RULE_CHANGE = Call("PATCH", _RULE)
+RULE_DELETE = Call("DELETE", _RULE)
+
+ALLOCATION = Call("GET", f"{_INSTANCE}/allocation")
+THROTTLING = Call("GET", f"{_INSTANCE}/throttling")
+GUARANTEE = Call("GET", f"{_INSTANCE}/guarantee")
+
+USAGE = Call("GET", f"{_INSTANCE}/usage")
+USAGE_RECORDS = Call("GET", f"{_INSTANCE}/usage/records")
+METERING = Call("GET", "/metering")
+
+BILL = Call("GET", f"{_INSTANCE}/bill")
+INVOICES = Call("GET", "/invoices")
+INVOICE = Call("GET", "/invoices/{number}")
+INVOICE_PDF = Call("GET", "/invoices/{number}/pdf")
+INVOICE_FOCUS = Call("GET", "/invoices/{number}/focus.csv")
+INVOICE_VERIFY = Call("POST", "/invoices/{number}/verify")

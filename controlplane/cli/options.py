@@ -1,0 +1,103 @@
+"""Arguments and options that many commands have, each described once; and the options that every command has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from typer.core import TyperCommand, TyperOption
+
+from controlplane.cli import completion
+from controlplane.cli.output import KINDS, TABLE, Output
+from controlplane.cli.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Instance = Annotated[
+    str, typer.Argument(metavar="INSTANCE", help="Its id or its name.", autocompletion=completion.instances)
+]
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Its name.", autocompletion=completion.topics)]
+Group = Annotated[str, typer.Argument(metavar="GROUP", help="Its name.")]
+User = Annotated[str, typer.Argument(metavar="USER", help="The name, without User:.")]
+Route = Annotated[str, typer.Argument(metavar="ROUTE", help="Its id, such as default or r2.")]
+Rule = Annotated[str, typer.Argument(metavar="RULE", help="Its id.")]
+
+Limit = Annotated[int | None, typer.Option(min=1, help="So many at most; by default all, page after page.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Until the operation has ended.")]
+Cidrs = Annotated[list[str] | None, typer.Option("--cidr", help="An address or a CIDR block; again for more.")]
+Settings = Annotated[list[str] | None, typer.Option("--config", "-c", help="NAME=VALUE; again for more.")]
+From = Annotated[str | None, typer.Option("--from", help="A date or RFC 3339, in UTC where no zone is said.")]
+To = Annotated[str | None, typer.Option("--to", help="The same; not included.")]
+ConfirmPrice = Annotated[
+    bool | None, typer.Option("--confirm-price", help="The price is known; dear purchases are refused without it.")
+]
+File = Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False)]
+
+Operation = Literal[
+    "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS",
+    "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS",
+]  # fmt: skip
+ResourceType = Literal["TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER"]
+PatternType = Literal["LITERAL", "PREFIXED"]
+Permission = Literal["ALLOW", "DENY"]
+
+
+def with_profile(ctx: typer.Context, _parameter: object, value: str | None) -> str | None:
+    """Remember which profile was typed, before or behind the command."""
+    root = ctx.find_root()
+    if value is not None and isinstance(root.obj, Session):
+        root.obj.profile = value
+    return value
+
+
+def with_output(ctx: typer.Context, _parameter: object, value: str | None) -> str | None:
+    """Remember the format. Raises BadParameter."""
+    if value is None:
+        return None
+    if value not in KINDS:
+        raise typer.BadParameter(f"must be {' or '.join(KINDS)}")
+    root = ctx.find_root()
+    if isinstance(root.obj, Session):
+        root.obj.output = Output(value)
+    return value
+
+
+def _common() -> list[Any]:
+    output = TyperOption(
+        param_decls=["--output", "-o"],
+        type=str,
+        metavar="|".join(KINDS),
+        help=f"By default {TABLE}.",
+        expose_value=False,
+        callback=with_output,
+    )
+    profile = TyperOption(
+        param_decls=["--profile"],
+        type=str,
+        metavar="NAME",
+        help="Who, where several have signed in.",
+        expose_value=False,
+        callback=with_profile,
+    )
+    return [output, profile]
+
+
+class Command(TyperCommand):
+    """Takes the common options behind its name as well as before it."""
+
+    def __init__(self, *args: Any, params: list[Any] | None = None, **options: Any) -> None:
+        super().__init__(*args, params=[*(params or []), *_common()], **options)
+
+
+class Commands(typer.Typer):
+    """A group of commands."""
+
+    def __init__(self, about: str) -> None:
+        super().__init__(help=about, no_args_is_help=True, rich_markup_mode=None)
+
+    def add(self, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+        """Register a function as the command of this name."""
+        return self.command(name, cls=Command)

@@ -1,0 +1,81 @@
+"""Numbers, moments and names as text for people. Pure. JSON output does not come this way."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+DASH = "-"
+"""What is not known, or does not apply."""
+STEP = 1024
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_MOMENT_ENDINGS = ("_at", "_until", "_to")
+_MOMENT_NAMES = ("hour", "time", "since", "first", "last", "from", "to", "at")
+
+
+def plain(text: object) -> str:
+    """On one line, and without what would steer a terminal: names of groups may hold anything."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(text))
+
+
+def in_bytes(count: float) -> str:
+    """``1.7 MiB``."""
+    amount, unit = float(count), 0
+    while abs(amount) >= STEP and unit < len(UNITS) - 1:
+        amount, unit = amount / STEP, unit + 1
+    digits = 0 if unit == 0 or abs(amount) >= 100 else 1 if abs(amount) >= 10 else 2
+    return f"{_trimmed(f'{amount:.{digits}f}')} {UNITS[unit]}"
+
+
+def moment(text: str) -> str:
+    """``2026-11-21 09:00:07Z`` from RFC 3339, in UTC; as it is where it is no moment, or has no zone."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return plain(text)
+    return plain(text) if found.tzinfo is None else f"{found.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
+
+
+def number(value: float) -> str:
+    """5 for 5.0, and no more than 6 decimals."""
+    return str(value) if isinstance(value, int) else _trimmed(f"{value:.6f}")
+
+
+def cell(name: str, value: object) -> str:
+    """A member of a document by its name: bytes with a unit, moments to the second, lists on one line."""
+    if value is None or value == "":
+        return DASH
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return _amount(name, value)
+    if isinstance(value, str):
+        return moment(value) if _is_moment(name) else plain(value)
+    if isinstance(value, dict):
+        return _joined(f"{plain(key)}={cell(str(key), inner)}" for key, inner in value.items())
+    if isinstance(value, list):
+        return _joined(cell(name, inner) for inner in value)
+    return plain(value)
+
+
+def _amount(name: str, value: float) -> str:
+    if name.endswith("_bytes"):
+        return in_bytes(value)
+    if name.endswith("_byte_hours"):
+        return f"{in_bytes(value)} h"
+    return number(value)
+
+
+def _is_moment(name: str) -> bool:
+    return name in _MOMENT_NAMES or name.endswith(_MOMENT_ENDINGS)
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return ", ".join(texts) or DASH
+
+
+def _trimmed(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text

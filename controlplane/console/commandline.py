@@ -1,0 +1,87 @@
+"""What a person types to do by the command line what a page does. Pure; docs/subsystems/cli.md is about the program.
+
+One table by the names of addresses. Numbers and names that the page asks for have examples in them; what the address says is
+filled in, quoted for a shell. tests/controlplane/console/test_commands.py parses every one with the program itself.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROGRAM = "sluice"
+_I = "instance_id"
+
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "instances": ("instance list",),
+    "instance_new": ("instance create --bandwidth 5 --storage 10 --partitions 60 --cidr 10.0.0.0/8 my-instance",),
+    "instance": ("instance show", _I),
+    "instance_quota": ("quota allocation", _I),
+    "instance_settings": ("instance resize --bandwidth 10", _I),
+    "instance_config": ("instance config --default-partitions 6", _I),
+    "instance_delete": ("instance delete", _I),
+    "instance_access": ("instance whitelist", _I),
+    "access_question": (
+        "access check --source 10.0.0.7 --operation READ --resource-type TOPIC --resource-name my-topic",
+        _I,
+    ),
+    "proposal": ("access proposal show", _I),
+    "instance_audit": ("access audit", _I),
+    "users": ("access user list", _I),
+    "user_password": ("access user password", _I, "user"),
+    "token_issuers": ("access issuer list", _I),
+    "acls": ("access acl list", _I),
+    "acl_rules": ("instance config --no-allow-everyone-if-no-acl-found", _I),
+    "acl_new": (
+        "access acl add --principal User:my-app --operation READ --resource-type TOPIC --resource-name my-topic",
+        _I,
+    ),
+    "acl_preset": ("access acl preset --principal User:my-app --topic my-topic", _I, "=producer"),
+    "route_new": ("route create --security sasl_ssl --mechanism SCRAM-SHA-512", _I),
+    "route": ("route show", _I, "route_id"),
+    "route_certificate": ("route certificate", _I, "route_id"),
+    "route_removal": ("route delete", _I, "route_id"),
+    "instance_usage": ("usage hours", _I),
+    "usage_records": ("usage records", _I),
+    "instance_bill": ("bill show", _I),
+    "topics": ("topic list", _I),
+    "topic_new": ("topic create --partitions 6", _I, "=my-topic"),
+    "topic": ("topic show", _I, "topic"),
+    "topic_access": ("topic whitelist", _I, "topic"),
+    "topic_settings": ("topic alter --config retention.ms=86400000", _I, "topic"),
+    "topic_delete": ("topic delete", _I, "topic"),
+    "topic_messages": ("message list", _I, "topic"),
+    "topic_message": ("message show", _I, "topic", "partition", "offset"),
+    "topic_message_new": ("message produce --key my-key --value my-text", _I, "topic"),
+    "topic_records_delete": ("message delete --before 0:end --dry-run", _I, "topic"),
+    "groups": ("group list", _I),
+    "group": ("group show", _I, "group"),
+    "group_reset": ("group reset-offsets --to earliest --dry-run", _I, "group"),
+    "group_delete": ("group delete", _I, "group"),
+    "group_removal": ("group remove-member", _I, "group", "member"),
+    "operations": ("operation list",),
+    "operation": ("operation show", "operation_id"),
+    "bills": ("bill invoices",),
+    "invoice_pdf": ("bill pdf", "number"),
+    "invoice_focus": ("bill focus", "number"),
+    "invoice_verify": ("bill verify", "number"),
+    "caps": ("caps",),
+    "keys": ("key list",),
+}
+"""The command with its options, then its arguments: names of what the address says, or =texts."""
+
+
+def command_of(page: str | None, ids: Mapping[str, object]) -> str | None:
+    """The line to be typed; None where the program has none, or a name is nothing that anybody could type."""
+    if page not in COMMANDS:
+        return None
+    words, *places = COMMANDS[page]
+    values = [place[1:] if place.startswith("=") else str(ids[place]) for place in places]
+    if not all(value.isprintable() for value in values):
+        return None
+    # A name may begin with a hyphen, and would be taken for an option.
+    end = ["--"] if any(value.startswith("-") for value in values) else []
+    return " ".join([PROGRAM, words, *end, *map(shlex.quote, values)])

@@ -1,0 +1,139 @@
+"""What stands in a message, as a person can read it: text, a JSON tree, bytes in hex. Pure.
+
+Messages are any bytes, of whoever may produce to the topic. What comes out of here is text and numbers; templates escape it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+LONGEST_PREVIEW = 160
+LONGEST_TEXT = 64 * 1024
+LONGEST_HEX = 4 * 1024
+LARGEST_JSON = 256 * 1024
+MOST_NODES, DEEPEST = 2_000, 40
+LONGEST_SCALAR = 2_000
+HEX_COLUMNS = 16
+
+Json = str | int | float | bool | None | list["Json"] | list[tuple[str, "Json"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A field in one line. `note`: what is not seen in the text."""
+
+    text: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One step of a walk through a JSON document: `opens` begins an object or array, `closes` ends it, else it is a value."""
+
+    name: str = ""  # of a member, or the place in an array; empty: the document itself
+    text: str = ""
+    kind: str = ""  # string, number, true, false, null; of what opens: how many are in it
+    opens: bool = False
+    closes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HexRow:
+    """So many bytes from `offset` on."""
+
+    offset: str
+    octets: str
+    text: str
+
+
+def preview(content: bytes | None, length: int | None = None) -> Preview:
+    """`length`: of the whole, where `content` is its beginning."""
+    if content is None:
+        return Preview("", "null")
+    if not content and not length:
+        return Preview("", "empty")
+    text = text_of(
+        content[: 4 * LONGEST_PREVIEW],
+        is_cut=len(content) > 4 * LONGEST_PREVIEW or len(content) != (length or len(content)),
+    )
+    if text is None:
+        return Preview(content[:HEX_COLUMNS].hex(" "), "bytes that are no text")
+    return Preview(_in_one_line(text))
+
+
+def text_of(content: bytes, *, is_cut: bool = False) -> str | None:
+    """As UTF-8; None: it is none. Of what is cut the last letter may be incomplete."""
+    for tail in range(4 if is_cut else 1):
+        try:
+            return content[: len(content) - tail].decode()
+        except UnicodeDecodeError:
+            continue
+    return None
+
+
+def tree(content: bytes) -> list[Node] | None:
+    """The document; None: it is no JSON object or array, or too large for a tree. Members that stand there twice do so here."""
+    if len(content) > LARGEST_JSON or content.lstrip()[:1] not in (b"{", b"["):
+        return None
+    try:
+        found: Json = json.loads(content, object_pairs_hook=_Members)
+        nodes = []
+        for node in _walk("", found, 0):
+            nodes.append(node)
+            if len(nodes) > MOST_NODES:
+                return None
+    except (ValueError, RecursionError):
+        return None
+    return nodes
+
+
+def hex_rows(content: bytes) -> list[HexRow]:
+    """The first LONGEST_HEX bytes."""
+    shown = content[:LONGEST_HEX]
+    return [_hex_row(at, shown[at : at + HEX_COLUMNS]) for at in range(0, len(shown), HEX_COLUMNS)]
+
+
+class _Members(list):  # type: ignore[type-arg]  # of pairs, in their order
+    """An object of JSON."""
+
+
+def _walk(name: str, found: object, depth: int) -> Iterator[Node]:
+    if depth > DEEPEST:
+        raise ValueError("deeper than anybody reads")
+    if not isinstance(found, list):
+        yield _scalar(name, found)
+        return
+    members: Sequence[tuple[str, object]]
+    if isinstance(found, _Members):
+        members, kind = found, f"{len(found)} in {{}}"
+    else:
+        members, kind = [(str(place), each) for place, each in enumerate(found)], f"{len(found)} in []"
+    yield Node(name, kind=kind, opens=True)
+    for inner, each in members:
+        yield from _walk(inner, each, depth + 1)
+    yield Node(closes=True)
+
+
+def _scalar(name: str, found: object) -> Node:
+    if isinstance(found, str):
+        shown = found if len(found) <= LONGEST_SCALAR else f"{found[:LONGEST_SCALAR]}…"
+        return Node(name, shown, "string")
+    if found is None or isinstance(found, bool):
+        word = json.dumps(found)
+        return Node(name, word, word)
+    return Node(name, json.dumps(found)[:LONGEST_SCALAR], "number")
+
+
+def _hex_row(at: int, octets: bytes) -> HexRow:
+    text = "".join(chr(octet) if 0x20 <= octet < 0x7F else "." for octet in octets)
+    return HexRow(f"{at:06x}", octets.hex(" "), text)
+
+
+def _in_one_line(text: str) -> str:
+    line = "".join(letter if letter.isprintable() else " " for letter in text[: LONGEST_PREVIEW + 1])
+    return line if len(line) <= LONGEST_PREVIEW else f"{line[:LONGEST_PREVIEW]}…"

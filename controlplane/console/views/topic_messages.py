@@ -1,0 +1,275 @@
+"""Messages of a topic: a page of them, one of them, the live tail, a test message, deleting records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages as notices
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from controlplane.console import contents
+from controlplane.console.forms.messages import MessagesForm, RecordsDeletionForm, TestMessageForm
+from controlplane.console.page import tenant_page
+from controlplane.core.errors import BandwidthUsedUp, Forbidden, SluiceError, Unavailable
+from controlplane.instances.selectors import instance_get
+from controlplane.messages import cursors, selectors, services
+from controlplane.messages.looking import Direction, Position
+from controlplane.messages.selectors import Start, Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.http import HttpRequest
+
+    from controlplane.accounts.selectors import Caller
+    from controlplane.console.contents import Preview
+    from controlplane.messages.cutting import Shown
+    from controlplane.messages.selectors import MessagesPage
+
+ROWS, TAIL_ROWS = 20, 50
+EVERY_S = 3
+MOST_LIVE = 500
+"""Messages that a live page adds; then it stops, so that a forgotten tab neither grows nor reads for ever."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A message in the list."""
+
+    message: Shown
+    at: datetime | None
+    key: Preview
+    value: Preview
+
+
+@require_safe
+@tenant_page
+def listed(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> HttpResponse:
+    """What the filter in the address takes, the newest on top."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    selectors.check_topic(instance, topic)
+    form = MessagesForm({name: request.GET[name] for name in MessagesForm.base_fields if name in request.GET})
+    page: MessagesPage | None = None
+    away: SluiceError | None = None
+    if form.is_valid():
+        try:
+            page = selectors.messages_page(
+                organisation=caller.organisation,
+                instance_id=instance.id,
+                topic=topic,
+                wanted=form.wanted(_position(request), ROWS),
+                may_read=caller.may_read_messages,
+            )
+        except (Unavailable, BandwidthUsedUp) as error:
+            away = error
+        except SluiceError as error:
+            form.refuse(error)
+    context = {
+        **_frame(instance, topic),
+        "form": form,
+        "filtered": any(form.data.values()),
+        "further": "cursor" in request.GET,
+        "away": away,
+        "page": page,
+        "rows": _rows(page),
+        "live": "live" in request.GET,
+        **_ways(page),
+    }
+    status = away.http_status if away else 422 if form.errors else 200
+    return render(request, "console/topic_messages.html", context, status=status)
+
+
+@require_safe
+@tenant_page
+def tail(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> HttpResponse:
+    """What has come since, for the top of the list; 204: nothing. What cannot be read now is said there."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    selectors.check_topic(instance, topic)
+    form = MessagesForm({name: request.GET[name] for name in ("partition", "key", "text") if name in request.GET})
+    position = _position(request)
+    context: dict[str, Any] = {**_frame(instance, topic), "shown": _number(request.GET.get("shown", ""))}
+    asked = {"organisation": caller.organisation, "instance_id": instance.id, "topic": topic}
+    if not form.is_valid():
+        return HttpResponse(status=204)
+    wanted = form.wanted(position, TAIL_ROWS)
+    if position is None:
+        wanted = Wanted(partition=wanted.partition, start=Start.END, filter=wanted.filter)
+    try:
+        page = selectors.messages_page(**asked, wanted=wanted, may_read=caller.may_read_messages)
+    except (Unavailable, BandwidthUsedUp) as error:
+        context |= {"away": error, "cursor": cursors.text_of(position) if position else None}
+        return render(request, "console/parts/message_tail.html", context)
+    if not page.messages and not page.has_more and position == page.newer:
+        return HttpResponse(status=204)
+    skipped = _skipped(page)
+    context |= {
+        "rows": _rows(page),
+        "skipped": skipped,
+        "shown": context["shown"] + len(page.messages),
+        "cursor": cursors.text_of(_end(page) if skipped else page.newer),
+    }
+    context["is_over"] = context["shown"] >= MOST_LIVE
+    return render(request, "console/parts/message_tail.html", context)
+
+
+@require_safe
+@tenant_page
+def shown(
+    request: HttpRequest, caller: Caller, instance_id: str, topic: str, partition: int, offset: int
+) -> HttpResponse:
+    """One message: its headers, and its value as JSON, text and bytes; `?download` is the value itself."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    message = selectors.message_get(
+        organisation=caller.organisation,
+        instance_id=instance.id,
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        may_read=caller.may_read_messages,
+    )
+    if "download" in request.GET:
+        return _download(message, topic)
+    value = message.value or b""
+    context = {
+        **_frame(instance, topic),
+        "row": _row(message),
+        "key_text": None
+        if message.key is None
+        else contents.text_of(message.key[: contents.LONGEST_TEXT], is_cut=True),
+        "key_rows": contents.hex_rows(message.key or b""),
+        "headers": [(name, contents.preview(text)) for name, text in message.headers],
+        "tree": contents.tree(value),
+        "text": contents.text_of(value[: contents.LONGEST_TEXT], is_cut=len(value) > contents.LONGEST_TEXT),
+        "is_longer": len(value) > contents.LONGEST_TEXT,
+        "hex_rows": contents.hex_rows(value),
+        "is_hex_longer": len(value) > contents.LONGEST_HEX,
+    }
+    part = request.htmx  # type: ignore[attr-defined]
+    return render(request, "console/parts/message.html" if part else "console/topic_message.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def new(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> HttpResponse:
+    """Write one message, and say where it is."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    selectors.check_topic(instance, topic)
+    form = TestMessageForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            written = services.message_produce(**caller.place(instance.id), topic=topic, **form.message())
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            notices.success(request, f"The message is at offset {written.offset} of partition {written.partition}.")
+            return redirect("console:topic_messages", caller.organisation.id, instance.id, topic)
+    context = {**_frame(instance, topic), "form": form}
+    return render(request, "console/topic_message_new.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def deletion(request: HttpRequest, caller: Caller, instance_id: str, topic: str) -> HttpResponse:
+    """Say up to where, look at how many go, and delete once the topic's name was typed. For owners."""
+    if request.method == "POST" and not caller.may_manage:
+        raise Forbidden("only owners of the organisation delete records")
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    selectors.check_topic(instance, topic)
+    is_preview = "preview" in request.POST
+    form = RecordsDeletionForm(request.POST or None, name=topic, is_preview=is_preview)
+    found: Sequence[services.Deletion] = ()
+    if request.method == "POST" and form.is_valid():
+        try:
+            found = services.records_delete(
+                **caller.place(instance.id),
+                topic=topic,
+                before=form.offsets(),
+                is_owner=caller.may_manage,
+                dry_run=is_preview,
+            )
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            if not is_preview:
+                (gone,) = found
+                notices.success(request, f"Partition {gone.partition} begins at offset {gone.before_offset} now.")
+                return redirect("console:topic_messages", caller.organisation.id, instance.id, topic)
+    context = {**_frame(instance, topic), "form": form, "found": found}
+    return render(request, "console/topic_records_delete.html", context, status=422 if form.errors else 200)
+
+
+def _frame(instance: Any, topic: str) -> dict[str, Any]:
+    return {"instance": instance, "tab": "topics", "topic": topic, "every_s": EVERY_S}
+
+
+def _position(request: HttpRequest) -> Position | None:
+    text = request.GET.get("cursor")
+    return cursors.position_of(text) if text else None
+
+
+def _ways(page: MessagesPage | None) -> dict[str, Any]:
+    """Cursors of what lies on both sides; None: nothing does."""
+    if page is None:
+        return {"older": None, "newer": None, "tail": None}
+    older = any(page.older.offsets[each.partition] > each.first_offset for each in page.places)
+    newer = any(page.newer.offsets[each.partition] < each.end_offset for each in page.places)
+    return {
+        "older": cursors.text_of(page.older) if older else None,
+        "newer": cursors.text_of(page.newer) if newer else None,
+        "tail": cursors.text_of(page.newer),
+    }
+
+
+def _rows(page: MessagesPage | None) -> list[Row]:
+    """The newest first, whichever way the look went."""
+    if page is None:
+        return []
+    rows = [_row(message) for message in page.messages]
+    return rows if page.direction is Direction.OLDER else rows[::-1]
+
+
+def _row(message: Shown) -> Row:
+    return Row(
+        message,
+        _moment(message.timestamp_ms),
+        contents.preview(message.key, max(0, message.key_bytes)),
+        contents.preview(message.value, max(0, message.value_bytes)),
+    )
+
+
+def _moment(timestamp_ms: int | None) -> datetime | None:
+    """None: it has none, or one of a year that no calendar has."""
+    try:
+        return None if timestamp_ms is None else _EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return None
+
+
+def _skipped(page: MessagesPage) -> int:
+    """Offsets that came since and are more than a live page can show."""
+    return sum(each.end_offset - each.to_offset for each in page.places) if page.has_more else 0
+
+
+def _end(page: MessagesPage) -> Position:
+    ends = {each.partition: each.end_offset for each in page.places}
+    return Position(Direction.NEWER, {**page.newer.offsets, **ends})
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0
+
+
+def _download(message: Shown, topic: str) -> HttpResponse:
+    if message.is_masked:
+        raise Forbidden("your role may not read messages")
+    name = f"{topic}-{message.partition}-{message.offset}.bin"
+    return HttpResponse(
+        message.value or b"",
+        content_type="application/octet-stream",
+        headers={"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"},
+    )

@@ -1,0 +1,333 @@
+"""The door to a topic's messages: read a stretch of each partition, produce one, delete those before an offset.
+
+What `record_door` is for what brokers have written; this is for what tenants have. Every client made here says ON_BEHALF as its
+client id, so brokers charge what it reads and writes to the instance that owns the topic, as they charge the instance's
+own clients (`quota.contracts.on_behalf`). Names are physical.
+
+A reader is one client for one question. How much it may take, and how long, is its caller's: a `Room`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
+
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka import Message as KafkaMessage
+
+from controlplane.core.errors import ClusterUnavailable, Conflict, Invalid, LimitReached, NotFound, SluiceError
+from controlplane.kafka import client
+from quota.contracts.on_behalf import CLIENT_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from controlplane.clusters.address import ClusterAddress
+
+ASK_S = 3.0
+"""What is asked once: the number of partitions, a deletion."""
+PRODUCE_S = 5.0
+AT_ONCE = 100
+POLL_S = 0.1
+FETCH_BYTES = 256 * 1024
+QUEUED_KIB = 1024
+"""What librdkafka fetches ahead of what is asked for: it was charged, and is thrown away."""
+LARGEST_BYTES = 16 * 2**20
+"""A client's own limit on a message, above any topic's: the broker is to decide."""
+NOT_LEGIBLE = "(headers that are not UTF-8)"
+
+Stretch = tuple[int, int]
+"""The first offset, and the one before which it ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A record as its topic holds it."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int | None  # None: of a producer from before 0.10
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+    @property
+    def headers_bytes(self) -> int:
+        """Of names and values."""
+        return sum(len(name.encode()) + len(value or b"") for name, value in self.headers)
+
+    @property
+    def size(self) -> int:
+        """Bytes of key, value and headers."""
+        return len(self.key or b"") + len(self.value or b"") + self.headers_bytes
+
+
+@dataclass(slots=True)
+class Room:
+    """What a look may still take; one message may take more than is left. `until_s` is of the monotonic clock."""
+
+    messages: int
+    bytes: int
+    until_s: float
+    clock: Callable[[], float] = time.monotonic
+
+    def take(self, message: Message) -> None:
+        """It was read."""
+        self.messages -= 1
+        self.bytes -= message.size
+
+    @property
+    def is_late(self) -> bool:
+        """Whether time is up."""
+        return self.clock() >= self.until_s
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether nothing more is to be read."""
+        return self.messages <= 0 or self.bytes <= 0 or self.is_late
+
+
+@dataclass(slots=True)
+class Taken:
+    """What was read of a stretch: messages in the order of their offsets, and every offset before `upto` was passed."""
+
+    upto: int
+    messages: list[Message] = field(default_factory=list)
+
+
+class Reader(Protocol):
+    """Of one topic, in a `with` statement."""
+
+    wait_s: float
+    """What brokers have told it to wait before it reads more: the instance's bandwidth is used up for so long."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_exc: object) -> None: ...
+
+    def partitions(self) -> int:
+        """How many the topic has. Raises NotFound, ClusterUnavailable."""
+        ...
+
+    def read(self, wanted: Mapping[int, Stretch], room: Room) -> dict[int, Taken]:
+        """Of each partition what there was room and time for, without messages of transactions that are open or aborted.
+
+        Raises ClusterUnavailable.
+        """
+        ...
+
+
+class KafkaReader:
+    """The real one."""
+
+    def __init__(self, admin: client.KafkaAdmin, topic: str) -> None:
+        self._topic = topic
+        self.wait_s = 0.0
+        settings: dict[str, Any] = admin.settings | _READING | {"throttle_cb": self._throttled}
+        self._consumer = Consumer(settings)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._consumer.close()
+
+    def _throttled(self, event: Any) -> None:
+        self.wait_s = max(self.wait_s, float(event.throttle_time))
+
+    def partitions(self) -> int:
+        """See Reader."""
+        try:
+            found = self._consumer.list_topics(self._topic, timeout=ASK_S).topics[self._topic]
+        except KafkaException as error:
+            raise problem_of(error.args[0]) from error
+        if found.error is not None:
+            raise problem_of(found.error)
+        return len(found.partitions)
+
+    def read(self, wanted: Mapping[int, Stretch], room: Room) -> dict[int, Taken]:
+        """See Reader."""
+        found = {partition: Taken(first) for partition, (first, _) in wanted.items()}
+        left = {partition: end for partition, (first, end) in wanted.items() if first < end}
+        places = [TopicPartition(self._topic, partition, wanted[partition][0]) for partition in left]
+        self._consumer.assign(places)
+        self._consumer.resume(places)  # a partition that an earlier stretch has paused would stay so
+        while left and not room.is_used_up:
+            for got in self._consumer.consume(AT_ONCE, POLL_S):
+                partition, error = got.partition(), got.error()
+                is_end = error is not None and error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001  # librdkafka's own begin so
+                if error is not None and error.code() in _REFUSALS:
+                    raise problem_of(error)
+                if partition is None or partition not in left or (error is not None and not is_end):
+                    continue  # a broker that goes is another's work to take over, for as long as there is time
+                taken, end, offset = found[partition], left[partition], got.offset()
+                if is_end or offset is None or offset >= end:
+                    taken.upto = end
+                elif offset >= taken.upto:
+                    message = _message_of(got, partition, offset)
+                    taken.messages.append(message)
+                    taken.upto = offset + 1
+                    room.take(message)
+                if taken.upto >= end:
+                    del left[partition]
+                    self._consumer.pause([TopicPartition(self._topic, partition)])
+                if room.messages <= 0 or room.bytes <= 0:
+                    break
+        return found
+
+
+def _message_of(got: KafkaMessage, partition: int, offset: int) -> Message:
+    kind, timestamp_ms = got.timestamp()
+    dated = None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms
+    try:
+        headers = cast("Sequence[tuple[str, bytes | None]]", got.headers() or ())
+    except UnicodeDecodeError:  # Kafka's protocol says that names are UTF-8; no broker looks
+        headers = ((NOT_LEGIBLE, None),)
+    return Message(partition, offset, dated, client.bytes_of(got.key()), client.bytes_of(got.value()), tuple(headers))
+
+
+_READING: dict[str, str | int | float | bool] = {
+    **client.WITHOUT_GROUP,
+    "client.id": CLIENT_ID,
+    "group.id": "sluice-messages",
+    "isolation.level": "read_committed",
+    "fetch.message.max.bytes": FETCH_BYTES,
+    "queued.max.messages.kbytes": QUEUED_KIB,
+    "queued.min.messages": AT_ONCE,
+    "socket.timeout.ms": int(ASK_S * 1000),
+}
+_PRODUCING: dict[str, str | int | float | bool] = {
+    "client.id": CLIENT_ID,
+    "acks": "all",
+    "linger.ms": 0,
+    "retries": 0,  # a message that may be there already is not sent again: whoever sent it is told
+    "message.timeout.ms": int(PRODUCE_S * 1000),
+    "message.max.bytes": LARGEST_BYTES,
+    "socket.timeout.ms": int(PRODUCE_S * 1000),
+}
+
+
+class MessageDoor(Protocol):
+    """What this service does with tenants' messages. Every call may raise ClusterUnavailable."""
+
+    def reader(self, topic: str) -> Reader:
+        """For one question."""
+        ...
+
+    def produce(self, topic: str, message: Message, partition: int | None) -> Message:
+        """The message as it was written. Of `message` key, value, headers and, if it is not None, the timestamp are taken.
+
+        `partition` None: as librdkafka chooses, by the key if there is one. Raises NotFound, Invalid, LimitReached.
+        """
+        ...
+
+    def delete_before(self, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
+        """By partition the first offset that is left. Raises NotFound, Invalid, Conflict (topic_compacted)."""
+        ...
+
+
+class KafkaMessages:
+    """The real one."""
+
+    def __init__(self, admin: client.KafkaAdmin) -> None:
+        self._admin = admin
+
+    def reader(self, topic: str) -> Reader:
+        """See MessageDoor."""
+        return KafkaReader(self._admin, topic)
+
+    def produce(self, topic: str, message: Message, partition: int | None) -> Message:
+        """See MessageDoor."""
+        told: list[tuple[KafkaError | None, KafkaMessage]] = []
+        optional: dict[str, Any] = {}
+        if partition is not None:
+            optional["partition"] = partition
+        if message.timestamp_ms is not None:
+            optional["timestamp"] = message.timestamp_ms
+        producer = Producer(self._admin.settings | _PRODUCING)
+        try:
+            producer.produce(
+                topic,
+                value=message.value,
+                key=message.key,
+                headers=list(message.headers),
+                on_delivery=lambda error, sent: told.append((error, sent)),
+                **optional,
+            )
+        except KafkaException as error:
+            raise problem_of(error.args[0]) from error
+        producer.flush(PRODUCE_S + 1)
+        if not told:
+            raise ClusterUnavailable(_NOT_SAID)
+        refused, sent = told[0]
+        if refused is not None:
+            raise problem_of(refused)
+        return replace(
+            message, partition=sent.partition() or 0, offset=sent.offset() or 0, timestamp_ms=sent.timestamp()[1]
+        )
+
+    def delete_before(self, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
+        """See MessageDoor."""
+        wanted = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        futures = self._admin.kafka.delete_records(wanted, request_timeout=ASK_S, operation_timeout=ASK_S)
+        left = {}
+        for place, future in futures.items():
+            try:
+                left[place.partition] = int(future.result(timeout=ASK_S + 1).low_watermark)
+            except TimeoutError as error:
+                raise ClusterUnavailable("the cluster does not answer") from error
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.POLICY_VIOLATION:
+                    raise Conflict(_COMPACTED, code="topic_compacted") from error
+                raise problem_of(error.args[0]) from error
+        return left
+
+
+_COMPACTED = "nothing is deleted from a compacted topic: write a message with the key and without a value instead"
+
+
+_TOO_FEW = "too few replicas of the partition are in sync: try again in a few seconds"
+_NOT_SAID = "the cluster has not said in time whether it took the message"
+_REFUSALS: Mapping[int, Callable[[], SluiceError]] = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART: lambda: NotFound("no such topic or partition", code="topic_not_found"),
+    KafkaError._UNKNOWN_TOPIC: lambda: NotFound("no such topic or partition", code="topic_not_found"),  # noqa: SLF001
+    KafkaError._UNKNOWN_PARTITION: lambda: NotFound("no such topic or partition", code="topic_not_found"),  # noqa: SLF001
+    KafkaError.MSG_SIZE_TOO_LARGE: lambda: Invalid(
+        "the message is larger than the topic's max.message.bytes", code="message_too_large"
+    ),
+    KafkaError.INVALID_RECORD: lambda: Invalid(
+        "the topic does not take such a record: where it is compacted, a record needs a key", code="invalid_record"
+    ),
+    KafkaError.INVALID_TIMESTAMP: lambda: Invalid(
+        "the topic does not take so old or so late a timestamp", code="invalid_timestamp"
+    ),
+    KafkaError.POLICY_VIOLATION: lambda: LimitReached(
+        "storage is full: delete topics or records, or enlarge the instance", code="storage_full"
+    ),
+    KafkaError._MSG_TIMED_OUT: lambda: ClusterUnavailable(_NOT_SAID),  # noqa: SLF001
+    KafkaError.NOT_ENOUGH_REPLICAS: lambda: ClusterUnavailable(_TOO_FEW),
+    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND: lambda: ClusterUnavailable(_TOO_FEW),
+    KafkaError.OFFSET_OUT_OF_RANGE: lambda: Invalid(
+        "the offset is not one that the partition holds", code="offset_out_of_range"
+    ),
+}
+
+
+def problem_of(error: KafkaError) -> SluiceError:
+    """The answer for a Kafka error about messages; no text of a broker's is in it, which would name physical names."""
+    if error.code() in _REFUSALS:
+        return _REFUSALS[error.code()]()
+    return client.not_now(error)
+
+
+def door(cluster: ClusterAddress) -> MessageDoor:
+    """By the addresses and the credential of this process's client. Raises ClusterUnavailable where no broker is registered."""
+    return KafkaMessages(cast("client.KafkaAdmin", client.admin(cluster)))

@@ -1,0 +1,10 @@
+"""Messages of a topic as its tenant sees them: looking, one test message, deleting up to an offset. Nothing is kept here.
+
+looking      one look over partitions, older or newer, with a filter and within a room: pure but for its reader
+cursors      where a look goes on, as text
+cutting      a page's values in at most so many bytes; what a role may not read
+debts        who has used up the bandwidth waits
+selectors    a page, one message whole
+services     produce one, delete records: with whose it is, the limits and the audit trail
+api serializers    REST
+"""

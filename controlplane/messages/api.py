@@ -1,0 +1,98 @@
+"""REST of messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.accounts.permissions import caller_of
+from controlplane.messages import cutting, selectors, services
+from controlplane.messages.serializers import (
+    MESSAGES_EXAMPLE,
+    MessageProduceSerializer,
+    MessagesAskedSerializer,
+    MessageSerializer,
+    MessagesPageSerializer,
+    RecordsDeletedSerializer,
+    RecordsDeleteSerializer,
+)
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+TAGS = ["messages"]
+
+
+class MessagesApi(APIView):
+    """/api/v1/instances/{id}/topics/{topic}/messages."""
+
+    @extend_schema(
+        responses=MessagesPageSerializer, parameters=[MessagesAskedSerializer], examples=[MESSAGES_EXAMPLE], tags=TAGS
+    )
+    def get(self, request: Request, instance_id: str, topic: str) -> Response:
+        """Messages of a partition or of all, from the newest, the oldest, an offset or a time, by key or text.
+
+        One call looks at a bounded number of records: with a filter a page may hold few messages or none and still have a
+        `next`, which goes on where this one has stopped. A page holds 1 MiB of keys, values and headers; what is larger is
+        cut, and can be read whole by its offset. What is read counts as consumed by the instance. Viewers are shown where
+        messages are and how large, and nothing of what stands in them.
+        """
+        asked = MessagesAskedSerializer(data=request.query_params.dict())
+        asked.is_valid(raise_exception=True)
+        caller = caller_of(request)
+        page = selectors.messages_page(
+            organisation=caller.organisation,
+            instance_id=instance_id,
+            topic=topic,
+            wanted=MessagesAskedSerializer.wanted(asked.validated_data),
+            may_read=caller.may_read_messages,
+        )
+        return Response(MessagesPageSerializer(page).data)
+
+    @extend_schema(request=MessageProduceSerializer, responses={201: MessageSerializer}, tags=TAGS)
+    def post(self, request: Request, instance_id: str, topic: str) -> Response:
+        """Write one message, acknowledged by all in-sync replicas. It counts as produced by the instance.
+
+        A 503 does not say whether it was written.
+        """
+        body = MessageProduceSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        caller = caller_of(request)
+        written = services.message_produce(**caller.place(instance_id), topic=topic, **body.validated_data)
+        return Response(MessageSerializer(cutting.whole(written)).data, status=201)
+
+
+class MessageApi(APIView):
+    """/api/v1/instances/{id}/topics/{topic}/messages/{partition}/{offset}."""
+
+    @extend_schema(responses=MessageSerializer, tags=TAGS)
+    def get(self, request: Request, instance_id: str, topic: str, partition: int, offset: int) -> Response:
+        """One message, whole."""
+        caller = caller_of(request)
+        shown = selectors.message_get(
+            organisation=caller.organisation,
+            instance_id=instance_id,
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            may_read=caller.may_read_messages,
+        )
+        return Response(MessageSerializer(shown).data)
+
+
+class RecordsDeletionApi(APIView):
+    """/api/v1/instances/{id}/topics/{topic}/delete-records."""
+
+    @extend_schema(request=RecordsDeleteSerializer, responses=RecordsDeletedSerializer, tags=TAGS)
+    def post(self, request: Request, instance_id: str, topic: str) -> Response:
+        """Delete the records before an offset of each partition named, for good; dry_run says how many. For owners."""
+        body = RecordsDeleteSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        caller = caller_of(request)
+        found = services.records_delete(
+            **caller.place(instance_id), topic=topic, is_owner=caller.may_manage, **body.validated_data
+        )
+        return Response(RecordsDeletedSerializer({"partitions": found}).data)

@@ -1,0 +1,226 @@
+"""One look at a topic's messages: from positions towards older or newer ones, until there are enough or there is no room left.
+
+Each partition has a sequence, its messages by falling or rising offset, and the look merges them by timestamp: the head of
+the sequence with the newest (or oldest) timestamp comes next. Timestamps within a partition need not rise, since producers
+write them; the sequence does not care. So what a page shows is a beginning of each partition's sequence, and a
+`Position` (an offset for each partition) says where the rest begins: over pages no message is shown twice, and none is left out,
+whatever was filtered and wherever a look had to stop. What is appended meanwhile lies on the newer side of every position.
+
+A log can only be read forwards. Towards older messages it is read in stretches that end where the one before began: the first
+is one offset long, each further one eight times as long, as far as the messages seen so far would fit into the room. A
+stretch that there was no room to finish is dropped, since its newest messages are missing; the first one always finishes,
+so every look gets on. Offsets without a message (compaction, marks of transactions) make stretches that bring nothing, and the
+next one is longer.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from controlplane.kafka.group_door import Span
+    from controlplane.kafka.message_door import Message, Reader, Room, Stretch, Taken
+
+GROWTH = 8
+LONGEST_STRETCH = 1_000_000
+"""Offsets; where nearly all of them hold no message."""
+UNDATED_MS = -1
+"""A message without a timestamp is taken for older than all others."""
+
+
+class Direction(StrEnum):
+    """Which way a look goes."""
+
+    OLDER = "older"
+    NEWER = "newer"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a look begins. OLDER: before these offsets. NEWER: from these offsets on."""
+
+    direction: Direction
+    offsets: Mapping[int, int]  # by partition
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What is shown of what is looked at; both have to fit."""
+
+    key: bytes | None = None  # the whole key
+    text: bytes | None = None  # contained in the value
+
+    @property
+    def takes_everything(self) -> bool:
+        """Whether nothing is said."""
+        return self.key is None and self.text is None
+
+    def takes(self, message: Message) -> bool:
+        """Whether a message fits."""
+        return (self.key is None or message.key == self.key) and (
+            self.text is None or (message.value is not None and self.text in message.value)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a look has done."""
+
+    messages: tuple[Message, ...]  # in the order of the look
+    records: int  # looked at, whether they fit or not
+    bytes: int  # of keys, values and headers of these
+    started: Position
+    position: Position  # where the next look in this direction begins
+    is_over: bool  # there is nothing more in this direction now
+
+
+class _Sequence:
+    """One partition's side of a look."""
+
+    def __init__(self, partition: int, direction: Direction, start: int, span: Span, first_size: int) -> None:
+        self.partition = partition
+        self._is_older = direction is Direction.OLDER
+        self.at = min(max(start, span.start), span.end)
+        self.started = self.at
+        self._bound = span.start if self._is_older else span.end
+        self._size = first_size
+        self._is_dense = True  # the last stretch had a message at most of its offsets
+        self.found: deque[Message] = deque()  # what fits and is not shown yet, in the order of the look
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether everything was looked at; some of it may not be shown yet."""
+        return self.at == self._bound
+
+    @property
+    def is_over(self) -> bool:
+        return self.is_exhausted and not self.found
+
+    @property
+    def is_hungry(self) -> bool:
+        """Whether nobody knows what comes next in it."""
+        return not self.found and not self.is_exhausted
+
+    @property
+    def position(self) -> int:
+        """The rest begins here."""
+        if not self.found:
+            return self.at
+        return self.found[0].offset + (1 if self._is_older else 0)
+
+    def stretch(self, most: int) -> Stretch:
+        """What to read next; `most`: messages."""
+        size = min(self._size, most) if self._is_dense else self._size
+        if self._is_older:
+            return max(self._bound, self.at - size), self.at
+        return self.at, min(self._bound, self.at + size)
+
+    def take(self, wanted: Stretch, taken: Taken, fits: Callable[[Message], bool]) -> bool:
+        """Whether it has got on. On the way to older messages a stretch counts only if it was read to its end."""
+        first, end = wanted
+        if self._is_older:
+            if taken.upto < end:
+                return False
+            self.at = first
+            self.found.extend(message for message in reversed(taken.messages) if fits(message))
+        else:
+            if taken.upto <= first:
+                return False
+            self.at = taken.upto
+            self.found.extend(message for message in taken.messages if fits(message))
+        self._is_dense = 2 * len(taken.messages) >= end - first
+        self._size = min(self._size * GROWTH, LONGEST_STRETCH)
+        return True
+
+
+class Look:
+    """From `start` on, through the partitions that it names and `spans` knows. `limit`: how many messages are wanted."""
+
+    def __init__(self, start: Position, spans: Mapping[int, Span], wanted: Filter, limit: int, room: Room) -> None:
+        self._direction, self._wanted, self._limit, self._room = start.direction, wanted, limit, room
+        first_size = 1 if start.direction is Direction.OLDER else limit
+        self._sequences = [
+            _Sequence(partition, start.direction, offset, spans[partition], first_size)
+            for partition, offset in sorted(start.offsets.items())
+            if partition in spans
+        ]
+        self._without = {partition: offset for partition, offset in start.offsets.items() if partition not in spans}
+        self._shown: list[Message] = []
+        self._records = self._bytes = 0
+        self.has_moved = False
+
+    def through(self, reader: Reader) -> Looked:
+        """Look, and say what was found. Raises ClusterUnavailable."""
+        while True:
+            if not any(sequence.is_hungry for sequence in self._sequences):
+                self._show_next()
+                if len(self._shown) >= self._limit or all(sequence.is_over for sequence in self._sequences):
+                    break
+            elif self._room.is_used_up:
+                break
+            else:
+                self._read(reader)
+        # Where the room did not suffice to know what comes next everywhere, what is known is shown all the same: not in order
+        # with what was not reached, but nothing of it is lost.
+        while len(self._shown) < self._limit and self._show_one():
+            pass
+        return self._looked()
+
+    def _show_next(self) -> None:
+        """In order, for as long as each partition's next message is known."""
+        while len(self._shown) < self._limit and not any(sequence.is_hungry for sequence in self._sequences):
+            if not self._show_one():
+                return
+
+    def _show_one(self) -> bool:
+        heads = [sequence for sequence in self._sequences if sequence.found]
+        if not heads:
+            return False
+        first = min if self._direction is Direction.NEWER else max
+        best = first(heads, key=_age)
+        self._shown.append(best.found.popleft())
+        return True
+
+    def _read(self, reader: Reader) -> None:
+        hungry = [sequence for sequence in self._sequences if sequence.is_hungry]
+        most = self._most_of_each(len(hungry))
+        wanted = {sequence.partition: sequence.stretch(most) for sequence in hungry}
+        read = reader.read(wanted, self._room)
+        for sequence in hungry:
+            taken = read[sequence.partition]
+            if sequence.take(wanted[sequence.partition], taken, self._wanted.takes):
+                self.has_moved = True
+                self._records += len(taken.messages)
+                self._bytes += sum(message.size for message in taken.messages)
+
+    def _most_of_each(self, partitions: int) -> int:
+        """Messages that are of use in each, and for which there is room, if they are as large as those before."""
+        room = self._room
+        most = room.messages // partitions
+        if self._wanted.takes_everything:
+            most = min(most, self._limit)
+        if self._bytes:
+            most = min(most, room.bytes * self._records // self._bytes // partitions)
+        return max(1, most)
+
+    def _looked(self) -> Looked:
+        position = {sequence.partition: sequence.position for sequence in self._sequences} | self._without
+        started = {sequence.partition: sequence.started for sequence in self._sequences} | self._without
+        return Looked(
+            tuple(self._shown),
+            self._records,
+            self._bytes,
+            Position(self._direction, started),
+            Position(self._direction, position),
+            all(sequence.is_over for sequence in self._sequences),
+        )
+
+
+def _age(sequence: _Sequence) -> tuple[int, int]:
+    head = sequence.found[0]
+    return (UNDATED_MS if head.timestamp_ms is None else head.timestamp_ms, sequence.partition)

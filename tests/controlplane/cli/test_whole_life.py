@@ -1,0 +1,182 @@
+"""An instance lives its whole life by the command line, from its purchase to its end."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.controlplane.fakes import FakeGroup
+
+WANTED = ("--bandwidth", 5, "--storage", 10, "--partitions", 60, "--cidr", "127.0.0.0/8")
+
+
+@pytest.fixture
+def events(ok, brokers):
+    """An instance that was bought by the command line; its id."""
+    return ok("instance", "create", "events", *WANTED, "-o", "json").json["id"]
+
+
+def test_it_is_bought_used_and_deleted(ok, as_alice, brokers, worker):
+    bought = ok("instance", "create", "events", *WANTED)
+    assert "open for use: succeeded" in bought.err
+    name = next(line.split()[1] for line in bought.out.splitlines() if line.startswith("id "))
+    assert worker.pauses, "it has waited"
+
+    assert "running" in ok("instance", "list").out
+    shown = ok("instance", "show", "events", "-o", "json").json
+    assert (shown["id"], shown["state"], shown["whitelist"]) == (name, "running", ["127.0.0.0/8"])
+
+    ok("instance", "resize", "events", "--bandwidth", 8, "--partitions", 90)
+    ok("instance", "config", name, "--default-partitions", 4, "--no-auto-create-topics", "--super-user", "User:admin")
+    ok("instance", "rename", name, "orders")
+    shown = ok("instance", "show", "orders", "-o", "json").json
+    assert (shown["bandwidth_mib_per_s"], shown["storage_gib"], shown["partitions"]) == (8, 10, 90)
+    assert shown["config"]["default_partitions"] == 4
+    assert shown["config"]["super_users"] == ["User:admin"]
+
+    ok("instance", "whitelist", name, "--add", "10.0.0.0/8", "--remove", "127.0.0.0/8")
+    assert ok("instance", "whitelist", name, "-o", "json").json == {"whitelist": ["10.0.0.0/8"]}
+
+    gone = as_alice("instance", "delete", "orders", stdin="orders\n")
+    assert gone.status == 0
+    assert as_alice("topic", "list", name).status == 4
+    kinds = [each["kind"] for each in ok("operation", "list", "-o", "json").json["items"]]
+    assert kinds == ["instance.create", *["instance.update"] * 3, "instance.delete"]
+
+
+def test_topics(ok, events):
+    made = ok("topic", "create", events, "orders", "--partitions", 3, "-c", "retention.ms=60000", "-o", "json").json
+    assert (made["partitions"], made["config"]) == (3, {"retention.ms": "60000"})
+    changed = ok("topic", "alter", events, "orders", "--partitions", 6, "--reset", "retention.ms", "-o", "json").json
+    assert (changed["partitions"], changed["config"]) == (6, {})
+    assert ok("topic", "whitelist", events, "orders", "--cidr", "10.1.0.0/16", "-o", "json").json["whitelist"] == [
+        "10.1.0.0/16"
+    ]
+    assert ok("topic", "whitelist", events, "orders", "--everyone", "-o", "json").json["whitelist"] is None
+    assert "orders" in ok("topic", "list", events).out
+    assert ok("topic", "delete", events, "orders", stdin="orders\n").err.endswith("orders is deleted.\n")
+    assert ok("topic", "list", events, "-o", "json").json == {"items": [], "next": None}
+
+
+def test_messages(ok, as_alice, events, admin):
+    ok("topic", "create", events, "orders", "--partitions", 2, "--replication-factor", 1)
+    physical = f"{events.removeprefix('ins-')}.orders"
+    written = ok(
+        "message", "produce", events, "orders", "--key", "k1", "--value", "paid: ärger", "--header", "trace=7",
+        "--partition", 1, "-o", "json",
+    ).json  # fmt: skip
+    assert (written["partition"], written["offset"]) == (1, 0)
+    admin.messages.write(physical, 0, b"\xff\x00")
+    admin.messages.write(physical, 0, b"paid: nothing")
+
+    table = ok("message", "list", events, "orders").out
+    assert "paid: ärger" in table
+    assert "0xff00" in table
+    found = ok("message", "list", events, "orders", "--contains", "paid", "-o", "json").json["items"]
+    assert [(each["partition"], each["offset"]) for each in found] == [(0, 1), (1, 0)]
+    assert len(ok("message", "list", events, "orders", "--key", "k1", "-o", "json").json["items"]) == 1
+    assert ok("message", "show", events, "orders", 1, 0, "--value").out == "paid: ärger"
+    shown = ok("message", "show", events, "orders", 1, 0).out
+    assert "trace" in shown
+    assert as_alice("message", "show", events, "orders", 1, 5).status == 4
+
+    delete = ("message", "delete", events, "orders", "--before", "0:1", "--before", "1:end")
+    assert [each["records"] for each in ok(*delete, "--dry-run", "-o", "json").json["partitions"]] == [1, 1]
+    asked = ok(*delete, stdin="orders\n")
+    assert "2 records of orders would be deleted for good" in asked.err
+    left = ok("message", "list", events, "orders", "-o", "json").json["items"]
+    assert [(each["partition"], each["offset"]) for each in left] == [(0, 1)]
+    assert as_alice("message", "delete", events, "orders", "--before", "first").status == 2
+
+
+def test_groups(ok, as_alice, events, admin):
+    ok("topic", "create", events, "orders", "--partitions", 1, "--replication-factor", 1)
+    key = events.removeprefix("ins-")
+    place = (f"{key}.orders", 0)
+    admin.groups.logs[place] = (0, [1] * 10)
+    admin.groups.found[f"{key}.a/b"] = FakeGroup({place: 8})
+
+    assert ok("group", "show", events, "a/b", "-o", "json").json["lag_messages"] == 2
+    reset = ("group", "reset-offsets", events, "a/b", "--to", "earliest", "--topic", "orders")
+    assert ok(*reset, "--dry-run", "-o", "json").json["read_again"] == 8
+    assert admin.groups.found[f"{key}.a/b"].offsets[place] == 8
+
+    asked = ok(*reset, stdin="a/b\n")
+    assert "8 records would be read again" in asked.err
+    assert admin.groups.found[f"{key}.a/b"].offsets[place] == 0
+    ok("group", "delete", events, "a/b", "--yes")
+    assert as_alice("group", "show", events, "a/b").status == 4
+
+
+def test_users_acls_and_the_question(ok, as_alice, events, tmp_path):
+    ok("topic", "create", events, "orders", "--partitions", 1)
+    made = ok("access", "user", "add", events, "ann", "-o", "json").json
+    assert made["password"]
+    given = ok(
+        "access", "user", "password", events, "ann", "--ask-password", "-o", "json", stdin="a long password\n"
+    ).json
+    assert given["password"] is None
+
+    check = ("access", "check", events, "--source", "127.0.0.1", "--operation", "read", "--resource-type", "topic")
+    check += ("--resource-name", "orders")
+    ok("instance", "config", events, "--no-allow-everyone-if-no-acl-found")
+    refused = as_alice(*check)
+    assert (refused.status, refused.err) == (1, "sluice: he may not\n")
+    acl = ("--operation", "read", "--resource-type", "topic", "--resource-name", "orders")
+    ok("access", "acl", "add", events, "--principal", "User:*", *acl)
+    assert "yes" in ok(*check).out
+    ok("access", "acl", "remove", events, "--principal", "User:*", "--yes")
+
+    preset = ("--principal", "User:ann", "--topic", "orders", "--group", "g")
+    count = len(ok("access", "acl", "preset", events, "consumer", *preset, "-o", "json").json["items"])
+    kept = tmp_path / "acls.json"
+    kept.write_text(ok("access", "acl", "list", events, "-o", "json").out)
+    asked = ok("access", "acl", "remove", events, "--principal", "User:ann", stdin=f"{count}\n")
+    assert "orders" in asked.err
+    assert ok("access", "acl", "list", events, "-o", "json").json["items"] == []
+    ok("access", "acl", "import", events, kept)
+    assert ok("access", "acl", "list", events, "-o", "json").json == json.loads(kept.read_text())
+
+    left = ok("access", "user", "remove", events, "ann", "--yes")
+    assert f"{count} ACLs still name it" in left.err
+
+
+def test_routes_and_their_certificates(ok, events):
+    made = ok("route", "create", events, "--security", "sasl_ssl", "--mechanism", "SCRAM-SHA-512", "-o", "json").json
+    route = made["id"]
+    assert ok("route", "show", events, route, "-o", "json").json["state"] == "running"
+    ok("route", "alter", events, route, "--connections", 7, "--cidr", "10.0.0.0/8")
+    ok("route", "alter", events, route, "--connections", "null", "--as-instance")
+    shown = ok("route", "show", events, route, "-o", "json").json
+    assert (shown["connections"], shown["whitelist"]) == (None, None)
+    assert "BEGIN CERTIFICATE" in ok("route", "certificate", events, route).out
+    assert ok("instance", "ca", events).out.startswith("-----BEGIN CERTIFICATE-----")
+    ok("route", "delete", events, route, "--yes")
+    assert [each["id"] for each in ok("route", "list", events, "-o", "json").json["items"]] == ["default"]
+
+
+def test_throttle_rules(ok, events):
+    made = ok("rule", "create", events, "client", "--user", "*", "--consume", 0.5, "-o", "json").json
+    assert (made["users"], made["consume_mib_per_s"], made["produce_mib_per_s"]) == ([None], 0.5, None)
+    changed = ok("rule", "alter", events, made["id"], "--produce", 2, "--consume", "null", "-o", "json").json
+    assert (changed["produce_mib_per_s"], changed["consume_mib_per_s"]) == (2, None)
+    ok("rule", "delete", events, made["id"], "--yes")
+    assert ok("rule", "list", events).err == "Nothing.\n"
+
+
+def test_a_change_of_access_is_tried_first(ok, as_alice, events):
+    made = ok("access", "proposal", "make", events, "--cidr", "10.0.0.0/8", "-o", "json").json
+    assert made["whitelist"] == ["10.0.0.0/8"]
+    ok("access", "proposal", "apply", events, made["id"], "--yes")
+    assert ok("instance", "whitelist", events, "-o", "json").json == {"whitelist": ["10.0.0.0/8"]}
+    assert as_alice("access", "proposal", "show", events).status == 4
+
+
+def test_keys(ok, as_alice):
+    made = ok("key", "create", "laptop", "-o", "json").json
+    assert made["key"].startswith("slc_")
+    assert made["key"] not in ok("key", "list").out
+    ok("key", "revoke", made["id"], stdin=f"{made['id']}\n")
+    revoked = {each["id"]: each["revoked_at"] for each in ok("key", "list", "-o", "json").json["items"]}
+    assert revoked[made["id"]]

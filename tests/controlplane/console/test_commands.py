@@ -1,0 +1,92 @@
+"""Each page of a tenant says how the same is done by the command line, and the program understands what it says."""
+
+from __future__ import annotations
+
+import html
+import re
+import shlex
+
+import pytest
+from typer.main import get_command
+
+import controlplane.urls  # noqa: F401  # it knows the converters that the console's routes use
+from controlplane.cli.app import app
+from controlplane.console import urls
+from controlplane.console.commandline import COMMANDS, command_of
+from controlplane.topics import services as topics
+
+from .conftest import text_of
+from .test_who_sees_what import POSTS_ONLY, TENANTS
+
+PARTS = {
+    "instance_estimate", "instance_status", "instance_health", "instance_live", "instance_quota_now", "instance_ca",
+    "operation_steps", "topic_messages_tail",
+}  # fmt: skip
+"""Addresses that answer with a part of a page, or a file."""
+HERE_ONLY = {"members"}
+"""Pages whose work REST has no call for."""
+IDS = {
+    "instance_id": "ins-abcdefgh",
+    "topic": "orders",
+    "group": "readers",
+    "member": "reader-1",
+    "user": "ann",
+    "route_id": "r2",
+    "operation_id": "op-abcdefghij",
+    "partition": 2,
+    "offset": 1200,
+    "number": "inv-00000001",
+}
+
+
+def parsed(line):
+    """The name of the command, and what it would be called with. Fails as the program would."""
+    program, *words = shlex.split(line)
+    assert program == "sluice"
+    command = get_command(app)
+    context = command.make_context(program, words)
+    while hasattr(command, "commands"):
+        name, command, words = command.resolve_command(context, [*context._protected_args, *context.args])
+        context = command.make_context(name, words, parent=context)
+    return context.params
+
+
+@pytest.mark.parametrize("page", sorted(COMMANDS))
+def test_the_program_understands_it(page):
+    line = command_of(page, IDS)
+    typed = parsed(line)
+    for place in COMMANDS[page][1:]:
+        assert place.removeprefix("=") in typed.values() or IDS.get(place) in typed.values()
+
+
+def test_every_page_of_a_tenant_has_one():
+    assert set(TENANTS) - POSTS_ONLY - PARTS - HERE_ONLY == set(COMMANDS)
+    assert set(COMMANDS) <= {route.name for route in urls.urlpatterns}
+
+
+@pytest.mark.parametrize("name", ["two words", "it's", "$HOME", "a/b", "-x", "--yes", "`id`"])
+def test_names_are_quoted_for_a_shell(name):
+    typed = parsed(command_of("group", {**IDS, "group": name}))
+    assert typed["group"] == name
+
+
+def test_what_cannot_be_typed_has_none():
+    assert command_of("group", {**IDS, "group": "two\nlines"}) is None
+
+
+def test_pages_show_it_with_their_own_ids(at_alice, instance, alice):
+    topics.topic_create(organisation=alice.organisation, actor="a", instance_id=instance.id, name="orders")
+    for path, line in (
+        (f"instances/{instance.id}/topics", f"sluice topic list {instance.id}"),
+        (f"instances/{instance.id}/topics/orders", f"sluice topic show {instance.id} orders"),
+        ("keys", "sluice key list"),
+    ):
+        page = at_alice.get(path)
+        assert f"The same by CLI: {line} Copy" in text_of(page)
+        assert html.unescape(re.search(r'<code id="by-cli"[^>]*>(.*?)</code>', page.content.decode())[1]) == line
+
+
+def test_pages_without_a_command_say_nothing(at_alice, at_staff):
+    assert "by CLI" not in text_of(at_alice.get("members"))
+    assert "by CLI" not in text_of(at_staff.get("/fleet"))
+    assert "by CLI" not in text_of(at_alice.get("instances/ins-abcdefgh"))

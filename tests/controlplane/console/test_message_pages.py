@@ -1,0 +1,342 @@
+"""The console's messages: found, opened, followed live, written and deleted; whatever bytes stand in them."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+
+import pytest
+
+from controlplane.console import contents
+from controlplane.core.models import AuditEntry
+from controlplane.messages import selectors
+from controlplane.topics import services as topics
+
+from .conftest import text_of
+
+SCRIPT = b"<script>alert('x')</script><img src=x onerror=alert(1)>\"'&"
+
+
+@pytest.fixture
+def orders(alice, instance, admin):
+    topics.topic_create(
+        organisation=alice.organisation,
+        actor="a",
+        instance_id=instance.id,
+        name="orders",
+        partitions=3,
+        replication_factor=1,
+    )
+    physical = f"{instance.id.removeprefix('ins-')}.orders"
+    return lambda partition, value, **members: admin.messages.write(physical, partition, value, **members)
+
+
+@pytest.fixture
+def path(instance, orders):
+    return f"instances/{instance.id}/topics/orders/messages"
+
+
+def offsets(page):
+    return [tuple(map(int, found)) for found in re.findall(r'/messages/(\d+)/(\d+)">\d+, ', page.content.decode())]
+
+
+def link(page, label):
+    found = re.search(rf'href="([^"]*)">{label}</a>', page.content.decode())
+    return unescape(found[1]) if found else None
+
+
+def test_the_newest_stand_on_top_with_what_is_in_them(at_alice, path, orders):
+    for n in range(3):
+        orders(n, b"value %d" % n, key=b"key %d" % n, timestamp_ms=1_700_000_000_000 + n * 1000)
+    page = at_alice.get(path)
+    assert offsets(page) == [(2, 0), (1, 0), (0, 0)]
+    text = text_of(page)
+    assert "value 2" in text
+    assert "key 0" in text
+    assert "2023-11-14 22:13:20 UTC" in text
+    assert "Looked at 3 messages" in text
+
+
+def test_older_and_newer_lead_back_and_forth(at_alice, path, orders):
+    for n in range(45):
+        orders(0, b"%d" % n)
+    first = at_alice.get(path)
+    second = at_alice.client.get(link(first, "Older"))
+    third = at_alice.client.get(link(second, "Older"))
+    assert [offsets(page) for page in (first, second, third)] == [
+        [(0, offset) for offset in range(top, max(top - 20, -1), -1)] for top in (44, 24, 4)
+    ]
+    assert (link(first, "Newer"), link(third, "Older")) == (None, None)
+    assert offsets(at_alice.client.get(link(second, "Newer"))) == offsets(first)
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({"partition": "1"}, [(1, 2), (1, 1), (1, 0)]),
+        ({"partition": "1", "begin": "offset", "offset": "1"}, [(1, 2), (1, 1)]),
+        ({"begin": "oldest", "text": "7"}, [(1, 2)]),
+        ({"key": "k2"}, [(2, 2), (2, 1), (2, 0)]),
+        ({"begin": "timestamp", "time": "2023-11-14T22:13:27"}, [(2, 2), (1, 2)]),
+    ],
+)
+def test_the_filter_in_the_address_decides(at_alice, path, orders, asked, found):
+    for n in range(9):
+        orders(n % 3, b"value %d" % n, key=b"k%d" % (n % 3), timestamp_ms=1_700_000_000_000 + n * 1000)
+    assert offsets(at_alice.get(path, data=asked)) == found
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"partition": "9"}, "The topic has no partition 9: it has 3, from 0."),
+        ({"begin": "offset", "offset": "1"}, "Offsets are of one partition: name it."),
+        ({"begin": "offset", "partition": "1"}, "This is needed for this choice."),
+        (
+            {"begin": "offset", "partition": "1", "offset": "7"},
+            "Partition 1 holds nothing; its next offset is 0: 7 is not among them.",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_said_beside_its_field(at_alice, path, asked, said):
+    page = at_alice.get(path, data=asked)
+    assert page.status_code == 422
+    assert said in text_of(page)
+
+
+def test_a_search_that_has_not_come_to_its_end_says_so_and_goes_on(at_alice, path, orders, monkeypatch):
+    monkeypatch.setattr(selectors, "MOST_RECORDS", 50)
+    for n in range(120):
+        orders(0, b"needle" if n == 0 else b"hay")
+    page = at_alice.get(path, data={"text": "needle", "partition": "0"})
+    assert "Nothing that fits so far" in text_of(page)
+    for _ in range(20):
+        if offsets(page):
+            break
+        page = at_alice.client.get(link(page, "Go on"))
+    assert offsets(page) == [(0, 0)]
+
+
+# --- any bytes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", [{}, {"HTTP_HX_REQUEST": "true"}])
+def test_what_looks_like_html_is_text(at_alice, path, orders, part):
+    document = json.dumps({SCRIPT.decode(): [SCRIPT.decode()]}).encode()
+    header = (SCRIPT.decode(), SCRIPT)
+    for value in (SCRIPT, document):
+        orders(0, value, key=SCRIPT, headers=(header,))
+    pages = [at_alice.get(path), *(at_alice.client.get(at_alice.address(f"{path}/0/{n}"), **part) for n in (0, 1))]
+    for page in pages:
+        assert page.status_code == 200
+        html = page.content.decode()
+        assert "<script>alert" not in html
+        assert "<img" not in html
+        assert "&lt;script&gt;alert" in html
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "null: its key is deleted"),
+        (b"", "0 B"),
+        (b"\xff\xfe\x00", "ff fe 00"),
+        (b"text\x00\x1b[31m", "Text"),
+        (b"x" * 1_000_000, "The beginning only"),
+        (b'{"a": ' * 5_000, "Text"),
+        (b"[" * 100_000, "Text"),
+        (b'{"a": 1' + b"0" * 5000 + b"}", "Text"),
+        (b'{"n": NaN, "a": 1, "a": 2}', "3 in {}"),
+        ("é".encode() * 40_000, "The beginning only"),
+    ],
+)
+def test_any_value_has_a_page(at_alice, path, orders, value, said):
+    orders(0, value, key=b"\x80")
+    assert at_alice.get(path).status_code == 200
+    page = at_alice.get(f"{path}/0/0")
+    assert page.status_code == 200
+    assert said in text_of(page)
+    assert len(page.content) < 600_000
+
+
+def test_a_json_value_is_a_tree_that_opens_and_closes_what_it_opens(at_alice, path, orders):
+    orders(0, b'{"order": {"lines": [1, "two", null, true]}, "empty": {}}')
+    html = at_alice.get(f"{path}/0/0").content.decode()
+    for name in ("order", "lines", "empty"):
+        assert f"<b>{name}</b>" in html
+    assert html.count("<details") == html.count("</details>")
+
+
+@pytest.mark.parametrize("timestamp_ms", [-5, 2**62])
+def test_a_time_of_no_calendar_is_told_as_it_is(at_alice, path, orders, timestamp_ms):
+    orders(0, b"x", timestamp_ms=timestamp_ms)
+    assert at_alice.get(path).status_code == 200
+    assert at_alice.get(f"{path}/0/0").status_code == 200
+
+
+def test_a_value_is_downloaded_as_it_is_and_never_shown_by_the_browser(at_alice, path, orders):
+    orders(1, SCRIPT)
+    answer = at_alice.get(f"{path}/1/0", data={"download": "1"})
+    assert answer.content == SCRIPT
+    assert answer.headers["Content-Type"] == "application/octet-stream"
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="orders-1-0.bin"'
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+# --- live -------------------------------------------------------------------------------------------------------------
+
+
+def poll_of(page):
+    found = re.search(r'<tbody id="tail" hx-get="([^"]*)"', page.content.decode())
+    return unescape(found[1]) if found else None
+
+
+def test_a_live_page_adds_what_comes_and_nothing_twice(at_alice, path, orders):
+    orders(0, b"before")
+    page = at_alice.get(path, data={"live": "1"})
+    assert offsets(page) == [(0, 0)]
+    poll = poll_of(page)
+    assert at_alice.client.get(poll).status_code == 204
+    orders(1, b"one")
+    orders(0, b"two")
+    more = at_alice.client.get(poll)
+    assert offsets(more) == [(0, 1), (1, 0)]
+    assert at_alice.client.get(poll_of(more)).status_code == 204
+
+
+def test_a_live_page_keeps_its_filter(at_alice, path, orders):
+    orders(0, b"x")
+    poll = poll_of(at_alice.get(path, data={"live": "1", "text": "needle"}))
+    orders(0, b"hay")
+    orders(0, b"needle")
+    assert offsets(at_alice.client.get(poll)) == [(0, 2)]
+
+
+def test_a_topic_that_is_too_quick_is_shown_with_what_was_left_out(at_alice, path, orders):
+    poll = poll_of(at_alice.get(path, data={"live": "1"}))
+    for n in range(80):
+        orders(0, b"%d" % n)
+    page = at_alice.client.get(poll)
+    assert len(offsets(page)) == 50
+    assert "30 messages were skipped here" in text_of(page)
+    assert at_alice.client.get(poll_of(page)).status_code == 204
+
+
+def test_a_live_page_that_nobody_looks_at_ends(at_alice, path, orders):
+    poll = re.sub(r"shown=\d+", "shown=499", poll_of(at_alice.get(path, data={"live": "1"})))
+    orders(0, b"x")
+    page = at_alice.client.get(poll)
+    assert poll_of(page) is None
+    assert "no longer renews itself" in text_of(page)
+
+
+def test_a_live_page_says_calmly_that_brokers_are_away_and_goes_on(at_alice, path, orders, admin):
+    orders(0, b"x")
+    poll = poll_of(at_alice.get(path, data={"live": "1"}))
+    admin.away = True
+    page = at_alice.client.get(poll)
+    assert "The cluster does not answer." in text_of(page)
+    assert poll_of(page) is not None
+
+
+def test_brokers_that_are_away_are_a_calm_sentence(at_alice, path, orders, admin):
+    orders(0, b"x")
+    admin.away = True
+    page = at_alice.get(path)
+    assert page.status_code == 503
+    assert "The cluster does not answer." in text_of(page)
+
+
+# --- who may ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_viewer_sees_sizes_and_no_content(at_viewer, path, orders):
+    orders(0, b"a secret", key=b"of whom", headers=(("which", b"kind"),))
+    pages = [at_viewer.get(path), at_viewer.get(f"{path}/0/0")]
+    for page in pages:
+        assert page.status_code == 200
+        for word in ("a secret", "of whom", "which", "kind", b"a secret".hex(" ")):
+            assert word not in page.content.decode().replace("which rule", "")
+        assert "8 B" in text_of(page)
+    assert at_viewer.get(path, data={"text": "secret"}).status_code == 422
+    assert at_viewer.get(f"{path}/0/0", data={"download": "1"}).status_code == 403
+
+
+def test_only_owners_see_the_way_to_delete_records(at_alice, at_bob, path, orders):
+    assert "Delete records" in text_of(at_alice.get(path))
+    assert "Delete records" not in text_of(at_bob.get(path))
+
+
+# --- writing and deleting ---------------------------------------------------------------------------------------------
+
+
+def test_a_message_is_sent_and_found(at_alice, path, orders):
+    answer = at_alice.post(
+        f"{path}/new", {"key": "k", "value": "hällo\r\nthere", "headers": "from: shop\nb:", "partition": "2"}
+    )
+    assert answer.status_code == 302
+    page = at_alice.client.get(answer.headers["Location"])
+    assert "The message is at offset 0 of partition 2." in text_of(page)
+    body = text_of(at_alice.get(f"{path}/2/0"))
+    assert "hällo there" in body
+    assert "from shop" in body
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"value": "x", "tombstone": "on"}, "Leave this empty"),
+        ({"value": "x", "headers": "nothing"}, "is no name: value"),
+        ({"value": "x", "partition": "9"}, "The topic has no partition 9"),
+    ],
+)
+def test_what_cannot_be_sent_is_said_beside_its_field(at_alice, path, form, said):
+    page = at_alice.post(f"{path}/new", form)
+    assert page.status_code == 422
+    assert said in text_of(page)
+
+
+def test_records_are_counted_first_and_deleted_once_the_name_was_typed(at_alice, path, orders, admin):
+    for _ in range(5):
+        orders(1, b"x")
+    form = {"partition": "1", "before": "3"}
+    deletion = path.replace("messages", "delete-records")
+    assert "3 records of partition 1 would be deleted" in text_of(at_alice.post(deletion, form | {"preview": "1"}))
+    for typed in ({}, {"confirmation": "ordres"}):
+        assert at_alice.post(deletion, form | typed).status_code == 422
+    assert not admin.groups.rounds["delete_before"]
+    answer = at_alice.post(deletion, form | {"confirmation": "orders"})
+    assert answer.status_code == 302
+    assert offsets(at_alice.client.get(answer.headers["Location"])) == [(1, 4), (1, 3)]
+    assert AuditEntry.objects.unscoped("a test").get(action="topic.records.delete").detail["records"] == 3
+
+
+def test_a_member_deletes_no_records(at_bob, path, orders, admin):
+    orders(0, b"x")
+    deletion = path.replace("messages", "delete-records")
+    assert "Only owners" in text_of(at_bob.get(deletion))
+    assert at_bob.post(deletion, {"partition": "0", "before": "1", "confirmation": "orders"}).status_code == 403
+    assert not admin.groups.rounds["delete_before"]
+
+
+# --- contents, which are pure -----------------------------------------------------------------------------------------
+
+
+def test_a_letter_that_the_cut_has_gone_through_is_left_out():
+    assert contents.text_of("aé".encode()[:2], is_cut=True) == "a"
+    assert contents.text_of("aé".encode()[:2]) is None
+    assert contents.text_of(b"a\xff\xff\xff\xff", is_cut=True) is None
+
+
+def test_a_tree_is_of_objects_and_arrays_of_a_size_to_be_read():
+    assert contents.tree(b"17") is None
+    assert contents.tree(b'{"a": }') is None
+    assert contents.tree(json.dumps(list(range(contents.MOST_NODES + 1))).encode()) is None
+    assert contents.tree(b'{"a": [' + b"1, " * contents.LARGEST_JSON + b"1]}") is None
+
+
+def test_hex_is_of_sixteen_bytes_a_line():
+    rows = contents.hex_rows(bytes(range(40)))
+    assert [(row.offset, len(row.octets.split())) for row in rows] == [("000000", 16), ("000010", 16), ("000020", 8)]
+    assert contents.hex_rows(b"A<\x00")[0].text == "A<."

@@ -1,0 +1,1 @@
+"""Messages of a topic: the look, what is shown of it, REST."""
