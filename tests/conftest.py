@@ -1,6 +1,24 @@
-"""For all tests: a machine that is busy with something else fails none of them by being slow for a moment."""
+"""For all tests: a machine that is busy with something else fails none of them by being slow for a moment, and what one of
+them leaves open fails no other."""
 
+import gc
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("sluice", deadline=None)  # each test as a whole is bounded in time by pytest-timeout
 settings.load_profile("sluice")
+
+
+def _descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+@pytest.fixture(autouse=True)
+def _what_a_test_leaves_open_is_told_of_by_itself():
+    """A socket that is left to the garbage collector warns when that runs, and a warning fails the test that runs then."""
+    before = _descriptors()
+    yield
+    if _descriptors() > before:
+        gc.collect()
