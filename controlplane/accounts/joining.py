@@ -1,4 +1,4 @@
-"""People and organisations together: signing up with an organisation, joining one by email, the tenants of the demo."""
+"""People and organisations together: signing up with an organisation, joining one by a link, the tenants of the demo."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from django.db import transaction
 
 from controlplane.accounts import services as accounts
 from controlplane.accounts.models import User
-from controlplane.core.errors import Invalid
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Conflict
 from controlplane.core.text import name_checked
+from controlplane.tenants import invitations
 from controlplane.tenants import services as tenants
 from controlplane.tenants.models import Membership, Organisation, Role
 
@@ -24,12 +26,22 @@ def sign_up(*, email: str, password: str, name: str, organisation_name: str) -> 
 
 
 @transaction.atomic
-def member_add(*, organisation: Organisation, actor: str, email: str, role: Role) -> Membership:
-    """Bring a person who has signed up into an organisation. Raises Invalid beside `email`."""
-    user = User.objects.filter(email=email.strip().lower(), is_active=True).first()
-    if user is None:
-        raise Invalid.field("email", "nobody has signed up with this address yet; ask them to, then add them here")
-    return tenants.member_add(organisation=organisation, actor=actor, user=user, role=role)
+def invitation_accept(*, token: str, user: User, clock: Clock = SYSTEM_CLOCK) -> Membership:
+    """A person who has signed up joins by a link. Raises NotFound, Conflict where it was made for another address."""
+    invitation = invitations.invitation_use(token=token, clock=clock)
+    if user.email != invitation.email:
+        raise Conflict("this invitation is for another address than the one you signed in with", code="another_address")
+    return tenants.member_add(
+        organisation=invitation.organisation, actor=user.email, user=user, role=Role(invitation.role)
+    )
+
+
+@transaction.atomic
+def sign_up_invited(*, token: str, password: str, name: str, clock: Clock = SYSTEM_CLOCK) -> tuple[User, Organisation]:
+    """A new person of the invited address, in the organisation of the invitation. Raises NotFound, Invalid."""
+    invitation = invitations.invitation_find(token=token, clock=clock)
+    user = accounts.user_sign_up(email=invitation.email, password=password, name=name)
+    return user, invitation_accept(token=token, user=user, clock=clock).organisation
 
 
 @transaction.atomic

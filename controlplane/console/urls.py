@@ -11,6 +11,7 @@ from controlplane.console.views import (
     fleet,
     groups,
     instances,
+    invitations,
     keys,
     live,
     members,
@@ -44,6 +45,7 @@ urlpatterns = [
     path("sign-in", accounts.sign_in, name="sign_in"),
     path("sign-out", accounts.sign_out, name="sign_out"),
     path("theme", accounts.theme, name="theme"),
+    path("invitations/<str:token>", invitations.shown, name="invitation"),
     path("organisations/new", members.organisation_new, name="organisation_new"),
     path("fleet", fleet.overview, name="fleet"),
     path("fleet/allocation", fleet.allocation, name="fleet_allocation"),
@@ -117,6 +119,7 @@ urlpatterns = [
     path(f"{ORG}/keys", keys.listed, name="keys"),
     path(f"{ORG}/keys/<id:key_id>/revoke", keys.revoke, name="key_revoke"),
     path(f"{ORG}/members", members.listed, name="members"),
+    path(f"{ORG}/invitations/<id:invitation_id>/withdraw", invitations.withdraw, name="invitation_withdraw"),
     path(f"{ORG}/members/<int:membership_id>/role", members.role, name="member_role"),
     path(f"{ORG}/members/<int:membership_id>/remove", members.remove, name="member_remove"),
 ]

@@ -10,6 +10,7 @@ prefix    names                               letters
 ``rule-`` a throttle rule of an instance         12
 ``iss-``  a token issuer of an instance          12
 ``prp-``  a proposal of an instance               12
+``join-`` an invitation into an organisation     12
 ========= =================================== ======
 
 The instance key is part of every physical topic name (quota.contracts.namespace), hence its fixed length.
@@ -69,3 +70,8 @@ def throttle_rule_id(source: RandomSource) -> str:
 def token_issuer_id(source: RandomSource) -> str:
     """Such as ``iss-8zk2m4x0q1ab``."""
     return "iss-" + letters(source, 12)
+
+
+def invitation_id(source: RandomSource) -> str:
+    """Such as ``join-8zk2m4x0q1ab``."""
+    return "join-" + letters(source, 12)

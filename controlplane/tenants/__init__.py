@@ -1,1 +1,4 @@
-"""Organisations, and who belongs to them in which role."""
+"""Organisations, and who belongs to them in which role.
+
+invitations     links by which people come in
+"""

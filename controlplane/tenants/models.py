@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from django.conf import settings
 from django.db import models
+
+from controlplane.core.scope import TenantManager
 
 
 class Role(models.TextChoices):
@@ -43,3 +45,34 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} is {self.role} of {self.organisation}"
+
+
+class Invitation(models.Model):
+    """A link by which one address comes into an organisation, once. The secret in it is stored as a hash."""
+
+    id = models.CharField(primary_key=True, max_length=32)
+    organisation = models.ForeignKey(Organisation, models.CASCADE, related_name="+")
+    email = models.EmailField()
+    role = models.CharField(max_length=16, choices=Role)
+    digest = models.CharField(max_length=64, unique=True)
+    invited_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True)
+    withdrawn_at = models.DateTimeField(null=True)
+
+    objects: ClassVar[TenantManager[Self]] = TenantManager()
+
+    class Meta:
+        """The latest link of an address is the only one that works."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(
+                fields=["organisation", "email"],
+                condition=models.Q(accepted_at__isnull=True, withdrawn_at__isnull=True),
+                name="one_open_invitation_of_an_address",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.email} into {self.organisation_id} as {self.role}"

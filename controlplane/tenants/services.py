@@ -9,8 +9,9 @@ from django.db import transaction
 
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import AlreadyExists, Conflict, Invalid, NotFound
+from controlplane.core.errors import AlreadyExists, Conflict, NotFound
 from controlplane.core.text import name_checked
+from controlplane.tenants.invitations import invitations_end
 from controlplane.tenants.models import Membership, Organisation, Role
 
 
@@ -45,11 +46,11 @@ def membership_set(*, organisation: Organisation, user: Person, role: Role) -> M
 
 @transaction.atomic
 def member_add(*, organisation: Organisation, actor: str, user: Person, role: Role) -> Membership:
-    """Bring a person into an organisation. Raises Invalid beside `email`."""
-    if Membership.objects.filter(organisation=organisation, user=user).exists():
-        raise Invalid.field("email", f"{user.email} is a member already")
-    membership = membership_set(organisation=organisation, user=user, role=role)
-    _audit(organisation, actor, "member.add", user, role)
+    """Bring a person into an organisation. Whoever is in it keeps the role that they have."""
+    membership = Membership.objects.filter(organisation=organisation, user=user).first()
+    if membership is None:
+        membership = membership_set(organisation=organisation, user=user, role=role)
+        _audit(organisation, actor, "member.add", user, role)
     return membership
 
 
@@ -59,6 +60,7 @@ def member_role_set(*, organisation: Organisation, actor: str, membership_id: in
     membership = _membership(organisation, membership_id)
     if role != Role.OWNER:
         _keep_an_owner(organisation, membership)
+        invitations_end(organisation=organisation, membership=membership)
     membership.role = role.value
     membership.save(update_fields=["role"])
     _audit(organisation, actor, "member.role", membership.user, role)
@@ -70,6 +72,7 @@ def member_remove(*, organisation: Organisation, actor: str, membership_id: int)
     """Take a person out; their API keys of this organisation end with it. Raises NotFound, Conflict."""
     membership = _membership(organisation, membership_id)
     _keep_an_owner(organisation, membership)
+    invitations_end(organisation=organisation, membership=membership)
     membership.delete()
     _audit(organisation, actor, "member.remove", membership.user, Role(membership.role))
 

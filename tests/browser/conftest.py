@@ -55,6 +55,7 @@ class Console:
     directory: Path
     organisation: str
     instances: dict[str, str]
+    invitation: str
 
     def switch(self, name: str, *, on: bool) -> None:
         if on:

@@ -11,7 +11,12 @@ if TYPE_CHECKING:
     from .conftest import Console
 
 MEMBER = "billing-1-0b8f44d2-9f3e-4d6a-8f5b-2f1f2c1f9a01"
-STRANGERS = {"landing": "/", "sign-in": "/sign-in", "sign-up": "/sign-up", "nothing-here": "/nothing"}
+
+
+def strangers(console: Console) -> dict[str, str]:
+    """Pages of whoever is not signed in."""
+    known = {"landing": "/", "sign-in": "/sign-in", "sign-up": "/sign-up", "nothing-here": "/nothing"}
+    return {**known, "invitation": console.invitation}
 
 
 def tenants(console: Console) -> dict[str, str]:

@@ -23,7 +23,7 @@ def test_every_page_as_a_picture(console, open_page, look):
     folder = ROOT / "var" / "screenshots" / look
     folder.mkdir(parents=True, exist_ok=True)
     for person, addresses in (
-        (None, pages.STRANGERS),
+        (None, pages.strangers(console)),
         ("alice", pages.tenants(console)),
         ("admin", pages.operators(console)),
     ):

@@ -38,7 +38,7 @@ def test_axe_finds_nothing_on_any_page(console, open_page, scheme, screen):
     found = []
     options = {"color_scheme": scheme, "viewport": SCREENS[screen]}
     for person, addresses in (
-        (None, pages.STRANGERS),
+        (None, pages.strangers(console)),
         ("alice", pages.tenants(console)),
         ("admin", pages.operators(console)),
     ):

@@ -177,6 +177,7 @@ def prepare(world: World) -> None:
     from controlplane.accounts.models import User
     from controlplane.core import operations
     from controlplane.instances import services as instances
+    from controlplane.tenants import invitations
     from controlplane.tenants import services as tenants
     from controlplane.tenants.models import Role
     from controlplane.topics import services as topics
@@ -227,7 +228,14 @@ def prepare(world: World) -> None:
     audit(world, made[1].id)
     speak(world, made[1].id)
     propose(world, place)
-    document = {"organisation": harbour.id, "instances": {each.name: each.id for each in made}}
+    _, token = invitations.invitation_create(
+        organisation=harbour, inviter=people["Alice"], email="dora@example.com", role=Role.VIEWER
+    )
+    document = {
+        "organisation": harbour.id,
+        "instances": {each.name: each.id for each in made},
+        "invitation": f"/invitations/{token}",
+    }
     (world.directory / "world.json").write_text(json.dumps(document))
 
 

@@ -37,7 +37,8 @@ from controlplane.instances.models import Instance
 from controlplane.instances.reconcile import publish
 from controlplane.instances.spec import DEFAULT_ROUTE
 from controlplane.metering.models import UsageMaximum
-from controlplane.tenants.models import Organisation
+from controlplane.tenants import invitations
+from controlplane.tenants.models import Organisation, Role
 from controlplane.throttle_rules.services import throttle_rule_create
 
 from .console.test_cost_of_pages import populate
@@ -46,7 +47,7 @@ from .token_issuers.rows import token_issuer_row
 
 MOST_QUERIES, MOST_MS = 30, 300
 POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
-POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh"}
+POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw"}
 VARIANTS = {  # what a page shows more of when it is asked
     "instances": ["?q=instance&page=2"],
     "operations": ["?q=instance&page=2"],
@@ -83,6 +84,9 @@ def pages(alice, at_staff, first):
     at_alice = Client()
     at_alice.force_login(alice.user)
     now = SYSTEM_CLOCK.now()
+    _, token = invitations.invitation_create(
+        organisation=alice.organisation, inviter=alice.user, email="dora@example.com", role=Role.VIEWER
+    )
     ids = {
         "organisation_id": alice.organisation.id,
         "owner_id": alice.organisation.id,
@@ -96,6 +100,7 @@ def pages(alice, at_staff, first):
         "route_id": "default",
         "hour": f"{now:%Y-%m-%dT%H}",
         "number": "inv-00000001",
+        "token": token,
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
     }
     for route in urls.urlpatterns:

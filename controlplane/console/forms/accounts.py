@@ -11,6 +11,8 @@ from controlplane.tenants.models import Role
 
 _EMAIL = {"autocomplete": "email", "inputmode": "email", "spellcheck": "false", "autocapitalize": "off"}
 
+_HOW_LONG = "At least 10 characters. A few words are easier to remember than symbols."
+
 
 class SignUpForm(ConsoleForm):
     """A person and an organisation of their own."""
@@ -31,7 +33,7 @@ class SignUpForm(ConsoleForm):
         label="Password",
         strip=False,
         max_length=1024,
-        help_text="At least 10 characters. A few words are easier to remember than symbols.",
+        help_text=_HOW_LONG,
         widget=forms.PasswordInput({"autocomplete": "new-password"}),
     )
 
@@ -56,13 +58,32 @@ class OrganisationForm(ConsoleForm):
     name = forms.CharField(label="Name", max_length=128, help_text="Such as your company or a team of it.")
 
 
-class MemberForm(ConsoleForm):
-    """Whom to bring into the organisation, and in which role."""
+class JoinForm(ConsoleForm):
+    """A person whose address an invitation says."""
+
+    refusals: ClassVar = {"email": "password"}
+
+    name = forms.CharField(
+        label="Your name", max_length=128, required=False, widget=forms.TextInput({"autocomplete": "name"})
+    )
+    password = forms.CharField(
+        label="Password",
+        strip=False,
+        max_length=1024,
+        help_text=_HOW_LONG,
+        widget=forms.PasswordInput({"autocomplete": "new-password"}),
+    )
+
+
+class InvitationForm(ConsoleForm):
+    """Whom to invite into the organisation, and in which role."""
+
+    refusals: ClassVar = {"too_many_invitations": "email"}
 
     email = forms.EmailField(
         label="Email",
         max_length=254,
-        help_text="Of someone who has signed up already.",
+        help_text="They need not have an account yet.",
         widget=forms.EmailInput(_EMAIL | {"autocomplete": "off"}),
     )
     role = forms.ChoiceField(label="Role", choices=Role.choices, initial=Role.MEMBER)

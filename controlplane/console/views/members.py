@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
-from controlplane.accounts import joining
 from controlplane.console.advice import said
-from controlplane.console.forms.accounts import MemberForm, OrganisationForm, RoleForm
+from controlplane.console.forms.accounts import InvitationForm, OrganisationForm, RoleForm
 from controlplane.console.listing import listing
 from controlplane.console.page import owners_page, signed_in
 from controlplane.core.errors import Conflict, SluiceError
-from controlplane.tenants import services
+from controlplane.tenants import invitations, services
 from controlplane.tenants.models import Role
 from controlplane.tenants.selectors import member_list
 
@@ -49,23 +50,30 @@ def organisation_new(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @owners_page
 def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
-    """Members; an owner brings in more."""
-    form = MemberForm(request.POST or None)
+    """Members; an owner invites more.
+
+    The answer to the form is the page itself with the link in it: nothing keeps the link for a page after it.
+    """
+    form, invited, link = InvitationForm(request.POST or None), None, ""
     if request.method == "POST" and form.is_valid():
         try:
-            added = joining.member_add(
+            invited, token = invitations.invitation_create(
                 organisation=caller.organisation,
-                actor=caller.actor,
+                inviter=caller.user,
                 email=form.cleaned_data["email"],
                 role=Role(form.cleaned_data["role"]),
             )
+            link = request.build_absolute_uri(reverse("console:invitation", args=[token]))
+            form = InvitationForm()
         except SluiceError as error:
             form.refuse(error)
-        else:
-            messages.success(request, f"{added.user.email} is a member now.")
-            return redirect("console:members", caller.organisation.id)
+    still_open = invitations.invitation_list(organisation=caller.organisation) if caller.may_manage else []
     context = {
         "form": form,
+        "invited": invited,
+        "link": link,
+        "invitations": still_open,
+        "now": timezone.now(),
         "listing": listing(request, member_list(organisation=caller.organisation), size=50),
         "roles": Role.choices,
         "role_words": [(role.label, words) for role, words in ROLE_WORDS.items()],

@@ -20,7 +20,8 @@ from controlplane.billing.pricing.rating import Month
 from controlplane.console import urls
 from controlplane.console.middleware import CONTENT_SECURITY_POLICY
 from controlplane.core.models import Operation
-from controlplane.tenants.models import Membership
+from controlplane.tenants import invitations
+from controlplane.tenants.models import Membership, Role
 from controlplane.topics import services as topics
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.test_foreign_ids import rows
@@ -29,7 +30,7 @@ from tests.controlplane.token_issuers.rows import NOWHERE, token_issuer_row
 from .conftest import text_of
 
 POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
-POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh"}
+POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw"}
 NAMES = [route.name for route in urls.urlpatterns]
 TENANTS = [route.name for route in urls.urlpatterns if "organisation_id" in str(route.pattern)]
 OPERATORS = [name for name in NAMES if name.startswith("fleet")]
@@ -41,6 +42,9 @@ def address(alice, instance, admin):
     topics.topic_create(organisation=alice.organisation, actor="a", instance_id=instance.id, name="orders")
     closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
     users.user_create(organisation=alice.organisation, actor="a", instance_id=instance.id, name="ann")
+    invitation, token = invitations.invitation_create(
+        organisation=alice.organisation, inviter=alice.user, email="dora@example.com", role=Role.VIEWER
+    )
     key = instance.id.removeprefix("ins-")
     admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
     admin.messages.write(f"{key}.orders", 0, b"a message")
@@ -59,6 +63,8 @@ def address(alice, instance, admin):
         "topic": "orders",
         "hour": "2025-11-21T09",
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
+        "invitation_id": invitation.id,
+        "token": token,
         "key_id": ApiKey.objects.for_organisation(alice.organisation).first().id,
         "membership_id": Membership.objects.get(organisation=alice.organisation, user=alice.user).id,
     }
@@ -115,6 +121,7 @@ FORMS = {
     "group_reset": {"strategy": "earliest", "topic": "orders", "move": ""},
     "group_delete": {"confirmation": "readers"},
     "key_revoke": {},
+    "invitation_withdraw": {},
     "member_role": {"role": "viewer"},
     "member_remove": {},
 }

@@ -1,0 +1,87 @@
+"""Invitations: an owner withdraws one, and whoever has its link joins by it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import messages
+from django.contrib.auth import login
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
+from django.views.decorators.http import require_http_methods, require_POST
+
+from controlplane.accounts import joining
+from controlplane.console.advice import said
+from controlplane.console.forms.accounts import JoinForm
+from controlplane.console.page import owners_page
+from controlplane.console.views.accounts import BACKEND
+from controlplane.core.errors import Conflict, Invalid
+from controlplane.tenants import invitations
+from controlplane.tenants.models import Role
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from controlplane.accounts.selectors import Caller
+    from controlplane.tenants.models import Invitation, Organisation
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@sensitive_variables("token")
+@sensitive_post_parameters("password")
+@never_cache
+def shown(request: HttpRequest, token: str) -> HttpResponse:
+    """What one is invited to. Whoever is signed in joins; a new person chooses a password and is in."""
+    invitation = invitations.invitation_find(token=token)
+    return (_join if request.user.is_authenticated else _sign_up)(request, invitation, token)
+
+
+def _join(request: HttpRequest, invitation: Invitation, token: str) -> HttpResponse:
+    status = 200
+    if request.method == "POST":
+        try:
+            joined = joining.invitation_accept(token=token, user=request.user)
+        except Conflict as error:  # of another address: the page says so, and what to do
+            status = error.http_status
+        else:
+            return _joined(request, joined.organisation)
+    return _page(request, invitation, None, status)
+
+
+def _sign_up(request: HttpRequest, invitation: Invitation, token: str) -> HttpResponse:
+    form = JoinForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            user, organisation = joining.sign_up_invited(token=token, **form.cleaned_data)
+        except Invalid as error:
+            form.refuse(error)
+        else:
+            login(request, user, backend=BACKEND)
+            return _joined(request, organisation)
+    return _page(request, invitation, form, 422 if form.errors else 200)
+
+
+def _joined(request: HttpRequest, organisation: Organisation) -> HttpResponse:
+    messages.success(request, f"You are a member of {organisation.name} now.")
+    return redirect("console:instances", organisation.id)
+
+
+def _page(request: HttpRequest, invitation: Invitation, form: JoinForm | None, status: int) -> HttpResponse:
+    context = {"invitation": invitation, "role": Role(invitation.role).label, "form": form}
+    return render(request, "console/invitation.html", context, status=status)
+
+
+@require_POST
+@owners_page
+def withdraw(request: HttpRequest, caller: Caller, invitation_id: str) -> HttpResponse:
+    """The link of an invitation leads nowhere from now on."""
+    try:
+        ended = invitations.invitation_withdraw(
+            organisation=caller.organisation, actor=caller.actor, invitation_id=invitation_id
+        )
+    except Conflict as error:
+        messages.error(request, said(error))
+    else:
+        messages.success(request, f"The invitation of {ended.email} was withdrawn.")
+    return redirect("console:members", caller.organisation.id)

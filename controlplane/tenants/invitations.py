@@ -1,0 +1,132 @@
+"""Invitations: links by which people come into organisations. Made, withdrawn and used here.
+
+Nobody is made a member by their address alone: whoever signs up first with an address need not be its owner. A link works
+once, for the address that it was made for, and for a week. Whoever is no owner any more has their open invitations withdrawn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import secrets
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+from django.db.models import Q
+
+from controlplane.core import audit, ids
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Conflict, Invalid, NotFound
+from controlplane.tenants.models import Invitation, Organisation, Role
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from controlplane.tenants.models import Membership
+    from controlplane.tenants.services import Person
+
+VALID_FOR = timedelta(days=7)
+MOST_OPEN = 100
+"""Of one organisation."""
+_TOKEN_BYTES = 32
+_OPEN = Q(accepted_at__isnull=True, withdrawn_at__isnull=True)
+
+
+def invitation_list(*, organisation: Organisation) -> QuerySet[Invitation]:
+    """Those that are open, expired ones too, the newest first."""
+    rows = Invitation.objects.for_organisation(organisation).filter(_OPEN)
+    return rows.select_related("invited_by").order_by("-created_at", "id")
+
+
+@transaction.atomic
+def invitation_create(
+    *, organisation: Organisation, inviter: Person, email: str, role: Role, clock: Clock = SYSTEM_CLOCK
+) -> tuple[Invitation, str]:
+    """An invitation, and the token of its link: the only time that it can be seen. An earlier one of this address ends.
+
+    Whether somebody has signed up with the address makes no difference, and is not said. Raises Invalid beside `email`,
+    Conflict where too many are open.
+    """
+    Organisation.objects.select_for_update().get(pk=organisation.pk)
+    email = email.strip().lower()
+    if organisation.memberships.filter(user__email=email).exists():
+        raise Invalid.field("email", f"{email} is a member already")
+    now = clock.now()
+    still_open = Invitation.objects.for_organisation(organisation).filter(_OPEN)
+    still_open.filter(Q(email=email) | Q(expires_at__lte=now)).update(withdrawn_at=now)
+    if still_open.count() >= MOST_OPEN:
+        raise Conflict(f"{MOST_OPEN} invitations are open already: withdraw some first", code="too_many_invitations")
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    invitation = Invitation(
+        id=ids.invitation_id(random.SystemRandom()),
+        organisation=organisation,
+        email=email,
+        role=role.value,
+        digest=_digest(token),
+        invited_by=inviter,
+        created_at=now,
+        expires_at=now + VALID_FOR,
+    )
+    invitation.save(force_insert=True)
+    _audit(invitation, inviter.email, "invitation.create")
+    return invitation, token
+
+
+@transaction.atomic
+def invitation_withdraw(
+    *, organisation: Organisation, actor: str, invitation_id: str, clock: Clock = SYSTEM_CLOCK
+) -> Invitation:
+    """End an invitation: its link leads nowhere from now on. Withdrawing twice is once. Raises NotFound, Conflict."""
+    Organisation.objects.select_for_update().get(pk=organisation.pk)
+    invitation = Invitation.objects.for_organisation(organisation).filter(pk=invitation_id).first()
+    if invitation is None:
+        raise NotFound("no such invitation")
+    if invitation.accepted_at is not None:
+        raise Conflict(f"{invitation.email} has accepted it already: remove the member instead", code="accepted")
+    if invitation.withdrawn_at is None:
+        invitation.withdrawn_at = clock.now()
+        invitation.save(update_fields=["withdrawn_at"])
+        _audit(invitation, actor, "invitation.withdraw")
+    return invitation
+
+
+def invitations_end(*, organisation: Organisation, membership: Membership, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Whoever made them decides no more who belongs to the organisation."""
+    made = Invitation.objects.for_organisation(organisation).filter(_OPEN, invited_by=membership.user)
+    made.update(withdrawn_at=clock.now())
+
+
+def invitation_find(*, token: str, clock: Clock = SYSTEM_CLOCK) -> Invitation:
+    """The invitation that a link leads to. Raises NotFound, with one sentence for whatever is wrong with it."""
+    rows = Invitation.objects.unscoped("whoever has the link is not a member yet").filter(_OPEN)
+    found = rows.filter(digest=_digest(token), expires_at__gt=clock.now()).select_related("organisation", "invited_by")
+    invitation = found.first()
+    if invitation is None:
+        raise NotFound("this invitation is not valid any more: ask for a new one")
+    return invitation
+
+
+def invitation_use(*, token: str, clock: Clock = SYSTEM_CLOCK) -> Invitation:
+    """As `invitation_find`, and it is used up: of two at once, one. Within the caller's transaction."""
+    invitation = invitation_find(token=token, clock=clock)
+    Organisation.objects.select_for_update().get(pk=invitation.organisation_id)
+    invitation = invitation_find(token=token, clock=clock)  # it may have ended before the lock was had
+    invitation.accepted_at = clock.now()
+    invitation.save(update_fields=["accepted_at"])
+    return invitation
+
+
+def _digest(token: str) -> str:
+    """No salt and no slow hash: the token is random, so that there is nothing to guess."""
+    return hashlib.sha256(token.encode(errors="replace")).hexdigest()
+
+
+def _audit(invitation: Invitation, actor: str, action: str) -> None:
+    audit.record(
+        organisation=invitation.organisation,
+        actor=actor,
+        action=action,
+        target=invitation.email,
+        detail={"role": invitation.role, "invitation": invitation.id},
+    )

@@ -1,0 +1,248 @@
+"""People come into organisations by a link that was made for their address, and by nothing else."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from controlplane.accounts.models import User
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.models import AuditEntry
+from controlplane.tenants import invitations
+from controlplane.tenants.models import Invitation, Membership, Role
+
+from .conftest import problem_beside, text_of, visit
+
+PASSWORD = "water over the wheel"
+
+
+def invite(visitor, email, role="member"):
+    """The path of the link."""
+    page = visitor.post("members", {"email": email, "role": role})
+    assert page.status_code == 200, text_of(page)
+    (path,) = set(re.findall(r"http://testserver(/invitations/[\w-]{43})<", page.content.decode()))
+    return path
+
+
+def only(visitor):
+    return invitations.invitation_list(organisation=visitor.organisation).get()
+
+
+def role_of(email, organisation):
+    return (
+        Membership.objects.filter(organisation=organisation, user__email=email).values_list("role", flat=True).first()
+    )
+
+
+def test_whoever_has_an_account_joins_by_the_link(at_alice, at_charlie):
+    path = invite(at_alice, "CHARLIE@example.com", "viewer")
+    assert at_charlie.client.get(at_alice.address()).status_code == 404, "an invitation alone opens nothing"
+    page = at_charlie.client.get(path)
+    assert "alice@example.com has invited charlie@example.com as viewer." in text_of(page)
+    answer = at_charlie.client.post(path, follow=True)
+    assert f"You are a member of {at_alice.organisation.name} now." in text_of(answer)
+    assert role_of("charlie@example.com", at_alice.organisation) == Role.VIEWER
+    entries = AuditEntry.objects.for_organisation(at_alice.organisation)
+    told = {entry.action: (entry.actor, entry.target, entry.detail.get("role")) for entry in entries}
+    assert told["invitation.create"] == ("alice@example.com", "charlie@example.com", "viewer")
+    assert told["member.add"] == ("charlie@example.com", "charlie@example.com", "viewer")
+
+
+def test_a_new_person_signs_up_by_the_link_and_is_in(at_alice):
+    path = invite(at_alice, "dora@example.com")
+    browser = Client()
+    assert "Have an account of dora@example.com already?" in text_of(browser.get(path))
+    answer = browser.post(path, {"name": "Dora", "password": PASSWORD}, follow=True)
+    assert f"You are a member of {at_alice.organisation.name} now." in text_of(answer)
+    assert role_of("dora@example.com", at_alice.organisation) == Role.MEMBER
+    assert [each.organisation for each in Membership.objects.filter(user__email="dora@example.com")] == [
+        at_alice.organisation
+    ]
+
+
+def test_whoever_took_the_address_first_is_not_let_in_by_it(at_alice):
+    """An account of that address says nothing about who has it: only the link does."""
+    Client().post("/sign-up", {"email": "dora@example.com", "password": PASSWORD, "organisation_name": "Not Dora's"})
+    invite(at_alice, "dora@example.com")
+    assert role_of("dora@example.com", at_alice.organisation) is None
+
+
+def test_it_is_not_said_who_has_an_account(at_alice, charlie):
+    pages = [
+        at_alice.post("members", {"email": email, "role": "member"}).content.decode()
+        for email in ("charlie@example.com", "nobody1@example.com")
+    ]
+    at_alice.client.post(f"/{at_alice.organisation.id}/theme")
+    for page, email in zip(pages, ("charlie", "nobody1"), strict=True):
+        assert f"Invitation of {email}@example.com" in page
+        assert "account" not in re.sub("They need not have an account yet.", "", page.split("<main")[1])
+
+
+@pytest.mark.parametrize(
+    ("email", "said"),
+    [
+        ("alice@example.com", "Alice@example.com is a member already."),
+        ("dora", "Enter a valid email address."),
+        ("", "This field is required."),
+    ],
+)
+def test_why_someone_cannot_be_invited_stands_beside_the_address(at_alice, email, said):
+    page = at_alice.post("members", {"email": email, "role": "member"})
+    assert page.status_code == 422
+    assert problem_beside(page, "email") == said
+
+
+def test_a_link_is_for_one_address(at_alice, at_charlie):
+    path = invite(at_alice, "dora@example.com", "owner")
+    assert "You are signed in as charlie@example.com." in text_of(at_charlie.client.get(path))
+    page = at_charlie.client.post(path)
+    assert page.status_code == 409
+    assert role_of("charlie@example.com", at_alice.organisation) is None
+    assert only(at_alice).accepted_at is None, "it still works for whom it is meant"
+
+
+def test_a_link_works_once(at_alice, at_charlie):
+    path = invite(at_alice, "charlie@example.com")
+    at_charlie.client.post(path)
+    Membership.objects.filter(user=at_charlie.user, organisation=at_alice.organisation).delete()
+    page = at_charlie.client.post(path)
+    assert page.status_code == 404
+    assert "This invitation is not valid any more: ask for a new one." in text_of(page)
+    assert role_of("charlie@example.com", at_alice.organisation) is None
+
+
+def test_the_latest_link_of_an_address_is_the_one_that_works(at_alice, at_charlie):
+    first, second = invite(at_alice, "charlie@example.com", "owner"), invite(at_alice, "charlie@example.com", "viewer")
+    assert at_charlie.client.post(first).status_code == 404
+    assert at_charlie.client.post(second).status_code == 302
+    assert role_of("charlie@example.com", at_alice.organisation) == Role.VIEWER
+
+
+def test_a_link_lasts_for_a_week(at_alice, at_charlie):
+    path = invite(at_alice, "charlie@example.com")
+    late = SYSTEM_CLOCK.now() - timedelta(days=7)
+    invitations.invitation_list(organisation=at_alice.organisation).update(
+        created_at=late, expires_at=SYSTEM_CLOCK.now()
+    )
+    assert "Expired" in text_of(at_alice.get("members"))
+    assert at_charlie.client.get(path).status_code == 404
+    assert at_charlie.client.post(path).status_code == 404
+    assert at_charlie.client.post(invite(at_alice, "charlie@example.com")).status_code == 302
+
+
+def test_an_owner_withdraws_an_invitation(at_alice, at_charlie):
+    path = invite(at_alice, "charlie@example.com")
+    invitation = only(at_alice)
+    for _ in range(2):
+        answer = at_alice.post(f"invitations/{invitation.id}/withdraw", follow=True)
+        assert "The invitation of charlie@example.com was withdrawn." in text_of(answer)
+    assert "Open invitations" not in text_of(answer)
+    assert at_charlie.client.post(path).status_code == 404
+    entries = AuditEntry.objects.for_organisation(at_alice.organisation).filter(action="invitation.withdraw")
+    assert [entry.actor for entry in entries] == ["alice@example.com"]
+
+
+def test_what_was_accepted_cannot_be_withdrawn(at_alice, at_charlie):
+    path = invite(at_alice, "charlie@example.com")
+    invitation = only(at_alice)
+    at_charlie.client.post(path)
+    answer = at_alice.post(f"invitations/{invitation.id}/withdraw", follow=True)
+    assert "Charlie@example.com has accepted it already: remove the member instead." in text_of(answer)
+
+
+@pytest.mark.parametrize("change", ["remove", "role"])
+def test_whoever_is_no_owner_any_more_leaves_no_door_open(at_alice, at_bob, at_charlie, change):
+    bob = Membership.objects.get(organisation=at_alice.organisation, user=at_bob.user)
+    at_alice.post(f"members/{bob.id}/role", {"role": "owner"})
+    path = invite(at_bob, "charlie@example.com", "owner")
+    kept = invite(at_alice, "dora@example.com")
+    at_alice.post(f"members/{bob.id}/{change}", {"role": "viewer"})
+    assert at_charlie.client.post(path).status_code == 404
+    assert Client().get(kept).status_code == 200, "those of others stay"
+
+
+def test_whoever_is_in_already_keeps_the_role(at_alice, at_charlie):
+    path = invite(at_alice, "charlie@example.com", "viewer")
+    Membership.objects.create(organisation=at_alice.organisation, user=at_charlie.user, role=Role.OWNER)
+    assert at_charlie.client.post(path).status_code == 302
+    assert role_of("charlie@example.com", at_alice.organisation) == Role.OWNER
+
+
+def test_a_password_that_will_not_do_leaves_everything_as_it_was(at_alice):
+    path = invite(at_alice, "dora@example.com")
+    page = Client().post(path, {"password": "short"})
+    assert page.status_code == 422
+    assert problem_beside(page, "password").startswith("This password is too short.")
+    assert not User.objects.filter(email="dora@example.com").exists()
+    assert only(at_alice).accepted_at is None
+
+
+def test_someone_with_an_account_is_told_to_sign_in_and_comes_back(at_alice):
+    browser = Client()
+    browser.post("/sign-up", {"email": "dora@example.com", "password": PASSWORD, "organisation_name": "Mill"})
+    browser.post("/sign-out")
+    path = invite(at_alice, "dora@example.com")
+    page = browser.post(path, {"password": "another password of hers"})
+    assert problem_beside(page, "password") == "There is an account with this address; sign in instead."
+    answer = browser.post("/sign-in", {"email": "dora@example.com", "password": PASSWORD, "next": path})
+    assert answer["Location"] == path
+    assert browser.post(path).status_code == 302
+
+
+def test_only_the_hash_of_a_link_is_kept(at_alice):
+    token = invite(at_alice, "dora@example.com").removeprefix("/invitations/")
+    assert token not in str(Invitation.objects.unscoped("a test").values().get())
+    assert token not in at_alice.get("members").content.decode()
+
+
+def test_there_is_an_end_to_what_is_open(at_alice, monkeypatch):
+    monkeypatch.setattr(invitations, "MOST_OPEN", 2)
+    for name in ("a", "b"):
+        invite(at_alice, f"{name}@example.com")
+    page = at_alice.post("members", {"email": "c@example.com", "role": "member"})
+    assert problem_beside(page, "email") == "2 invitations are open already: withdraw some first."
+    invite(at_alice, "a@example.com")  # instead of the one before
+    invitations.invitation_list(organisation=at_alice.organisation).update(expires_at=SYSTEM_CLOCK.now())
+    invite(at_alice, "c@example.com")
+
+
+@pytest.mark.parametrize("who", ["at_bob", "at_viewer"])
+def test_only_owners_see_and_withdraw_invitations(request, at_alice, who):
+    invite(at_alice, "dora@example.com")
+    visitor = request.getfixturevalue(who)
+    assert "dora@example.com" not in text_of(visitor.get("members"))
+    assert visitor.post(f"invitations/{only(at_alice).id}/withdraw").status_code == 403
+
+
+@pytest.mark.parametrize("token", ["x", "\u00e9", "a" * 1000])
+def test_what_is_no_link_is_not_there(db, token):
+    assert Client().get(f"/invitations/{token}").status_code == 404
+
+
+def test_two_who_use_a_link_at_once_are_one(at_alice, at_charlie, monkeypatch):
+    """The second one waits for the lock, and finds the invitation used."""
+    path = invite(at_alice, "charlie@example.com")
+    token = path.removeprefix("/invitations/")
+    find, met = invitations.invitation_find, []
+
+    def found(**asked):
+        invitation = find(**asked)
+        if not met:
+            met.append(True)
+            invitations.invitation_use(token=token)
+        return invitation
+
+    monkeypatch.setattr(invitations, "invitation_find", found)
+    with pytest.raises(invitations.NotFound):
+        invitations.invitation_use(token=token)
+
+
+def test_an_inactive_account_does_not_join(at_alice, charlie):
+    path = invite(at_alice, "charlie@example.com")
+    visitor = visit(charlie)
+    User.objects.filter(pk=charlie.user.pk).update(is_active=False)
+    visitor.client.post(path, {"password": PASSWORD})
+    assert role_of("charlie@example.com", at_alice.organisation) is None
