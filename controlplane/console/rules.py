@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from quota.contracts.rules import ThrottleRule
 
 MOST_NAMES = 12
-"""A rule may name a thousand; REST has them all."""
+"""A rule may name a thousand; its own page has them all."""
+EACH = "*"
+"""As names are typed: each that no nearer rule names."""
 
 
 def whom(rule: ThrottleRule) -> str:
@@ -34,3 +36,15 @@ def _clients(kind: str, names: Sequence[str | None]) -> str:
 def _named(names: Sequence[str]) -> str:
     shown, more = ", ".join(names[:MOST_NAMES]), len(names) - MOST_NAMES
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def as_lines(names: Sequence[str | None]) -> str | None:
+    """Names as they are typed, one a line; None where they could not be read from that again."""
+    lines = [EACH if name is None else name for name in names]
+    return "\n".join(lines) if from_lines("\n".join(lines)) == list(names) else None
+
+
+def from_lines(text: str) -> list[str | None]:
+    """What was typed. Empty lines, and spaces around a name, do not count."""
+    lines = [line.strip() for line in text.splitlines()]
+    return [None if line == EACH else line for line in lines if line]

@@ -104,10 +104,10 @@ def _member(name: str, value: Any) -> Any:
     if name in _LIMITS:
         return None if value is None else _bytes_per_s(name, value)
     if name == "topics":
-        for topic in value:
+        for place, topic in enumerate(value):
             problem = topic_name_problem(topic)
             if problem:
-                raise Invalid.field(name, problem)
+                raise Invalid.field(f"{name}.{place}", problem)
     return tuple(dict.fromkeys(value))
 
 

@@ -56,6 +56,7 @@ class Console:
     organisation: str
     instances: dict[str, str]
     invitation: str
+    rule: str
 
     def switch(self, name: str, *, on: bool) -> None:
         if on:

@@ -180,6 +180,7 @@ def prepare(world: World) -> None:
     from controlplane.tenants import invitations
     from controlplane.tenants import services as tenants
     from controlplane.tenants.models import Role
+    from controlplane.throttle_rules.services import throttle_rule_create
     from controlplane.topics import services as topics
 
     people = {
@@ -228,6 +229,7 @@ def prepare(world: World) -> None:
     audit(world, made[1].id)
     speak(world, made[1].id)
     propose(world, place)
+    rule = throttle_rule_create(**place, kind="client", users=["web-shop"], clients=[None], produce_mib_per_s=2.5)
     _, token = invitations.invitation_create(
         organisation=harbour, inviter=people["Alice"], email="dora@example.com", role=Role.VIEWER
     )
@@ -235,6 +237,7 @@ def prepare(world: World) -> None:
         "organisation": harbour.id,
         "instances": {each.name: each.id for each in made},
         "invitation": f"/invitations/{token}",
+        "rule": rule.id,
     }
     (world.directory / "world.json").write_text(json.dumps(document))
 

@@ -39,6 +39,7 @@ from controlplane.instances.spec import DEFAULT_ROUTE
 from controlplane.metering.models import UsageMaximum
 from controlplane.tenants import invitations
 from controlplane.tenants.models import Organisation, Role
+from controlplane.throttle_rules.selectors import throttle_rule_list
 from controlplane.throttle_rules.services import throttle_rule_create
 
 from .console.test_cost_of_pages import populate
@@ -47,7 +48,7 @@ from .token_issuers.rows import token_issuer_row
 
 MOST_QUERIES, MOST_MS = 30, 300
 POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
-POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw"}
+POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
 VARIANTS = {  # what a page shows more of when it is asked
     "instances": ["?q=instance&page=2"],
     "operations": ["?q=instance&page=2"],
@@ -101,6 +102,7 @@ def pages(alice, at_staff, first):
         "hour": f"{now:%Y-%m-%dT%H}",
         "number": "inv-00000001",
         "token": token,
+        "rule_id": throttle_rule_list(organisation=alice.organisation, instance_id=first)[0].id,
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
     }
     for route in urls.urlpatterns:

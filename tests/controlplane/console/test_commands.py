@@ -35,6 +35,7 @@ IDS = {
     "operation_id": "op-abcdefghij",
     "partition": 2,
     "offset": 1200,
+    "rule_id": "rule-8zk2m4x0q1ab",
     "number": "inv-00000001",
 }
 

@@ -22,6 +22,7 @@ from controlplane.console.middleware import CONTENT_SECURITY_POLICY
 from controlplane.core.models import Operation
 from controlplane.tenants import invitations
 from controlplane.tenants.models import Membership, Role
+from controlplane.throttle_rules.services import throttle_rule_create
 from controlplane.topics import services as topics
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.test_foreign_ids import rows
@@ -30,7 +31,7 @@ from tests.controlplane.token_issuers.rows import NOWHERE, token_issuer_row
 from .conftest import text_of
 
 POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
-POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw"}
+POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
 NAMES = [route.name for route in urls.urlpatterns]
 TENANTS = [route.name for route in urls.urlpatterns if "organisation_id" in str(route.pattern)]
 OPERATORS = [name for name in NAMES if name.startswith("fleet")]
@@ -42,6 +43,10 @@ def address(alice, instance, admin):
     topics.topic_create(organisation=alice.organisation, actor="a", instance_id=instance.id, name="orders")
     closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
     users.user_create(organisation=alice.organisation, actor="a", instance_id=instance.id, name="ann")
+    rule = throttle_rule_create(
+        organisation=alice.organisation, actor="a", instance_id=instance.id,
+        kind="topic", topics=["orders"], produce_mib_per_s=1,
+    )  # fmt: skip
     invitation, token = invitations.invitation_create(
         organisation=alice.organisation, inviter=alice.user, email="dora@example.com", role=Role.VIEWER
     )
@@ -64,6 +69,7 @@ def address(alice, instance, admin):
         "hour": "2025-11-21T09",
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
         "invitation_id": invitation.id,
+        "rule_id": rule.id,
         "token": token,
         "key_id": ApiKey.objects.for_organisation(alice.organisation).first().id,
         "membership_id": Membership.objects.get(organisation=alice.organisation, user=alice.user).id,
@@ -94,7 +100,12 @@ def test_to_a_stranger_it_does_not_exist(at_charlie, address, name):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in TENANTS if any(part in name for part in ("instance", "topic", "group", "usage"))]
+    "name",
+    [
+        name
+        for name in TENANTS
+        if name not in POSTS_ONLY and any(part in name for part in ("instance", "topic", "group", "usage", "throttle"))
+    ],
 )
 def test_ones_own_organisation_does_not_open_anothers_instance(at_charlie, address, name):
     page = at_charlie.client.get(address(name, organisation_id=at_charlie.organisation.id))
@@ -122,6 +133,9 @@ FORMS = {
     "group_delete": {"confirmation": "readers"},
     "key_revoke": {},
     "invitation_withdraw": {},
+    "throttle_rule_new": {"topics": "mine", "produce_mib_per_s": 1},
+    "throttle_rule": {"topics": "mine", "produce_mib_per_s": 1},
+    "throttle_rule_delete": {},
     "member_role": {"role": "viewer"},
     "member_remove": {},
 }

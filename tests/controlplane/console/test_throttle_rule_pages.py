@@ -1,0 +1,171 @@
+"""Throttle rules are made, changed and deleted on pages, with the rules that REST has."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.console.rules import EACH, as_lines, from_lines
+from controlplane.core.models import AuditEntry
+from controlplane.throttle_rules.selectors import throttle_rule_list
+from controlplane.throttle_rules.services import throttle_rule_create
+from quota.contracts.instance import MIB
+from quota.contracts.rules import MOST_RULES, RuleKind
+
+from .conftest import problem_beside, text_of
+
+
+@pytest.fixture
+def base(instance):
+    return f"instances/{instance.id}"
+
+
+@pytest.fixture
+def rules(alice, instance):
+    return lambda: throttle_rule_list(organisation=alice.organisation, instance_id=instance.id)
+
+
+@pytest.fixture
+def made(alice, instance):
+    def make(**members):
+        return throttle_rule_create(
+            organisation=alice.organisation, actor="alice@example.com", instance_id=instance.id, **members
+        )
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed", "names"),
+    [
+        ("topic", {"topics": " orders \n\npayments\n"}, {"topics": ("orders", "payments")}),
+        ("client", {"users": "ann", "clients": "a client\nb"}, {"users": ("ann",), "clients": ("a client", "b")}),
+        ("client", {"users": "*"}, {"users": (None,)}),
+        ("group", {"groups": "readers"}, {"groups": ("readers",)}),
+    ],
+)
+def test_a_rule_of_each_kind_is_made(at_alice, base, rules, kind, typed, names):
+    assert "New rule" in text_of(at_alice.get(f"{base}/quota"))
+    answer = at_alice.post(f"{base}/new-throttle-rule?kind={kind}", {**typed, "consume_mib_per_s": "2.5"}, follow=True)
+    assert "the limit is in force within 2 seconds." in text_of(answer)
+    assert "2.5 MiB/s" in text_of(answer)
+    (rule,) = rules()
+    assert (rule.kind, rule.produce_bytes_per_s, rule.consume_bytes_per_s) == (RuleKind(kind), None, int(2.5 * MIB))
+    assert {name: getattr(rule, name) for name in names} == names
+    (entry,) = AuditEntry.objects.for_organisation(at_alice.organisation).filter(action="throttle_rule.create")
+    assert entry.actor == "alice@example.com"
+
+
+def test_a_rule_is_changed_in_place(at_alice, base, rules, made):
+    rule = made(kind="client", users=["ann"], clients=[None], produce_mib_per_s=0.2)
+    page = at_alice.get(f"{base}/throttle-rules/{rule.id}").content.decode()
+    assert 'value="0.2"' in page
+    assert ">\nann</textarea>" in page
+    assert f">\n{EACH}</textarea>" in page
+    answer = at_alice.post(
+        f"{base}/throttle-rules/{rule.id}",
+        {"users": "bea\nann", "clients": "", "produce_mib_per_s": "", "consume_mib_per_s": "3"},
+        follow=True,
+    )
+    assert "Clients: user bea, ann" in text_of(answer)
+    (changed,) = rules()
+    assert (changed.id, changed.users, changed.clients) == (rule.id, ("bea", "ann"), ())
+    assert (changed.produce_bytes_per_s, changed.consume_bytes_per_s) == (None, 3 * MIB)
+
+
+def test_what_is_saved_as_it_stood_stays_as_it_was(at_alice, base, rules, made):
+    rule = made(kind="topic", topics=["orders"], produce_mib_per_s=0.3, consume_mib_per_s=1.1)
+    at_alice.post(
+        f"{base}/throttle-rules/{rule.id}",
+        {"topics": "orders", "produce_mib_per_s": "0.3", "consume_mib_per_s": "1.1"},
+    )
+    assert rules() == [rule]
+
+
+def test_a_rule_is_deleted(at_alice, base, rules, made):
+    rule, kept = (made(kind="topic", topics=[topic], produce_mib_per_s=1) for topic in ("orders", "payments"))
+    answer = at_alice.post(f"{base}/throttle-rules/{rule.id}/delete", follow=True)
+    assert "The throttle rule was deleted" in text_of(answer)
+    assert rules() == [kept]
+    assert at_alice.post(f"{base}/throttle-rules/{rule.id}/delete").status_code == 404
+    assert at_alice.get(f"{base}/throttle-rules/{rule.id}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed", "field", "said"),
+    [
+        ("topic", {"topics": "", "produce_mib_per_s": 1}, "topics", "This field is required."),
+        ("topic", {"topics": "orders"}, "produce_mib_per_s", "Give a limit."),
+        ("group", {"groups": "readers"}, "consume_mib_per_s", "Give a limit."),
+        ("client", {"produce_mib_per_s": 1}, "users", "Name users, client ids, or both."),
+        ("topic", {"topics": "orders", "produce_mib_per_s": "x"}, "produce_mib_per_s", "Enter a number."),
+        ("topic", {"topics": "orders", "produce_mib_per_s": "nan"}, "produce_mib_per_s", "Enter a number."),
+        (
+            "topic",
+            {"topics": "orders", "produce_mib_per_s": -1},
+            "produce_mib_per_s",
+            "Must be more than 0 and at most 100000; null is no limit.",
+        ),
+    ],
+)
+def test_what_is_wrong_stands_beside_its_field(at_alice, base, rules, kind, typed, field, said):
+    page = at_alice.post(f"{base}/new-throttle-rule?kind={kind}", typed)
+    assert page.status_code == 422
+    assert problem_beside(page, field) == said
+    assert rules() == []
+
+
+def test_a_bad_topic_is_named(at_alice, base, rules):
+    page = at_alice.post(f"{base}/new-throttle-rule", {"topics": "orders\nno/good", "produce_mib_per_s": 1})
+    assert problem_beside(page, "topics").startswith("Line 2: ")
+    page = at_alice.post(f"{base}/new-throttle-rule", {"topics": "*", "produce_mib_per_s": 1})
+    assert problem_beside(page, "topics").startswith("Line 1: ")
+    assert rules() == []
+
+
+def test_what_two_rules_cannot_both_name_is_said(at_alice, base, made):
+    made(kind="topic", topics=["orders"], produce_mib_per_s=1)
+    page = at_alice.post(f"{base}/new-throttle-rule", {"topics": "orders", "produce_mib_per_s": 2})
+    assert page.status_code == 422
+    assert "Topic orders has a throttle rule already." in text_of(page)
+
+
+def test_more_rules_than_there_may_be_are_refused_with_a_sentence(at_alice, base, made):
+    for number in range(MOST_RULES):
+        made(kind="topic", topics=[f"topic-{number}"], produce_mib_per_s=1)
+    page = at_alice.post(f"{base}/new-throttle-rule", {"topics": "orders", "produce_mib_per_s": 2})
+    assert f"An instance may have {MOST_RULES} throttle rules." in text_of(page)
+
+
+@pytest.mark.parametrize("name", ["two\nlines", " a", "*"])
+def test_names_that_no_line_can_hold_are_left_to_rest(at_alice, base, rules, made, name):
+    rule = made(kind="group", groups=[name, "other"], consume_mib_per_s=1)
+    page = at_alice.get(f"{base}/throttle-rules/{rule.id}")
+    if name != "*":
+        assert "what cannot be typed on a page" in text_of(page)
+        assert at_alice.post(f"{base}/throttle-rules/{rule.id}", {"groups": "x"}).status_code == 200
+    assert rules() == [rule]
+
+
+@given(st.lists(st.none() | st.text(min_size=1, max_size=12)))
+def test_what_stands_in_the_form_is_read_as_what_it_was(names):
+    lines = as_lines(names)
+    if lines is not None:
+        assert from_lines(lines) == names
+
+
+@given(st.lists(st.from_regex(r"[a-z][a-z .-]{0,8}[a-z]", fullmatch=True)))
+def test_ordinary_names_can_be_typed(names):
+    assert as_lines(names) is not None
+
+
+def test_a_viewer_looks_and_changes_nothing(at_viewer, base, rules, made):
+    rule = made(kind="topic", topics=["orders"], produce_mib_per_s=1)
+    assert "New rule" not in text_of(at_viewer.get(f"{base}/quota"))
+    page = text_of(at_viewer.get(f"{base}/throttle-rules/{rule.id}"))
+    assert "Topics orders" in page
+    assert "Delete" not in page
+    for path in (f"throttle-rules/{rule.id}", f"throttle-rules/{rule.id}/delete", "new-throttle-rule"):
+        assert at_viewer.post(f"{base}/{path}", {"topics": "mine", "produce_mib_per_s": 9}).status_code == 403
+    assert rules() == [rule]
