@@ -16,6 +16,7 @@ from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import FieldProblem, Invalid, NotFound, Unsupported
 from controlplane.core.text import name_checked
+from controlplane.tenants.selectors import organisation_list
 
 if TYPE_CHECKING:
     from controlplane.tenants.models import Organisation
@@ -35,13 +36,37 @@ def user_sign_up(*, email: str, password: str, name: str = "") -> User:
     name = name_checked(name, may_be_empty=True)
     if User.objects.filter(email=email).exists():
         raise Invalid.field("email", "there is an account with this address; sign in instead")
+    _password_checked(password, User(email=email, name=name))
+    return User.objects.create_user(email, password, name=name)
+
+
+def user_rename(*, user: User, name: str) -> None:
+    """What a person is called; empty: by the address. Raises Invalid."""
+    user.name = name_checked(name, may_be_empty=True)
+    user.save(update_fields=["name"])
+
+
+@transaction.atomic
+def user_password_change(*, user: User, current: str, new: str) -> None:
+    """Another password; every session but the caller's ends, API keys go on. Raises Invalid beside `current` or `password`."""
+    if not user.check_password(current):
+        raise Invalid.field("current", "this is not your password")
+    if current == new:
+        raise Invalid.field("password", "this is the password that you have")
+    _password_checked(new, user)
+    user.set_password(new)
+    user.save(update_fields=["password"])
+    for organisation in organisation_list(user=user):
+        audit.record(organisation=organisation, actor=user.email, action="account.password", target=user.email)
+
+
+def _password_checked(password: str, user: User) -> None:
     try:
-        validate_password(password, User(email=email, name=name))
+        validate_password(password, user)
     except ValidationError as error:
         raise Invalid(
             "the password will not do", errors=[FieldProblem("password", text) for text in error.messages]
         ) from error
-    return User.objects.create_user(email, password, name=name)
 
 
 def admin_ensure(*, email: str, password: str) -> tuple[User, bool]:

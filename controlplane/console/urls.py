@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from controlplane.console.views import (
+    account,
     accounts,
     bills,
     caps,
@@ -45,6 +46,7 @@ urlpatterns = [
     path("sign-up", accounts.sign_up, name="sign_up"),
     path("sign-in", accounts.sign_in, name="sign_in"),
     path("sign-out", accounts.sign_out, name="sign_out"),
+    path("account", account.shown, name="account"),
     path("theme", accounts.theme, name="theme"),
     path("invitations/<str:token>", invitations.shown, name="invitation"),
     path("organisations/new", members.organisation_new, name="organisation_new"),

@@ -96,6 +96,7 @@ def tenants(console: Console) -> dict[str, str]:
         "keys": f"{org}/keys",
         "members": f"{org}/members",
         "organisation-new": "/organisations/new",
+        "account": "/account",
     }
 
 

@@ -50,6 +50,32 @@ class SignInForm(ConsoleForm):
     )
 
 
+class NameForm(ConsoleForm):
+    """What a person is called."""
+
+    name = forms.CharField(
+        label="Your name", max_length=128, required=False, widget=forms.TextInput({"autocomplete": "name"})
+    )
+
+
+class PasswordForm(ConsoleForm):
+    """Another password, for whoever knows the one of today."""
+
+    current = forms.CharField(
+        label="Current password",
+        strip=False,
+        max_length=1024,
+        widget=forms.PasswordInput({"autocomplete": "current-password"}),
+    )
+    password = forms.CharField(
+        label="New password",
+        strip=False,
+        max_length=1024,
+        help_text=_HOW_LONG,
+        widget=forms.PasswordInput({"autocomplete": "new-password"}),
+    )
+
+
 class OrganisationForm(ConsoleForm):
     """The name of one more organisation of the person's own."""
 

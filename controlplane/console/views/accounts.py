@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.conf import settings
 from django.contrib.auth import authenticate, login, logout
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
@@ -16,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from controlplane.accounts import attempts, joining
 from controlplane.console.forms.accounts import SignInForm, SignUpForm
-from controlplane.console.page import LAST_ORGANISATION
+from controlplane.console.page import LAST_ORGANISATION, address_of_caller
 from controlplane.console.shell import THEME_COOKIE, THEMES
 from controlplane.core.errors import SluiceError, TooManyAttempts
 from controlplane.tenants.selectors import organisation_list
@@ -70,7 +69,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(following)
     form = SignInForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        email, address = form.cleaned_data["email"].strip(), _address_of_caller(request)
+        email, address = form.cleaned_data["email"].strip(), address_of_caller(request)
         try:
             attempts.attempt_begin(email=email, address=address)
         except TooManyAttempts as error:
@@ -90,12 +89,6 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
 def _sign_in_page(request: HttpRequest, form: SignInForm, following: str, status: int) -> HttpResponse:
     return render(request, "console/sign_in.html", {"form": form, "next": following}, status=status)
-
-
-def _address_of_caller(request: HttpRequest) -> str:
-    """Behind a proxy, what the proxy saw: the last of the list, which a caller cannot write."""
-    forwarded = request.headers.get("X-Forwarded-For", "") if settings.ENVIRONMENT.tls else ""
-    return forwarded.rpartition(",")[2].strip() or request.META.get("REMOTE_ADDR", "")
 
 
 @require_POST

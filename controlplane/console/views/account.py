@@ -1,0 +1,62 @@
+"""One's own account: name and password."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.shortcuts import redirect, render
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
+
+from controlplane.accounts import attempts, services
+from controlplane.console.forms.accounts import NameForm, PasswordForm
+from controlplane.console.page import address_of_caller, signed_in
+from controlplane.core.errors import SluiceError
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+NAME, PASSWORD = "name", "password"
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@sensitive_post_parameters("current", "password")
+@signed_in
+def shown(request: HttpRequest) -> HttpResponse:
+    """What one is called, and how one signs in. Which of the two forms was sent, its button says."""
+    sent = request.POST.get("change")
+    called = NameForm(request.POST if sent == NAME else None, initial={"name": request.user.name})
+    secret = PasswordForm(request.POST if sent == PASSWORD else None)
+    change = {NAME: (called, _rename), PASSWORD: (secret, _change_password)}.get(sent or "")
+    status = 200
+    if change is not None:
+        form, carry_out = change
+        if form.is_valid():
+            try:
+                carry_out(request, form.cleaned_data)
+            except SluiceError as error:
+                form.refuse(error)
+                status = error.http_status
+            else:
+                return redirect("console:account")
+        if form.errors and status in (200, 400):
+            status = 422
+    context = {"called": called, "secret": secret}
+    return render(request, "console/account.html", context, status=status)
+
+
+def _rename(request: HttpRequest, typed: dict[str, str]) -> None:
+    services.user_rename(user=request.user, name=typed["name"])
+    messages.success(request, "Your name was changed.")
+
+
+def _change_password(request: HttpRequest, typed: dict[str, str]) -> None:
+    """Tries at the password of today are counted as those of signing in: a session that was left open is no way to it."""
+    user, address = request.user, address_of_caller(request)
+    attempts.attempt_begin(email=user.email, address=address)
+    services.user_password_change(user=user, current=typed["current"], new=typed["password"])
+    attempts.attempt_succeeded(email=user.email, address=address)
+    update_session_auth_hash(request, user)
+    messages.success(request, "Your password was changed. All your other sessions have ended; API keys go on working.")
