@@ -84,6 +84,15 @@ def explain_interval(interval: ThrottledInterval) -> str:
     )
 
 
+def narrow_broker(interval: ThrottledInterval) -> int | None:
+    """The broker whose part was too small while the limit was not used up; None where the limit itself was."""
+    brokers = interval.moment.brokers
+    if interval.blocked is not None or not interval.limit or not interval.throttled_ms or not brokers:
+        return None
+    total = sum(each.flow for each in brokers)
+    return None if total * 100 >= interval.limit * NEARLY_ALL_PERCENT else _most(brokers).broker
+
+
 def _explain_requests(interval: ThrottledInterval) -> str:
     """They come to any broker, so there are no leaders to speak of."""
     if interval.limit == 0:

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from controlplane.console.flow import broker_time_of, directions, flow_of
 from controlplane.console.page import tenant_page
 from controlplane.console.rules import whom
-from controlplane.console.waits import day_began, waited_days, why
+from controlplane.console.waits import day_began, waited_days, whys
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.errors import Unavailable
 from controlplane.health.selectors import health_get
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from controlplane.accounts.selectors import Caller
     from controlplane.instances.models import Instance
 
-INTERVALS = 8
+INTERVALS, REASONS = 500, 8
+"""Read, and shown of what they come to: a night of throttling is one reason."""
 
 
 @require_safe
@@ -43,7 +44,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         **_rules(caller, instance),
         "tab": "quota",
         "days": waited_days(waited_ms, now),
-        "reasons": [why(interval) for interval in intervals],
+        "reasons": whys(intervals)[:REASONS],
         "guarantee": history.guarantee_days(instance=instance, now=now),
     }
     return render(request, "console/instance_quota.html", context)
@@ -62,7 +63,7 @@ def _rules(caller: Caller, instance: Instance) -> dict[str, Any]:
         rules = throttle_rule_list(organisation=caller.organisation, instance_id=instance.id)
     except Unavailable as error:
         return {"rules_away": error}
-    return {"rules": [(rule, whom(rule)) for rule in rules]}
+    return {"rules": [(rule, whom(rule)) for rule in rules], "rule_ids": {rule.id for rule in rules}}
 
 
 def _now(instance: Instance) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import pytest
 
 from controlplane.console.waits import waited_days
 from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.throttle_rules.services import throttle_rule_create
 from tests.controlplane.quotas.conftest import interval, record  # noqa: F401  # a fixture
 
 from .conftest import text_of
@@ -38,7 +39,48 @@ def test_it_says_why_somebody_had_to_wait_newest_first(at_alice, instance, recor
     assert text.index("Consuming waited 12.0 s: the instance used 100 % of the 3.00 MiB/s") < text.index(
         "Producing waited 12.0 s on broker 2 while the instance used only 60 % of its 5.00 MiB/s"
     )
-    assert "The latest 2 intervals." in text
+    assert "The latest 2 reasons;" in text
+
+
+def test_a_night_of_throttling_is_one_reason(at_alice, instance, record, ago):  # noqa: F811
+    record(*(interval(instance.id, start=ago(90 - number), throttled_ms=1_000 * number) for number in range(1, 61)))
+    text = text_of(at_alice.get(f"instances/{instance.id}/quota"))
+    assert "60 times until" in text
+    assert "waited 1 830 s in all At its worst: Producing waited 60.0 s on broker 2" in text
+    assert "The latest 1 reason;" in text
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"limit": 3 * MIB}, "More bandwidth would have helped: change the limits"),
+        ({}, "The limit was not used up. Partitions whose leaders are on other brokers"),
+        ({"rule": "requests", "limit": 500_000}, "Larger batches need fewer requests"),
+        ({"rule": "loop-time", "limit": 500_000}, "Larger batches need fewer requests"),
+        ({"blocked": "storage"}, "more storage. Enlarge the storage"),
+        ({"rule": "rule-gone", "limit": 3 * MIB}, "It is a limit of your own."),
+    ],
+)
+def test_it_says_what_would_help(at_alice, instance, record, ago, members, said):  # noqa: F811
+    record(interval(instance.id, start=ago(30), **members))
+    assert said in text_of(at_alice.get(f"instances/{instance.id}/quota"))
+
+
+def test_what_a_rule_of_ones_own_held_back_leads_to_the_rule(at_alice, alice, instance, record, ago):  # noqa: F811
+    rule = throttle_rule_create(
+        organisation=alice.organisation, actor="a", instance_id=instance.id,
+        kind="client", clients=[None], produce_mib_per_s=3,
+    )  # fmt: skip
+    record(interval(instance.id, start=ago(30), rule=f"{rule.id}/ann", limit=3 * MIB))
+    page = at_alice.get(f"instances/{instance.id}/quota").content.decode()
+    assert f'/throttle-rules/{rule.id}">the rule</a>' in page
+
+
+def test_a_viewer_is_not_sent_where_nothing_can_be_changed(at_viewer, instance, record, ago):  # noqa: F811
+    record(interval(instance.id, start=ago(30), limit=3 * MIB), interval(instance.id, start=ago(9), blocked="storage"))
+    text = text_of(at_viewer.get(f"instances/{instance.id}/quota"))
+    assert "More bandwidth would have helped." in text
+    assert "Enlarge the storage" not in text
 
 
 def test_requests_are_shown_as_such(at_alice, instance, record, ago):  # noqa: F811
