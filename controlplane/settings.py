@@ -45,6 +45,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "controlplane.core.origin.OriginMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "controlplane.ckafka_api.middleware.CkafkaAtRootMiddleware",
@@ -187,9 +188,12 @@ CELERY_BEAT_SCHEDULE = {
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"not each tick": {"()": "controlplane.core.logs.NotEachTick"}},
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {
+        "not each tick": {"()": "controlplane.core.logs.NotEachTick"},
+        "of which request": {"()": "controlplane.core.origin.WithRequestId"},
+    },
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(request)s%(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["of which request"]}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {
         "kazoo": {"level": "WARNING"},

@@ -11,7 +11,7 @@ from controlplane.access import api as access
 from controlplane.access import proposal_api as proposals
 from controlplane.accounts import api as accounts
 from controlplane.admission import api as admission
-from controlplane.api import operations
+from controlplane.api import audit, operations
 from controlplane.billing import api as billing
 from controlplane.ckafka_api import api as ckafka_api
 from controlplane.groups import api as groups
@@ -71,6 +71,7 @@ urlpatterns = [
     path(f"{V1}/metrics", health.MetricsApi.as_view()),
     path(f"{V1}/operations", operations.OperationsApi.as_view()),
     path(f"{V1}/operations/<id:operation_id>", operations.OperationApi.as_view()),
+    path(f"{V1}/audit", audit.AuditTrailApi.as_view()),
     path(f"{V1}/instances", instances.InstancesApi.as_view()),
     path(INSTANCE, instances.InstanceApi.as_view()),
     path(f"{INSTANCE}/whitelist", instances.InstanceWhitelistApi.as_view()),

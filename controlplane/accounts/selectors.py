@@ -12,6 +12,7 @@ from controlplane.accounts import access_keys, keys
 from controlplane.accounts.models import AccessKey, ApiKey, User
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import NotFound, Unauthenticated
+from controlplane.core.origin import came_by
 from controlplane.tenants.models import Membership, Organisation, Role
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def caller_of_key(text: str, *, clock: Clock = SYSTEM_CLOCK) -> Caller:
     if caller is None:
         raise refused
     _note_use(key, clock)
+    came_by(key.id)
     return caller
 
 
@@ -116,6 +118,7 @@ def access_key_get(secret_id: str) -> SigningCaller | None:
 def access_key_used(key: AccessKey, *, clock: Clock = SYSTEM_CLOCK) -> None:
     """A signature by it was right."""
     _note_use(key, clock)
+    came_by(key.id)
 
 
 def access_key_list(*, organisation: Organisation) -> QuerySet[AccessKey]:

@@ -56,8 +56,17 @@ def user_password_change(*, user: User, current: str, new: str) -> None:
     _password_checked(new, user)
     user.set_password(new)
     user.save(update_fields=["password"])
+    _audit_everywhere(user, "account.password")
+
+
+def signed_in(*, user: User) -> None:
+    """Somebody has signed in to the console with the right password: each of their organisations has it in its audit trail."""
+    _audit_everywhere(user, "account.sign_in")
+
+
+def _audit_everywhere(user: User, action: str) -> None:
     for organisation in organisation_list(user=user):
-        audit.record(organisation=organisation, actor=user.email, action="account.password", target=user.email)
+        audit.record(organisation=organisation, actor=user.email, action=action, target=user.email)
 
 
 def _password_checked(password: str, user: User) -> None:

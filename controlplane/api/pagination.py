@@ -81,7 +81,7 @@ def fetched_page(
     if cursor is not None:
         if not isinstance(cursor, list) or [type(member) for member in cursor] != list(shape):
             raise _bad_cursor()
-        if not all(_can_be_asked(member) for member in cursor):
+        if not all(can_be_asked(member) for member in cursor):
             raise _bad_cursor()
     limit = _limit(request)
     found = fetch(None if cursor is None else tuple(cursor), limit + 1)
@@ -103,7 +103,7 @@ def place_cursor(place: int | None) -> str | None:
     return None if place is None else _encode([place])
 
 
-def _can_be_asked(member: str | int) -> bool:
+def can_be_asked(member: str | int) -> bool:
     """Whether a database takes it: no half surrogate pairs, no NUL, no integer that is too wide."""
     if isinstance(member, int):
         return abs(member) < 2**31

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-import uuid
 from typing import TYPE_CHECKING, Any
 
 from django.http import JsonResponse
@@ -17,6 +16,7 @@ from controlplane.ckafka_api import dispatch, limits, replay, shapes, tc3
 from controlplane.ckafka_api.errors import CkafkaError, Code, ckafka_error
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import SluiceError
+from controlplane.core.origin import current
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ VERSION = "2019-08-19"
 @csrf_exempt  # a signature stands for the caller, and no cookie does
 def ckafka(request: HttpRequest) -> JsonResponse:
     """/compat/ckafka."""
-    request_id = str(uuid.uuid4())
+    request_id = current().request_id
     try:
         result = _result(request, SYSTEM_CLOCK)
         members = {} if result is None else {"Result": result}

@@ -40,6 +40,7 @@ _PROPOSAL = f"{_INSTANCE}/proposal"
 ME = Call("GET", "/me")
 CAPS = Call("GET", "/caps")
 METRICS = Call("GET", "/metrics")
+AUDIT_TRAIL = Call("GET", "/audit")
 
 API_KEYS = Call("GET", "/api-keys")
 API_KEY_CREATE = Call("POST", "/api-keys")

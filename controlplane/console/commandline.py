@@ -72,6 +72,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "invoice_verify": ("bill verify", "number"),
     "caps": ("caps",),
     "keys": ("key list",),
+    "organisation_audit": ("audit",),
 }
 """The command with its options, then its arguments: names of what the address says, or =texts."""
 

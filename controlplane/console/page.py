@@ -11,7 +11,6 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -60,12 +59,6 @@ def signed_in(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
         return view(request, **names) if request.user.is_authenticated else to_sign_in(request)
 
     return page
-
-
-def address_of_caller(request: HttpRequest) -> str:
-    """Behind a proxy, what the proxy saw: the last of the list, which a caller cannot write."""
-    forwarded = request.headers.get("X-Forwarded-For", "") if settings.ENVIRONMENT.tls else ""
-    return forwarded.rpartition(",")[2].strip() or request.META.get("REMOTE_ADDR", "")
 
 
 def to_sign_in(request: HttpRequest) -> HttpResponse:

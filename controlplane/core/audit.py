@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.models import AuditEntry
+from controlplane.core.origin import current
 
 if TYPE_CHECKING:
     from controlplane.core.scope import Tenant
 
 SYSTEM = "system"
 """The actor where no person is behind a change."""
+LONGEST_ADDRESS = 64
+"""An IPv6 address with a zone may be longer: what is behind is cut off."""
 
 
 def record(
@@ -27,6 +30,7 @@ def record(
 
     Names that Kafka clients gave ACLs may hold NUL, which PostgreSQL takes in no text: it stands as U+FFFD in the entry.
     """
+    origin = current()
     entry = AuditEntry(
         organisation_id=organisation.pk,
         actor=actor,
@@ -34,6 +38,9 @@ def record(
         target=_storable(target),
         detail=_storable(detail or {}),
         at=clock.now(),
+        request_id=origin.request_id,
+        address=origin.address[:LONGEST_ADDRESS],
+        key=origin.key,
     )
     entry.save(force_insert=True)
     return entry

@@ -82,8 +82,19 @@ class AuditEntry(models.Model):
     target = models.CharField(max_length=320)
     detail = models.JSONField(default=dict)
     at = models.DateTimeField(db_index=True)
+    # Of the request; empty: a worker did it, or an older release wrote the entry.
+    request_id = models.CharField(max_length=36, default="", blank=True)
+    address = models.CharField(max_length=64, default="", blank=True)
+    key = models.CharField(max_length=32, default="", blank=True)  # id of the API key or access key
 
     objects: ClassVar[TenantManager[Self]] = TenantManager()
+
+    class Meta:
+        """An organisation reads its own, the newest first."""
+
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["organisation", "-id"], name="audit_newest_first")
+        ]
 
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor} {self.action} {self.target}"

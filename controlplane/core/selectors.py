@@ -1,13 +1,15 @@
-"""Operations of an organisation, for REST and for pages."""
+"""Operations and the audit trail of an organisation, for REST and for pages."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from controlplane.core.errors import NotFound
-from controlplane.core.models import Operation
+from controlplane.core.models import AuditEntry, Operation
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from django.db.models import QuerySet
 
     from controlplane.core.scope import Tenant
@@ -28,3 +30,21 @@ def operation_get(*, organisation: Tenant, operation_id: str, by_operator: bool 
     if operation is None:
         raise NotFound(f"no operation {operation_id}")
     return operation
+
+
+def audit_list(
+    *,
+    organisation: Tenant,
+    actor: str = "",
+    action: str = "",
+    target: str = "",
+    start: datetime | None = None,
+    end: datetime | None = None,
+) -> QuerySet[AuditEntry]:
+    """Changes that were asked for in an organisation, the newest first.
+
+    An action is asked for whole or by its beginning: "topic" is "topic.create", too. Moments are [start, end).
+    """
+    rows = AuditEntry.objects.for_organisation(organisation)
+    wanted = {"actor": actor, "action__startswith": action, "target": target, "at__gte": start, "at__lt": end}
+    return rows.filter(**{name: value for name, value in wanted.items() if value}).order_by("-pk")

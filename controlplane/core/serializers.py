@@ -1,4 +1,4 @@
-"""Operations as JSON."""
+"""Operations and the audit trail as JSON."""
 
 from __future__ import annotations
 
@@ -44,4 +44,25 @@ class OperationPageSerializer(serializers.Serializer[Any]):
     """An organisation's operations, a page at a time."""
 
     items = OperationSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class AuditTrailEntrySerializer(serializers.Serializer[Any]):
+    """One change that somebody asked for."""
+
+    id = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    actor = serializers.CharField(help_text='an email, or "system"')
+    action = serializers.CharField(help_text="such as topic.create")
+    target = serializers.CharField(help_text="what was changed")
+    detail = serializers.DictField(help_text="what it was changed to; never a secret")
+    address = serializers.CharField(help_text="where the request came from; empty: from none")
+    key = serializers.CharField(help_text="id of the API key or access key; empty: the console, or nobody")
+    request_id = serializers.CharField(help_text="`X-Request-Id` of the answer; empty: of no request")
+
+
+class AuditTrailPageSerializer(serializers.Serializer[Any]):
+    """An organisation's audit trail, a page at a time."""
+
+    items = AuditTrailEntrySerializer(many=True)
     next = serializers.CharField(allow_null=True)

@@ -95,6 +95,8 @@ def tenants(console: Console) -> dict[str, str]:
         "operations": f"{org}/operations",
         "keys": f"{org}/keys",
         "members": f"{org}/members",
+        "audit-log": f"{org}/audit",
+        "audit-log-none-fits": f"{org}/audit?q=nothing-at-all",
         "organisation-new": "/organisations/new",
         "account": "/account",
     }

@@ -39,7 +39,6 @@ from controlplane.instances.spec import DEFAULT_ROUTE
 from controlplane.metering.models import UsageMaximum
 from controlplane.tenants import invitations
 from controlplane.tenants.models import Organisation, Role
-from controlplane.throttle_rules.selectors import throttle_rule_list
 from controlplane.throttle_rules.services import throttle_rule_create
 
 from .console.test_cost_of_pages import populate
@@ -80,7 +79,7 @@ def crowd(db):
     return make
 
 
-def pages(alice, at_staff, first):
+def pages(alice, at_staff, first, rule_id):
     """Every page that can be opened, by name: (who, address)."""
     at_alice = Client()
     at_alice.force_login(alice.user)
@@ -102,7 +101,7 @@ def pages(alice, at_staff, first):
         "hour": f"{now:%Y-%m-%dT%H}",
         "number": "inv-00000001",
         "token": token,
-        "rule_id": throttle_rule_list(organisation=alice.organisation, instance_id=first)[0].id,
+        "rule_id": rule_id,
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
     }
     for route in urls.urlpatterns:
@@ -114,7 +113,7 @@ def pages(alice, at_staff, first):
             yield who, base + more
 
 
-def lists(alice, first):
+def lists(alice, first, rule_id):
     """Everything that REST answers to GET, a list with its largest page too."""
     ids = {
         "<id:instance_id>": first,
@@ -125,7 +124,7 @@ def lists(alice, first):
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
         "<id:number>": "inv-00000001",
         "<id:key_id>": ApiKey.objects.for_organisation(alice.organisation).first().id,
-        "<id:rule_id>": throttle_rule(alice, first),
+        "<id:rule_id>": rule_id,
         "<route:route_id>": "default",
         "<name:user>": "alice",
         "<id:issuer_id>": token_issuer_row(Instance.objects.for_organisation(alice.organisation).get(pk=first)).id,
@@ -209,7 +208,8 @@ def measured(alice, at_staff, admin, flow_master, crowd, instances, rounds):
     )
     crowd(one, instances)
     invoice_close(instance=one, month=last_month(), now=SYSTEM_CLOCK.now())
-    addresses = [*pages(alice, at_staff, first), *lists(alice, first)]
+    rule_id = throttle_rule(alice, first)
+    addresses = [*pages(alice, at_staff, first, rule_id), *lists(alice, first, rule_id)]
     if rounds:
         rows = UsageMaximum.objects.filter(hour__startswith=str(last_month())).count()
         assert rows >= 28 * 24 * 150

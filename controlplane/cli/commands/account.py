@@ -10,13 +10,16 @@ import typer
 
 from controlplane.cli import operations as ops
 from controlplane.cli import profiles
+from controlplane.cli.bodies import said
 from controlplane.cli.client import Client
 from controlplane.cli.errors import Away, Misused
-from controlplane.cli.options import Command
+from controlplane.cli.options import Command, From, Limit, To
 from controlplane.cli.output import Output
 from controlplane.cli.profiles import DEFAULT, Profile, checked_key, checked_url, is_in_clear
 from controlplane.cli.session import of
+from controlplane.cli.tables import columns
 
+AUDIT = columns("at", "actor", "action", "target", "address", "key", "request_id")
 CHOOSING = (profiles.URL, profiles.API_KEY)
 
 
@@ -28,6 +31,7 @@ def add_to(app: typer.Typer) -> None:
         ("whoami", whoami),
         ("caps", caps),
         ("metrics", metrics),
+        ("audit", audit),
     ):
         app.command(name, cls=Command)(command)
 
@@ -74,6 +78,20 @@ def logout(ctx: typer.Context) -> None:
 def whoami(ctx: typer.Context) -> None:
     """Whom the key speaks for, and in which organisation and role."""
     of(ctx).show(ops.ME)
+
+
+def audit(
+    ctx: typer.Context,
+    actor: Annotated[str | None, typer.Option(help="An email, or system.")] = None,
+    action: Annotated[str | None, typer.Option(help="Such as topic.create; topic is every action on topics.")] = None,
+    target: Annotated[str | None, typer.Option(help="What was changed, whole.")] = None,
+    start: From = None,
+    end: To = None,
+    limit: Limit = None,
+) -> None:
+    """Who asked for which change in the organisation, from where, the newest first."""
+    query = said(**{"actor": actor, "action": action, "target": target, "from": start, "to": end})
+    of(ctx).listed(ops.AUDIT_TRAIL, AUDIT, limit=limit, query=query)
 
 
 def caps(ctx: typer.Context) -> None:

@@ -12,8 +12,9 @@ from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts import attempts, services
 from controlplane.console.forms.accounts import NameForm, PasswordForm
-from controlplane.console.page import address_of_caller, signed_in
+from controlplane.console.page import signed_in
 from controlplane.core.errors import SluiceError
+from controlplane.core.origin import address_of
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -54,7 +55,7 @@ def _rename(request: HttpRequest, typed: dict[str, str]) -> None:
 
 def _change_password(request: HttpRequest, typed: dict[str, str]) -> None:
     """Tries at the password of today are counted as those of signing in: a session that was left open is no way to it."""
-    user, address = request.user, address_of_caller(request)
+    user, address = request.user, address_of(request)
     attempts.attempt_begin(email=user.email, address=address)
     services.user_password_change(user=user, current=typed["current"], new=typed["password"])
     attempts.attempt_succeeded(email=user.email, address=address)

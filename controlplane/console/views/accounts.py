@@ -13,11 +13,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from controlplane.accounts import attempts, joining
+from controlplane.accounts import attempts, joining, services
 from controlplane.console.forms.accounts import SignInForm, SignUpForm
-from controlplane.console.page import LAST_ORGANISATION, address_of_caller
+from controlplane.console.page import LAST_ORGANISATION
 from controlplane.console.shell import THEME_COOKIE, THEMES
 from controlplane.core.errors import SluiceError, TooManyAttempts
+from controlplane.core.origin import address_of
 from controlplane.tenants.selectors import organisation_list
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(following)
     form = SignInForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        email, address = form.cleaned_data["email"].strip(), address_of_caller(request)
+        email, address = form.cleaned_data["email"].strip(), address_of(request)
         try:
             attempts.attempt_begin(email=email, address=address)
         except TooManyAttempts as error:
@@ -82,6 +83,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         if user is not None:
             attempts.attempt_succeeded(email=email, address=address)
             login(request, user)
+            services.signed_in(user=user)
             return HttpResponseRedirect(following)
         form.add_error("password", "The email or the password is not right.")
     return _sign_in_page(request, form, following, _status(form))

@@ -46,7 +46,7 @@ def test_a_night_of_throttling_is_one_reason(at_alice, instance, record, ago):  
     record(*(interval(instance.id, start=ago(90 - number), throttled_ms=1_000 * number) for number in range(1, 61)))
     text = text_of(at_alice.get(f"instances/{instance.id}/quota"))
     assert "60 times until" in text
-    assert "waited 1 830 s in all At its worst: Producing waited 60.0 s on broker 2" in text
+    assert "· waited 1 830 s in all At its worst: Producing waited 60.0 s on broker 2" in text
     assert "The latest 1 reason;" in text
 
 
