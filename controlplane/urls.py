@@ -16,6 +16,7 @@ from controlplane.billing import api as billing
 from controlplane.ckafka_api import api as ckafka_api
 from controlplane.groups import api as groups
 from controlplane.health import api as health
+from controlplane.history import api as history
 from controlplane.instance_rest import api as instances
 from controlplane.instance_rest import certificates
 from controlplane.messages import api as messages
@@ -82,6 +83,8 @@ urlpatterns = [
     path(f"{INSTANCE}/routes/<route:route_id>/client-ca", certificates.RouteClientCaApi.as_view()),
     path(f"{INSTANCE}/throttling", quotas.ThrottlingApi.as_view()),
     path(f"{INSTANCE}/guarantee", quotas.GuaranteeApi.as_view()),
+    path(f"{INSTANCE}/history", history.HistoryApi.as_view()),
+    path(f"{INSTANCE}/metrics", history.InstanceMetricsApi.as_view()),
     path(f"{INSTANCE}/usage", metering.UsageApi.as_view()),
     path(f"{INSTANCE}/usage/records", metering.UsageRecordsApi.as_view()),
     path(f"{INSTANCE}/bill", billing.BillApi.as_view()),

@@ -60,6 +60,7 @@ INSTANCE_DELETE = Call("DELETE", _INSTANCE)
 INSTANCE_WHITELIST = Call("PUT", f"{_INSTANCE}/whitelist")
 INSTANCE_LIMITS = Call("PUT", f"{_INSTANCE}/limits")
 INSTANCE_CA = Call("GET", f"{_INSTANCE}/ca")
+INSTANCE_HISTORY = Call("GET", f"{_INSTANCE}/history")
 
 TOPICS = Call("GET", f"{_INSTANCE}/topics")
 TOPIC_CREATE = Call("POST", f"{_INSTANCE}/topics")

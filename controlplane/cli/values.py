@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ DASH = "-"
 """What is not known, or does not apply."""
 STEP = 1024
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_SPANS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+_AGO = re.compile(r"-([0-9]{1,9})([smhd])")
 _MOMENT_ENDINGS = ("_at", "_until", "_to")
 _MOMENT_NAMES = ("hour", "time", "since", "first", "last", "from", "to", "at")
 
@@ -39,6 +42,17 @@ def moment(text: str) -> str:
     return plain(text) if found.tzinfo is None else f"{found.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
 
 
+def since(text: str, now: datetime) -> str:
+    """What REST is asked for ``-1h``, ``-30m``, ``-7d``; anything else as it was typed."""
+    ago = _AGO.fullmatch(text)
+    if ago is None:
+        return text
+    try:
+        return (now - int(ago[1]) * _SPANS[ago[2]]).isoformat(timespec="seconds")
+    except OverflowError:
+        return text
+
+
 def number(value: float) -> str:
     """5 for 5.0, and no more than 6 decimals."""
     return str(value) if isinstance(value, int) else _trimmed(f"{value:.6f}")
@@ -63,6 +77,10 @@ def cell(name: str, value: object) -> str:
 
 def _amount(name: str, value: float) -> str:
     if name.endswith("_bytes"):
+        return in_bytes(value)
+    if name.endswith(("_bytes_per_s", "_bytes_per_s_max")):
+        return f"{in_bytes(value)}/s"
+    if name.endswith("_bytes_max"):
         return in_bytes(value)
     if name.endswith("_byte_hours"):
         return f"{in_bytes(value)} h"

@@ -157,27 +157,38 @@ def brokers_last(cluster: ClusterAddress) -> tuple[dict[int, dict[str, Any]], da
     return ({row["broker"]: row for row in entry["document"]}, entry["at"]) if entry else ({}, None)
 
 
-def figures_keep(*, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Keep what the masters say of every instance that runs, and of brokers. Beat has it done every 10 s."""
+def figures_keep(*, clock: Clock = SYSTEM_CLOCK) -> dict[str, dict[str, Any]]:
+    """Keep what the masters say of every instance that runs, and of brokers; the documents of now, by instance id.
+
+    Beat has it done every 10 s, by `history`, which keeps the same figures for longer. Those of a cluster whose master does not
+    answer are not among them.
+    """
+    found: dict[str, dict[str, Any]] = {}
     for cluster in cluster_list():
-        _keep_of(cluster, clock.now())
+        found |= _keep_of(cluster, clock.now())
+    return found
 
 
-def _keep_of(cluster: PhysicalCluster, now: datetime) -> None:
+def _keep_of(cluster: PhysicalCluster, now: datetime) -> dict[str, dict[str, Any]]:
     rows = Instance.objects.unscoped("everyone's figures are kept").filter(state=InstanceState.RUNNING, cluster=cluster)
     names = list(rows.order_by("pk").values_list("pk", flat=True))
     try:
         kept: dict[str, Any] = {}
         for start in range(0, len(names), AT_ONCE):
             for document in master.allocations(cluster.address, names[start : start + AT_ONCE]):
-                kept[f"figures:{document['instance']}"] = {"at": now, "document": _with_sums(document)}
+                try:
+                    kept[f"figures:{document['instance']}"] = {"at": now, "document": _with_sums(document)}
+                except (KeyError, TypeError, AttributeError) as error:  # one instance must not cost the others theirs
+                    LOG.warning("figures of %s are not kept: %r", document.get("instance"), error)
     except Unavailable:
         kept = {}
     try:
-        kept[f"{BROKERS}:{cluster.id}"] = {"at": now, "document": master.brokers(cluster.address)}
+        brokers = {f"{BROKERS}:{cluster.id}": {"at": now, "document": master.brokers(cluster.address)}}
     except Unavailable as error:
         LOG.debug("figures are not kept: %s", error)
-    _keep(kept)
+        brokers = {}
+    _keep(kept | brokers)
+    return {entry["document"]["instance"]: entry["document"] for entry in kept.values()}
 
 
 def _with_sums(document: Mapping[str, Any]) -> dict[str, Any]:

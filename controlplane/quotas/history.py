@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import Max, Q, Sum
 from django.db.models.functions import Substr
 
 from controlplane.quotas.models import RecordedInterval
-from controlplane.quotas.moments import text_of
+from controlplane.quotas.moments import text_of, text_of_ms
 from quota.contracts.throttled import ThrottledInterval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from django.db.models import QuerySet
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 DAY_MS = 24 * 3600 * 1000
 DAYS = 7
+LONGEST_MS = 2 * 60 * 1000
+"""No interval lasts longer; a minute is what recorders promise."""
 _DAY_LETTERS, _HOUR_LETTERS = len("2026-11-21"), len("2026-11-21T09")
 After = tuple[str, str, str, int]
 """Start, direction, rule and epoch of the last interval that was shown."""
@@ -40,6 +42,16 @@ class GuaranteeDay:
     throttled_under_limit_ms: int
     throttled_under_limit_percent: float  # of the day, or of what has passed of it
     over_admission_percent: tuple[float, float, float]  # the most in windows of 1, 10 and 60 s
+
+
+class Wait(NamedTuple):
+    """An interval, as far as it is added up."""
+
+    instance: str
+    direction: str
+    started_at_ms: int
+    ended_at_ms: int
+    throttled_ms: int
 
 
 def intervals(
@@ -82,6 +94,27 @@ def throttled_under_limit(*, instances: Sequence[str], start: datetime, end: dat
     )
     sums = rows.order_by().values("instance").annotate(waited=Sum("under_limit_ms"))
     return {row["instance"]: row["waited"] for row in sums}
+
+
+def waits(*, start_ms: int, end_ms: int, instance: str | None = None) -> Iterator[Wait]:
+    """Where an instance's own limit made somebody wait in [start, end): of one instance, or for the machinery of all."""
+    rows = RecordedInterval.objects.filter(
+        started_at__gte=text_of_ms(start_ms - LONGEST_MS),
+        started_at__lt=text_of_ms(end_ms),
+        rule="",
+        throttled_ms__gt=0,
+    )
+    if instance is not None:
+        rows = rows.filter(instance=instance)
+    for row in rows.values_list(
+        "instance", "direction", "document__started_at_ms", "document__ended_at_ms", "throttled_ms"
+    ).iterator():
+        wait = Wait(*row)
+        try:  # masters' documents are kept as they came
+            if 0 <= wait.ended_at_ms - wait.started_at_ms <= LONGEST_MS:
+                yield wait._replace(started_at_ms=int(wait.started_at_ms), ended_at_ms=int(wait.ended_at_ms))
+        except (TypeError, ValueError):
+            continue
 
 
 def guarantee_days(*, instance: Instance, now: datetime) -> list[GuaranteeDay]:

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from controlplane.celery import app
-from controlplane.quotas import figures, services
+from controlplane.quotas import services
 
 
 @app.task(name="quotas.throttling_pull")
 def throttling_pull() -> None:
     """Take throttled intervals over from the masters. Beat calls it every 10 s."""
     services.throttling_pull()
-
-
-@app.task(name="quotas.figures_keep")
-def figures_keep() -> None:
-    """Keep what the master says, for when none answers. Beat calls it every 10 s."""
-    figures.figures_keep()
 
 
 @app.task(name="quotas.throttling_purge")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -12,6 +13,7 @@ from controlplane.cli.errors import Misused
 from controlplane.cli.options import Cidrs, Commands, ConfirmPrice, Instance, Limit, Wait, Yes
 from controlplane.cli.session import of
 from controlplane.cli.tables import columns
+from controlplane.cli.values import since
 
 app = Commands("Instances: a Kafka of your own each.")
 LISTED = columns(
@@ -34,6 +36,34 @@ def listed(ctx: typer.Context, limit: Limit = None) -> None:
 def shown(ctx: typer.Context, instance: Instance) -> None:
     """One instance with its addresses, health, settings and use."""
     of(ctx).show(ops.INSTANCE, instance_id=instance)
+
+
+@app.add("history")
+def history(
+    ctx: typer.Context,
+    instance: Instance,
+    start: Annotated[
+        str, typer.Option("--from", help="Ago, such as -30m, -6h or -7d; or a date or RFC 3339, in UTC.")
+    ] = "-1h",
+    end: Annotated[str | None, typer.Option("--to", help="The same; not included. By default now.")] = None,
+    step: Annotated[int | None, typer.Option(min=10, help="Seconds; by default as few as make 1,000 lines.")] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(help="Names with commas between, such as produce_bytes_per_s,connections; by default all."),
+    ] = None,
+) -> None:
+    """What flowed, waited, was stored and connected: 10 s for an hour, a minute for 15 days, an hour for 400 days."""
+    now = datetime.now(UTC)
+    query = said(
+        **{"from": since(start, now), "to": end and since(end, now), "step": step, "metrics": metrics},
+    )
+    session = of(ctx)
+    found = session.call(ops.INSTANCE_HISTORY, query=query, instance_id=instance)
+    names = [metric["name"] for metric in found["metrics"]]
+    session.output.pages([found], columns("time", *names))
+    session.output.note(
+        f"Steps of {found['step_s']} s, of rows of {found['resolution_s']} s; a dash is a gap, or no limit."
+    )
 
 
 @app.add("create")

@@ -24,6 +24,7 @@ METHODS = {"get", "post", "put", "patch", "delete"}
 OPERATORS = "operators"
 """The tag of what is for operators of the service alone: they have pages of their own."""
 OTHERWISE = {
+    "instances_metrics_get": "one metric of what `sluice instance history` shows",
     "instances_users_delete": "the same as DELETE of the user's own address, which the command takes",
 }
 """Endpoints without a command, and why."""

@@ -1,0 +1,10 @@
+"""The figures of every instance over time: sampled every 10 s, rolled up to minutes and hours, shown as far back as is kept.
+
+metrics      what there is a history of, by name, with its unit (pure)
+resolutions  how fine rows are, how long they are kept, and which of them fit a question (pure)
+rows         from the master's document to a row (pure)
+waiting      throttled intervals, spread over steps of time
+statements   the one aggregation, in SQL: for rolling up and for reading
+services     sampling, rolling up, forgetting
+selectors    a history of some metrics in some steps
+"""

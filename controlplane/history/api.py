@@ -1,0 +1,133 @@
+"""REST of history."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.accounts.permissions import caller_of
+from controlplane.api.ranges import moment_of
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import Invalid
+from controlplane.history.metrics import METRICS
+from controlplane.history.resolutions import MOST_POINTS
+from controlplane.history.selectors import history_get, metrics_named
+from controlplane.history.serializers import HistorySerializer, InstanceMetricSerializer
+from controlplane.instances.selectors import instance_any
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+    from controlplane.history.selectors import History
+
+TAGS = ["history"]
+DEFAULT_SPAN = timedelta(hours=1)
+DEFAULT_METRIC = next(iter(METRICS))
+RANGE = [
+    OpenApiParameter("from", OpenApiTypes.STR, description="RFC 3339 or a date, UTC; default: an hour before `to`"),
+    OpenApiParameter("to", OpenApiTypes.STR, description="RFC 3339 or a date, UTC, not included; default: now"),
+]
+LONGEST_STEP_S = 400 * 86_400
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _step(name: str) -> OpenApiParameter:
+    return OpenApiParameter(
+        name,
+        {"type": "integer", "minimum": 10, "maximum": LONGEST_STEP_S, "multipleOf": 10},
+        description=f"seconds; default: the shortest that makes no more than {MOST_POINTS} points",
+    )
+
+
+class HistoryApi(APIView):
+    """/api/v1/instances/{id}/history."""
+
+    @extend_schema(
+        responses=HistorySerializer,
+        parameters=[
+            *RANGE,
+            _step("step"),
+            OpenApiParameter(
+                "metrics",
+                OpenApiTypes.STR,
+                description=f"names with commas between: {', '.join(METRICS)}; default: all",
+            ),
+        ],
+        tags=TAGS,
+    )
+    def get(self, request: Request, instance_id: str) -> Response:
+        """The figures of an instance over time: 10 s for an hour, a minute for 15 days, an hour for 400 days."""
+        return Response(_document(_found(request, instance_id, "metrics", "step")))
+
+
+class InstanceMetricsApi(APIView):
+    """/api/v1/instances/{id}/metrics."""
+
+    @extend_schema(
+        responses=InstanceMetricSerializer,
+        parameters=[
+            OpenApiParameter(
+                "name", {"type": "string", "enum": list(METRICS)}, description=f"default: {DEFAULT_METRIC}"
+            ),
+            *RANGE,
+            _step("step_s"),
+        ],
+        tags=TAGS,
+    )
+    def get(self, request: Request, instance_id: str) -> Response:
+        """One metric of the history, its averages only."""
+        found = _found(request, instance_id, "name", "step_s")
+        (series,) = found.series
+        items = [{"time": time, "value": value} for time, value in zip(found.times, series.values, strict=True)]
+        return Response({"name": series.metric.name, "unit": series.metric.unit, "items": items})
+
+
+def _found(request: Request, instance_id: str, names: str, step: str) -> History:
+    """As the parameters called `names` and `step` ask. Raises NotFound, Invalid."""
+    instance = instance_any(organisation=caller_of(request).organisation, instance_id=instance_id)
+    wanted = request.query_params.get(names)
+    if names == "name":
+        metrics = metrics_named(DEFAULT_METRIC if wanted is None else wanted, names)
+        if len(metrics) != 1:
+            raise Invalid.field(names, f"must be one of {', '.join(METRICS)}")
+    else:
+        metrics = metrics_named(wanted, names)
+    end = moment_of(request, "to") or SYSTEM_CLOCK.now()
+    start = moment_of(request, "from")
+    if start is None:
+        start = max(end, EARLIEST) - DEFAULT_SPAN
+    return history_get(instance=instance, start=start, end=end, step_s=_whole(request, step), metrics=metrics)
+
+
+def _whole(request: Request, name: str) -> int | None:
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise Invalid.field(name, "must be a number of seconds")
+    return int(text)
+
+
+def _document(found: History) -> dict[str, Any]:
+    columns: dict[str, list[Any]] = {"time": list(found.times)}
+    for series in found.series:
+        columns[series.metric.name] = series.values
+        if series.metric.maximum is not None:
+            columns[series.metric.maximum] = series.maxima
+    return {
+        "start": found.start,
+        "end": found.end,
+        "step_s": found.step_s,
+        "resolution_s": found.resolution_s,
+        "metrics": [
+            {"name": each.metric.name, "unit": each.metric.unit, "maximum": each.metric.maximum}
+            for each in found.series
+        ],
+        "items": [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)],
+        "next": None,
+    }

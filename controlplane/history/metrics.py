@@ -1,0 +1,79 @@
+"""What there is a history of. Pure.
+
+A metric is of one of three kinds, which says what a step of time has of it:
+
+=========  =================================  ==========================================================================
+kind       in a step                          why
+=========  =================================  ==========================================================================
+measured   average and maximum                it changes all the time
+set        the last value                     limits and allocations are decided; an average of two is none of them
+waited     average and maximum, in ms/s       throttled time, from the intervals of the flight recorder, not from samples
+=========  =================================  ==========================================================================
+
+Bytes are on the wire for flows, and of all replicas for storage, as everywhere. A limit, or an allocation, that is absent
+where the flow is known is unlimited.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from quota.contracts.report import DIRECTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Kind(StrEnum):
+    """See the file's text."""
+
+    MEASURED = "measured"
+    SET = "set"
+    WAITED = "waited"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One of them."""
+
+    name: str
+    unit: str
+    kind: Kind
+    help: str
+
+    @property
+    def maximum(self) -> str | None:
+        """What its maximum is called; None: it has none."""
+        return None if self.kind is Kind.SET else f"{self.name}_max"
+
+
+def _of(direction: str) -> tuple[Metric, ...]:
+    verb = {"produce": "produced", "consume": "consumed"}[direction]
+    return (
+        Metric(f"{direction}_bytes_per_s", "bytes/s", Kind.MEASURED, f"bytes {verb} a second"),
+        Metric(f"{direction}_limit_bytes_per_s", "bytes/s", Kind.SET, "the limit in force; null: unlimited"),
+        Metric(
+            f"{direction}_allocated_bytes_per_s",
+            "bytes/s",
+            Kind.SET,
+            "what brokers may carry together; null: unlimited, or no partition has a leader",
+        ),
+        Metric(
+            f"{direction}_throttled_ms_per_s", "ms/s", Kind.WAITED, "milliseconds a second in which some client waited"
+        ),
+    )
+
+
+_ALL = (
+    *(metric for direction in DIRECTIONS for metric in _of(direction)),
+    Metric("storage_used_bytes", "bytes", Kind.MEASURED, "bytes stored, of all replicas"),
+    Metric("storage_limit_bytes", "bytes", Kind.SET, "the storage bought"),
+    Metric("connections", "connections", Kind.MEASURED, "open connections, of all brokers"),
+)
+METRICS: Mapping[str, Metric] = {metric.name: metric for metric in _ALL}
+MEASURED = tuple(metric.name for metric in _ALL if metric.kind is Kind.MEASURED)
+SET = tuple(metric.name for metric in _ALL if metric.kind is Kind.SET)
+WAITED = {f"{direction}_throttled_ms_per_s": direction for direction in DIRECTIONS}
+"""By the direction that had to wait."""

@@ -1,0 +1,142 @@
+"""A history of some metrics of an instance. The caller has the instance from a selector within its organisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from django.db import connection
+
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Invalid
+from controlplane.history.metrics import METRICS, Kind, Metric
+from controlplane.history.models import Hour, Minute, Sample
+from controlplane.history.resolutions import HOURS, MINUTES, SAMPLES, Plan, RangeError, Resolution, plan_of
+from controlplane.history.statements import COLUMNS, selected
+from controlplane.history.waiting import MS, waited_by_step
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from controlplane.history.waiting import Waited
+    from controlplane.instances.models import Instance
+
+_MODELS: Mapping[Resolution, type[Sample | Minute | Hour]] = {SAMPLES: Sample, MINUTES: Minute, HOURS: Hour}
+TOLD_WITHIN_S = 30
+"""Throttled time of later samples may not have been told yet: it is not known, rather than none."""
+
+Number = int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One metric: of each step its average, or the last value of what is set, and its maximum. None: it is not known."""
+
+    metric: Metric
+    values: list[Number] = field(default_factory=list)
+    maxima: list[Number] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Some metrics over the same steps."""
+
+    start: datetime
+    end: datetime
+    step_s: int
+    resolution_s: int  # of the rows that steps are made of
+    times: list[datetime]
+    series: list[Series]
+
+
+def history_get(
+    *,
+    instance: Instance,
+    start: datetime,
+    end: datetime,
+    step_s: int | None = None,
+    metrics: Sequence[Metric] = tuple(METRICS.values()),
+    clock: Clock = SYSTEM_CLOCK,
+) -> History:
+    """In the steps that were asked for, or the shortest of which not too many are needed. Raises Invalid."""
+    now = clock.now()
+    try:
+        plan = plan_of(int(start.timestamp()), -int(-min(end, now).timestamp() // 1), step_s, int(now.timestamp()))
+    except RangeError as error:
+        raise Invalid.field(error.field, str(error)) from error
+    rows = _rows(instance.pk, plan)
+    if plan.resolution is SAMPLES and any(metric.kind is Kind.WAITED for metric in metrics):
+        _add_waiting(rows, waited_by_step(plan.start, plan.end, plan.step_s, instance=instance.pk))
+    known_to = int(now.timestamp()) - (TOLD_WITHIN_S if plan.resolution is SAMPLES else 0)
+    return History(
+        _moment(plan.start),
+        _moment(plan.end),
+        plan.step_s,
+        plan.resolution.step_s,
+        [_moment(at) for at in plan.moments],
+        [_series(metric, plan, rows, known_to) for metric in metrics],
+    )
+
+
+def metrics_named(text: str | None, field_name: str = "metrics") -> list[Metric]:
+    """From names with commas between; all, where none is said. Raises Invalid."""
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    unknown = [name for name in names if name not in METRICS]
+    if unknown:
+        raise Invalid.field(field_name, f"there is no metric {unknown[0][:64]!r}; there are {', '.join(METRICS)}")
+    return [METRICS[name] for name in dict.fromkeys(names)] or list(METRICS.values())
+
+
+def _rows(instance: str, plan: Plan) -> dict[int, dict[str, Any]]:
+    """By the beginning of their step."""
+    statement = selected(_MODELS[plan.resolution], plan.step_s, of_one=True)
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [plan.start, plan.end, instance])
+        return {row[1]: dict(zip(COLUMNS, row, strict=True)) for row in cursor.fetchall()}
+
+
+def _add_waiting(rows: Mapping[int, dict[str, Any]], waited: Waited) -> None:
+    for (_, direction, at), waited_ms in waited.items():
+        if at in rows:
+            rows[at][f"{direction}_throttled_ms"] = waited_ms
+
+
+def _series(metric: Metric, plan: Plan, rows: Mapping[int, Mapping[str, Any]], known_to: int) -> Series:
+    found = Series(metric)
+    for at in plan.moments:
+        row = rows.get(at)
+        if row is None:
+            value: Number = None
+            most: Number = None
+        elif metric.kind is Kind.SET:
+            value, most = row[metric.name], None
+        elif metric.kind is Kind.MEASURED:
+            value, most = _rounded(metric, row[f"{metric.name}_sum"], row["samples"]), row[f"{metric.name}_max"]
+        else:
+            value, most = _waited(metric, plan, row, at, known_to)
+        found.values.append(value)
+        if metric.kind is not Kind.SET:
+            found.maxima.append(most)
+    return found
+
+
+def _rounded(metric: Metric, total: int, samples: int) -> Number:
+    average = int(total) / int(samples)
+    return round(average) if metric.unit.startswith("bytes") else round(average, 1)
+
+
+def _waited(metric: Metric, plan: Plan, row: Mapping[str, Any], at: int, known_to: int) -> tuple[Number, Number]:
+    """Milliseconds a second of the time of which anything is known."""
+    column = f"{metric.name.removesuffix('_per_s')}"
+    if plan.resolution is SAMPLES:
+        if at + plan.step_s > known_to:
+            return None, None
+        rate = min(float(MS), row[column] / (row["samples"] * SAMPLES.step_s))
+        return round(rate, 1), round(rate, 1)
+    minute_s = MINUTES.step_s
+    return round(int(row[column]) / (int(row["minutes"]) * minute_s), 1), round(row[f"{column}_max"] / minute_s, 1)
+
+
+def _moment(at: int) -> datetime:
+    return datetime.fromtimestamp(at, UTC)

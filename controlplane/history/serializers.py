@@ -1,0 +1,69 @@
+"""History as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rest_framework import serializers
+
+from controlplane.history.metrics import METRICS
+from controlplane.history.resolutions import RESOLUTIONS
+
+if TYPE_CHECKING:
+    from controlplane.history.metrics import Metric
+
+
+class HistoryMetricSerializer(serializers.Serializer[Any]):
+    """What a member of the items is."""
+
+    name = serializers.CharField()
+    unit = serializers.CharField()
+    maximum = serializers.CharField(allow_null=True, help_text="the member with its maximum; null: it has none")
+
+
+class HistoryPointSerializer(serializers.Serializer[Any]):
+    """A step; a member is absent where it was not asked for, and null where nothing is known."""
+
+    time = serializers.DateTimeField(help_text="when the step begins")
+
+    def get_fields(self) -> dict[str, Any]:
+        """Every metric, and the maximum of each that has one."""
+        found = super().get_fields()
+        for metric in METRICS.values():
+            for name, text in _members(metric):
+                found[name] = serializers.FloatField(required=False, allow_null=True, help_text=text)
+        return found
+
+
+class HistorySerializer(serializers.Serializer[Any]):
+    """Items in steps, with the rows they were made of."""
+
+    start = serializers.DateTimeField(help_text="of the first step")
+    end = serializers.DateTimeField(help_text="of the last step")
+    step_s = serializers.IntegerField()
+    resolution_s = serializers.IntegerField(
+        help_text=f"of the rows that steps are made of: {', '.join(str(each.step_s) for each in RESOLUTIONS)}"
+    )
+    metrics = HistoryMetricSerializer(many=True)
+    items = HistoryPointSerializer(many=True)
+    next = serializers.CharField(allow_null=True, help_text="always null: all steps are in one answer")
+
+
+class InstanceMetricValueSerializer(serializers.Serializer[Any]):
+    """A step of one metric."""
+
+    time = serializers.DateTimeField()
+    value = serializers.FloatField(allow_null=True)
+
+
+class InstanceMetricSerializer(serializers.Serializer[Any]):
+    """One metric."""
+
+    name = serializers.CharField()
+    unit = serializers.CharField()
+    items = InstanceMetricValueSerializer(many=True)
+
+
+def _members(metric: Metric) -> list[tuple[str, str]]:
+    average = [(metric.name, f"{metric.help}; in {metric.unit}")]
+    return average if metric.maximum is None else [*average, (metric.maximum, "its maximum")]

@@ -1,0 +1,24 @@
+"""Celery's edge of history."""
+
+from __future__ import annotations
+
+from controlplane.celery import app
+from controlplane.history import services
+
+
+@app.task(name="history.sample")
+def history_sample() -> None:
+    """Take a sample of every instance, unless these ten seconds have one. Beat calls it every 5 s."""
+    services.sample()
+
+
+@app.task(name="history.roll_up")
+def history_roll_up() -> None:
+    """Make minutes and hours. Beat calls it every minute."""
+    services.roll_up()
+
+
+@app.task(name="history.purge")
+def history_purge() -> None:
+    """Remove what has expired. Beat calls it every minute."""
+    services.purge()
