@@ -7,10 +7,11 @@
     advice broker_state rules waits  errors, brokers, throttle rules and waiting in words
     contents                         what stands in a message: text, a JSON tree, hex
     flow shares                      what flows against what was bought, and how limits are shared out
+    over_time charts                 a history as charts; a chart as SVG
     calendar snippets                months, days and hours in addresses; what to paste into a client
     commandline                      what a person types to do the same by `sluice`
 
-`templates` has console/*.html with parts/ for what repeats, `static` one stylesheet and two small scripts. A tenant's pages carry
-their organisation in the address, so that two tabs on two organisations cannot get in each other's way and a link sent to a
+`templates` has console/*.html with parts/ for what repeats, `static` one stylesheet and three small scripts. A tenant's pages
+carry their organisation in the address, so that two tabs on two organisations cannot get in each other's way and a link sent to a
 colleague opens what it shows. Views parse, call one service or selector, and render; they hold no rules.
 """

@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "instance_quota": ("quota allocation", _I),
     "throttle_rule_new": ("rule create --produce 1 --topic my-topic", _I, "=topic"),
     "throttle_rule": ("rule show", _I, "rule_id"),
+    "instance_history": ("instance history --from -6h", _I),
     "instance_settings": ("instance resize --bandwidth 10", _I),
     "instance_config": ("instance config --default-partitions 6", _I),
     "instance_delete": ("instance delete", _I),

@@ -158,12 +158,14 @@ class World:
 
         from controlplane.core import operations
         from controlplane.health.services import health_observe
+        from controlplane.history.services import sample
         from controlplane.quotas.figures import figures_keep
 
         while True:
             self.enter(None)
             health_observe()
             figures_keep()
+            sample()
             for operation_id in list(operations.runnable().values_list("pk", flat=True)):
                 operations.run(operation_id)
             connection.close()
@@ -225,6 +227,7 @@ def prepare(world: World) -> None:
     )
     use(made[1].id)
     wait(made[1].id)
+    remember(made[1].id)
     consume(world, made[1].id)
     audit(world, made[1].id)
     speak(world, made[1].id)
@@ -424,6 +427,47 @@ def wait(instance_id: str) -> None:
             for minute in range(1 + hours_ago * 5 % 23)
         )
     )
+
+
+def remember(instance_id: str) -> None:
+    """Figures of the last 400 days, with days and nights, a limit that was raised, and an hour without a master."""
+    from controlplane.history.models import Hour, Minute, Sample
+    from controlplane.history.statements import COLUMNS
+
+    def figures(at: int) -> dict[str, Any]:
+        day = 0.55 + 0.35 * math.sin(2 * math.pi * (at % 86_400) / 86_400) + 0.06 * math.sin(at / 37)
+        limit = (20 if at > now - 5 * 86_400 else 12) * MIB
+        produce, consume = int(limit * day * 0.9), int(limit * day)
+        return {
+            "produce_bytes_per_s": produce,
+            "consume_bytes_per_s": consume,
+            "storage_used_bytes": 37 * 2**30 + 400 * (at - now),
+            "connections": int(30 + 20 * day),
+            **{f"{name}_limit_bytes_per_s": limit for name in ("produce", "consume")},
+            "produce_allocated_bytes_per_s": min(limit, int(produce * 1.3)),
+            "consume_allocated_bytes_per_s": min(limit, int(consume * 1.2)),
+            "storage_limit_bytes": 100 * 2**30,
+        }
+
+    def rolled(at: int, minutes: int) -> dict[str, Any]:
+        row, samples = figures(at), 6 * minutes
+        waited = 20_000 * minutes if math.sin(at / 5000) > 0.8 else 0
+        found = {name: row[name] for name in COLUMNS if name in row} | {"samples": samples, "minutes": minutes}
+        for name in ("produce_bytes_per_s", "consume_bytes_per_s", "storage_used_bytes", "connections"):
+            found |= {f"{name}_sum": row[name] * samples, f"{name}_max": int(row[name] * 1.15)}
+        for name, share in (("produce_throttled_ms", 1), ("consume_throttled_ms", 3)):
+            found |= {name: waited // share, f"{name}_max": waited // share // minutes}
+        return found
+
+    now = int(time.time()) // 3600 * 3600
+    last = int(time.time()) // 10 * 10
+    samples = [at for at in range(last - 3600, last, 10) if not 1500 < last - at < 1800]
+    quarters, recent = range(now - 15 * 86_400, now - 6 * 3600, 600), range(now - 6 * 3600, now + 3600, 60)
+    minutes = [at for at in (*quarters, *recent) if at < last - 60 and not 3 * 3600 < now - at < 4 * 3600]
+    hours = range(now - 400 * 86_400, now, 6 * 3600)
+    Sample.objects.bulk_create([Sample(instance=instance_id, at=at, **figures(at)) for at in samples])
+    Minute.objects.bulk_create([Minute(instance=instance_id, at=at, **rolled(at, 1)) for at in minutes])
+    Hour.objects.bulk_create([Hour(instance=instance_id, at=at, **rolled(at, 60)) for at in hours])
 
 
 def propose(world: World, place: dict[str, Any]) -> None:

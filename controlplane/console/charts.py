@@ -1,0 +1,140 @@
+"""A chart as SVG that stands in a page: lines over time against axes with units. pygal draws; it has no other user.
+
+Pages allow neither inline styles nor scripts, and fetch nothing from elsewhere, so of what pygal makes its style sheet, its
+script and its comments are taken out, and its classes are ours: static/console/console.css has the colours, of light and dark.
+Added is a strip for each step, with the values of all lines as its title: what a pointer rests on. static/console/history.js
+shows the same at once and in all charts of a page; without it browsers show the title by themselves.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pygal
+from pygal.style import Style
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+# pygal puts a finder of its plug-ins among Python's own, in a form that Python warns of at each import; we have none of them.
+sys.meta_path[:] = [each for each in sys.meta_path if type(each).__module__ != pygal.__name__]
+
+WIDTH, HEIGHT = 600, 230
+LABEL_SIZE = 20
+"""As large as labels become on a phone, where the picture is half as wide: there has to be room for them."""
+STYLE = Style(label_font_size=LABEL_SIZE, major_label_font_size=LABEL_SIZE)
+SVG = "{http://www.w3.org/2000/svg}"
+NOT_OURS = ("defs", "title", "desc", "style", "script")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: how it is drawn, what it is called, and a value for each step. None: a gap."""
+
+    kind: str  # a class of console.css: flow, most, limit, allocation, other
+    title: str
+    values: Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What is drawn. `moments` are seconds since 1970, one for each value of each line."""
+
+    name: str  # within the page
+    title: str
+    lines: Sequence[Line]
+    moments: Sequence[int]
+    step_s: int
+    ticks: Sequence[int]  # of the axis of time
+    levels: Sequence[float]  # of the axis of values, from 0 to the top
+    value_text: Callable[[float | None], str]
+    tick_text: Callable[[int], str]
+    moment_text: Callable[[int], str]
+    summary: str  # what a screen reader says of it
+
+    def texts(self, step: int) -> list[str]:
+        """Of one step, the value of each line."""
+        return [self.value_text(line.values[step]) for line in self.lines]
+
+
+def svg(chart: Chart) -> str:
+    """The drawing."""
+    graph = pygal.XY(
+        width=WIDTH,
+        height=HEIGHT,
+        style=STYLE,
+        js=[],
+        css=[],
+        margin=4,
+        margin_bottom=14,
+        show_legend=False,
+        show_dots=False,
+        include_x_axis=False,
+        allow_interruptions=True,
+        no_data_text="",
+        range=(chart.levels[0], chart.levels[-1]),
+        xrange=(chart.moments[0], chart.moments[-1]),
+        x_labels=list(chart.ticks),
+        y_labels=list(chart.levels),
+        x_value_formatter=lambda at: chart.tick_text(round(at)),
+        value_formatter=chart.value_text,
+        truncate_label=-1,
+    )
+    for line in chart.lines:
+        graph.add(line.title, list(zip(chart.moments, line.values, strict=True)))
+
+    def ours(root: ET.Element) -> ET.Element:
+        _cleaned(root, chart)
+        plot = next(each for each in root.iter() if each.get("class") == "plot")
+        plot.append(_strips(graph.view, chart))  # it has one only while it draws
+        return root
+
+    graph.add_xml_filter(ours)
+    return ET.tostring(graph.render_tree(), encoding="unicode")
+
+
+def _cleaned(root: ET.Element, chart: Chart) -> None:
+    for parent in list(root.iter()):
+        for child in list(parent):
+            is_element = isinstance(child.tag, str)  # the others are comments
+            if not is_element or child.tag.removeprefix(SVG) in NOT_OURS or "overlay" in child.get("class", ""):
+                parent.remove(child)
+    for group in root.iter():
+        group.attrib.pop("style", None)
+        words = group.get("class", "").split()
+        if "series" in words:
+            number = next(int(word.removeprefix("serie-")) for word in words if word.startswith("serie-"))
+            group.set("class", f"series {chart.lines[number].kind}")
+    del root.attrib["id"]
+    root.set("class", "plot-svg")
+    root.set("role", "img")
+    root.set("aria-label", chart.summary)
+
+
+def _strips(view: pygal.view.View, chart: Chart) -> ET.Element:
+    """One for each step of which anything is known, as wide as the step."""
+    strips = ET.Element("g", {"class": "strips"})
+    top, bottom = view.y(chart.levels[-1]), view.y(chart.levels[0])
+    half = (view.x(chart.moments[0] + chart.step_s) - view.x(chart.moments[0])) / 2
+    for step, at in enumerate(chart.moments):
+        if all(line.values[step] is None for line in chart.lines):
+            continue
+        middle = view.x(at)
+        strip = ET.SubElement(strips, "g", {"class": "strip", "data-at": str(at)})
+        said = ", ".join(f"{line.title} {text}" for line, text in zip(chart.lines, chart.texts(step), strict=True))
+        ET.SubElement(strip, "title").text = f"{chart.moment_text(at)}: {said}"
+        ET.SubElement(
+            strip,
+            "rect",
+            {
+                "x": f"{middle - half:.1f}",
+                "y": f"{top:.1f}",
+                "width": f"{2 * half:.1f}",
+                "height": f"{bottom - top:.1f}",
+            },
+        )
+        ET.SubElement(strip, "path", {"d": f"M{middle:.1f} {top:.1f}V{bottom:.1f}"})
+    return strips

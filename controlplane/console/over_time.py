@@ -1,0 +1,172 @@
+"""The history of an instance as charts: which lines belong together, in which units, over which of six ranges of time.
+
+Averages are drawn with the maximum of each step, so that a peak of ten seconds is seen in a chart of 400 days.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from controlplane.console.charts import Chart, Line
+from controlplane.console.templatetags.console import DASH, amount, in_bytes, rate
+from quota.contracts.report import DIRECTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from controlplane.history.selectors import History, Series
+
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+MOST_LEVELS = 5
+TICKS_OF_MONTHS = 3
+STEP = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A choice of the page."""
+
+    name: str  # in the address
+    words: str
+    length_s: int
+    step_s: int
+    tick_s: int | None  # None: every third month
+    tick_form: str
+
+
+RANGES = (
+    Range("1h", "1 hour", HOUR, 20, 10 * MINUTE, "%H:%M"),
+    Range("6h", "6 hours", 6 * HOUR, 3 * MINUTE, HOUR, "%H:%M"),
+    Range("24h", "24 hours", DAY, 10 * MINUTE, 4 * HOUR, "%H:%M"),
+    Range("7d", "7 days", 7 * DAY, HOUR, DAY, "%-d %b"),
+    Range("15d", "15 days", 15 * DAY, 2 * HOUR, 3 * DAY, "%-d %b"),
+    Range("400d", "400 days", 400 * DAY, 3 * DAY, None, "%b %Y"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """How values are written, and what steps an axis may have."""
+
+    text: Callable[[float | None], str]
+    base: int  # steps are 1, 2, 5 … of a power of it
+    parts: tuple[int, ...]
+
+
+BYTES_PER_S = _Unit(rate, STEP, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512))
+BYTES = _Unit(in_bytes, STEP, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512))
+COUNT = _Unit(amount, 10, (1, 2, 5))
+PERCENT = _Unit(lambda value: DASH if value is None else f"{amount(round(value, 1))} %", 10, (1, 2, 5))
+
+
+def charts_of(history: History, chosen: Range) -> list[Chart]:
+    """In the order in which the page shows them."""
+    series = {each.metric.name: each for each in history.series}
+    flows = [
+        (title, f"{direction}_", direction)
+        for direction, title in zip(DIRECTIONS, ("Produced", "Consumed"), strict=True)
+    ]
+    found = [
+        _chart(
+            history,
+            chosen,
+            direction,
+            title,
+            BYTES_PER_S,
+            [
+                Line("limit", "limit", series[f"{prefix}limit_bytes_per_s"].values),
+                Line("allocation", "allocated", series[f"{prefix}allocated_bytes_per_s"].values),
+                *_measured(series[f"{prefix}bytes_per_s"], "average"),
+            ],
+        )
+        for title, prefix, direction in flows
+    ]
+    waited = [
+        Line(
+            kind, name, [None if value is None else value / 10 for value in series[f"{name}_throttled_ms_per_s"].values]
+        )
+        for kind, name in zip(("flow", "other"), DIRECTIONS, strict=True)
+    ]
+    storage = [
+        Line("limit", "bought", series["storage_limit_bytes"].values),
+        *_measured(series["storage_used_bytes"], "average"),
+    ]
+    return [
+        *found,
+        _chart(history, chosen, "throttled", "Throttled, share of the time", PERCENT, waited),
+        _chart(history, chosen, "storage", "Storage", BYTES, storage),
+        _chart(history, chosen, "connections", "Connections", COUNT, _measured(series["connections"], "average")),
+    ]
+
+
+def is_empty(history: History) -> bool:
+    """Whether nothing is known of all the time."""
+    return all(value is None for each in history.series for value in each.values)
+
+
+def _measured(series: Series, title: str) -> list[Line]:
+    return [Line("most", "maximum", series.maxima), Line("flow", title, series.values)]
+
+
+def _chart(history: History, chosen: Range, name: str, title: str, unit: _Unit, lines: list[Line]) -> Chart:
+    moments = [int(time.timestamp()) for time in history.times]
+    top = max((value for line in lines for value in line.values if value is not None), default=0)
+    return Chart(
+        name=name,
+        title=title,
+        lines=lines,
+        moments=moments,
+        step_s=history.step_s,
+        ticks=ticks(chosen, moments[0], moments[-1]),
+        levels=levels(top, unit.base, unit.parts),
+        value_text=unit.text,
+        tick_text=lambda at: f"{_moment(at):{chosen.tick_form}}",
+        moment_text=lambda at: _moment_text(at, history.step_s),
+        summary=_summary(title, chosen, unit, lines),
+    )
+
+
+def ticks(chosen: Range, first: int, last: int) -> list[int]:
+    """Round moments between the first and the last, in UTC."""
+    if chosen.tick_s is not None:
+        return list(range(-(-first // chosen.tick_s) * chosen.tick_s, last + 1, chosen.tick_s))
+    found = []
+    moment = _moment(first).replace(day=1, hour=0, minute=0, second=0)
+    while moment.timestamp() <= last:
+        if moment.timestamp() >= first and moment.month % TICKS_OF_MONTHS == 1:
+            found.append(int(moment.timestamp()))
+        year, month = divmod(moment.year * 12 + moment.month, 12)
+        moment = moment.replace(year=year, month=month + 1)
+    return found
+
+
+def levels(top: float, base: int, parts: Sequence[int]) -> list[float]:
+    """From 0 to the first round value that is not below `top`, in few steps."""
+    power = 0
+    while True:
+        for part in parts:
+            step = part * base**power
+            count = max(1, -int(-top // step))
+            if count <= MOST_LEVELS:
+                return [step * number for number in range(count + 1)]
+        power += 1
+
+
+def _summary(title: str, chosen: Range, unit: _Unit, lines: Sequence[Line]) -> str:
+    said = []
+    for line in lines:
+        known = [value for value in line.values if value is not None]
+        if known:
+            said.append(f"{line.title} {unit.text(known[-1])} at the end, {unit.text(max(known))} at most")
+    return f"{title}, the last {chosen.words}: {'; '.join(said) or 'nothing is known'}. The table below has the values."
+
+
+def _moment(at: int) -> datetime:
+    return datetime.fromtimestamp(at, UTC)
+
+
+def _moment_text(at: int, step_s: int) -> str:
+    form = "%Y-%m-%d" if step_s >= DAY else "%Y-%m-%d %H:%M" if step_s >= MINUTE else "%Y-%m-%d %H:%M:%S"
+    return f"{_moment(at):{form}}"

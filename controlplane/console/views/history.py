@@ -1,0 +1,59 @@
+"""An instance's history: charts of its figures over one of six ranges of time. It outlives the instance, as usage does."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.shortcuts import render
+from django.utils.safestring import mark_safe
+from django.views.decorators.http import require_safe
+
+from controlplane.console.charts import svg
+from controlplane.console.over_time import RANGES, charts_of, is_empty
+from controlplane.console.page import tenant_page
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import NotFound
+from controlplane.history.selectors import history_get
+from controlplane.instances.models import InstanceState
+from controlplane.instances.selectors import instance_any
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from controlplane.accounts.selectors import Caller
+    from controlplane.console.charts import Chart
+
+
+@require_safe
+@tenant_page
+def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """The charts, and behind each a table."""
+    instance = instance_any(organisation=caller.organisation, instance_id=instance_id)
+    wanted = request.GET.get("range", RANGES[0].name)
+    chosen = next((each for each in RANGES if each.name == wanted), None)
+    if chosen is None:
+        raise NotFound("there is nothing at this address")
+    now = SYSTEM_CLOCK.now()
+    found = history_get(
+        instance=instance, start=now - timedelta(seconds=chosen.length_s), end=now, step_s=chosen.step_s
+    )
+    context = {
+        "instance": instance,
+        "tab": "history",
+        "gone": instance.state == InstanceState.DELETED,
+        "ranges": RANGES,
+        "chosen": chosen,
+        "step_s": found.step_s,
+        "charts": [] if is_empty(found) else [_drawn(chart) for chart in charts_of(found, chosen)],
+    }
+    return render(request, "console/instance_history.html", context)
+
+
+def _drawn(chart: Chart) -> dict[str, Any]:
+    steps = [step for step in range(len(chart.moments)) if any(line.values[step] is not None for line in chart.lines)]
+    return {
+        "chart": chart,
+        "svg": mark_safe(svg(chart)),  # noqa: S308  # made of numbers and our own words, and escaped
+        "rows": [(chart.moment_text(chart.moments[step]), chart.texts(step)) for step in reversed(steps)],
+    }

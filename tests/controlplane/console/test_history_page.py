@@ -1,0 +1,124 @@
+"""An instance's history as its tenant sees it: charts with a table behind each."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from controlplane.console.over_time import BYTES_PER_S, RANGES, levels, ticks
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.history.models import Sample
+from controlplane.instances.models import Instance
+from tests.controlplane.history.conftest import MIB, keep, sample
+
+from .conftest import text_of
+
+
+@pytest.fixture
+def last():
+    """The beginning of the present ten seconds."""
+    return int(SYSTEM_CLOCK.now().timestamp()) // 10 * 10
+
+
+@pytest.fixture
+def page(at_alice, instance):
+    def page(more=""):
+        return at_alice.get(f"instances/{instance.id}/history{more}")
+
+    return page
+
+
+def pictures(response):
+    """Each drawing, by the title of its section."""
+    body = response.content.decode()
+    found = re.findall(r'<h3 id="(\w+)-title">.*?(<svg xmlns.*?</svg>)', body, flags=re.DOTALL)
+    return {name: ET.fromstring(text) for name, text in found}
+
+
+def test_there_is_a_chart_of_each_figure_and_a_table_behind_it(page, instance, last):
+    keep([sample(last - 60, instance.id), sample(last - 20, instance.id, produce_bytes_per_s=3 * MIB)])
+    answer = page()
+    assert list(pictures(answer)) == ["produce", "consume", "throttled", "storage", "connections"]
+    text = text_of(answer)
+    for title in ("Produced", "Consumed", "Throttled, share of the time", "Storage", "Connections"):
+        assert f"{title} as a table" in text
+    assert "5 MiB/s 4 MiB/s 3 MiB/s 3 MiB/s" in text  # limit, allocated, maximum, average
+
+
+def test_a_drawing_has_units_at_its_axes_and_says_its_values(page, instance, last):
+    keep([sample(last - 60, instance.id)])
+    drawing = pictures(page())["produce"]
+    texts = [each.text for each in drawing.iter() if each.tag.endswith("text")]
+    assert {"0 B/s", "5 MiB/s"} <= set(texts)
+    assert any(re.fullmatch(r"\d\d:\d0", text) for text in texts)
+    assert drawing.get("role") == "img"
+    assert "limit 5 MiB/s at the end" in drawing.get("aria-label")
+    (said,) = [each.text for each in drawing.iter() if each.tag.endswith("title")]
+    assert said.endswith(": limit 5 MiB/s, allocated 4 MiB/s, maximum 1 MiB/s, average 1 MiB/s")
+
+
+def test_what_a_page_may_not_have_is_not_in_a_drawing(page, instance, last):
+    keep([sample(last - 60, instance.id)])
+    body = page().content.decode()
+    (main,) = re.findall(r"<main.*</main>", body, flags=re.DOTALL)
+    assert re.findall(r"<style|<script|\sstyle=|\son\w+=|<!--|pygal|https?://(?!www\.w3\.org/)", main) == []
+
+
+def test_a_gap_is_a_gap(page, instance, last):
+    keep([sample(last - seconds, instance.id) for seconds in (600, 580, 560, 300, 280, 260)])
+    (flow,) = [each for each in pictures(page())["produce"].iter() if each.get("class") == "series flow"]
+    parts = "".join(each.get("d", "") for each in flow.iter())
+    assert parts.count("M") == 2
+
+
+def test_without_a_limit_there_is_no_line_of_it(page, instance, last):
+    keep([sample(last - seconds, instance.id, produce_limit_bytes_per_s=None) for seconds in (60, 40, 20)])
+    (limit,) = [each for each in pictures(page())["produce"].iter() if each.get("class") == "series limit"]
+    assert not [each for each in limit.iter() if each.get("d")]
+
+
+@pytest.mark.parametrize("each", RANGES, ids=lambda each: each.name)
+def test_each_range_is_a_link_and_a_page(page, instance, last, each):
+    answer = page(f"?range={each.name}")
+    assert f"The last {each.words}" in text_of(answer)
+    assert f'<a href="?range={each.name}" aria-current="true">' in answer.content.decode()
+    assert "Nothing recorded" in text_of(answer)
+
+
+def test_another_range_is_not_found(page):
+    assert page("?range=2h").status_code == 404
+
+
+def test_it_is_linked_beside_the_others_and_outlives_the_instance(at_alice, page, instance):
+    assert f'/instances/{instance.id}/history"' in at_alice.get(f"instances/{instance.id}").content.decode()
+    Instance.objects.unscoped("a test").filter(pk=instance.id).update(state="deleted")
+    assert page().status_code == 200
+
+
+def test_one_page_is_a_few_questions(page, instance, last, django_assert_max_num_queries):
+    keep([sample(last - 10 * number, instance.id) for number in range(360)])
+    assert Sample.objects.count() == 360
+    with django_assert_max_num_queries(12):
+        assert page().status_code == 200
+
+
+@pytest.mark.parametrize("top", [0, 1, 3, 5 * MIB, 5 * MIB + 1, 1023, 1024, 700 * MIB, 2**45])
+def test_an_axis_reaches_as_far_as_its_values_in_a_few_round_steps(top):
+    found = levels(top, BYTES_PER_S.base, BYTES_PER_S.parts)
+    assert found[0] == 0
+    assert found[-1] >= top
+    assert 2 <= len(found) <= 6
+    assert found[-2] < max(top, 1)
+
+
+def test_moments_of_an_axis_are_round():
+    noon = 1_740_830_400
+    by_name = {each.name: each for each in RANGES}
+    assert ticks(by_name["1h"], noon + 1, noon + 3601) == [noon + 600 * number for number in range(1, 7)]
+    assert all(at % 86_400 == 0 for at in ticks(by_name["7d"], noon, noon + 7 * 86_400))
+    months = ticks(by_name["400d"], noon - 400 * 86_400, noon)
+    assert [f"{SYSTEM_CLOCK.now().fromtimestamp(at, SYSTEM_CLOCK.now().tzinfo):%m-%d}" for at in months] == [
+        "04-01", "07-01", "10-01", "01-01",
+    ]  # fmt: skip
