@@ -33,6 +33,7 @@ from controlplane.clusters import zookeeper
 from controlplane.console import urls
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import Operation
+from controlplane.history.models import Hour, Minute
 from controlplane.instances.models import Instance
 from controlplane.instances.reconcile import publish
 from controlplane.instances.spec import DEFAULT_ROUTE
@@ -42,6 +43,7 @@ from controlplane.tenants.models import Organisation, Role
 from controlplane.throttle_rules.services import throttle_rule_create
 
 from .console.test_cost_of_pages import populate
+from .history.conftest import keep, rolled, sample
 from .test_foreign_ids import PREFIX, endpoints
 from .token_issuers.rows import token_issuer_row
 
@@ -53,6 +55,7 @@ VARIANTS = {  # what a page shows more of when it is asked
     "operations": ["?q=instance&page=2"],
     "bills": ["?q=instance&page=2"],
     "fleet": ["?q=instance&page=2"],
+    "instance_history": ["?range=24h", "?range=15d", "?range=400d"],
     "instance_usage": [f"?month={Month.of(SYSTEM_CLOCK.now())}"],
 }
 ANONYMOUS = {"sign_up", "sign_in"}
@@ -140,6 +143,17 @@ def lists(alice, first, rule_id):
             yield alice.api, f"/{PREFIX}{text}?limit=200"
 
 
+def history(first, *, everything):
+    """Every sample, minute and hour of an instance that is kept; or those of the last hour."""
+    now = int(SYSTEM_CLOCK.now().timestamp())
+    keep(sample(now // 10 * 10 - 10 * number, first, produce_bytes_per_s=number) for number in range(360))
+    for model, step_s, most in ((Minute, 60, 15 * 1440), (Hour, 3600, 400 * 24)):
+        model.objects.bulk_create(
+            rolled(model, now // step_s * step_s - step_s * number, first)
+            for number in range(1, most if everything else 60)
+        )
+
+
 def throttle_rule(alice, first):
     """Its id, of an instance that has a user and a proposal as well. Brokers have to know the instance before."""
     publish(zookeeper.tree(None), first)
@@ -200,6 +214,7 @@ def measured(alice, at_staff, admin, flow_master, crowd, instances, rounds):
         alice.organisation, admin, flow_master, instances=instances, hours=hours, brokers_told=(1, 2, 3)
     )
     admin.messages.write(f"{first.removeprefix('ins-')}.topic-007", 0, b"a message")
+    history(first, everything=bool(rounds))
     at_alice = Client()
     at_alice.force_login(alice.user)
     one = Instance.objects.for_organisation(alice.organisation).get(pk=first)

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from controlplane.history.metrics import MEASURED, SET
 from controlplane.history.models import Hour, Minute, RolledUp, Sample
 from controlplane.history.statements import COLUMNS
 from controlplane.quotas.models import RecordedInterval
@@ -33,6 +34,17 @@ def sample(at, instance="ins-k3v9x2qa", **figures):
         "connections": 7,
         **figures,
     }
+
+
+def rolled(model, at, instance="ins-k3v9x2qa"):
+    """A minute or an hour of samples that are all alike."""
+    row, minutes = sample(at, instance), 60 if model is Hour else 1
+    counts = {"samples": 6 * minutes, "minutes": minutes}
+    measured = {f"{name}_sum": row[name] * 6 * minutes for name in MEASURED} | {
+        f"{name}_max": row[name] for name in MEASURED
+    }
+    waited = {name: 0 for name in COLUMNS if "throttled" in name}
+    return model(instance=instance, at=at, **{name: row[name] for name in SET}, **counts, **measured, **waited)
 
 
 def keep(samples):

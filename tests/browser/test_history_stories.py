@@ -1,0 +1,55 @@
+"""Looking at yesterday: a range of time is chosen, a moment pointed at, and its values read, with scripts and without."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+CHARTS = 5
+
+
+@pytest.fixture
+def history(console):
+    return console.address(f"instances/{console.instances['orders']}/history")
+
+
+def test_pointing_at_a_moment_shows_its_values_in_all_charts(open_page, history):
+    page = open_page("alice")
+    page.goto(f"{history}?range=24h")
+    readouts = page.locator(".readout")
+    expect(readouts).to_have_count(CHARTS)
+    strip = page.locator(".plot-card").first.locator(".strip").nth(20)
+    at = strip.get_attribute("data-at")
+    strip.hover()
+    for number in range(CHARTS):
+        expect(readouts.nth(number)).to_contain_text("0: ")  # ten minutes each
+    assert len({text[:16] for text in readouts.all_inner_texts()}) == 1
+    expect(readouts.first).to_contain_text("limit 20 MiB/s")
+    expect(page.locator(f'.strip.on[data-at="{at}"]')).to_have_count(CHARTS)
+    page.get_by_role("heading", name="orders").hover()
+    expect(readouts.first).to_be_empty()
+
+
+def test_from_the_overview_to_another_range_and_into_a_table_by_keyboard(open_page, console, history):
+    page = open_page("alice")
+    page.goto(console.address(f"instances/{console.instances['orders']}"))
+    page.get_by_role("link", name="History").click()
+    expect(page.get_by_role("heading", name="The last 1 hour")).to_be_visible()
+    page.get_by_role("link", name="400 days").press("Enter")
+    expect(page.get_by_role("heading", name="The last 400 days")).to_be_visible()
+    summary = page.get_by_text("Storage as a table")
+    summary.focus()
+    summary.press("Enter")
+    table = page.get_by_role("region", name="Storage, values")
+    expect(table).to_be_visible()
+    assert table.get_by_role("row").count() > 100
+    expect(table.get_by_role("row").nth(1)).to_contain_text("100 GiB")
+
+
+def test_without_scripts_ranges_are_links_and_moments_have_titles(open_page, history):
+    page = open_page("alice", java_script_enabled=False)
+    page.goto(history)
+    page.get_by_role("link", name="7 days").click()
+    expect(page.get_by_role("heading", name="The last 7 days")).to_be_visible()
+    expect(page.get_by_role("img")).to_have_count(CHARTS)
+    assert "average" in page.locator(".strip title").first.text_content()

@@ -1,0 +1,80 @@
+"""`sluice instance history`: how long ago is typed, and what comes back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from controlplane.cli.values import cell, since
+from controlplane.core.clock import SYSTEM_CLOCK
+from tests.controlplane.history.conftest import MIB, keep, sample
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def last(instance):
+    """The beginning of the ten seconds before the last."""
+    at = int(SYSTEM_CLOCK.now().timestamp()) // 10 * 10 - 10
+    keep([sample(at, instance.id, produce_bytes_per_s=3 * MIB)])
+    return at
+
+
+@pytest.mark.parametrize(
+    ("typed", "asked"),
+    [
+        ("-90s", "2026-03-01T11:58:30+00:00"),
+        ("-30m", "2026-03-01T11:30:00+00:00"),
+        ("-1h", "2026-03-01T11:00:00+00:00"),
+        ("-15d", "2026-02-14T12:00:00+00:00"),
+        ("2026-02-01", "2026-02-01"),
+        ("-1y", "-1y"),
+        ("1h", "1h"),
+        ("-999999999d", "-999999999d"),
+    ],
+)
+def test_how_long_ago_becomes_a_moment_and_the_rest_is_for_rest_to_judge(typed, asked):
+    assert since(typed, NOW) == asked
+
+
+def test_rates_have_units():
+    assert cell("produce_bytes_per_s", 3 * MIB) == "3 MiB/s"
+    assert cell("produce_bytes_per_s_max", 3 * MIB) == "3 MiB/s"
+    assert cell("storage_used_bytes_max", 3 * MIB) == "3 MiB"
+    assert cell("produce_limit_bytes_per_s", None) == "-"
+
+
+def test_json_is_what_rest_answers(ok, alice, instance, last):
+    start, end = (datetime.fromtimestamp(last + moved, UTC).isoformat() for moved in (-600, 10))
+    said = ok(
+        "instance", "history", instance.id, "--from", start, "--to", end, "--metrics", "connections", "-o", "json"
+    ).json
+    answered = alice.api.get(
+        f"/api/v1/instances/{instance.id}/history", {"from": start, "to": end, "metrics": "connections"}
+    )
+    assert said == answered.json()
+    assert said["items"][-1]["connections"] == 7
+
+
+def test_a_table_has_a_line_for_each_step_and_says_how_long_it_is(ok, instance, last):
+    said = ok("instance", "history", instance.name, "--from", "-20m", "--step", 60, "--metrics", "produce_bytes_per_s")
+    head, *lines = said.out.splitlines()
+    assert head.split() == ["time", "produce_bytes_per_s"]
+    assert len(lines) in (20, 21)  # minutes that 20 minutes touch
+    assert [line for line in lines if "3 MiB/s" in line]
+    assert lines[0].endswith(" -")
+    assert "Steps of 60 s, of rows of 10 s" in said.err
+
+
+def test_the_last_hour_with_everything_is_what_comes_unasked(ok, instance, last):
+    found = ok("instance", "history", instance.id, "-o", "json").json
+    assert len(found["metrics"]) == 11
+    length = datetime.fromisoformat(found["end"]) - datetime.fromisoformat(found["start"])
+    assert timedelta(hours=1) <= length <= timedelta(hours=1, seconds=20)
+
+
+def test_a_refusal_names_what_is_wrong(as_alice, instance):
+    ran = as_alice("instance", "history", instance.id, "--metrics", "lag")
+    assert ran.status == 1
+    assert "there is no metric 'lag'" in ran.err

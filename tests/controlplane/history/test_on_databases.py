@@ -1,0 +1,37 @@
+"""Two workers do everything at once, on a real SQLite and a real PostgreSQL: what comes of it is what all samples come to."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from controlplane.env import ROOT
+from tests.support import postgresql
+from tests.support.ports import free_port
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request, tmp_path):
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/db.sqlite3"
+        return
+    if not postgresql.is_installed():
+        pytest.skip("PostgreSQL is not installed")
+    with postgresql.PostgreSQLServer(tmp_path / "postgresql", free_port()) as server:
+        yield server.database("history")
+
+
+@pytest.mark.timeout(180)
+def test_two_workers_come_to_what_one_would(tmp_path, database_url):
+    command = [sys.executable, "-m", "tests.controlplane.history.two_workers", str(tmp_path), database_url]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=150, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["errors"] == []
+    assert (found["minutes"], found["hours"]) == (True, True)
+    assert 0 < found["samples"] < 3 * 3 * 360  # some have expired, and were removed
+    assert found["shown"] == [3, 1]
+    assert found["average"][0] == found["average"][1]

@@ -1,0 +1,109 @@
+"""A control plane on a real database, in which two workers sample, roll up and purge at once. Run by test_on_databases.py.
+
+A database in memory knows no waiting for each other; so this needs a process, and is one. Prints what came of it, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import threading
+from pathlib import Path
+
+HOURS, NAMES = 3, ("ins-k3v9x2qa", "ins-another1", "ins-third123")
+
+
+def main(directory: Path, database_url: str) -> None:
+    os.environ |= {
+        "DJANGO_SETTINGS_MODULE": "controlplane.settings",
+        "DATABASE_URL": database_url,
+        "SLUICE_STACK_DIR": str(directory),
+        "SLUICE_SECRETS_FILE": str(directory / "secrets.json"),
+    }
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+    from django.db import connection
+
+    call_command("migrate", verbosity=0)
+    from controlplane.history import selectors, services
+    from controlplane.history.models import Hour, Minute, Sample
+    from controlplane.instances.models import Instance
+    from tests.controlplane.fakes import ManualClock
+
+    from . import plain
+    from .conftest import NOON, keep, keep_waits, move, rows_of, sample
+
+    chance = random.Random(5)
+    end = NOON + HOURS * 3600
+    samples = [
+        sample(
+            at, name, produce_bytes_per_s=chance.randrange(2**40), storage_used_bytes=chance.randrange(2**49),
+            consume_limit_bytes_per_s=chance.choice([None, chance.randrange(2**40)]), connections=chance.randrange(2**31),
+        )
+        for at in range(NOON, end, 10)
+        for name in NAMES
+        if chance.random() < 0.9
+    ]  # fmt: skip
+    waits = [
+        (name, direction, 1000 * at + chance.randrange(9000), 1000 * at + 10_000 + chance.randrange(50_000), 9_000)
+        for at in range(NOON, end, 90)
+        for name in NAMES
+        for direction in ("produce", "consume")
+        if chance.random() < 0.5
+    ]
+    keep_waits(waits)
+    errors: list[str] = []
+
+    def worker(part: list[dict[str, object]], at: int) -> None:
+        clock = ManualClock()
+        move(clock, at)
+        start.wait()
+        try:
+            keep(part)
+            services.roll_up(clock=clock)
+            services.purge(clock=clock)
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is told
+            errors.append(repr(error))
+        connection.close()
+
+    for stop in range(NOON + 1500, end + 1500, 1500):
+        part = [row for row in samples if stop - 1500 <= row["at"] < stop]
+        start = threading.Barrier(2)
+        threads = [threading.Thread(target=worker, args=(part, stop)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    clock = ManualClock()
+    move(clock, end + 900)
+    services.roll_up(clock=clock)
+    place = {"instance": Instance(id=NAMES[0]), "start": moment(NOON), "end": moment(end), "clock": clock}
+    whole = [selectors.history_get(step_s=step_s, **place) for step_s in (3600, HOURS * 3600)]
+    found = {
+        "errors": errors,
+        "minutes": rows_of(Minute) == plain.steps(samples, waits, 60, end + 900),
+        "hours": rows_of(Hour) == plain.steps(samples, waits, 3600, end + 900),
+        "samples": Sample.objects.count(),
+        "shown": [len(each.times) for each in whole],
+        "average": [whole[1].series[0].values, plain_average(samples)],
+    }
+    print(json.dumps(found))
+
+
+def plain_average(samples: list[dict[str, object]]) -> list[int]:
+    values = [row["produce_bytes_per_s"] for row in samples if row["instance"] == NAMES[0]]
+    return [round(sum(values) / len(values))]
+
+
+def moment(at: int):
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(at, UTC)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])
