@@ -69,6 +69,7 @@ def svg(chart: Chart) -> str:
         js=[],
         css=[],
         margin=4,
+        margin_top=12,
         margin_bottom=14,
         show_legend=False,
         show_dots=False,

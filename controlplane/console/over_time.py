@@ -34,15 +34,16 @@ class Range:
     step_s: int
     tick_s: int | None  # None: every third month
     tick_form: str
+    first: str  # when a new instance is seen in it
 
 
 RANGES = (
-    Range("1h", "1 hour", HOUR, 20, 10 * MINUTE, "%H:%M"),
-    Range("6h", "6 hours", 6 * HOUR, 3 * MINUTE, HOUR, "%H:%M"),
-    Range("24h", "24 hours", DAY, 10 * MINUTE, 4 * HOUR, "%H:%M"),
-    Range("7d", "7 days", 7 * DAY, HOUR, DAY, "%-d %b"),
-    Range("15d", "15 days", 15 * DAY, 2 * HOUR, 3 * DAY, "%-d %b"),
-    Range("400d", "400 days", 400 * DAY, 3 * DAY, None, "%b %Y"),
+    Range("1h", "1 hour", HOUR, 20, 10 * MINUTE, "%H:%M", "20 seconds"),
+    Range("6h", "6 hours", 6 * HOUR, 3 * MINUTE, HOUR, "%H:%M", "2 minutes"),
+    Range("24h", "24 hours", DAY, 10 * MINUTE, 4 * HOUR, "%H:%M", "2 minutes"),
+    Range("7d", "7 days", 7 * DAY, HOUR, DAY, "%-d %b", "2 minutes"),
+    Range("15d", "15 days", 15 * DAY, 2 * HOUR, 3 * DAY, "%-d %b", "2 minutes"),
+    Range("400d", "400 days", 400 * DAY, 3 * DAY, None, "%b %Y", "an hour"),
 )
 
 

@@ -1,8 +1,8 @@
 """Sampling, rolling up and forgetting. Each may be repeated, and done by two workers at once: it changes nothing.
 
 sample   one question for 200 instances to each master, and one look at the database, however many instances there are. A
-         sample is its instance's and its ten seconds' only one. Where a master does not answer, or says of an instance what
-         nobody understands, there is none: a gap, never a zero.
+         sample is its instance's and its ten seconds' only one. Where a master does not answer, has just become one, or says
+         of an instance what nobody understands, there is none: a gap, never a zero.
 roll up  minutes from samples, hours from minutes, in portions, each with the moment up to which that has been done. A step is
          made once it is over, and again for a while: a worker may have been slow, and throttled intervals are told after their
          end. After a pause it goes on where it was.
@@ -79,6 +79,8 @@ def sample(*, clock: Clock = SYSTEM_CLOCK) -> int:
 
 
 def _sampled(name: str, at: int, document: Mapping[str, Any], storage_gib: float) -> Sample | None:
+    if document.get("learning"):  # a new master: brokers have not told it everything yet
+        return None
     try:
         return Sample(instance=name, at=at, **figures_of(document, storage_gib))
     except (KeyError, TypeError, ValueError, AttributeError) as error:  # one instance must not cost the others theirs

@@ -161,7 +161,7 @@ def figures_keep(*, clock: Clock = SYSTEM_CLOCK) -> dict[str, dict[str, Any]]:
     """Keep what the masters say of every instance that runs, and of brokers; the documents of now, by instance id.
 
     Beat has it done every 10 s, by `history`, which keeps the same figures for longer. Those of a cluster whose master does not
-    answer are not among them.
+    answer, or hears of no broker, are not among them.
     """
     found: dict[str, dict[str, Any]] = {}
     for cluster in cluster_list():
@@ -179,15 +179,19 @@ def _keep_of(cluster: PhysicalCluster, now: datetime) -> dict[str, dict[str, Any
                 try:
                     kept[f"figures:{document['instance']}"] = {"at": now, "document": _with_sums(document)}
                 except (KeyError, TypeError, AttributeError) as error:  # one instance must not cost the others theirs
-                    LOG.warning("figures of %s are not kept: %r", document.get("instance"), error)
+                    name = document.get("instance") if isinstance(document, dict) else document
+                    LOG.warning("figures of %.32s are not kept: %r", name, error)
     except Unavailable:
         kept = {}
     try:
-        brokers = {f"{BROKERS}:{cluster.id}": {"at": now, "document": master.brokers(cluster.address)}}
+        brokers = master.brokers(cluster.address)
+        kept_too = {f"{BROKERS}:{cluster.id}": {"at": now, "document": brokers}}
     except Unavailable as error:
         LOG.debug("figures are not kept: %s", error)
-        brokers = {}
-    _keep(kept | brokers)
+        brokers, kept_too = [], {}
+    _keep(kept | kept_too)
+    if brokers and not any(row.get("reporting") for row in brokers):
+        return {}  # it knows nothing, and says 0 of everything
     return {entry["document"]["instance"]: entry["document"] for entry in kept.values()}
 
 

@@ -108,6 +108,16 @@ def test_whoever_had_to_wait_is_told_why_by_rest(stack):
     assert {broker["broker"] for broker in interval["inputs"]["brokers"]} <= {1, 2, 3}
     days = api.call("GET", f"/instances/{bought.id}/guarantee")["items"]
     assert sum(day["throttled_ms"] for day in days) >= interval["throttled_ms"]
+    wait_for(lambda: history(api, bought, "produce_throttled_ms_per_s"), 60, "the waiting to be in the history")
+    assert history(api, bought, "produce_limit_bytes_per_s") == {2**20}
+    assert max(history(api, bought, "storage_used_bytes")) >= 4 * 2**20
+    assert max(history(api, bought, "produce_bytes_per_s")) > 0
+
+
+def history(api: Api, bought, metric: str) -> set[float]:
+    """The values of the last hour that are known, and not 0."""
+    items = api.call("GET", f"/instances/{bought.id}/history?metrics={metric}")["items"]
+    return {each[metric] for each in items} - {None, 0}
 
 
 def test_whitelists_by_rest_are_in_force_within_two_seconds(stack):

@@ -52,8 +52,12 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
 
 def _drawn(chart: Chart) -> dict[str, Any]:
     steps = [step for step in range(len(chart.moments)) if any(line.values[step] is not None for line in chart.lines)]
+    titles = [line.title for line in chart.lines]
     return {
         "chart": chart,
         "svg": mark_safe(svg(chart)),  # noqa: S308  # made of numbers and our own words, and escaped
-        "rows": [(chart.moment_text(chart.moments[step]), chart.texts(step)) for step in reversed(steps)],
+        "rows": [
+            (chart.moment_text(chart.moments[step]), list(zip(titles, chart.texts(step), strict=True)))
+            for step in reversed(steps)
+        ],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from copy import deepcopy
 
@@ -12,10 +13,14 @@ from django.test.utils import CaptureQueriesContext
 from controlplane.clusters.services import cluster_ensure
 from controlplane.history import services
 from controlplane.history.models import Sample
+from controlplane.history.rows import figures_of
 from controlplane.instances.models import Instance
 from controlplane.quotas.figures import figures_get
 from controlplane.quotas.selectors import flows_get
+from quota.master.service import Service
+from quota.master.views import allocations_document
 from tests.controlplane.console.test_instance_pages import flowing, share
+from tests.quota.samples import INSTANCE, flow, report, spec
 
 from .conftest import MIB, NOON
 
@@ -108,6 +113,39 @@ def test_of_two_workers_at_once_the_first_one_counts(instance, flow_master, at_n
 def test_without_a_master_there_is_no_row(instance, flow_master, at_noon):
     services.sample(clock=at_noon)
     assert not Sample.objects.exists()
+
+
+def test_a_master_that_has_just_taken_over_has_nothing_to_say_yet(instance, flow_master, at_noon):
+    flow_master.answers[instance.id] = flowing() | {"learning": True}
+    assert services.sample(clock=at_noon) == 0
+    flow_master.answers[instance.id] = flowing() | {"learning": False}
+    assert services.sample(clock=at_noon) == 1
+
+
+def test_a_master_that_hears_of_no_broker_says_zero_of_everything_which_is_not_known(instance, flow_master, at_noon):
+    flow_master.answers[instance.id] = flowing(produce=0)
+    flow_master.broker_rows = [{"broker": 1, "reporting": False}, {"broker": 2, "reporting": False}]
+    assert services.sample(clock=at_noon) == 0
+    flow_master.broker_rows[1]["reporting"] = True
+    assert services.sample(clock=at_noon) == 1
+
+
+def test_what_a_real_master_answers_is_understood():
+    clock = [0.0]
+    ledger_of = Service(period_ms=1000, lease_ms=10_000, now=lambda: clock[0])
+    ledger_of.set_specs({INSTANCE: spec()})
+    ledger_of.won(6)
+    clock[0] = 100.0
+    ledger_of.report(report(1, flow(200), flow(7), storage=40, connections=2))
+    ledger_of.report(report(2, flow(100), storage=2, connections=1))
+    answered = json.loads(json.dumps(allocations_document(ledger_of.ledger, [INSTANCE], clock[0])))
+    (document,) = answered["instances"]
+    assert document["learning"] is False
+    found = figures_of(document, storage_gib=1)
+    assert (found["produce_bytes_per_s"], found["consume_bytes_per_s"]) == (300, 7)
+    assert (found["storage_used_bytes"], found["connections"], found["produce_limit_bytes_per_s"]) == (42, 3, 300)
+    allocations = [broker["allocation"] for broker in document["produce"]["brokers"]]
+    assert found["produce_allocated_bytes_per_s"] == sum(allocations) > 0
 
 
 def test_an_instance_that_does_not_run_has_no_row(crowd, at_noon):
