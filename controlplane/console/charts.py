@@ -85,7 +85,7 @@ def svg(chart: Chart) -> str:
         truncate_label=-1,
     )
     for line in chart.lines:
-        graph.add(line.title, list(zip(chart.moments, line.values, strict=True)))
+        graph.add(line.title, _points(chart, line))
 
     def ours(root: ET.Element) -> ET.Element:
         _cleaned(root, chart)
@@ -95,6 +95,16 @@ def svg(chart: Chart) -> str:
 
     graph.add_xml_filter(ours)
     return ET.tostring(graph.render_tree(), encoding="unicode")
+
+
+def _points(chart: Chart, line: Line) -> list[tuple[float, float | None]]:
+    """A value between two gaps becomes a short stroke: a line of one point is none."""
+    points: list[tuple[float, float | None]] = []
+    around = [None, *line.values, None]
+    for step, (at, value) in enumerate(zip(chart.moments, line.values, strict=True)):
+        is_lone = value is not None and around[step] is None and around[step + 2] is None
+        points += [(at, value), (at + chart.step_s / 2, value)] if is_lone else [(at, value)]
+    return points
 
 
 def _cleaned(root: ET.Element, chart: Chart) -> None:

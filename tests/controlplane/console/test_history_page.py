@@ -73,6 +73,12 @@ def test_a_gap_is_a_gap(page, instance, last):
     assert parts.count("M") == 2
 
 
+def test_a_moment_between_two_gaps_is_seen(page, instance, last):
+    keep([sample(last - seconds, instance.id) for seconds in (600, 300, 280)])
+    (flow,) = [each for each in pictures(page())["produce"].iter() if each.get("class") == "series flow"]
+    assert "".join(each.get("d", "") for each in flow.iter()).count("M") == 2
+
+
 def test_without_a_limit_there_is_no_line_of_it(page, instance, last):
     keep([sample(last - seconds, instance.id, produce_limit_bytes_per_s=None) for seconds in (60, 40, 20)])
     (limit,) = [each for each in pictures(page())["produce"].iter() if each.get("class") == "series limit"]
