@@ -34,7 +34,7 @@ def test_from_the_overview_to_another_range_and_into_a_table_by_keyboard(open_pa
     page = open_page("alice")
     page.goto(console.address(f"instances/{console.instances['orders']}"))
     page.get_by_role("link", name="History").click()
-    expect(page.get_by_role("heading", name="The last 1 hour")).to_be_visible()
+    expect(page.get_by_role("heading", name="The last hour")).to_be_visible()
     page.get_by_role("link", name="400 days").press("Enter")
     expect(page.get_by_role("heading", name="The last 400 days")).to_be_visible()
     summary = page.get_by_text("Storage as a table")
