@@ -1,11 +1,13 @@
 """The sentence of a throttled interval, for each kind of cause."""
 
+from dataclasses import replace
+
 import pytest
 
 from quota.contracts.instance import MIB
 from quota.contracts.rows import Unit
 from quota.contracts.throttled import BrokerInputs, Moment, ThrottledInterval
-from quota.core.explain import explain_interval
+from quota.core.explain import explain_interval, narrow_broker
 from quota.core.model import Branch
 
 
@@ -97,3 +99,19 @@ def test_a_limit_of_0_and_more_than_was_bought_have_sentences_of_their_own():
     assert explain_interval(interval(throttled_ms=0, over=(17.0, 3.1, 0.0))) == (
         "Up to 17 % more than the limit of 5.00 MiB/s flowed; nobody had to wait."
     )
+
+
+def test_the_narrow_broker_is_where_most_was_waited_while_the_limit_was_not_used_up():
+    both = broker(1, 2 * MIB, throttled_ms=10), broker(2, 1 * MIB, throttled_ms=900)
+    assert narrow_broker(interval(*both)) == 2
+    almost = broker(1, 94 * MIB // 100, throttled_ms=10)
+    assert narrow_broker(interval(almost, limit=MIB)) == 1
+    assert narrow_broker(interval(broker(1, 95 * MIB // 100 + 1, throttled_ms=10), limit=MIB)) is None
+
+
+@pytest.mark.parametrize("members", [{"limit": 3 * MIB}, {"limit": 0}, {"throttled_ms": 0}])
+def test_where_no_part_was_too_small_there_is_none(members):
+    assert narrow_broker(interval(broker(1, 3 * MIB, throttled_ms=900), **members)) is None
+    assert narrow_broker(interval()) is None
+    full = replace(interval(broker(1, MIB, throttled_ms=900)), blocked="storage")
+    assert narrow_broker(full) is None
