@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from controlplane.accounts import access_keys, keys
 from controlplane.accounts.models import AccessKey, ApiKey, User
@@ -34,10 +34,15 @@ def user_sign_up(*, email: str, password: str, name: str = "") -> User:
     """A new person who chose a password. Raises Invalid beside `email` or `password`."""
     email = email.strip().lower()
     name = name_checked(name, may_be_empty=True)
+    taken = Invalid.field("email", "there is an account with this address; sign in instead")
     if User.objects.filter(email=email).exists():
-        raise Invalid.field("email", "there is an account with this address; sign in instead")
+        raise taken
     _password_checked(password, User(email=email, name=name))
-    return User.objects.create_user(email, password, name=name)
+    try:
+        with transaction.atomic():
+            return User.objects.create_user(email, password, name=name)
+    except IntegrityError as error:  # whoever clicks twice signs up twice at once
+        raise taken from error
 
 
 def user_rename(*, user: User, name: str) -> None:

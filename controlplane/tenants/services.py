@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Protocol
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
@@ -26,11 +26,15 @@ class Person(Protocol):
 def organisation_create(*, name: str, owner: Person, clock: Clock = SYSTEM_CLOCK) -> Organisation:
     """A new organisation with its first owner. Raises Invalid, AlreadyExists."""
     name = name_checked(name)
+    taken = AlreadyExists(f"there is an organisation called {name}")
     if Organisation.objects.filter(name=name).exists():
-        raise AlreadyExists(f"there is an organisation called {name}")
-    organisation = Organisation.objects.create(
-        id=ids.organisation_id(random.SystemRandom()), name=name, created_at=clock.now()
-    )
+        raise taken
+    organisation = Organisation(id=ids.organisation_id(random.SystemRandom()), name=name, created_at=clock.now())
+    try:
+        with transaction.atomic():
+            organisation.save(force_insert=True)
+    except IntegrityError as error:  # made by somebody else at the same moment
+        raise taken from error
     membership_set(organisation=organisation, user=owner, role=Role.OWNER)
     audit.record(organisation=organisation, actor=owner.email, action="organisation.create", target=organisation.id)
     return organisation

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from django import forms
 
-from controlplane.console.forms.base import ConsoleForm
+from controlplane.console.forms.base import AddressField, ConsoleForm
 from controlplane.tenants.models import Role
 
 _EMAIL = {"autocomplete": "email", "inputmode": "email", "spellcheck": "false", "autocapitalize": "off"}
@@ -19,7 +19,7 @@ class SignUpForm(ConsoleForm):
 
     refusals: ClassVar = {"already_exists": "organisation_name"}
 
-    email = forms.EmailField(label="Email", max_length=254, widget=forms.EmailInput(_EMAIL))
+    email = AddressField(widget=forms.EmailInput(_EMAIL))
     name = forms.CharField(
         label="Your name", max_length=128, required=False, widget=forms.TextInput({"autocomplete": "name"})
     )
@@ -106,9 +106,7 @@ class InvitationForm(ConsoleForm):
 
     refusals: ClassVar = {"too_many_invitations": "email"}
 
-    email = forms.EmailField(
-        label="Email",
-        max_length=254,
+    email = AddressField(
         help_text="They need not have an account yet.",
         widget=forms.EmailInput(_EMAIL | {"autocomplete": "off"}),
     )

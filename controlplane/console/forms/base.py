@@ -55,6 +55,18 @@ def ruled(rule: Callable[[Any], str | None]) -> Callable[[Any], None]:
     return validate
 
 
+class AddressField(forms.EmailField):
+    """An email address, in lower case before it is judged: so it is kept, and a few letters are longer there."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("label", "Email")
+        options.setdefault("max_length", 254)
+        super().__init__(**options)
+
+    def to_python(self, value: Any) -> str:
+        return str(super().to_python(value)).lower()
+
+
 class CidrsField(forms.CharField):
     """Blocks one a line (commas and spaces do as well), as a list of strings. Each is judged by the rules of whitelists."""
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
+from controlplane.accounts import services
 from controlplane.accounts.models import User
+from controlplane.core import ids
+from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.tenants.models import Membership, Organisation
 
 from .conftest import problem_beside, text_of
@@ -155,3 +158,34 @@ def test_a_part_of_a_page_takes_the_whole_page_to_the_sign_in(browser, instance)
     answer = browser.get(address, headers={"HX-Request": "true", "HX-Current-URL": page})
     assert answer.status_code == 204
     assert answer["HX-Redirect"] == f"/sign-in?next=%2F{instance.organisation_id}%2Finstances%2F{instance.id}"
+
+
+def test_an_address_is_judged_as_it_is_kept(browser):
+    """In lower case this letter is two: what is short enough as it is typed need not fit in where it is kept."""
+    page = browser.post("/sign-up", SIGN_UP | {"email": "\u0130@example.com"})
+    assert problem_beside(page, "email") == "Enter a valid email address."
+    browser.post("/sign-up", SIGN_UP | {"email": "\N{KELVIN SIGN}ate@Example.com"})
+    assert User.objects.get().email == "kate@example.com"
+
+
+def test_whoever_signs_up_twice_at_once_has_one_account(browser, monkeypatch):
+    """The other request makes the account behind the look whether there is one."""
+    monkeypatch.setattr(services, "_password_checked", lambda _password, user: User.objects.create_user(user.email))
+    page = browser.post("/sign-up", SIGN_UP)
+    assert page.status_code == 422
+    assert problem_beside(page, "email") == "There is an account with this address; sign in instead."
+    assert not Organisation.objects.exists()
+
+
+def test_two_organisations_of_a_name_at_once_are_one(browser, monkeypatch):
+    browser.post("/sign-up", SIGN_UP)
+    make = ids.organisation_id
+
+    def meanwhile(source):
+        Organisation.objects.create(id="org-other0000000", name="Second", created_at=SYSTEM_CLOCK.now())
+        return make(source)
+
+    monkeypatch.setattr(ids, "organisation_id", meanwhile)
+    page = browser.post("/organisations/new", {"name": "Second"})
+    assert page.status_code == 422
+    assert problem_beside(page, "name") == "There is an organisation called Second."
