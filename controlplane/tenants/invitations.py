@@ -1,7 +1,8 @@
 """Invitations: links by which people come into organisations. Made, withdrawn and used here.
 
 Nobody is made a member by their address alone: whoever signs up first with an address need not be its owner. A link works
-once, for the address that it was made for, and for a week. Whoever is no owner any more has their open invitations withdrawn.
+once, for the address that it was made for, and for a week. Whoever is no owner any more has their open invitations withdrawn;
+and a link works only while whoever made it is an owner whose account is active.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q
 
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
@@ -31,6 +32,12 @@ MOST_OPEN = 100
 """Of one organisation."""
 _TOKEN_BYTES = 32
 _OPEN = Q(accepted_at__isnull=True, withdrawn_at__isnull=True)
+_BY_AN_OWNER = Q(
+    invited_by__is_active=True,
+    invited_by__memberships__organisation=F("organisation"),
+    invited_by__memberships__role=Role.OWNER,
+)
+"""As it is now: an account may be closed, and the role be taken between the look at it and the invitation."""
 
 
 def invitation_list(*, organisation: Organisation) -> QuerySet[Invitation]:
@@ -99,11 +106,11 @@ def invitations_end(*, organisation: Organisation, membership: Membership, clock
 
 def invitation_find(*, token: str, clock: Clock = SYSTEM_CLOCK) -> Invitation:
     """The invitation that a link leads to. Raises NotFound, with one sentence for whatever is wrong with it."""
-    rows = Invitation.objects.unscoped("whoever has the link is not a member yet").filter(_OPEN)
+    rows = Invitation.objects.unscoped("whoever has the link is not a member yet").filter(_OPEN, _BY_AN_OWNER)
     found = rows.filter(digest=_digest(token), expires_at__gt=clock.now()).select_related("organisation", "invited_by")
     invitation = found.first()
     if invitation is None:
-        raise NotFound("this invitation is not valid any more: ask for a new one")
+        raise NotFound("this link is not valid any more: sign in if you have joined by it, or else ask for a new one")
     return invitation
 
 

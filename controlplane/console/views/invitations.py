@@ -83,5 +83,5 @@ def withdraw(request: HttpRequest, caller: Caller, invitation_id: str) -> HttpRe
     except Conflict as error:
         messages.error(request, said(error))
     else:
-        messages.success(request, f"The invitation of {ended.email} was withdrawn.")
+        messages.success(request, f"The invitation for {ended.email} was withdrawn.")
     return redirect("console:members", caller.organisation.id)

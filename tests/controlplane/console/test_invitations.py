@@ -54,7 +54,7 @@ def test_whoever_has_an_account_joins_by_the_link(at_alice, at_charlie):
 def test_a_new_person_signs_up_by_the_link_and_is_in(at_alice):
     path = invite(at_alice, "dora@example.com")
     browser = Client()
-    assert "Have an account of dora@example.com already?" in text_of(browser.get(path))
+    assert "Already have an account with this address?" in text_of(browser.get(path))
     answer = browser.post(path, {"name": "Dora", "password": PASSWORD}, follow=True)
     assert f"You are a member of {at_alice.organisation.name} now." in text_of(answer)
     assert role_of("dora@example.com", at_alice.organisation) == Role.MEMBER
@@ -77,7 +77,7 @@ def test_it_is_not_said_who_has_an_account(at_alice, charlie):
     ]
     at_alice.client.post(f"/{at_alice.organisation.id}/theme")
     for page, email in zip(pages, ("charlie", "nobody1"), strict=True):
-        assert f"Invitation of {email}@example.com" in page
+        assert f"Invitation for {email}@example.com" in page
         assert "account" not in re.sub("They need not have an account yet.", "", page.split("<main")[1])
 
 
@@ -110,7 +110,9 @@ def test_a_link_works_once(at_alice, at_charlie):
     Membership.objects.filter(user=at_charlie.user, organisation=at_alice.organisation).delete()
     page = at_charlie.client.post(path)
     assert page.status_code == 404
-    assert "This invitation is not valid any more: ask for a new one." in text_of(page)
+    assert "This link is not valid any more: sign in if you have joined by it, or else ask for a new one." in text_of(
+        page
+    )
     assert role_of("charlie@example.com", at_alice.organisation) is None
 
 
@@ -138,7 +140,7 @@ def test_an_owner_withdraws_an_invitation(at_alice, at_charlie):
     invitation = only(at_alice)
     for _ in range(2):
         answer = at_alice.post(f"invitations/{invitation.id}/withdraw", follow=True)
-        assert "The invitation of charlie@example.com was withdrawn." in text_of(answer)
+        assert "The invitation for charlie@example.com was withdrawn." in text_of(answer)
     assert "Open invitations" not in text_of(answer)
     assert at_charlie.client.post(path).status_code == 404
     entries = AuditEntry.objects.for_organisation(at_alice.organisation).filter(action="invitation.withdraw")
@@ -246,3 +248,29 @@ def test_an_inactive_account_does_not_join(at_alice, charlie):
     User.objects.filter(pk=charlie.user.pk).update(is_active=False)
     visitor.client.post(path, {"password": PASSWORD})
     assert role_of("charlie@example.com", at_alice.organisation) is None
+
+
+def test_an_invitation_of_somebody_whose_account_is_closed_opens_nothing(at_alice, at_bob, at_charlie):
+    bob = Membership.objects.filter(organisation=at_alice.organisation, user=at_bob.user)
+    bob.update(role=Role.OWNER)
+    path = invite(at_bob, "charlie@example.com", "owner")
+    User.objects.filter(pk=at_bob.user.pk).update(is_active=False)
+    assert at_charlie.client.post(path).status_code == 404
+    assert role_of("charlie@example.com", at_alice.organisation) is None
+
+
+def test_an_invitation_that_was_asked_for_while_its_owner_was_still_one_opens_nothing_after(at_alice, at_bob):
+    """The page looks at the role before the lock is had: in between, another owner may have taken it."""
+    bob = Membership.objects.get(organisation=at_alice.organisation, user=at_bob.user)
+    at_alice.post(f"members/{bob.id}/role", {"role": "owner"})
+    at_alice.post(f"members/{bob.id}/role", {"role": "viewer"})
+    asked = {"inviter": at_bob.user, "email": "bobs-friend@example.com", "role": Role.OWNER}
+    _, token = invitations.invitation_create(organisation=at_alice.organisation, **asked)
+    assert Client().get(f"/invitations/{token}").status_code == 404
+
+
+def test_an_owner_elsewhere_is_no_owner_here(at_alice, at_bob, at_charlie):
+    _, token = invitations.invitation_create(
+        organisation=at_alice.organisation, inviter=at_charlie.user, email="dora@example.com", role=Role.OWNER
+    )
+    assert Client().get(f"/invitations/{token}").status_code == 404
