@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 from controlplane.accounts import attempts, services
 from controlplane.console.forms.accounts import NameForm, PasswordForm
 from controlplane.console.page import signed_in
-from controlplane.core.errors import SluiceError
+from controlplane.core.errors import Invalid, SluiceError
 from controlplane.core.origin import address_of
 
 if TYPE_CHECKING:
@@ -57,7 +57,12 @@ def _change_password(request: HttpRequest, typed: dict[str, str]) -> None:
     """Tries at the password of today are counted as those of signing in: a session that was left open is no way to it."""
     user, address = request.user, address_of(request)
     attempts.attempt_begin(email=user.email, address=address)
-    services.user_password_change(user=user, current=typed["current"], new=typed["password"])
+    try:
+        services.user_password_change(user=user, current=typed["current"], new=typed["password"])
+    except Invalid as error:
+        if "current" not in {problem.field for problem in error.errors}:  # it was right: the new one will not do
+            attempts.attempt_succeeded(email=user.email, address=address)
+        raise
     attempts.attempt_succeeded(email=user.email, address=address)
     update_session_auth_hash(request, user)
     messages.success(request, "Your password was changed. All your other sessions have ended; API keys go on working.")

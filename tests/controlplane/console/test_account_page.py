@@ -93,6 +93,14 @@ def test_a_session_that_was_left_open_is_no_way_to_guess_the_password(dora):
     assert User.objects.get().check_password(OLD)
 
 
+def test_new_passwords_that_will_not_do_are_no_guesses(dora):
+    """They do not keep the person from signing in, nor from the next try."""
+    for _ in range(attempts.MOST["account"]):
+        assert problem_beside(change(dora, OLD, "short"), "password").startswith("This password is too short.")
+    assert sign_in(OLD)[1].status_code == 302
+    assert change(dora).status_code == 302
+
+
 def test_a_name_is_changed(dora):
     answer = dora.post("/account", {"change": "name", "name": " Dora Miller "}, follow=True)
     assert "Your name was changed." in text_of(answer)
