@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from quota.contracts.rules import RuleKind
@@ -15,6 +16,8 @@ MOST_NAMES = 12
 """A rule may name a thousand; its own page has them all."""
 EACH = "*"
 """As names are typed: each that no nearer rule names."""
+_LINE_END = re.compile("\r\n|\r|\n")
+"""What a browser shows as one. `str.splitlines` knows more of them, which names of clients may hold."""
 
 
 def whom(rule: ThrottleRule) -> str:
@@ -38,13 +41,14 @@ def _named(names: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def as_lines(names: Sequence[str | None]) -> str | None:
+def as_lines(names: Sequence[str | None], *, takes_each: bool) -> str | None:
     """Names as they are typed, one a line; None where they could not be read from that again."""
-    lines = [EACH if name is None else name for name in names]
-    return "\n".join(lines) if from_lines("\n".join(lines)) == list(names) else None
+    text = "\n".join(EACH if name is None else name for name in names)
+    # A browser shows, and sends, another letter in place of NUL.
+    return text if "\0" not in text and from_lines(text, takes_each=takes_each) == list(names) else None
 
 
-def from_lines(text: str) -> list[str | None]:
-    """What was typed. Empty lines, and spaces around a name, do not count."""
-    lines = [line.strip() for line in text.splitlines()]
-    return [None if line == EACH else line for line in lines if line]
+def from_lines(text: str, *, takes_each: bool) -> list[str | None]:
+    """What was typed. Empty lines, and spaces around a name, do not count. `EACH` is None, or else a name like any other."""
+    lines = [line.strip() for line in _LINE_END.split(text)]
+    return [None if takes_each and line == EACH else line for line in lines if line]

@@ -37,11 +37,15 @@ class ConsoleForm(forms.Form):
             name, _, index = problem.field.partition(".")
             name = self.refusals.get(name, name)
             if name in self.fields:
-                line = f"Line {int(index) + 1}: " if index.isdigit() else ""
+                line = f"{self.entry(name, int(index))}: " if index.isdigit() else ""
                 self.add_error(name, line + (problem.detail if line else sentence(problem.detail)))
                 placed = True
         if not placed:
             self.add_error(self.refusals.get(error.code), said(error))
+
+    def entry(self, _name: str, index: int) -> str:
+        """Which entry of a list is meant."""
+        return f"Line {index + 1}"
 
 
 def ruled(rule: Callable[[Any], str | None]) -> Callable[[Any], None]:

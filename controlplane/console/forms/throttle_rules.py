@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
-from controlplane.console.forms.base import ConsoleForm
+from controlplane.console.forms.base import ConsoleForm, ruled
 from controlplane.console.rules import EACH, as_lines, from_lines
 from controlplane.throttle_rules.serializers import ThrottleRuleSerializer
 from controlplane.throttle_rules.services import MOST_MIB_PER_S
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LONGEST_LIST = 300_000
 """A thousand names of 255 characters and their line ends."""
-_EACH = f"One a line. {EACH} alone: each that no other rule names, with the limit for itself."
+_EACH = f"One a line. {EACH} alone: each one that no other rule names. Each of them has the limit for itself."
 
 
 class NamesField(forms.CharField):
@@ -27,22 +27,27 @@ class NamesField(forms.CharField):
 
     def __init__(self, *, takes_each: bool = False, **options: Any) -> None:
         super().__init__(max_length=LONGEST_LIST, **options)
-        self._takes_each = takes_each
+        self.takes_each = takes_each
         self.widget.attrs |= {"rows": 4, "spellcheck": "false", "autocomplete": "off", "autocapitalize": "off"}
         self.widget.attrs["class"] = "mono"
 
     def clean(self, value: Any) -> list[str | None]:
-        names = from_lines(super().clean(value))
-        return names if self._takes_each else [EACH if name is None else name for name in names]
+        return from_lines(super().clean(value), takes_each=self.takes_each)
+
+
+def _limit_problem(mib_per_s: float) -> str | None:
+    if 0 < mib_per_s <= MOST_MIB_PER_S:
+        return None
+    return f"must be more than 0 and at most {MOST_MIB_PER_S:,}. Leave it empty for no limit"
 
 
 def _limit(label: str) -> forms.FloatField:
     return forms.FloatField(
         label=label,
         required=False,
-        max_value=MOST_MIB_PER_S,
+        validators=[ruled(_limit_problem)],
         help_text="Over all brokers together. Empty: no limit.",
-        widget=forms.NumberInput({"step": "any", "min": "0"}),
+        widget=forms.NumberInput({"step": "any", "min": "0", "max": MOST_MIB_PER_S}),
     )
 
 
@@ -59,13 +64,17 @@ class ThrottleRuleForm(ConsoleForm):
     def of(cls, rule: ThrottleRule) -> dict[str, Any] | None:
         """What stands in the form of a rule; None where its names cannot be typed."""
         known = ThrottleRuleSerializer(rule).data
-        lists = {name: as_lines(known[name]) for name in cls.names}
+        lists = {name: as_lines(known[name], takes_each=cls.base_fields[name].takes_each) for name in cls.names}
         limits = {name: known[name] for name in cls.units if name in cls.base_fields}
         return None if None in lists.values() else {**lists, **limits}
 
     def rows(self) -> list[tuple[forms.BoundField, str]]:
         """Each field, with its unit."""
         return [(bound, self.units.get(bound.name, "")) for bound in self]
+
+    def entry(self, name: str, index: int) -> str:
+        """The name itself: its line has another number where lines before it are empty."""
+        return str(self.cleaned_data[name][index])
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}

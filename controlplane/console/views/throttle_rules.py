@@ -72,10 +72,10 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str, rule_id: str) 
 @require_POST
 @tenant_page
 def delete(request: HttpRequest, caller: Caller, instance_id: str, rule_id: str) -> HttpResponse:
-    """It holds nobody any more."""
+    """It limits nobody any more."""
     instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
     services.throttle_rule_delete(**caller.place(instance.id), rule_id=rule_id)
-    messages.success(request, "The throttle rule was deleted: it holds nobody any more.")
+    messages.success(request, "The throttle rule was deleted. Within 2 seconds it limits nobody any more.")
     return _to_quota(caller, instance)
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from controlplane.console.rules import EACH, as_lines, from_lines
 from controlplane.core.models import AuditEntry
+from controlplane.instances.models import Instance, InstanceState
 from controlplane.throttle_rules.selectors import throttle_rule_list
 from controlplane.throttle_rules.services import throttle_rule_create
 from quota.contracts.instance import MIB
@@ -105,7 +106,16 @@ def test_a_rule_is_deleted(at_alice, base, rules, made):
             "topic",
             {"topics": "orders", "produce_mib_per_s": -1},
             "produce_mib_per_s",
-            "Must be more than 0 and at most 100000; null is no limit.",
+            "Must be more than 0 and at most 100,000. Leave it empty for no limit.",
+        ),
+        *(
+            (
+                "topic",
+                {"topics": "orders", "consume_mib_per_s": limit},
+                "consume_mib_per_s",
+                "Must be more than 0 and at most 100,000. Leave it empty for no limit.",
+            )
+            for limit in ("0", "100000.1")
         ),
     ],
 )
@@ -117,10 +127,11 @@ def test_what_is_wrong_stands_beside_its_field(at_alice, base, rules, kind, type
 
 
 def test_a_bad_topic_is_named(at_alice, base, rules):
-    page = at_alice.post(f"{base}/new-throttle-rule", {"topics": "orders\nno/good", "produce_mib_per_s": 1})
-    assert problem_beside(page, "topics").startswith("Line 2: ")
+    why = "the topic name may hold only letters, digits,"
+    page = at_alice.post(f"{base}/new-throttle-rule", {"topics": "orders\n\nno/good", "produce_mib_per_s": 1})
+    assert problem_beside(page, "topics").startswith(f"no/good: {why}")
     page = at_alice.post(f"{base}/new-throttle-rule", {"topics": "*", "produce_mib_per_s": 1})
-    assert problem_beside(page, "topics").startswith("Line 1: ")
+    assert problem_beside(page, "topics").startswith(f"*: {why}")
     assert rules() == []
 
 
@@ -138,26 +149,48 @@ def test_more_rules_than_there_may_be_are_refused_with_a_sentence(at_alice, base
     assert f"An instance may have {MOST_RULES} throttle rules." in text_of(page)
 
 
-@pytest.mark.parametrize("name", ["two\nlines", " a", "*"])
+@pytest.mark.parametrize("name", ["two\nlines", "two\rlines", " a", "a\0b"])
 def test_names_that_no_line_can_hold_are_left_to_rest(at_alice, base, rules, made, name):
+    """A browser shows NUL as another letter, and would send that back."""
     rule = made(kind="group", groups=[name, "other"], consume_mib_per_s=1)
     page = at_alice.get(f"{base}/throttle-rules/{rule.id}")
-    if name != "*":
-        assert "what cannot be typed on a page" in text_of(page)
-        assert at_alice.post(f"{base}/throttle-rules/{rule.id}", {"groups": "x"}).status_code == 200
+    assert "what cannot be typed on a page" in text_of(page)
+    assert at_alice.post(f"{base}/throttle-rules/{rule.id}", {"groups": "x"}).status_code == 200
     assert rules() == [rule]
 
 
-@given(st.lists(st.none() | st.text(min_size=1, max_size=12)))
-def test_what_stands_in_the_form_is_read_as_what_it_was(names):
-    lines = as_lines(names)
+@pytest.mark.parametrize("name", ["*", "a\u2028b", "a\x85b", "a\x1cb"])
+def test_a_name_is_one_name_where_a_browser_shows_one_line(at_alice, base, rules, name):
+    typed = {"groups": name, "consume_mib_per_s": "1"}
+    assert at_alice.post(f"{base}/new-throttle-rule?kind=group", typed).status_code == 302
+    (rule,) = rules()
+    assert rule.groups == (name,)
+    answer = at_alice.post(f"{base}/throttle-rules/{rule.id}", typed | {"consume_mib_per_s": "2"})
+    assert answer.status_code == 302
+    assert [(each.groups, each.consume_bytes_per_s) for each in rules()] == [((name,), 2 * MIB)]
+
+
+def test_why_a_rule_cannot_be_changed_now_is_said(at_alice, base, instance, made):
+    rule = made(kind="topic", topics=["orders"], produce_mib_per_s=1)
+    Instance.objects.unscoped("a test").filter(pk=instance.id).update(state=InstanceState.DELETING)
+    said = "Throttle rules can be changed as soon as the instance is running. It is deleting now."
+    assert said in text_of(at_alice.get(f"{base}/throttle-rules/{rule.id}"))
+    answer = at_alice.post(f"{base}/throttle-rules/{rule.id}", {"topics": "orders", "produce_mib_per_s": 2})
+    assert answer.status_code == 422
+    assert said in text_of(answer)
+
+
+@given(st.lists(st.none() | st.text(min_size=1, max_size=12)), st.booleans())
+def test_what_stands_in_the_form_is_read_as_what_it_was(names, takes_each):
+    lines = as_lines(names, takes_each=takes_each)
     if lines is not None:
-        assert from_lines(lines) == names
+        assert from_lines(lines, takes_each=takes_each) == names
+        assert from_lines(lines.replace("\n", "\r\n"), takes_each=takes_each) == names, "as browsers send it"
 
 
 @given(st.lists(st.from_regex(r"[a-z][a-z .-]{0,8}[a-z]", fullmatch=True)))
 def test_ordinary_names_can_be_typed(names):
-    assert as_lines(names) is not None
+    assert as_lines(names, takes_each=True) is not None
 
 
 def test_a_viewer_looks_and_changes_nothing(at_viewer, base, rules, made):
