@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from controlplane.instances.models import Instance
 
 INTERVALS, REASONS = 500, 8
-"""Read, and shown of what they come to: a night of throttling is one reason."""
+"""Read, and shown of what they come to: hours of throttling are one reason. Where there are more, the page says so."""
 
 
 @require_safe
@@ -45,6 +45,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "tab": "quota",
         "days": waited_days(waited_ms, now),
         "reasons": whys(intervals)[:REASONS],
+        "read": INTERVALS if len(intervals) == INTERVALS else None,  # there may be more
         "guarantee": history.guarantee_days(instance=instance, now=now),
     }
     return render(request, "console/instance_quota.html", context)

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from controlplane.console.views import quota
 from controlplane.console.waits import waited_days
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.throttle_rules.services import throttle_rule_create
@@ -39,7 +40,7 @@ def test_it_says_why_somebody_had_to_wait_newest_first(at_alice, instance, recor
     assert text.index("Consuming waited 12.0 s: the instance used 100 % of the 3.00 MiB/s") < text.index(
         "Producing waited 12.0 s on broker 2 while the instance used only 60 % of its 5.00 MiB/s"
     )
-    assert "The latest 2 reasons;" in text
+    assert "The latest 2 reasons." in text
 
 
 def test_a_night_of_throttling_is_one_reason(at_alice, instance, record, ago):  # noqa: F811
@@ -47,7 +48,16 @@ def test_a_night_of_throttling_is_one_reason(at_alice, instance, record, ago):  
     text = text_of(at_alice.get(f"instances/{instance.id}/quota"))
     assert "60 times until" in text
     assert "· waited 1 830 s in all At its worst: Producing waited 60.0 s on broker 2" in text
-    assert "The latest 1 reason;" in text
+    assert "The latest reason." in text
+    assert "may have begun earlier" not in text
+
+
+def test_where_not_all_is_read_the_page_says_so(at_alice, instance, record, ago, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(quota, "INTERVALS", 20)
+    record(*(interval(instance.id, start=ago(90 - number)) for number in range(60)))
+    text = text_of(at_alice.get(f"instances/{instance.id}/quota"))
+    assert "20 times until" in text
+    assert "They come from the latest 20 intervals: the oldest may have begun earlier." in text
 
 
 @pytest.mark.parametrize(
