@@ -41,6 +41,7 @@ INSTALLED_APPS = [
     "controlplane.history",
     "controlplane.idempotency",
     "controlplane.billing",
+    "drf_spectacular_sidecar",
     "controlplane.console",
     "controlplane.stack",
 ]

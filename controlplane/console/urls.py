@@ -7,6 +7,7 @@ from django.urls import path
 from controlplane.console.views import (
     account,
     accounts,
+    api_docs,
     bills,
     caps,
     fleet,
@@ -49,6 +50,7 @@ urlpatterns = [
     path("sign-in", accounts.sign_in, name="sign_in"),
     path("sign-out", accounts.sign_out, name="sign_out"),
     path("account", account.shown, name="account"),
+    path("docs/api", api_docs.shown, name="api_docs"),
     path("theme", accounts.theme, name="theme"),
     path("invitations/<str:token>", invitations.shown, name="invitation"),
     path("organisations/new", members.organisation_new, name="organisation_new"),

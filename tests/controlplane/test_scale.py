@@ -58,7 +58,7 @@ VARIANTS = {  # what a page shows more of when it is asked
     "instance_history": ["?range=24h", "?range=15d", "?range=400d"],
     "instance_usage": [f"?month={Month.of(SYSTEM_CLOCK.now())}"],
 }
-ANONYMOUS = {"sign_up", "sign_in"}
+ANONYMOUS = {"sign_up", "sign_in", "api_docs"}
 OF_OPERATORS = {"metering/waivers", "metering/brokers", "capacity", "organisations/<id:organisation_id>/caps"}
 
 
