@@ -40,4 +40,6 @@ def test_a_call_is_tried_with_a_key(open_page, console):
     page.locator("#operations-account-me_get").click()
     page.get_by_role("button", name="Try it out").click()
     page.get_by_role("button", name="Execute").click()
-    expect(page.locator(".live-responses-table .response .response-col_description")).to_contain_text("alice@example.com")
+    expect(page.locator(".live-responses-table .response .response-col_description")).to_contain_text(
+        "alice@example.com"
+    )
