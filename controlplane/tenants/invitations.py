@@ -22,6 +22,9 @@ from controlplane.core.errors import Conflict, Invalid, NotFound
 from controlplane.tenants.models import Invitation, Organisation, Role
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
     from django.db.models import QuerySet
 
     from controlplane.tenants.models import Membership
@@ -61,7 +64,7 @@ def invitation_create(
         raise Invalid.field("email", f"{email} is a member already")
     now = clock.now()
     still_open = Invitation.objects.for_organisation(organisation).filter(_OPEN)
-    still_open.filter(Q(email=email) | Q(expires_at__lte=now)).update(withdrawn_at=now)
+    _withdraw(still_open.filter(Q(email=email) | Q(expires_at__lte=now)), inviter.email, now)
     if still_open.count() >= MOST_OPEN:
         raise Conflict(f"{MOST_OPEN} invitations are open already: withdraw some first", code="too_many_invitations")
     token = secrets.token_urlsafe(_TOKEN_BYTES)
@@ -92,16 +95,24 @@ def invitation_withdraw(
     if invitation.accepted_at is not None:
         raise Conflict(f"{invitation.email} has accepted it already: remove the member instead", code="accepted")
     if invitation.withdrawn_at is None:
-        invitation.withdrawn_at = clock.now()
-        invitation.save(update_fields=["withdrawn_at"])
-        _audit(invitation, actor, "invitation.withdraw")
+        _withdraw([invitation], actor, clock.now())
     return invitation
 
 
-def invitations_end(*, organisation: Organisation, membership: Membership, clock: Clock = SYSTEM_CLOCK) -> None:
+def invitations_end(
+    *, organisation: Organisation, actor: str, membership: Membership, clock: Clock = SYSTEM_CLOCK
+) -> None:
     """Whoever made them decides no more who belongs to the organisation."""
     made = Invitation.objects.for_organisation(organisation).filter(_OPEN, invited_by=membership.user)
-    made.update(withdrawn_at=clock.now())
+    _withdraw(made, actor, clock.now())
+
+
+def _withdraw(invitations: Iterable[Invitation], actor: str, now: datetime) -> None:
+    """Each with an entry of its own in the audit trail."""
+    for invitation in invitations:
+        invitation.withdrawn_at = now
+        invitation.save(update_fields=["withdrawn_at"])
+        _audit(invitation, actor, "invitation.withdraw")
 
 
 def invitation_find(*, token: str, clock: Clock = SYSTEM_CLOCK) -> Invitation:

@@ -64,7 +64,7 @@ def member_role_set(*, organisation: Organisation, actor: str, membership_id: in
     membership = _membership(organisation, membership_id)
     if role != Role.OWNER:
         _keep_an_owner(organisation, membership)
-        invitations_end(organisation=organisation, membership=membership)
+        invitations_end(organisation=organisation, actor=actor, membership=membership)
     membership.role = role.value
     membership.save(update_fields=["role"])
     _audit(organisation, actor, "member.role", membership.user, role)
@@ -76,7 +76,7 @@ def member_remove(*, organisation: Organisation, actor: str, membership_id: int)
     """Take a person out; their API keys of this organisation end with it. Raises NotFound, Conflict."""
     membership = _membership(organisation, membership_id)
     _keep_an_owner(organisation, membership)
-    invitations_end(organisation=organisation, membership=membership)
+    invitations_end(organisation=organisation, actor=actor, membership=membership)
     membership.delete()
     _audit(organisation, actor, "member.remove", membership.user, Role(membership.role))
 

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 from controlplane.accounts import attempts, services
 from controlplane.console.forms.accounts import NameForm, PasswordForm
 from controlplane.console.page import signed_in
-from controlplane.core.errors import Invalid, SluiceError
+from controlplane.core.errors import Invalid, SluiceError, TooManyAttempts
 from controlplane.core.origin import address_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def shown(request: HttpRequest) -> HttpResponse:
     called = NameForm(request.POST if sent == NAME else None, initial={"name": request.user.name})
     secret = PasswordForm(request.POST if sent == PASSWORD else None)
     change = {NAME: (called, _rename), PASSWORD: (secret, _change_password)}.get(sent or "")
-    status = 200
+    status, wait_s = 200, 0
     if change is not None:
         form, carry_out = change
         if form.is_valid():
@@ -40,12 +40,17 @@ def shown(request: HttpRequest) -> HttpResponse:
             except SluiceError as error:
                 form.refuse(error)
                 status = error.http_status
+                if isinstance(error, TooManyAttempts):
+                    wait_s = error.retry_after_s
             else:
                 return redirect("console:account")
         if form.errors and status in (200, 400):
             status = 422
     context = {"called": called, "secret": secret}
-    return render(request, "console/account.html", context, status=status)
+    page = render(request, "console/account.html", context, status=status)
+    if wait_s:
+        page.headers["Retry-After"] = str(wait_s)
+    return page
 
 
 def _rename(request: HttpRequest, typed: dict[str, str]) -> None:

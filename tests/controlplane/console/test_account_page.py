@@ -89,6 +89,7 @@ def test_a_session_that_was_left_open_is_no_way_to_guess_the_password(dora):
         assert change(dora, "a guess").status_code == 422
     page = change(dora)
     assert page.status_code == 429
+    assert 0 < int(page["Retry-After"]) <= attempts.WINDOW_S
     assert "Too many attempts: try again in" in text_of(page)
     assert User.objects.get().check_password(OLD)
 

@@ -164,6 +164,8 @@ def test_whoever_is_no_owner_any_more_leaves_no_door_open(at_alice, at_bob, at_c
     at_alice.post(f"members/{bob.id}/{change}", {"role": "viewer"})
     assert at_charlie.client.post(path).status_code == 404
     assert Client().get(kept).status_code == 200, "those of others stay"
+    (entry,) = AuditEntry.objects.for_organisation(at_alice.organisation).filter(action="invitation.withdraw")
+    assert (entry.actor, entry.target) == ("alice@example.com", "charlie@example.com")
 
 
 def test_whoever_is_in_already_keeps_the_role(at_alice, at_charlie):
