@@ -35,6 +35,12 @@ SLUICE_SELLER         who sells, on invoices                                    
 SLUICE_TOKEN_ISSUER_HOSTS  from where keys of tenants' token issuers may be fetched, comma-separated;  empty
                       what an entry is says ``token_issuers/allowed.py``. Empty: no instance can have one
 SLUICE_TOKEN_KEYS_EVERY_S  how often they are fetched anew                                 ``300``
+SLUICE_SMTP           ``host:port`` of a mail server. Empty: no e-mail is sent, and alarms take no address  empty
+SLUICE_SMTP_SECURITY  ``starttls``, ``tls`` (from the first byte) or ``off``              ``starttls``
+SLUICE_SMTP_USER      whom to log in as there, with ``smtp_password`` of the secrets file; empty: nobody  empty
+SLUICE_EMAIL_FROM     the address that e-mail is sent from; needed with SLUICE_SMTP         none
+SLUICE_WEBHOOK_NETWORKS  networks to which webhooks go though they are not public, over http as well:  empty
+                      ``127.0.0.0/8,10.3.0.0/16``. For development, and for receivers inside
 SLUICE_TLS            ``1``: reached through a proxy that speaks TLS. Cookies are Secure, browsers  ``0``
                       are told to stay with HTTPS (HSTS); the proxy's ``X-Forwarded-Proto``
                       and the last of ``X-Forwarded-For`` are believed: it must set both
@@ -68,6 +74,9 @@ HIGHEST_PORT = 32767
 """Above it the operating system hands out ports to outgoing connections, which would collide with listeners."""
 
 PORT_REST_S = 7 * 24 * 3600
+MAIL_SECURITY = ("starttls", "tls", "off")
+MAIL_WITHIN_S = 5
+"""For each answer of the mail server."""
 
 
 class EnvironmentProblem(Exception):  # noqa: N818  # reads as what it is in the one sentence an operator sees
@@ -101,6 +110,11 @@ class Environment:
     seller: str  # on invoices
     token_issuer_hosts: str  # read by token_issuers/installed.py
     token_keys_every_s: int
+    smtp: str  # host:port; empty: no e-mail
+    smtp_security: str
+    smtp_user: str
+    email_from: str
+    webhook_networks: str  # read by alarms/delivery/posting.py
     tls: bool
     debug: bool
     workers: int
@@ -135,6 +149,8 @@ class Environment:
             seller=variables.get("SLUICE_SELLER", "").strip() or "Sluice",
             token_issuer_hosts=variables.get("SLUICE_TOKEN_ISSUER_HOSTS", ""),
             token_keys_every_s=_positive(variables, "SLUICE_TOKEN_KEYS_EVERY_S", 300),
+            **_mail(variables),
+            webhook_networks=variables.get("SLUICE_WEBHOOK_NETWORKS", ""),
             tls=variables.get("SLUICE_TLS", "0") == "1",
             debug=variables.get("SLUICE_DEBUG", "0") == "1",
             workers=_positive(variables, "SLUICE_WORKERS", 2),
@@ -179,6 +195,19 @@ class Environment:
         except ValueError as error:
             raise EnvironmentProblem(f"SLUICE_SECRETS_FILE {self.secrets_file} is not JSON: {error}") from error
         return document
+
+    def mail(self) -> dict[str, Any]:
+        """Django's settings of e-mail, by name without ``EMAIL_``."""
+        host, _, port = self.smtp.rpartition(":")
+        return {
+            "HOST": host.strip("[]"),
+            "PORT": int(port or 0),
+            "HOST_USER": self.smtp_user,
+            "HOST_PASSWORD": (self.secret("smtp_password") or "") if self.smtp_user else "",
+            "USE_TLS": self.smtp_security == "starttls",
+            "USE_SSL": self.smtp_security == "tls",
+            "TIMEOUT": MAIL_WITHIN_S,
+        }
 
     def database(self) -> dict[str, Any]:
         """Django's DATABASES entry for DATABASE_URL."""
@@ -231,6 +260,24 @@ def zookeeper_table(variables: Mapping[str, str]) -> dict[str, object]:
     tls = {member: variables[name] for member, name in names.items() if variables.get(name)}
     table: dict[str, object] = {"acl": variables.get("SLUICE_ZOOKEEPER_ACL") or "on"}
     return {**table, "tls": tls} if tls else table
+
+
+def _mail(variables: Mapping[str, str]) -> dict[str, str]:
+    smtp, security = variables.get("SLUICE_SMTP", "").strip(), variables.get("SLUICE_SMTP_SECURITY") or "starttls"
+    sender = variables.get("SLUICE_EMAIL_FROM", "").strip()
+    host, _, port = smtp.rpartition(":")
+    if smtp and not (host and port.isascii() and port.isdigit() and 0 < int(port) < 2**16):
+        raise EnvironmentProblem(f"SLUICE_SMTP must be host:port, not {smtp!r}")
+    if security not in MAIL_SECURITY:
+        raise EnvironmentProblem(f"SLUICE_SMTP_SECURITY must be one of {', '.join(MAIL_SECURITY)}, not {security!r}")
+    if smtp and "@" not in sender:
+        raise EnvironmentProblem("SLUICE_SMTP is set: SLUICE_EMAIL_FROM has to say the address that e-mail comes from")
+    return {
+        "smtp": smtp,
+        "smtp_security": security,
+        "smtp_user": variables.get("SLUICE_SMTP_USER", ""),
+        "email_from": sender,
+    }
 
 
 def _shared(text: str) -> str:

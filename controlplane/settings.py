@@ -39,6 +39,7 @@ INSTALLED_APPS = [
     "controlplane.quotas",
     "controlplane.health",
     "controlplane.history",
+    "controlplane.alarms",
     "controlplane.idempotency",
     "controlplane.billing",
     "drf_spectacular_sidecar",
@@ -121,6 +122,12 @@ CACHES = {
     }
 }
 
+_MAIL = ENVIRONMENT.mail()
+EMAIL_HOST, EMAIL_PORT, EMAIL_TIMEOUT = _MAIL["HOST"], _MAIL["PORT"], _MAIL["TIMEOUT"]
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _MAIL["HOST_USER"], _MAIL["HOST_PASSWORD"]
+EMAIL_USE_TLS, EMAIL_USE_SSL = _MAIL["USE_TLS"], _MAIL["USE_SSL"]
+DEFAULT_FROM_EMAIL = ENVIRONMENT.email_from or "sluice@localhost"
+
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["controlplane.accounts.authentication.ApiKeyAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["controlplane.accounts.permissions.RolePermission"],
@@ -148,6 +155,15 @@ SPECTACULAR_SETTINGS = {
         "InstanceStateEnum": "controlplane.instances.models.InstanceState",
         "RouteMechanismEnum": "controlplane.routes.validation.MECHANISMS",
         "HealthStateEnum": "controlplane.health.rules.HEALTH_STATES",
+        "KindEnum": "controlplane.throttle_rules.serializers.KINDS",
+        "AlarmWatchEnum": "controlplane.alarms.rules.WATCHED",
+        "AlarmComparisonEnum": "controlplane.alarms.rules.COMPARISONS",
+        "AlarmStateEnum": "controlplane.alarms.machine.PHASES",
+        "AlarmEventKindEnum": "controlplane.alarms.machine.EVENT_KINDS",
+        "InstanceEventKindEnum": "controlplane.alarms.timeline.KINDS",
+        "ReceiverKindEnum": "controlplane.alarms.models.ReceiverKind",
+        "DeliveryKindEnum": "controlplane.alarms.models.DeliveryKind",
+        "DeliveryStateEnum": "controlplane.alarms.models.DeliveryState",
         "AclOperationEnum": "controlplane.access.words.OPERATIONS",
         "AclPermissionEnum": "controlplane.access.words.PERMISSIONS",
         "AclResourceTypeEnum": "controlplane.access.words.RESOURCE_TYPES",
@@ -176,6 +192,9 @@ CELERY_BEAT_SCHEDULE = {
     "offer operations": {"task": "core.operations_offer", "schedule": 2.0, "options": {"expires": 4}},
     "reconcile instances": {"task": "instances.reconcile", "schedule": 5.0, "options": {"expires": 10}},
     "observe health": {"task": "health.observe", "schedule": 5.0, "options": {"expires": 10}},
+    "evaluate alarms": {"task": "alarms.evaluate", "schedule": 30.0, "options": {"expires": 60}},
+    "send messages of alarms": {"task": "alarms.send", "schedule": 5.0, "options": {"expires": 10}},
+    "keep alarms up": {"task": "alarms.keep_up", "schedule": 600.0, "options": {"expires": 600}},
     "pull throttling": {"task": "quotas.throttling_pull", "schedule": 10.0, "options": {"expires": 20}},
     # Twice as often as there is to be a sample: the second one of the same ten seconds finds it there and asks nobody.
     "sample history": {"task": "history.sample", "schedule": 5.0, "options": {"expires": 10}},

@@ -11,6 +11,7 @@ from controlplane.access import api as access
 from controlplane.access import proposal_api as proposals
 from controlplane.accounts import api as accounts
 from controlplane.admission import api as admission
+from controlplane.alarms import api as alarms
 from controlplane.api import audit, operations
 from controlplane.billing import api as billing
 from controlplane.ckafka_api import api as ckafka_api
@@ -54,6 +55,8 @@ V1 = "api/v1"
 INSTANCE = f"{V1}/instances/<id:instance_id>"
 TOPIC = f"{INSTANCE}/topics/<str:topic>"
 GROUP = f"{INSTANCE}/groups/<name:group>"  # a name may hold a "/": the longer addresses come first
+ALARM = f"{INSTANCE}/alarms/<id:alarm_id>"
+RECEIVER = f"{INSTANCE}/receivers/<id:receiver_id>"
 USER = f"{INSTANCE}/users/<name:user>"
 
 urlpatterns = [
@@ -81,6 +84,17 @@ urlpatterns = [
     path(f"{INSTANCE}/ca", certificates.InstanceCaApi.as_view()),
     path(f"{INSTANCE}/routes/<route:route_id>/certificate", certificates.RouteCertificateApi.as_view()),
     path(f"{INSTANCE}/routes/<route:route_id>/client-ca", certificates.RouteClientCaApi.as_view()),
+    path(f"{INSTANCE}/alarms", alarms.AlarmsApi.as_view()),
+    path(f"{ALARM}/silence", alarms.AlarmSilenceApi.as_view()),
+    path(f"{ALARM}/events", alarms.AlarmEventsApi.as_view()),
+    path(ALARM, alarms.AlarmApi.as_view()),
+    path(f"{INSTANCE}/events", alarms.InstanceEventsApi.as_view()),
+    path(f"{INSTANCE}/receivers", alarms.ReceiversApi.as_view()),
+    path(f"{RECEIVER}/confirm", alarms.ReceiverConfirmApi.as_view()),
+    path(f"{RECEIVER}/secret", alarms.ReceiverSecretApi.as_view()),
+    path(f"{RECEIVER}/test", alarms.ReceiverTestApi.as_view()),
+    path(f"{RECEIVER}/messages", alarms.DeliveriesApi.as_view()),
+    path(RECEIVER, alarms.ReceiverApi.as_view()),
     path(f"{INSTANCE}/throttling", quotas.ThrottlingApi.as_view()),
     path(f"{INSTANCE}/guarantee", quotas.GuaranteeApi.as_view()),
     path(f"{INSTANCE}/history", history.HistoryApi.as_view()),

@@ -55,6 +55,27 @@ def rows_page(request: Request, rows: QuerySet[Row]) -> tuple[list[Row], str | N
     return found[:limit], following
 
 
+def newest_page(
+    request: Request, rows: QuerySet[Row], *, moment: str, key: type[int | str]
+) -> tuple[list[Row], str | None]:
+    """One page of rows by the field `moment`, the newest first, and the next cursor; `key` is the type of their primary keys."""
+    cursor = _cursor(request)
+    if cursor is not None:
+        try:
+            at, last_key = datetime.fromisoformat(cursor[0]).astimezone(UTC), cursor[1]
+        except (TypeError, ValueError, IndexError, KeyError, OverflowError) as error:
+            raise _bad_cursor() from error
+        if type(last_key) is not key:
+            raise _bad_cursor()
+        if not (0 <= last_key < 2**63 if isinstance(last_key, int) else _can_be_asked(last_key)):
+            raise _bad_cursor()
+        rows = rows.filter(Q(**{f"{moment}__lt": at}) | Q(**{moment: at, "pk__lt": last_key}))
+    limit = _limit(request)
+    found = list(rows.order_by(f"-{moment}", "-pk")[: limit + 1])
+    last = found[limit - 1] if len(found) > limit else None
+    return found[:limit], None if last is None else _encode([getattr(last, moment).isoformat(), last.pk])
+
+
 def items_page(
     request: Request, items: Sequence[Item], key: Callable[[Item], str], *, limit: int = DEFAULT_LIMIT
 ) -> tuple[list[Item], str | None]:

@@ -10,6 +10,7 @@ from typer.main import get_command
 from controlplane.cli.commands import (
     access,
     account,
+    alarm,
     bill,
     group,
     instance,
@@ -45,6 +46,7 @@ GROUPS = {
     "access": access.app,
     "route": route.app,
     "rule": rule.app,
+    "alarm": alarm.app,
     "quota": quota.app,
     "usage": usage.app,
     "bill": bill.app,

@@ -35,6 +35,8 @@ _USER = f"{_INSTANCE}/users/{{user}}"
 _ROUTE = f"{_INSTANCE}/routes/{{route_id}}"
 _RULE = f"{_INSTANCE}/throttle-rules/{{rule_id}}"
 _ISSUER = f"{_INSTANCE}/token-issuers/{{issuer_id}}"
+_ALARM = f"{_INSTANCE}/alarms/{{alarm_id}}"
+_RECEIVER = f"{_INSTANCE}/receivers/{{receiver_id}}"
 _PROPOSAL = f"{_INSTANCE}/proposal"
 
 ME = Call("GET", "/me")
@@ -120,6 +122,24 @@ RULE_CREATE = Call("POST", f"{_INSTANCE}/throttle-rules")
 RULE = Call("GET", _RULE)
 RULE_CHANGE = Call("PATCH", _RULE)
 RULE_DELETE = Call("DELETE", _RULE)
+
+ALARMS = Call("GET", f"{_INSTANCE}/alarms")
+ALARM_CREATE = Call("POST", f"{_INSTANCE}/alarms")
+ALARM = Call("GET", _ALARM)
+ALARM_CHANGE = Call("PATCH", _ALARM)
+ALARM_DELETE = Call("DELETE", _ALARM)
+ALARM_SILENCE = Call("POST", f"{_ALARM}/silence")
+ALARM_EVENTS = Call("GET", f"{_ALARM}/events")
+EVENTS = Call("GET", f"{_INSTANCE}/events")
+
+RECEIVERS = Call("GET", f"{_INSTANCE}/receivers")
+RECEIVER_CREATE = Call("POST", f"{_INSTANCE}/receivers")
+RECEIVER = Call("GET", _RECEIVER)
+RECEIVER_DELETE = Call("DELETE", _RECEIVER)
+RECEIVER_CONFIRM = Call("POST", f"{_RECEIVER}/confirm")
+RECEIVER_SECRET = Call("POST", f"{_RECEIVER}/secret")
+RECEIVER_TEST = Call("POST", f"{_RECEIVER}/test")
+RECEIVER_MESSAGES = Call("GET", f"{_RECEIVER}/messages")
 
 ALLOCATION = Call("GET", f"{_INSTANCE}/allocation")
 THROTTLING = Call("GET", f"{_INSTANCE}/throttling")

@@ -11,6 +11,9 @@ prefix    names                               letters
 ``iss-``  a token issuer of an instance          12
 ``prp-``  a proposal of an instance               12
 ``join-`` an invitation into an organisation     12
+``alm-``  an alarm of an instance                 12
+``rcv-``  a receiver of an instance's alarms      12
+``dlv-``  a message to a receiver                 12
 ========= =================================== ======
 
 The instance key is part of every physical topic name (quota.contracts.namespace), hence its fixed length.
@@ -75,3 +78,18 @@ def token_issuer_id(source: RandomSource) -> str:
 def invitation_id(source: RandomSource) -> str:
     """Such as ``join-8zk2m4x0q1ab``."""
     return "join-" + letters(source, 12)
+
+
+def alarm_id(source: RandomSource) -> str:
+    """Such as ``alm-8zk2m4x0q1ab``."""
+    return "alm-" + letters(source, 12)
+
+
+def receiver_id(source: RandomSource) -> str:
+    """Such as ``rcv-8zk2m4x0q1ab``."""
+    return "rcv-" + letters(source, 12)
+
+
+def delivery_id(source: RandomSource) -> str:
+    """Such as ``dlv-8zk2m4x0q1ab``."""
+    return "dlv-" + letters(source, 12)

@@ -1,4 +1,7 @@
-"""Remembering since when something is the matter. Beat has it done every few seconds; doing it twice changes nothing."""
+"""Remembering since when something is the matter, and when it was. Beat has it done every few seconds; twice changes nothing.
+
+A reason that comes begins a spell, in the same transaction, and ends it when it goes.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,13 @@ from django.db import transaction
 
 from controlplane.clusters import services as clusters
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.health.models import HealthReason
+from controlplane.health.models import HealthReason, HealthSpell
 from controlplane.health.selectors import health_get
 from controlplane.instances.models import Instance, InstanceState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from controlplane.health.rules import Health, Reason
 
@@ -32,11 +36,24 @@ def health_observe(*, clock: Clock = SYSTEM_CLOCK) -> None:
     names = list(rows.order_by("pk").values_list("pk", flat=True))
     for start in range(0, len(names), AT_ONCE):
         part = list(rows.filter(pk__in=names[start : start + AT_ONCE]).select_related("cluster"))
-        _keep(health_get(part, observed=observed, clock=clock))
+        _keep(health_get(part, observed=observed, clock=clock), clock.now())
     HealthReason.objects.exclude(instance__in=rows.values("pk")).delete()
+    HealthSpell.objects.filter(ended_at=None).exclude(instance__in=rows.values("pk")).update(ended_at=clock.now())
 
 
-def _keep(found: dict[str, Health]) -> None:
+def changes_purge(*, before: datetime, portion: int, portions: int) -> int:
+    """Forget spells that ended before then, so many at a time and so many times; how many went."""
+    rows, gone = HealthSpell.objects.filter(ended_at__lt=before), 0
+    for _ in range(portions):
+        keys = list(rows.order_by("pk").values_list("pk", flat=True)[:portion])
+        if not keys:
+            break
+        rows.filter(pk__in=keys).delete()
+        gone += len(keys)
+    return gone
+
+
+def _keep(found: dict[str, Health], now: datetime) -> None:
     stored: dict[tuple[str, str], HealthReason] = {
         (row.instance, row.code): row for row in HealthReason.objects.filter(instance__in=list(found))
     }
@@ -46,12 +63,38 @@ def _keep(found: dict[str, Health]) -> None:
         for name in _SHOWN:
             setattr(row, name, getattr(wanted[row.instance, row.code], name))
     with transaction.atomic():
-        HealthReason.objects.filter(pk__in=[row.pk for key, row in stored.items() if key not in wanted]).delete()
+        gone = [row for key, row in stored.items() if key not in wanted]
+        HealthReason.objects.filter(pk__in=[row.pk for row in gone]).delete()
+        _end_spells(gone, now)
         HealthReason.objects.bulk_update(changed, _SHOWN, batch_size=AT_ONCE)
         # Another worker may have seen them first: then its moment stands.
         HealthReason.objects.bulk_create(
             _new((key, reason) for key, reason in wanted.items() if key not in stored), ignore_conflicts=True
         )
+        _begin_spells({key for key in wanted if key not in stored})
+
+
+def _begin_spells(new: set[tuple[str, str]]) -> None:
+    """As the rows say that stand now: of two workers one has written them, and both begin the same spell."""
+    if not new:
+        return
+    rows = HealthReason.objects.filter(instance__in={instance for instance, _ in new})
+    HealthSpell.objects.bulk_create(
+        [
+            HealthSpell(instance=row.instance, code=row.code, title=row.title, began_at=row.since)
+            for row in rows
+            if (row.instance, row.code) in new
+        ],
+        ignore_conflicts=True,
+    )
+
+
+def _end_spells(gone: Iterable[HealthReason], now: datetime) -> None:
+    by_code: dict[str, list[str]] = {}
+    for row in gone:
+        by_code.setdefault(row.code, []).append(row.instance)
+    for code, instances in by_code.items():
+        HealthSpell.objects.filter(code=code, instance__in=instances, ended_at=None).update(ended_at=now)
 
 
 def _differs(row: HealthReason, reason: Reason) -> bool:
@@ -69,4 +112,5 @@ def _new(items: Iterable[tuple[tuple[str, str], Reason]]) -> list[HealthReason]:
             since=reason.since,
         )
         for (name, code), reason in items
+        if reason.since is not None  # `health_get` has dated them all
     ]

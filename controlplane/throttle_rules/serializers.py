@@ -12,6 +12,7 @@ from controlplane.throttle_rules.services import MOST_MIB_PER_S, bytes_per_s
 from quota.contracts.instance import MIB
 from quota.contracts.rules import LONGEST_NAME, MOST_NAMES, RuleKind
 
+KINDS = [kind.value for kind in RuleKind]
 MOST_DECIMALS = 8
 """A byte is about a millionth of a MiB: with six, no two numbers are the same rate; with seven, every rate has a number."""
 EACH = "[null]: each that no nearer rule names, and then each has the limit for himself"
@@ -50,14 +51,14 @@ class ThrottleRuleCreateSerializer(ThrottleRuleChangeSerializer):
 
     not_empty = False
 
-    kind = serializers.ChoiceField(choices=[kind.value for kind in RuleKind])
+    kind = serializers.ChoiceField(choices=KINDS)
 
 
 class ThrottleRuleSerializer(serializers.Serializer[Any]):
     """A limit within an instance: for topics, for clients, or for consumer groups."""
 
     id = serializers.CharField()
-    kind = serializers.ChoiceField(choices=[kind.value for kind in RuleKind])
+    kind = serializers.ChoiceField(choices=KINDS)
     produce_mib_per_s = serializers.SerializerMethodField()
     consume_mib_per_s = serializers.SerializerMethodField()
     topics = serializers.ListField(child=serializers.CharField())

@@ -11,28 +11,23 @@ could have it ask metadata services, brokers and databases. So the operator list
 
 A name is looked up once for each fetch, and the address that was judged is the one that is connected to: a name that points to
 an address inside is refused, whatever it pointed to before. Without networks of its own an entry allows public addresses only:
-nothing private, loopback, link-local, multicast, reserved, nor an IPv6 address that stands for an IPv4 one by translation.
+`controlplane.core.addresses` says which those are.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from controlplane.core.addresses import is_public, is_within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LONGEST_URL = 500
 _PORTS = {"https": 443, "http": 80}
-_TRANSLATED = (
-    IPv6Network("64:ff9b::/96"),
-    IPv6Network("64:ff9b:1::/48"),
-    IPv6Network("2002::/16"),
-    IPv6Network("2001::/32"),
-)
-"""NAT64, 6to4, Teredo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +47,7 @@ class Place:
 
     def allows(self, address: str) -> bool:
         """Whether the name may have this address."""
-        found = ip_address(address.partition("%")[0])
-        if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
-            found = found.ipv4_mapped
-        if self.networks:
-            return any(found in network for network in self.networks if network.version == found.version)
-        is_translated = isinstance(found, IPv6Address) and any(found in network for network in _TRANSLATED)
-        return found.is_global and not found.is_multicast and not found.is_reserved and not is_translated
+        return is_within(address, self.networks) if self.networks else is_public(address)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from controlplane.token_issuers import fetching
 from tests.support.certificates import Authority
 from tests.support.tokens import Issuer
 
+from .alarms.rows import CODE, alarm_row, event_row, receiver_row
 from .conftest import run_to_the_end
 from .fakes import FakeGroup
 from .test_instances_api import problem
@@ -52,6 +53,15 @@ BODIES = {
         "produce_mib_per_s": 1,
     },
     ("patch", "instances/<id:instance_id>/throttle-rules/<id:rule_id>"): {"produce_mib_per_s": 2},
+    ("post", "instances/<id:instance_id>/alarms"): {"name": "storage", "watch": "storage_full"},
+    ("patch", "instances/<id:instance_id>/alarms/<id:alarm_id>"): {"name": "mine"},
+    ("post", "instances/<id:instance_id>/alarms/<id:alarm_id>/silence"): {"until": None},
+    ("post", "instances/<id:instance_id>/receivers"): {
+        "name": "mine",
+        "kind": "webhook",
+        "address": "https://hooks.example.com/",
+    },
+    ("post", "instances/<id:instance_id>/receivers/<id:receiver_id>/confirm"): {"code": CODE},
     ("post", "instances/<id:instance_id>/users"): {"name": "bob"},
     ("delete", "instances/<id:instance_id>/users"): {"name": "ann"},
     ("put", "instances/<id:instance_id>/users/<name:user>/password"): {"keep_previous_s": 60},
@@ -122,6 +132,8 @@ def theirs(alice, instance, admin, settings, monkeypatch):
     closing.invoice_close(instance=instance, month=Month(2026, 5), now=datetime(2026, 6, 2, tzinfo=UTC))
     route = alice.api.post(f"/{PREFIX}instances/{instance.id}/routes", {"security": "ssl"}).json()
     run_to_the_end(route["operation_id"])  # brokers know it, and it has a certificate
+    alarm = alarm_row(instance)
+    event_row(alarm)
     key = instance.id.removeprefix("ins-")
     admin.messages.write(f"{key}.orders", 0, b"a message")
     admin.groups.found[f"{key}.readers"] = FakeGroup({(f"{key}.orders", 0): 0})
@@ -139,6 +151,8 @@ def theirs(alice, instance, admin, settings, monkeypatch):
         "<name:member>": "reader-1",
         "<name:user>": "ann",
         "<id:issuer_id>": token_issuer_row(instance).id,
+        "<id:alarm_id>": alarm.id,
+        "<id:receiver_id>": receiver_row(instance).id,
         "<id:operation_id>": Operation.objects.for_organisation(alice.organisation).first().id,
         "<id:access_key_id>": access_key.id,
         "<id:key_id>": ApiKey.objects.for_organisation(alice.organisation).first().id,
@@ -176,6 +190,7 @@ def test_an_id_of_another_organisation_is_not_found(charlie, theirs, tree, admin
     missing = {**theirs, "<id:instance_id>": "ins-00000000", "<id:operation_id>": "op-" + "0" * 12}
     missing |= {"<id:access_key_id>": "key-" + "0" * 12, "<id:issuer_id>": "iss-" + "0" * 12}
     missing |= {"<id:key_id>": "key-" + "0" * 12, "<id:rule_id>": "rule-" + "0" * 12, "<id:number>": "inv-00000000"}
+    missing |= {"<id:alarm_id>": "alm-" + "0" * 12, "<id:receiver_id>": "rcv-" + "0" * 12}
     nothing = problem(call(address(text, missing), BODIES.get((method, text))), 404, "not_found")
     told = found["detail"]
     for name, value in theirs.items():

@@ -25,6 +25,8 @@ import controlplane.urls  # noqa: F401  # it knows the converters that the route
 from controlplane.access import proposals, users
 from controlplane.accounts import services as accounts
 from controlplane.accounts.models import ApiKey
+from controlplane.alarms.models import AlarmEvent, Delivery
+from controlplane.alarms.rules import MOST_RECEIVERS, MOST_RULES
 from controlplane.api import pagination
 from controlplane.billing.closing import invoice_close
 from controlplane.billing.pricing.rating import Month
@@ -33,6 +35,7 @@ from controlplane.clusters import zookeeper
 from controlplane.console import urls
 from controlplane.core.clock import SYSTEM_CLOCK
 from controlplane.core.models import Operation
+from controlplane.health.models import HealthSpell
 from controlplane.history.models import Hour, Minute
 from controlplane.instances.models import Instance
 from controlplane.instances.reconcile import publish
@@ -42,14 +45,17 @@ from controlplane.tenants import invitations
 from controlplane.tenants.models import Organisation, Role
 from controlplane.throttle_rules.services import throttle_rule_create
 
+from .alarms.rows import alarm_row, receiver_row
 from .console.test_cost_of_pages import populate
 from .history.conftest import keep, rolled, sample
 from .test_foreign_ids import PREFIX, endpoints
 from .token_issuers.rows import token_issuer_row
 
+ALARM, RECEIVER = "alm-000000000001", "rcv-000000000001"
 MOST_QUERIES, MOST_MS = 30, 300
 POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
 POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
+POSTS_ONLY |= {"alarm_delete", "alarm_silence", "receiver_delete", "receiver_test"}
 VARIANTS = {  # what a page shows more of when it is asked
     "instances": ["?q=instance&page=2"],
     "operations": ["?q=instance&page=2"],
@@ -106,6 +112,8 @@ def pages(alice, at_staff, first, rule_id):
         "token": token,
         "rule_id": rule_id,
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
+        "alarm_id": ALARM,
+        "receiver_id": RECEIVER,
     }
     for route in urls.urlpatterns:
         if route.name in POSTS_ONLY:
@@ -130,6 +138,8 @@ def lists(alice, first, rule_id):
         "<id:rule_id>": rule_id,
         "<route:route_id>": "default",
         "<name:user>": "alice",
+        "<id:alarm_id>": ALARM,
+        "<id:receiver_id>": RECEIVER,
         "<id:issuer_id>": token_issuer_row(Instance.objects.for_organisation(alice.organisation).get(pk=first)).id,
     }
     for method, text in endpoints():
@@ -152,6 +162,35 @@ def history(first, *, everything):
             rolled(model, now // step_s * step_s - step_s * number, first)
             for number in range(1, most if everything else 60)
         )
+
+
+def alarms(instance):
+    """As many as an instance can have, with a long history, and messages to each of its receivers."""
+    now = SYSTEM_CLOCK.now()
+    receivers = [receiver_row(instance, f"rcv-{number:012}") for number in range(MOST_RECEIVERS)]
+    made = [
+        alarm_row(instance, f"alm-{number:012}", receivers=[each.pk for each in receivers], firing_since=now)
+        for number in range(MOST_RULES)
+    ]
+    place = {"organisation": instance.organisation, "instance": instance}
+    AlarmEvent.objects.unscoped("a test").bulk_create(
+        AlarmEvent(alarm=made[number % 2], name="a", kind="fired", at=now - timedelta(minutes=number), value=1, **place)
+        for number in range(1_000)
+    )
+    Delivery.objects.unscoped("a test").bulk_create(
+        Delivery(
+            id=f"dlv-{number:012}", receiver=receivers[number % len(receivers)], address="a", kind="test", state="sent",
+            document={"type": "alarm.test"}, created_at=now - timedelta(seconds=number), next_attempt_at=now, **place,
+        )
+        for number in range(1_000)
+    )  # fmt: skip
+    HealthSpell.objects.bulk_create(
+        HealthSpell(
+            instance=instance.pk, code="storage_full", title="Storage is full", began_at=now - timedelta(hours=number + 1),
+            ended_at=now - timedelta(hours=number),
+        )
+        for number in range(500)
+    )  # fmt: skip
 
 
 def throttle_rule(alice, first):
@@ -221,6 +260,7 @@ def measured(alice, at_staff, admin, flow_master, crowd, instances, rounds):
     RouteCertificate.objects.unscoped("a test").create(
         organisation=alice.organisation, instance=one, route=DEFAULT_ROUTE, chain="PEM", not_after=SYSTEM_CLOCK.now()
     )
+    alarms(one)
     crowd(one, instances)
     invoice_close(instance=one, month=last_month(), now=SYSTEM_CLOCK.now())
     rule_id = throttle_rule(alice, first)

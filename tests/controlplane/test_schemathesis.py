@@ -33,6 +33,7 @@ from controlplane.core.models import Operation
 from controlplane.env import ROOT
 from controlplane.wsgi import application
 
+from .alarms.rows import alarm_row, receiver_row
 from .console.test_instance_pages import flowing
 from .fakes import FakeGroup
 from .token_issuers.rows import token_issuer_row
@@ -97,6 +98,12 @@ RULED = {
     "timestamp_ms": "not together with an offset",
     "start": "the same",
     "before": "offsets by partition",
+    "comparison": "of a figure, and then needed",
+    "threshold": "the same",
+    "receivers": "that the instance has, each once",
+    "until": "in the future, at most 30 days away",
+    "address": "a URL of a public host, or an e-mail address",
+    "code": "the one that was sent",
 }
 RULED_AS_A_WHOLE = {
     "invalid_replication_factor",  # the cluster has fewer brokers
@@ -144,6 +151,8 @@ def world(alice, instance, tree, admin, flow_master, tmp_path, monkeypatch):
         "member": "reader-1",
         "user": "ann",
         "issuer_id": token_issuer_row(instance).id,
+        "alarm_id": alarm_row(instance).id,
+        "receiver_id": receiver_row(instance).id,
         "access_key_id": access_key.id,
         "key_id": ApiKey.objects.for_organisation(alice.organisation).first().id,
     }

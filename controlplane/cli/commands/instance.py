@@ -19,6 +19,7 @@ app = Commands("Instances: a Kafka of your own each.")
 LISTED = columns(
     "id", "name", "state", "bandwidth_mib_per_s", "storage_gib", "partitions", "bootstrap", health="health.state"
 )
+EVENTS = columns("time", "kind", "subject", "object", "actor", "detail")
 
 Bandwidth = typer.Option("--bandwidth", help="MiB/s, for each direction.")
 Storage = typer.Option("--storage", help="GiB, all replicas together.")
@@ -223,3 +224,9 @@ def limits(
 def authority(ctx: typer.Context, instance: Instance) -> None:
     """The instance's own authority, PEM: sluice instance ca INSTANCE > ca.pem."""
     of(ctx).text(ops.INSTANCE_CA, instance_id=instance)
+
+
+@app.add("events")
+def events(ctx: typer.Context, instance: Instance, limit: Limit = None) -> None:
+    """What happened in the last 90 days, the newest first: health, operations, alarms."""
+    of(ctx).listed(ops.EVENTS, EVENTS, limit=limit, instance_id=instance)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from django.forms import BoundField
     from django.template import Context
 
+    from controlplane.alarms.timeline import Event
     from controlplane.console.flow import Bar
     from controlplane.core.errors import SluiceError
     from controlplane.core.models import Operation
@@ -282,6 +283,52 @@ OPERATIONS = {
 def operation_title(kind: str) -> str:
     """An operation's kind in words."""
     return OPERATIONS.get(kind, kind)
+
+
+ALARM_EVENTS = {
+    "pending": ("warning", "The condition holds"),
+    "cleared": ("ok", "The condition ended"),
+    "fired": ("firing", "Fired"),
+    "resolved": ("ok", "Resolved"),
+    "no_data": ("no_data", "No data"),
+    "data": ("ok", "Values again"),
+    "told": ("", "Told again"),
+}
+
+
+@register.filter
+def alarm_event(kind: str) -> str:
+    """What happened to an alarm, in words."""
+    return ALARM_EVENTS[kind][1]
+
+
+@register.filter
+def alarm_event_colour(kind: str) -> str:
+    """Its colour."""
+    return ALARM_EVENTS[kind][0]
+
+
+EVENTS = {
+    "health.began": ("degraded", "{subject}"),
+    "health.ended": ("healthy", "No longer: {subject}"),
+    "operation.began": ("", "{operation}: begun"),
+    "operation.succeeded": ("succeeded", "{operation}: done"),
+    "operation.failed": ("failed", "{operation}: failed"),
+    "alarm.fired": ("firing", "Alarm fired"),
+    "alarm.resolved": ("ok", "Alarm resolved"),
+}
+
+
+@register.filter
+def event_words(event: Event) -> str:
+    """What happened to an instance."""
+    return EVENTS[event.kind][1].format(subject=event.subject, operation=operation_title(event.subject))
+
+
+@register.filter
+def event_colour(kind: str) -> str:
+    """Its colour."""
+    return EVENTS[kind][0]
 
 
 @register.filter

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from controlplane.admission import purchases
+from controlplane.alarms.selectors import alarms_firing
 from controlplane.billing import selectors as billing
 from controlplane.billing.pricing.rating import HOUR
 from controlplane.clusters.selectors import ports_by_owner, ports_of
@@ -141,6 +142,7 @@ def shown(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespons
         "snippets": snippets(bootstrap, security=routes[0].security, mechanisms=routes[0].mechanisms)
         if bootstrap
         else [],
+        "firing": alarms_firing(instance),
         "flow": flow,
         "directions": directions(flow),
         "figures": figures,

@@ -37,6 +37,8 @@ IDS = {
     "offset": 1200,
     "rule_id": "rule-8zk2m4x0q1ab",
     "number": "inv-00000001",
+    "alarm_id": "alm-abcdefghij",
+    "receiver_id": "rcv-abcdefghij",
 }
 
 

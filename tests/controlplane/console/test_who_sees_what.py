@@ -25,6 +25,7 @@ from controlplane.tenants import invitations
 from controlplane.tenants.models import Membership, Role
 from controlplane.throttle_rules.services import throttle_rule_create
 from controlplane.topics import services as topics
+from tests.controlplane.alarms.rows import alarm_row, receiver_row
 from tests.controlplane.fakes import FakeGroup
 from tests.controlplane.test_foreign_ids import rows
 from tests.controlplane.token_issuers.rows import NOWHERE, token_issuer_row
@@ -33,6 +34,8 @@ from .conftest import text_of
 
 POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
 POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
+POSTS_ONLY |= {"alarm_delete", "alarm_silence", "receiver_delete", "receiver_test"}
+HOOK = "https://hooks.example.com/alarms"
 NAMES = [route.name for route in urls.urlpatterns]
 TENANTS = [route.name for route in urls.urlpatterns if "organisation_id" in str(route.pattern)]
 OPERATORS = [name for name in NAMES if name.startswith("fleet")]
@@ -61,6 +64,8 @@ def address(alice, instance, admin):
         "group": "readers",
         "member": "reader-1",
         "user": "ann",
+        "alarm_id": alarm_row(instance).id,
+        "receiver_id": receiver_row(instance, address=HOOK).id,
         "issuer_id": token_issuer_row(instance).id,
         "number": "inv-00000001",
         "organisation_id": alice.organisation.id,
@@ -132,6 +137,21 @@ FORMS = {
     "topic_records_delete": {"partition": 0, "before": 1, "confirmation": "orders"},
     "group_reset": {"strategy": "earliest", "topic": "orders", "move": ""},
     "group_delete": {"confirmation": "readers"},
+    "alarm": {
+        "name": "mine",
+        "watch": "storage_full",
+        "duration_min": 0,
+        "repeat_s": 0,
+        "receivers": [],
+        "enabled": "on",
+    },
+    "alarm_new": {"name": "mine", "watch": "storage_full", "duration_min": 0, "repeat_s": 0, "receivers": []},
+    "alarm_silence": {"silence_s": 3600},
+    "alarm_delete": {},
+    "receivers": {"name": "mine", "kind": "webhook", "address": "https://hooks.example.com/"},
+    "receiver": {"secret": ""},
+    "receiver_test": {},
+    "receiver_delete": {},
     "key_revoke": {},
     "invitation_withdraw": {},
     "throttle_rule_new": {"topics": "mine", "produce_mib_per_s": 1},
@@ -196,6 +216,7 @@ def test_every_page_is_strict_about_what_it_may_load(at_alice, at_staff, address
     assert "<style" not in body
     assert " onclick=" not in body
     assert "javascript:" not in body
+    body = body.replace(HOOK, "")  # of a receiver: text as well
     told = NOWHERE.removesuffix("/jwks.json")  # of a token issuer: text, and nothing that is loaded
     assert f'="{told}' not in body
     assert "://" not in body.replace("http://testserver", "").replace("http://www.w3.org", "").replace(told, "")

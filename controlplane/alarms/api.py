@@ -1,0 +1,217 @@
+"""REST of alarms and their receivers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from controlplane.accounts.permissions import caller_of
+from controlplane.alarms import receivers, selectors, services, timeline
+from controlplane.alarms.serializers import (
+    AlarmChangeSerializer,
+    AlarmCreateSerializer,
+    AlarmEventPageSerializer,
+    AlarmEventSerializer,
+    AlarmPageSerializer,
+    AlarmSerializer,
+    AlarmSilenceSerializer,
+    DeliveryPageSerializer,
+    DeliverySerializer,
+    InstanceEventPageSerializer,
+    InstanceEventSerializer,
+    ReceiverConfirmSerializer,
+    ReceiverCreateSerializer,
+    ReceiverPageSerializer,
+    ReceiverSecretSerializer,
+    ReceiverSerializer,
+)
+from controlplane.api import pagination
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+    from controlplane.alarms.models import Receiver
+
+TAGS = ["alarms"]
+NOT_STORED = {"Cache-Control": "no-store"}
+
+
+class AlarmsApi(APIView):
+    """/api/v1/instances/{id}/alarms."""
+
+    @extend_schema(responses=AlarmPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """The alarms of an instance with their states and last values, in the order in which they were made."""
+        rows = selectors.alarm_list(organisation=caller_of(request).organisation, instance_id=instance_id)
+        page, following = pagination.rows_page(request, rows)
+        return Response(pagination.body(list(AlarmSerializer(page, many=True).data), following))
+
+    @extend_schema(request=AlarmCreateSerializer, responses={201: AlarmSerializer}, tags=TAGS)
+    def post(self, request: Request, instance_id: str) -> Response:
+        """Watch a health reason, or a figure against a threshold. Looked at every 30 s. At most 50 an instance."""
+        body = AlarmCreateSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        alarm = services.alarm_create(**caller_of(request).place(instance_id), **body.validated_data)
+        return Response(AlarmSerializer(alarm).data, status=201)
+
+
+class AlarmApi(APIView):
+    """/api/v1/instances/{id}/alarms/{alarm_id}."""
+
+    @extend_schema(responses=AlarmSerializer, tags=TAGS)
+    def get(self, request: Request, instance_id: str, alarm_id: str) -> Response:
+        """One alarm."""
+        organisation = caller_of(request).organisation
+        alarm = selectors.alarm_get(organisation=organisation, instance_id=instance_id, alarm_id=alarm_id)
+        return Response(AlarmSerializer(alarm).data)
+
+    @extend_schema(request=AlarmChangeSerializer, responses=AlarmSerializer, tags=TAGS)
+    def patch(self, request: Request, instance_id: str, alarm_id: str) -> Response:
+        """Another rule. Where what is watched, the threshold, the duration or `enabled` changes, the alarm begins anew."""
+        body = AlarmChangeSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        alarm = services.alarm_update(
+            **caller_of(request).place(instance_id), alarm_id=alarm_id, changes=body.validated_data
+        )
+        return Response(AlarmSerializer(alarm).data)
+
+    @extend_schema(responses={204: None}, tags=TAGS)
+    def delete(self, request: Request, instance_id: str, alarm_id: str) -> Response:
+        """It is looked at no more. Receivers that know it as firing are told that it is over."""
+        services.alarm_delete(**caller_of(request).place(instance_id), alarm_id=alarm_id)
+        return Response(status=204)
+
+
+class AlarmSilenceApi(APIView):
+    """/api/v1/instances/{id}/alarms/{alarm_id}/silence."""
+
+    @extend_schema(request=AlarmSilenceSerializer, responses=AlarmSerializer, tags=TAGS)
+    def post(self, request: Request, instance_id: str, alarm_id: str) -> Response:
+        """Hold messages back until then; null: no longer. What is different from what was told last is told at the end."""
+        body = AlarmSilenceSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        alarm = services.alarm_silence(
+            **caller_of(request).place(instance_id), alarm_id=alarm_id, until=body.validated_data["until"]
+        )
+        return Response(AlarmSerializer(alarm).data)
+
+
+class AlarmEventsApi(APIView):
+    """/api/v1/instances/{id}/alarms/{alarm_id}/events."""
+
+    @extend_schema(responses=AlarmEventPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request, instance_id: str, alarm_id: str) -> Response:
+        """What happened to an alarm in the last 90 days, the newest first, with the value at that moment."""
+        rows = selectors.event_list(
+            organisation=caller_of(request).organisation, instance_id=instance_id, alarm_id=alarm_id
+        )
+        page, following = pagination.newest_page(request, rows, moment="at", key=int)
+        return Response(pagination.body(list(AlarmEventSerializer(page, many=True).data), following))
+
+
+class InstanceEventsApi(APIView):
+    """/api/v1/instances/{id}/events."""
+
+    @extend_schema(responses=InstanceEventPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """What happened to an instance in the last 90 days, the newest first: health, operations, alarms."""
+        organisation = caller_of(request).organisation
+
+        def fetch(after: Any | None, most: int) -> list[timeline.Event]:
+            place = None if after is None else timeline.place_of(*after)
+            return timeline.events_get(organisation=organisation, instance_id=instance_id, after=place, most=most)
+
+        page, following = pagination.fetched_page(
+            request, fetch, key=lambda event: timeline.place_text(event.place), shape=(str, str, str)
+        )
+        return Response(pagination.body(list(InstanceEventSerializer(page, many=True).data), following))
+
+
+class ReceiversApi(APIView):
+    """/api/v1/instances/{id}/receivers."""
+
+    @extend_schema(responses=ReceiverPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request, instance_id: str) -> Response:
+        """Who can be told of an instance's alarms; never a secret."""
+        rows = selectors.receiver_list(organisation=caller_of(request).organisation, instance_id=instance_id)
+        page, following = pagination.rows_page(request, rows)
+        return Response(pagination.body(list(ReceiverSerializer(page, many=True).data), following))
+
+    @extend_schema(request=ReceiverCreateSerializer, responses={201: ReceiverSecretSerializer}, tags=TAGS)
+    def post(self, request: Request, instance_id: str) -> Response:
+        """A webhook, whose secret is in the answer and never again, or an e-mail address, which gets a code. At most 10."""
+        body = ReceiverCreateSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        made, secret = receivers.receiver_create(**caller_of(request).place(instance_id), **body.validated_data)
+        return Response(_with_secret(made, secret), status=201, headers=NOT_STORED)
+
+
+class ReceiverApi(APIView):
+    """/api/v1/instances/{id}/receivers/{receiver_id}."""
+
+    @extend_schema(responses=ReceiverSerializer, tags=TAGS)
+    def get(self, request: Request, instance_id: str, receiver_id: str) -> Response:
+        """One receiver."""
+        organisation = caller_of(request).organisation
+        row = selectors.receiver_get(organisation=organisation, instance_id=instance_id, receiver_id=receiver_id)
+        return Response(ReceiverSerializer(row).data)
+
+    @extend_schema(responses={204: None}, tags=TAGS)
+    def delete(self, request: Request, instance_id: str, receiver_id: str) -> Response:
+        """No message goes there any more, those that wait included."""
+        receivers.receiver_delete(**caller_of(request).place(instance_id), receiver_id=receiver_id)
+        return Response(status=204)
+
+
+class ReceiverConfirmApi(APIView):
+    """/api/v1/instances/{id}/receivers/{receiver_id}/confirm."""
+
+    @extend_schema(request=ReceiverConfirmSerializer, responses=ReceiverSerializer, tags=TAGS)
+    def post(self, request: Request, instance_id: str, receiver_id: str) -> Response:
+        """Give back the code that was sent to an e-mail address: from then on messages go there."""
+        body = ReceiverConfirmSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        row = receivers.receiver_confirm(
+            **caller_of(request).place(instance_id), receiver_id=receiver_id, **body.validated_data
+        )
+        return Response(ReceiverSerializer(row).data)
+
+
+class ReceiverSecretApi(APIView):
+    """/api/v1/instances/{id}/receivers/{receiver_id}/secret."""
+
+    @extend_schema(request=None, responses=ReceiverSecretSerializer, tags=TAGS)
+    def post(self, request: Request, instance_id: str, receiver_id: str) -> Response:
+        """Another secret for a webhook, shown this once. The one before signs as well for a day."""
+        row, secret = receivers.receiver_rotate(**caller_of(request).place(instance_id), receiver_id=receiver_id)
+        return Response(_with_secret(row, secret), headers=NOT_STORED)
+
+
+class ReceiverTestApi(APIView):
+    """/api/v1/instances/{id}/receivers/{receiver_id}/test."""
+
+    @extend_schema(request=None, responses={202: DeliverySerializer}, tags=TAGS)
+    def post(self, request: Request, instance_id: str, receiver_id: str) -> Response:
+        """Send a test message, or to an address that is not confirmed the code once more. Not more than once in 10 s."""
+        row = receivers.receiver_test(**caller_of(request).place(instance_id), receiver_id=receiver_id)
+        return Response(DeliverySerializer(row).data, status=202)
+
+
+class DeliveriesApi(APIView):
+    """/api/v1/instances/{id}/receivers/{receiver_id}/messages."""
+
+    @extend_schema(responses=DeliveryPageSerializer, parameters=pagination.PARAMETERS, tags=TAGS)
+    def get(self, request: Request, instance_id: str, receiver_id: str) -> Response:
+        """What became of the messages to a receiver, the newest first: attempts, and the last error."""
+        rows = selectors.delivery_list(
+            organisation=caller_of(request).organisation, instance_id=instance_id, receiver_id=receiver_id
+        )
+        page, following = pagination.newest_page(request, rows, moment="created_at", key=str)
+        return Response(pagination.body(list(DeliverySerializer(page, many=True).data), following))
+
+
+def _with_secret(row: Receiver, secret: str | None) -> dict[str, Any]:
+    return {**ReceiverSerializer(row).data, "secret": secret}

@@ -1,0 +1,148 @@
+"""What a message says: one document, which is a webhook's body, and from it the text of an e-mail. Pure.
+
+::
+
+    {"type": "alarm.firing", "timestamp": "2026-11-24T03:16:31Z", "data": {
+       "organisation": {"id", "name"}, "instance": {"id", "name"},
+       "alarm": {"id", "name", "watch", "comparison", "threshold", "unit", "duration_s"},
+       "value": 93.1, "since": "2026-11-24T03:11:31Z", "is_repeated": false, "text": "Storage used is 93.1 %. …"}}
+
+`type` is ``alarm.firing``, ``alarm.resolved`` or ``alarm.test``; receivers pass over a type and members that they do not know. A
+document is made when its event happens and never changed: what is tried again tomorrow says what was so today.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+from controlplane.alarms.machine import Telling
+from controlplane.alarms.rules import FIGURES, REASONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from controlplane.alarms.rules import Rule
+
+TYPES = {Telling.FIRING: "alarm.firing", Telling.RESOLVED: "alarm.resolved"}
+TEST, CONFIRM = "alarm.test", "receiver.confirm"
+_COMPARED = {"above": "above", "at_least": "at least", "below": "below", "at_most": "at most"}
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """An e-mail."""
+
+    subject: str
+    body: str
+
+
+def amount(value: float, unit: str = "") -> str:
+    """``93.1 %``: at most two decimals."""
+    text = f"{value:.2f}".rstrip("0").rstrip(".")
+    return f"{text} {unit}".strip()
+
+
+def rule_text(rule: Rule) -> str:
+    """``Storage used at least 75 % for 5 min``."""
+    lasting = f" for {duration_text(rule.duration_s)}" if rule.duration_s else ""
+    if rule.watch in REASONS:
+        return REASONS[rule.watch] + lasting
+    figure = FIGURES[rule.watch]
+    compared = _COMPARED[rule.comparison or ""]
+    return f"{figure.title} {compared} {amount(rule.threshold or 0, figure.unit)}{lasting}"
+
+
+def duration_text(seconds: int) -> str:
+    """In the largest unit that it is whole in."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds and seconds % size == 0:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def moment_text(at: datetime) -> str:
+    """RFC 3339, to the second."""
+    return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def alarm_document(
+    *,
+    telling: Telling,
+    at: datetime,
+    place: Mapping[str, Mapping[str, str]],
+    alarm_id: str,
+    name: str,
+    rule: Rule,
+    value: float | None,
+    since: datetime | None,
+    is_repeated: bool,
+    detail: str = "",
+) -> dict[str, Any]:
+    """Of an alarm that fires or does not any more. `place` names organisation and instance; `detail` is what health says."""
+    return {
+        "type": TYPES[telling],
+        "timestamp": moment_text(at),
+        "data": {
+            **place,
+            "alarm": {
+                "id": alarm_id,
+                "name": name,
+                "watch": rule.watch,
+                "comparison": rule.comparison,
+                "threshold": rule.threshold,
+                "unit": rule.unit,
+                "duration_s": rule.duration_s,
+            },
+            "value": value,
+            "since": None if since is None else moment_text(since),
+            "is_repeated": is_repeated,
+            "text": _text(telling, rule, value, detail),
+        },
+    }
+
+
+def test_document(*, at: datetime, place: Mapping[str, Mapping[str, str]], name: str) -> dict[str, Any]:
+    """Somebody wants to see whether messages arrive."""
+    text = f"This is a test of the receiver {name}. Nothing is the matter."
+    return {"type": TEST, "timestamp": moment_text(at), "data": {**place, "text": text}}
+
+
+def confirm_document(*, at: datetime, instance_id: str, code: str) -> dict[str, Any]:
+    """Whether messages may come here. Nothing in it is a tenant's to write: it goes to whoever they name."""
+    text = (
+        f"Somebody wants alarms of the Kafka instance {instance_id} to be sent to this address. The code that confirms it:\n\n"
+        f"    {code}\n\nIf nobody here knows of it, do nothing: no message comes without the code."
+    )
+    return {"type": CONFIRM, "timestamp": moment_text(at), "data": {"text": text}}
+
+
+def email_of(document: Mapping[str, Any]) -> Text:
+    """The same for people to read."""
+    data = document["data"]
+    if document["type"] == CONFIRM:
+        return Text("Confirm this address for alarms", data["text"] + "\n")
+    instance = data["instance"]
+    where = f"Instance: {instance['name']} ({instance['id']})\nOrganisation: {data['organisation']['name']}"
+    if document["type"] == TEST:
+        return Text(f"[Test] Alarms of {instance['name']}", f"{data['text']}\n\n{where}\n")
+    word = "Firing" if document["type"] == TYPES[Telling.FIRING] else "Resolved"
+    again = " (again)" if data["is_repeated"] and word == "Firing" else ""
+    lines = [data["text"], "", f"Alarm: {data['alarm']['name']} ({data['alarm']['id']})", where]
+    if data["since"] is not None:
+        lines.append(f"Firing since: {data['since']}")
+    lines.append(f"Time: {document['timestamp']}")
+    return Text(f"[{word}{again}] {data['alarm']['name']}: {instance['name']}", "\n".join(lines) + "\n")
+
+
+def _text(telling: Telling, rule: Rule, value: float | None, detail: str) -> str:
+    if rule.watch in REASONS:
+        title = REASONS[rule.watch]
+        over = f"No longer: {title[0].lower()}{title[1:]}."
+        return over if telling is Telling.RESOLVED else f"{title}. {detail}".strip()
+    known = "is not known now" if value is None else f"is {amount(value, rule.unit)}"
+    state = "The alarm fires at" if telling is Telling.FIRING else "The alarm is over; it fires at"
+    condition = rule_text(rule)
+    return f"{FIGURES[rule.watch].title} {known}. {state}: {condition[0].lower()}{condition[1:]}."

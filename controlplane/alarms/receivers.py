@@ -1,0 +1,219 @@
+"""Receivers come and go; a webhook's secret is shown once and can be replaced; an e-mail address is confirmed by who reads it.
+
+An e-mail address gets a code, and no message until the code was given back: otherwise anybody could have this service write to
+anybody. The mail with the code holds nothing that a tenant has written, and there are few of them for an organisation and
+for an address.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets as randomness
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+
+from controlplane.alarms.delivery import mailing, outbox, posting, secrets, words
+from controlplane.alarms.delivery.signing import KEY_BYTES, secret_text
+from controlplane.alarms.delivery.targets import target_of
+from controlplane.alarms.evaluation import place_of
+from controlplane.alarms.models import Alarm, Delivery, DeliveryKind, DeliveryState, Receiver, ReceiverKind
+from controlplane.alarms.rules import MOST_RECEIVERS
+from controlplane.alarms.services import instance_locked
+from controlplane.core import audit, ids
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Conflict, Invalid, LimitReached, NotFound, TooManyAttempts
+from controlplane.core.text import name_checked
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from controlplane.instances.models import Instance
+    from controlplane.tenants.models import Organisation
+
+KEPT_PREVIOUS = timedelta(hours=24)
+"""So long the secret before signs as well."""
+LEAST_BETWEEN_TESTS_S = 10
+LONGEST_EMAIL = 254
+CODE_LETTERS = 10
+CODES_OF_ORGANISATION, CODES_OF_ADDRESS = (20, timedelta(hours=1)), (5, timedelta(hours=24))
+"""So many mails with a code, in this time."""
+
+
+@transaction.atomic
+def receiver_create(
+    *,
+    organisation: Organisation,
+    actor: str,
+    instance_id: str,
+    name: str,
+    kind: str,
+    address: str,
+    clock: Clock = SYSTEM_CLOCK,
+) -> tuple[Receiver, str | None]:
+    """A new receiver, and the secret of a webhook, shown this once. Raises NotFound, Invalid, Conflict, LimitReached."""
+    instance = instance_locked(organisation=organisation, instance_id=instance_id)
+    rows = Receiver.objects.for_organisation(organisation).filter(instance=instance)
+    if rows.count() >= MOST_RECEIVERS:
+        raise LimitReached(f"an instance has at most {MOST_RECEIVERS} receivers", code="too_many_receivers")
+    receiver = Receiver(
+        id=ids.receiver_id(random.SystemRandom()),
+        organisation=organisation,
+        instance=instance,
+        name=name_checked(name),
+        kind=kind,
+        address=_checked(kind, address),
+        created_at=clock.now(),
+    )
+    text = None
+    if kind == ReceiverKind.WEBHOOK:
+        key = os.urandom(KEY_BYTES)
+        receiver.secret, text = secrets.sealed_here(key, receiver.pk), secret_text(key)
+    else:
+        receiver.code = ids.letters(randomness.SystemRandom(), CODE_LETTERS)
+    receiver.save(force_insert=True)
+    if receiver.code:
+        _send_code(receiver, clock.now())
+    _audit(receiver, actor, "create", {"name": receiver.name, "kind": kind, "address": _logged(receiver)})
+    return receiver, text
+
+
+@transaction.atomic
+def receiver_confirm(
+    *, organisation: Organisation, actor: str, instance_id: str, receiver_id: str, code: str
+) -> Receiver:
+    """Whoever reads the address has said that messages may come. Raises NotFound, Invalid."""
+    instance = instance_locked(organisation=organisation, instance_id=instance_id)
+    receiver = _locked(organisation, instance, receiver_id)
+    if receiver.is_confirmed:
+        return receiver
+    if not randomness.compare_digest(receiver.code.encode(), code.strip().lower().encode()):
+        raise Invalid.field("code", "is not the one that was sent to this address")
+    receiver.code = ""
+    receiver.save(force_update=True, update_fields=["code"])
+    _audit(receiver, actor, "confirm", {"address": _logged(receiver)})
+    return receiver
+
+
+@transaction.atomic
+def receiver_rotate(
+    *, organisation: Organisation, actor: str, instance_id: str, receiver_id: str, clock: Clock = SYSTEM_CLOCK
+) -> tuple[Receiver, str]:
+    """Another secret, shown this once; the one before signs as well for a day. Raises NotFound, Conflict."""
+    instance = instance_locked(organisation=organisation, instance_id=instance_id)
+    receiver = _locked(organisation, instance, receiver_id)
+    if receiver.kind != ReceiverKind.WEBHOOK:
+        raise Conflict("an e-mail address has no secret", code="not_a_webhook")
+    key = os.urandom(KEY_BYTES)
+    receiver.previous_secret, receiver.previous_until = receiver.secret, clock.now() + KEPT_PREVIOUS
+    receiver.secret = secrets.sealed_here(key, receiver.pk)
+    receiver.save(force_update=True)
+    _audit(receiver, actor, "rotate", {})
+    return receiver, secret_text(key)
+
+
+@transaction.atomic
+def receiver_test(
+    *, organisation: Organisation, actor: str, instance_id: str, receiver_id: str, clock: Clock = SYSTEM_CLOCK
+) -> Delivery:
+    """A message that says that it is a test; of an address that is not confirmed, the code once more.
+
+    Raises NotFound, TooManyAttempts, LimitReached.
+    """
+    instance = instance_locked(organisation=organisation, instance_id=instance_id)
+    receiver = _locked(organisation, instance, receiver_id)
+    now = clock.now()
+    if receiver.tested_at is not None and now - receiver.tested_at < timedelta(seconds=LEAST_BETWEEN_TESTS_S):
+        raise TooManyAttempts(LEAST_BETWEEN_TESTS_S)
+    receiver.tested_at = now
+    receiver.save(force_update=True, update_fields=["tested_at"])
+    _audit(receiver, actor, "test", {})
+    if not receiver.is_confirmed:
+        return _send_code(receiver, now)
+    document = words.test_document(at=now, place=place_of(instance), name=receiver.name)
+    return _put(outbox.delivery_of(receiver, kind=DeliveryKind.TEST, document=document, at=now))
+
+
+@transaction.atomic
+def receiver_delete(
+    *, organisation: Organisation, actor: str, instance_id: str, receiver_id: str, clock: Clock = SYSTEM_CLOCK
+) -> None:
+    """No message goes there any more, those that wait included; alarms forget it. Raises NotFound, Conflict."""
+    instance = instance_locked(organisation=organisation, instance_id=instance_id)
+    receiver = _locked(organisation, instance, receiver_id)
+    alarms = Alarm.objects.for_organisation(organisation).filter(instance=instance, deleted_at=None)
+    for alarm in alarms.select_for_update().order_by("pk"):
+        if receiver.pk in alarm.receivers:
+            alarm.receivers = [each for each in alarm.receivers if each != receiver.pk]
+            alarm.save(force_update=True, update_fields=["receivers"])
+    waiting = Delivery.objects.for_organisation(organisation).filter(receiver=receiver, state=DeliveryState.WAITING)
+    waiting.update(state=DeliveryState.FAILED, error="the receiver was deleted", ended_at=clock.now())
+    _audit(receiver, actor, "delete", {"name": receiver.name, "address": _logged(receiver)})
+    Receiver.objects.for_organisation(organisation).filter(pk=receiver.pk).delete()
+
+
+def _locked(organisation: Organisation, instance: Instance, receiver_id: str) -> Receiver:
+    rows = Receiver.objects.for_organisation(organisation).filter(instance=instance)
+    receiver = rows.select_for_update().filter(pk=receiver_id).first()
+    if receiver is None:
+        raise NotFound(f"no receiver {receiver_id}")
+    return receiver
+
+
+def _checked(kind: str, address: str) -> str:
+    if kind == ReceiverKind.WEBHOOK:
+        try:
+            target_of(address, posting.networks())
+        except ValueError as error:
+            raise Invalid.field("address", str(error)) from error
+        return address
+    if not mailing.is_installed():
+        raise Conflict(
+            "this installation sends no e-mail: its operators have to name a mail server (SLUICE_SMTP)",
+            code="email_off",
+        )
+    try:
+        if len(address) > LONGEST_EMAIL or not address.isascii():
+            raise ValidationError("too long")
+        validate_email(address)
+    except ValidationError as error:
+        raise Invalid.field("address", "is no e-mail address") from error
+    return address
+
+
+def _send_code(receiver: Receiver, now: datetime) -> Delivery:
+    sent = Delivery.objects.unscoped("an address is nobody's own").filter(kind=DeliveryKind.CONFIRM)
+    of_organisation, of_address = sent.filter(organisation=receiver.organisation), sent.filter(address=receiver.address)
+    for rows, (most, lately) in ((of_organisation, CODES_OF_ORGANISATION), (of_address, CODES_OF_ADDRESS)):
+        if rows.filter(created_at__gt=now - lately).count() >= most:
+            raise LimitReached("too many codes were sent lately: try again later", code="too_many_codes")
+    document = words.confirm_document(at=now, instance_id=receiver.instance_id, code=receiver.code)
+    return _put(outbox.delivery_of(receiver, kind=DeliveryKind.CONFIRM, document=document, at=now))
+
+
+def _put(delivery: Delivery) -> Delivery:
+    delivery.save(force_insert=True)
+    return delivery
+
+
+def _logged(receiver: Receiver) -> str:
+    """The path of a webhook's address may be as good as a password, and the audit holds none."""
+    if receiver.kind != ReceiverKind.WEBHOOK:
+        return receiver.address
+    parts = urlsplit(receiver.address)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _audit(receiver: Receiver, actor: str, action: str, detail: dict[str, Any]) -> None:
+    audit.record(
+        organisation=receiver.organisation,
+        actor=actor,
+        action=f"receiver.{action}",
+        target=f"{receiver.instance_id}/{receiver.pk}",
+        detail=detail,
+    )

@@ -1,0 +1,129 @@
+"""Alarms of an instance: what is watched, how it is, when messages are held back."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from controlplane.cli import operations as ops
+from controlplane.cli.bodies import nullable, said, whole_or_null
+from controlplane.cli.commands import receiver
+from controlplane.cli.errors import Misused
+from controlplane.cli.options import Commands, Instance, Limit, Yes
+from controlplane.cli.session import of
+from controlplane.cli.tables import columns
+
+app = Commands("Alarms: who is told when something is the matter.")
+app.add_typer(receiver.app, name="receiver")
+LISTED = columns("id", "name", "state", "since", "value", "watch", "comparison", "threshold", "silenced_until")
+EVENTS = columns("time", "kind", "value", "actor")
+Watch = Literal[
+    "storage_full", "partitions_without_leader", "route_down", "storage_nearly_full", "partitions_under_replicated",
+    "throttled_under_limit", "change_not_in_force", "flow_unknown", "cluster_unknown", "metering_behind",
+    "storage_used_percent", "produce_percent", "consume_percent", "connections", "health_level",
+]  # fmt: skip
+Comparison = Literal["above", "at_least", "below", "at_most"]
+Alarm = Annotated[str, typer.Argument(metavar="ALARM", help="Its id.")]
+Compared = Annotated[Comparison | None, typer.Option("--comparison", help="Of a figure.")]
+Threshold = Annotated[str | None, typer.Option("--threshold", help="Of a figure, in its unit.")]
+Duration = Annotated[int | None, typer.Option("--duration", help="Seconds for which it must hold; by default 0.")]
+Repeat = Annotated[str | None, typer.Option("--repeat", help="Seconds until it is told again; null: told once.")]
+Receivers = Annotated[list[str] | None, typer.Option("--receiver", help="The id of one; again for more.")]
+Enabled = Annotated[bool | None, typer.Option("--enabled/--disabled", help="Whether it is looked at.")]
+
+
+@app.add("list")
+def listed(ctx: typer.Context, instance: Instance, limit: Limit = None) -> None:
+    """Alarms with their states and last values."""
+    of(ctx).listed(ops.ALARMS, LISTED, limit=limit, instance_id=instance)
+
+
+@app.add("show")
+def shown(ctx: typer.Context, instance: Instance, alarm: Alarm) -> None:
+    """One alarm."""
+    of(ctx).show(ops.ALARM, instance_id=instance, alarm_id=alarm)
+
+
+@app.add("create")
+def create(
+    ctx: typer.Context,
+    instance: Instance,
+    name: Annotated[str, typer.Argument(help="To tell it from others.")],
+    watch: Annotated[Watch, typer.Argument(help="A health reason, or a figure.")],
+    comparison: Compared = None,
+    threshold: Threshold = None,
+    duration: Duration = None,
+    repeat: Repeat = None,
+    receivers: Receivers = None,
+    enabled: Enabled = None,
+) -> None:
+    """Watch something: it is looked at within 30 s."""
+    members = _members(comparison, threshold, duration, repeat, receivers, enabled)
+    of(ctx).change(ops.ALARM_CREATE, body={"name": name, "watch": watch, **members}, instance_id=instance)
+
+
+@app.add("alter")
+def alter(
+    ctx: typer.Context,
+    instance: Instance,
+    alarm: Alarm,
+    name: Annotated[str | None, typer.Option(help="Another name.")] = None,
+    watch: Annotated[Watch | None, typer.Option(help="Something else.")] = None,
+    comparison: Compared = None,
+    threshold: Threshold = None,
+    duration: Duration = None,
+    repeat: Repeat = None,
+    receivers: Receivers = None,
+    no_receivers: Annotated[bool, typer.Option("--no-receivers", help="Nobody is told.")] = False,
+    enabled: Enabled = None,
+) -> None:
+    """Another rule. Receivers that are given replace those before."""
+    wanted = [] if no_receivers else receivers
+    body = said(name=name, watch=watch) | _members(comparison, threshold, duration, repeat, wanted, enabled)
+    if not body:
+        raise Misused("name what is to be different")
+    of(ctx).change(ops.ALARM_CHANGE, body=body, instance_id=instance, alarm_id=alarm)
+
+
+@app.add("silence")
+def silence(
+    ctx: typer.Context,
+    instance: Instance,
+    alarm: Alarm,
+    until: Annotated[str | None, typer.Option(help="RFC 3339, at most 30 days away.")] = None,
+    end: Annotated[bool, typer.Option("--end", help="Messages come again.")] = False,
+) -> None:
+    """Hold messages back for a while; the alarm goes on."""
+    if (until is None) is not end:
+        raise Misused("say until when, or --end")
+    of(ctx).change(ops.ALARM_SILENCE, body={"until": until}, instance_id=instance, alarm_id=alarm)
+
+
+@app.add("delete")
+def delete(ctx: typer.Context, instance: Instance, alarm: Alarm, yes: Yes = False) -> None:
+    """It is looked at no more."""
+    session = of(ctx)
+    session.confirm(f"This deletes the alarm {alarm}.", alarm, yes=yes)
+    session.change(ops.ALARM_DELETE, done=f"{alarm} is deleted.", instance_id=instance, alarm_id=alarm)
+
+
+@app.add("history")
+def history(ctx: typer.Context, instance: Instance, alarm: Alarm, limit: Limit = None) -> None:
+    """What happened to it in the last 90 days, the newest first."""
+    of(ctx).listed(ops.ALARM_EVENTS, EVENTS, limit=limit, instance_id=instance, alarm_id=alarm)
+
+
+def _members(
+    comparison: str | None,
+    threshold: str | None,
+    duration: int | None,
+    repeat: str | None,
+    receivers: list[str] | None,
+    enabled: bool | None,
+) -> dict[str, object]:
+    return {
+        **said(comparison=comparison, duration_s=duration, receivers=receivers, enabled=enabled),
+        **nullable(threshold=threshold),
+        **whole_or_null(repeat_s=repeat),
+    }

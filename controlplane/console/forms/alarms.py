@@ -1,0 +1,162 @@
+"""Rules of alarms, silences, receivers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django import forms
+
+from controlplane.alarms.delivery.targets import LONGEST_URL
+from controlplane.alarms.delivery.words import duration_text
+from controlplane.alarms.models import ReceiverKind
+from controlplane.alarms.rules import FIGURES, LONGEST_DURATION_S, REASONS
+from controlplane.console.forms.base import ConsoleForm, ruled
+from controlplane.core.text import LONGEST_NAME, name_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from controlplane.alarms.models import Alarm, Receiver
+
+MINUTE_S, HOUR_S = 60, 3600
+NEVER = 0
+REPEATS = (15 * MINUTE_S, HOUR_S, 4 * HOUR_S, 24 * HOUR_S)
+SILENCES = (HOUR_S, 4 * HOUR_S, 24 * HOUR_S, 7 * 24 * HOUR_S, 30 * 24 * HOUR_S)
+COMPARED = (("at_least", "at least"), ("above", "above"), ("at_most", "at most"), ("below", "below"))
+
+
+def _plain(**attributes: str) -> forms.TextInput:
+    return forms.TextInput({"autocomplete": "off", "spellcheck": "false", "autocapitalize": "off", **attributes})
+
+
+def _figure(name: str) -> str:
+    figure = FIGURES[name]
+    return f"{figure.title}, {figure.unit}" if figure.unit else figure.title
+
+
+class WatchSelect(forms.Select):
+    """A select whose groups have a class each: what is beside it shows itself for figures only."""
+
+    template_name = "console/parts/watch_select.html"
+
+
+class AlarmForm(ConsoleForm):
+    """What is watched, when it fires, and who is told."""
+
+    refusals: ClassVar = {"duration_s": "duration_min", "repeat_s": "repeat_s"}
+
+    name = forms.CharField(label="Name", max_length=LONGEST_NAME, validators=[ruled(name_problem)], widget=_plain())
+    watch = forms.ChoiceField(
+        label="Fires when",
+        choices=[
+            ("Health", list(REASONS.items())),
+            ("Figures", [(name, _figure(name)) for name in FIGURES]),
+        ],
+        initial="storage_nearly_full",
+        widget=WatchSelect,
+    )
+    comparison = forms.ChoiceField(label="Is", choices=COMPARED, required=False)
+    threshold = forms.FloatField(
+        label="Threshold", required=False, widget=forms.NumberInput({"step": "any", "inputmode": "decimal"})
+    )
+    duration_min = forms.FloatField(
+        label="For at least",
+        min_value=0,
+        max_value=LONGEST_DURATION_S / MINUTE_S,
+        initial=0,
+        help_text="0: it fires at the first look that finds it. Alarms are looked at every 30 seconds.",
+        widget=forms.NumberInput({"step": "any", "inputmode": "decimal"}),
+    )
+    repeat_s = forms.TypedChoiceField(label="Told again while it fires", coerce=int, initial=NEVER)
+    receivers = forms.MultipleChoiceField(label="Who is told", required=False, widget=forms.CheckboxSelectMultiple)
+    enabled = forms.BooleanField(label="Switched on", required=False, initial=True)
+
+    def __init__(self, data: Any = None, *, receivers: Sequence[Receiver], alarm: Alarm | None = None) -> None:
+        super().__init__(data, initial=None if alarm is None else _initial(alarm))
+        repeats = sorted({*REPEATS, *([alarm.repeat_s] if alarm is not None and alarm.repeat_s else [])})
+        self.fields["repeat_s"].choices = [  # type: ignore[attr-defined]
+            (NEVER, "Never"),
+            *((seconds, f"Every {duration_text(seconds)}") for seconds in repeats),
+        ]
+        self.fields["receivers"].choices = [  # type: ignore[attr-defined]
+            (each.pk, f"{each.name} ({each.address})" + ("" if each.is_confirmed else ", not confirmed yet"))
+            for each in receivers
+        ]
+
+    def wanted(self) -> dict[str, Any]:
+        """What `alarm_create` takes."""
+        data = self.cleaned_data
+        is_figure = data["watch"] in FIGURES
+        return {
+            "name": data["name"],
+            "watch": data["watch"],
+            "comparison": data["comparison"] if is_figure else None,
+            "threshold": data["threshold"] if is_figure else None,
+            "duration_s": round(data["duration_min"] * MINUTE_S),
+            "repeat_s": data["repeat_s"] or None,
+            "receivers": data["receivers"],
+            "enabled": data["enabled"],
+        }
+
+
+def _initial(alarm: Alarm) -> dict[str, Any]:
+    minutes = alarm.duration_s / MINUTE_S
+    return {
+        "name": alarm.name,
+        "watch": alarm.watch,
+        "comparison": alarm.comparison,
+        "threshold": alarm.threshold,
+        "duration_min": int(minutes) if minutes.is_integer() else round(minutes, 4),
+        "repeat_s": alarm.repeat_s or NEVER,
+        "receivers": alarm.receivers,
+        "enabled": alarm.enabled,
+    }
+
+
+class SilenceForm(ConsoleForm):
+    """For how long messages are held back."""
+
+    silence_s = forms.TypedChoiceField(
+        label="For",
+        coerce=int,
+        choices=[
+            (seconds, f"{seconds // (24 * HOUR_S)} days" if seconds > 24 * HOUR_S else duration_text(seconds))
+            for seconds in SILENCES
+        ],
+    )
+
+    @property
+    def wanted(self) -> timedelta:
+        """From now on."""
+        return timedelta(seconds=self.cleaned_data["silence_s"] - 1)  # the page was sent a moment ago
+
+
+class ReceiverForm(ConsoleForm):
+    """Somebody, or a program."""
+
+    refusals: ClassVar = {"email_off": "address"}
+
+    name = forms.CharField(label="Name", max_length=LONGEST_NAME, validators=[ruled(name_problem)], widget=_plain())
+    kind = forms.ChoiceField(
+        label="Told by", choices=ReceiverKind.choices, initial=ReceiverKind.EMAIL, widget=forms.RadioSelect
+    )
+    address = forms.CharField(
+        label="Address",
+        max_length=LONGEST_URL,
+        help_text="An e-mail address, which is sent a code first; or an https URL that takes a signed POST.",
+        widget=_plain(),
+    )
+
+    def __init__(self, data: Any = None) -> None:
+        super().__init__(data)
+        self.fields["kind"].choices = [  # type: ignore[attr-defined]
+            (ReceiverKind.EMAIL.value, "E-mail"),
+            (ReceiverKind.WEBHOOK.value, "Webhook"),
+        ]
+
+
+class CodeForm(ConsoleForm):
+    """What was sent to an e-mail address."""
+
+    code = forms.CharField(label="Code", max_length=64, widget=_plain())

@@ -1,0 +1,166 @@
+"""Alarms of an instance: how they are, their rules, what happened to them and to the instance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from controlplane.alarms import selectors, services, timeline
+from controlplane.alarms.delivery.words import amount, rule_text
+from controlplane.alarms.evaluation import is_silenced
+from controlplane.alarms.models import Alarm
+from controlplane.console.forms.alarms import AlarmForm, SilenceForm
+from controlplane.console.listing import listing
+from controlplane.console.page import tenant_page
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import Invalid, SluiceError
+from controlplane.instances.models import Instance, InstanceState
+from controlplane.instances.selectors import instance_get
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from django.http import HttpRequest, HttpResponse
+
+    from controlplane.accounts.selectors import Caller
+
+HISTORY_ROWS, EVENT_ROWS = 20, 50
+WORDS = {"ok": "OK", "pending": "Pending", "firing": "Firing", "no_data": "No data"}
+
+
+@require_safe
+@tenant_page
+def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """Every alarm with its state, the loudest first; the list comes again every 10 s."""
+    place = {"organisation": caller.organisation, "instance_id": instance_id}
+    instance = instance_get(**place)
+    context = {
+        **_page(instance, "alarms"),
+        "rows": sorted((_row(alarm) for alarm in selectors.alarm_list(**place)), key=_loudest),
+        "receivers": list(selectors.receiver_list(**place).order_by("created_at")),
+    }
+    part = request.htmx and not request.htmx.boosted  # type: ignore[attr-defined]
+    return render(request, "console/parts/alarm_rows.html" if part else "console/alarms.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def new(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """Choose what is watched, and who is told."""
+    place = {"organisation": caller.organisation, "instance_id": instance_id}
+    instance = instance_get(**place)
+    form = AlarmForm(request.POST or None, receivers=list(selectors.receiver_list(**place).order_by("created_at")))
+    if request.method == "POST" and form.is_valid():
+        try:
+            made = services.alarm_create(**caller.place(instance.id), **form.wanted())
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            messages.success(request, f"{made.name} is looked at within 30 seconds.")
+            return redirect("console:alarms", caller.organisation.id, instance.id)
+    context = {**_page(instance, "alarms"), "form": form}
+    return render(request, "console/alarm_new.html", context, status=422 if form.errors else 200)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@tenant_page
+def shown(request: HttpRequest, caller: Caller, instance_id: str, alarm_id: str) -> HttpResponse:
+    """One alarm: how it is, what happened to it, its rule."""
+    place = {"organisation": caller.organisation, "instance_id": instance_id}
+    instance = instance_get(**place)
+    alarm = selectors.alarm_get(**place, alarm_id=alarm_id)
+    receivers = list(selectors.receiver_list(**place).order_by("created_at"))
+    form = AlarmForm(request.POST or None, receivers=receivers, alarm=alarm)
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.alarm_update(**caller.place(instance.id), alarm_id=alarm.pk, changes=form.wanted())
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            messages.success(request, "The rule was changed.")
+            return redirect("console:alarm", caller.organisation.id, instance.id, alarm.pk)
+    history = selectors.event_list(**place, alarm_id=alarm.pk).order_by("-at", "-pk")
+    context = {
+        **_page(instance, "alarms"),
+        "form": form,
+        "row": _row(alarm),
+        "silence": SilenceForm(),
+        "told": [each for each in receivers if each.pk in alarm.receivers],
+        "listing": listing(request, history, size=HISTORY_ROWS),
+    }
+    return render(request, "console/alarm.html", context, status=422 if form.errors else 200)
+
+
+@require_POST
+@tenant_page
+def silence(request: HttpRequest, caller: Caller, instance_id: str, alarm_id: str) -> HttpResponse:
+    """Messages are held back, or come again."""
+    form = SilenceForm(request.POST)
+    until = None
+    if "end" not in request.POST:
+        if not form.is_valid():
+            raise Invalid.field("silence_s", "is none of the choices")
+        until = SYSTEM_CLOCK.now() + form.wanted
+    alarm = services.alarm_silence(**caller.place(instance_id), alarm_id=alarm_id, until=until)
+    said = "are held back" if until is not None else "come again"
+    messages.success(request, f"Messages of {alarm.name} {said}.")
+    return redirect("console:alarm", caller.organisation.id, instance_id, alarm_id)
+
+
+@require_POST
+@tenant_page
+def delete(request: HttpRequest, caller: Caller, instance_id: str, alarm_id: str) -> HttpResponse:
+    """It is looked at no more."""
+    alarm = selectors.alarm_get(organisation=caller.organisation, instance_id=instance_id, alarm_id=alarm_id)
+    services.alarm_delete(**caller.place(instance_id), alarm_id=alarm_id)
+    messages.success(request, f"{alarm.name} was deleted.")
+    return redirect("console:alarms", caller.organisation.id, instance_id)
+
+
+@require_safe
+@tenant_page
+def events(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
+    """What happened to the instance, the newest first."""
+    instance = instance_get(organisation=caller.organisation, instance_id=instance_id)
+    names = ("at", "of", "key")
+    after = timeline.place_of(*(request.GET[name] for name in names)) if set(names) <= set(request.GET) else None
+    found = timeline.events_get(
+        organisation=caller.organisation, instance_id=instance.id, after=after, most=EVENT_ROWS + 1
+    )
+    rows, more = found[:EVENT_ROWS], len(found) > EVENT_ROWS
+    context = {
+        **_page(instance, "events"),
+        "rows": rows,
+        "older": dict(zip(names, timeline.place_text(rows[-1].place), strict=True)) if more else None,
+        "further": after is not None,
+    }
+    return render(request, "console/instance_events.html", context)
+
+
+def _page(instance: Instance, part: str) -> dict[str, Any]:
+    running = instance.state == InstanceState.RUNNING
+    return {"instance": instance, "tab": "alarms", "part": part, "running": running}
+
+
+def _row(alarm: Alarm) -> dict[str, Any]:
+    """What a list says of it: an alarm that fires and has no value says both."""
+    rule = alarm.rule
+    is_reason = rule.comparison is None
+    value = None if alarm.value is None else amount(alarm.value, rule.unit)
+    return {
+        "alarm": alarm,
+        "rule": rule_text(rule),
+        "state": alarm.phase if alarm.enabled else "off",
+        "word": WORDS[alarm.phase] if alarm.enabled else "Off",
+        "value": ("there" if alarm.value else "not there") if is_reason and value is not None else value,
+        "silenced": is_silenced(alarm, SYSTEM_CLOCK.now()),
+    }
+
+
+def _loudest(row: dict[str, Any]) -> tuple[bool, int, str]:
+    alarm: Alarm = row["alarm"]
+    phases: Iterable[str] = [phase.value for phase in selectors.LOUDEST]
+    return not alarm.enabled, list(phases).index(alarm.phase), alarm.name.lower()

@@ -1,0 +1,1 @@
+"""Alarms: rules, the machine, evaluation, messages, their REST."""

@@ -1,0 +1,69 @@
+"""Receivers of both kinds that really are there, on loopback, which the installation allows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support.smtp import MailServer
+from tests.support.webhooks import WebhookServer
+
+GIB = 2**30
+
+
+@pytest.fixture
+def hook():
+    with WebhookServer() as server:
+        yield server
+
+
+@pytest.fixture
+def mail(settings, inside):
+    """A mail server, and an installation that knows it."""
+    with MailServer() as server:
+        settings.ENVIRONMENT = replace(
+            settings.ENVIRONMENT, smtp=f"127.0.0.1:{server.port}", email_from="alarms@sluice.example.com"
+        )
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_USE_TLS = "127.0.0.1", server.port, False
+        settings.DEFAULT_FROM_EMAIL = "alarms@sluice.example.com"
+        yield server
+
+
+@pytest.fixture
+def inside(settings):
+    """Webhooks may go to loopback."""
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, webhook_networks="127.0.0.0/8")
+
+
+class Storage:
+    """What the flow master says of one instance's storage, which has 10 GiB; `percent` None: no master answers."""
+
+    def __init__(self, answers, name) -> None:
+        self._answers, self._name = answers, name
+        self.percent = 10
+
+    @property
+    def percent(self) -> float | None:
+        return self._percent
+
+    @percent.setter
+    def percent(self, value: float | None) -> None:
+        self._percent = value
+        self._answers.pop(self._name, None)
+        if value is not None:
+            self._answers[self._name] = {
+                "storage_used_bytes": round(10 * GIB * value / 100),
+                "storage_full": value >= 100,
+                "partitions_without_leader": 0,
+                "partitions_under_replicated": 0,
+                "produce": {"limit": 1000, "flow": 100},
+                "consume": {"limit": 1000, "flow": 100},
+                "connections": 3,
+            }
+
+
+@pytest.fixture
+def storage(instance, flow_master):
+    return Storage(flow_master.answers, instance.id)
