@@ -67,7 +67,7 @@ def newest_page(
             raise _bad_cursor() from error
         if type(last_key) is not key:
             raise _bad_cursor()
-        if not (0 <= last_key < 2**63 if isinstance(last_key, int) else _can_be_asked(last_key)):
+        if not (0 <= last_key < 2**63 if isinstance(last_key, int) else can_be_asked(last_key)):
             raise _bad_cursor()
         rows = rows.filter(Q(**{f"{moment}__lt": at}) | Q(**{moment: at, "pk__lt": last_key}))
     limit = _limit(request)

@@ -6,6 +6,8 @@ operations are carried out by the real code. Files in DIRECTORY are switches for
 
     cluster-away   nothing of the cluster answers        brokers-slow   brokers apply nothing
     consumers-stopped   the group `billing` has no members
+
+Receivers of alarms are real, on loopback: what they have taken stands in DIRECTORY/taken.json, with the webhooks' address.
 """
 
 from __future__ import annotations
@@ -20,6 +22,9 @@ from pathlib import Path
 from socketserver import ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from tests.support.smtp import MailServer
+from tests.support.webhooks import WebhookServer
 
 PASSWORD = "water over the wheel"
 ORGANISATION = "Harbour Authority"
@@ -54,10 +59,11 @@ MISSING = {"replicas_behind": 21, "partitions_without_leader": 1, "group_partiti
 class World:
     """The fakes, switched by files."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, mail: MailServer, hook: WebhookServer) -> None:
         from tests.controlplane.fakes import FakeAdmin, FakeBrokers, FakeTree
 
         self.directory = directory
+        self.mail, self.hook = mail, hook
         self.tree = FakeTree()
         self.brokers = FakeBrokers(self.tree)
         self.admin = FakeAdmin(self.tree)
@@ -152,10 +158,19 @@ class World:
             for produce, consume in zip(*both, strict=True)
         ]
 
+    def tell_taken(self) -> None:
+        mails = [(each["To"], each["Subject"], each.get_content()) for each in self.mail.mails]
+        document = {"hook": self.hook.url, "mails": mails, "hooks": [each.document for each in self.hook.taken]}
+        partial = self.directory / "taken.part"
+        partial.write_text(json.dumps(document))
+        partial.rename(self.directory / "taken.json")
+
     def work(self) -> None:
         """Be beat and the worker."""
         from django.db import connection
 
+        from controlplane.alarms.delivery.outbox import send_due
+        from controlplane.alarms.evaluation import evaluate
         from controlplane.core import operations
         from controlplane.health.services import health_observe
         from controlplane.history.services import sample
@@ -166,6 +181,9 @@ class World:
             health_observe()
             figures_keep()
             sample()
+            evaluate()
+            send_due()
+            self.tell_taken()
             for operation_id in list(operations.runnable().values_list("pk", flat=True)):
                 operations.run(operation_id)
             connection.close()
@@ -232,6 +250,7 @@ def prepare(world: World) -> None:
     audit(world, made[1].id)
     speak(world, made[1].id)
     propose(world, place)
+    watch(made[1])
     rule = throttle_rule_create(**place, kind="client", users=["web-shop"], clients=[None], produce_mib_per_s=2.5)
     _, token = invitations.invitation_create(
         organisation=harbour, inviter=people["Alice"], email="dora@example.com", role=Role.VIEWER
@@ -487,6 +506,51 @@ def propose(world: World, place: dict[str, Any]) -> None:
         world.tree.put(findings_path(place["instance_id"], broker), run_through(findings.to_json()))
 
 
+def watch(instance: Any) -> None:
+    """Alarms in every state, receivers of every kind, messages that arrived, wait and were given up; and some history."""
+    from datetime import UTC, datetime, timedelta
+
+    from controlplane.alarms.delivery.outbox import delivery_of
+    from controlplane.alarms.models import Delivery
+    from controlplane.health.models import HealthSpell
+    from tests.controlplane.alarms.rows import alarm_row, event_row, receiver_row
+
+    now = datetime.now(UTC)
+    pager = receiver_row(instance, name="On-call pager")
+    receiver_row(instance, "rcv-000000000002", name="Ops list", kind="email", address="ops@example.com", secret=b"")
+    receiver_row(
+        instance, "rcv-000000000003", name="Bob", kind="email", address="bob@example.com", secret=b"", code="k3v9x2qa8z"
+    )
+    told = {"receivers": [pager.pk, "rcv-000000000002"]}
+    firing = alarm_row(
+        instance, name="A third of the storage", threshold=30, repeat_s=86_400, phase="firing", told=True, told_at=now,
+        since=now - timedelta(hours=2), firing_since=now - timedelta(hours=2), seen_at=now, **told,
+    )  # fmt: skip
+    alarm_row(instance, "alm-000000000002", name="No leader", watch="partitions_without_leader", comparison=None,
+              threshold=None, seen_at=now, silenced_until=now + timedelta(hours=5), **told)  # fmt: skip
+    alarm_row(instance, "alm-000000000003", name="Much traffic", watch="produce_percent", threshold=5, duration_s=86_400,
+              seen_at=now)  # fmt: skip
+    alarm_row(instance, "alm-000000000004", name="Quiet at night", watch="connections", comparison="below", threshold=1,
+              enabled=False)  # fmt: skip
+    for number in range(12):
+        event_row(
+            firing, "resolved" if number % 2 else "fired", now - timedelta(hours=2 + 9 * number), value=37 - number
+        )
+        document = {"type": "alarm.firing", "data": {"alarm": {"name": firing.name}}}
+        row = delivery_of(pager, kind="alarm", document=document, at=now - timedelta(hours=2 + 9 * number))
+        row.state, row.attempts = ("sent", 1) if number else ("waiting", 4)
+        row.error = "" if number else "hooks.example.com answers 503; it will be there again tomorrow"
+        row.next_attempt_at = now + timedelta(days=1)
+        if number == 3:
+            row.state, row.error = "failed", "hooks.example.com has no public address"
+        row.save(force_insert=True)
+    assert Delivery.objects.unscoped("a test").count() == 12
+    for number in range(3):
+        at = now - timedelta(days=number, hours=3)
+        HealthSpell.objects.create(instance=instance.pk, code="throttled_under_limit", title="Throttled below its limit",
+                                   began_at=at, ended_at=at + timedelta(minutes=4))  # fmt: skip
+
+
 class Quiet(WSGIRequestHandler):
     """Says nothing of what it serves."""
 
@@ -501,12 +565,20 @@ class Server(ThreadingMixIn, WSGIServer):
 
 
 def main() -> None:
-    directory = Path(sys.argv[1])
+    with MailServer() as mail, WebhookServer() as hook:
+        served(Path(sys.argv[1]), mail, hook)
+
+
+def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
     os.environ |= {
         "DJANGO_SETTINGS_MODULE": "controlplane.settings",
         "DATABASE_URL": f"sqlite:///{directory}/db.sqlite3",
         "SLUICE_STACK_DIR": str(directory),
         "SLUICE_SECRETS_FILE": str(directory / "secrets.json"),
+        "SLUICE_SMTP": f"127.0.0.1:{mail.port}",
+        "SLUICE_SMTP_SECURITY": "off",
+        "SLUICE_EMAIL_FROM": "alarms@sluice.example.com",
+        "SLUICE_WEBHOOK_NETWORKS": "127.0.0.0/8",
     }
     import django
 
@@ -523,7 +595,7 @@ def main() -> None:
     from controlplane.kafka import client, group_door, message_door, record_door
     from controlplane.wsgi import application
 
-    world = World(directory)
+    world = World(directory, mail, hook)
     zookeeper.tree = lambda _cluster: world.enter(world.tree)
     client.admin = lambda _cluster: world.enter(world.admin)
     group_door.door = lambda _cluster: world.read_on(world.enter(world.admin).groups)

@@ -51,6 +51,16 @@ AREAS = {
         ),
         ("tests/dataplane/groups",),
     ),
+    "alarms": Area(
+        (
+            *(
+                f"controlplane/alarms/{name}.py"
+                for name in ("machine", "rules", "delivery/signing", "delivery/targets")
+            ),
+            "controlplane/core/addresses.py",
+        ),
+        tuple(f"tests/controlplane/alarms/test_{name}.py" for name in ("addresses", "machine", "rules", "signing")),
+    ),
     "tenancy": Area(
         (
             "dataplane/tenancy/whitelist.py",

@@ -258,6 +258,31 @@ HOLES: tuple[Hole, ...] = (
         "        if self.verifiers:\n            return OPEN\n",
         ("tests/quota/test_zookeeper_table.py::test_nobody_is_named_who_has_no_right",),
     ),
+    # --- where a tenant has us connect to -----------------------------------------------------------------------------
+    Hole(
+        "webhook-inside",
+        "A webhook goes to whatever address its name leads to, metadata services and databases among them.",
+        "controlplane/alarms/delivery/posting.py",
+        "allowed = [each for each in found if self._target.allows(each, self._networks)]",
+        "allowed = [each for each in found if each]",
+        ("tests/controlplane/alarms/test_posting.py", "-k", "points_inside"),
+    ),
+    Hole(
+        "webhook-looked-up-again",
+        "A name that changes its mind leads a webhook inside: it is looked up again where the connection is made.",
+        "controlplane/alarms/delivery/posting.py",
+        "        return socket.create_connection((last, self._target.port), self._within_s)\n",
+        "        return socket.create_connection((last and self._allowed()[-1], self._target.port), self._within_s)\n",
+        ("tests/controlplane/alarms/test_posting.py", "-k", "looked_up_once"),
+    ),
+    Hole(
+        "mail-to-anybody",
+        "Alarms are sent to addresses whose readers have not agreed.",
+        "controlplane/alarms/delivery/outbox.py",
+        '.filter(pk__in=wanted, code="")',
+        ".filter(pk__in=wanted)",
+        ("tests/controlplane/alarms/test_evaluation.py", "-k", "not_confirmed"),
+    ),
     # --- secrets ------------------------------------------------------------------------------------------------------
     Hole(
         "key-in-clear",

@@ -74,6 +74,7 @@ class AlarmForm(ConsoleForm):
 
     def __init__(self, data: Any = None, *, receivers: Sequence[Receiver], alarm: Alarm | None = None) -> None:
         super().__init__(data, initial=None if alarm is None else _initial(alarm))
+        self.fields["threshold"].needed_by_choice = True  # type: ignore[attr-defined]  # of a figure
         repeats = sorted({*REPEATS, *([alarm.repeat_s] if alarm is not None and alarm.repeat_s else [])})
         self.fields["repeat_s"].choices = [  # type: ignore[attr-defined]
             (NEVER, "Never"),
@@ -106,19 +107,24 @@ def _initial(alarm: Alarm) -> dict[str, Any]:
         "name": alarm.name,
         "watch": alarm.watch,
         "comparison": alarm.comparison,
-        "threshold": alarm.threshold,
-        "duration_min": int(minutes) if minutes.is_integer() else round(minutes, 4),
+        "threshold": _short(alarm.threshold),
+        "duration_min": _short(round(minutes, 4)),
         "repeat_s": alarm.repeat_s or NEVER,
         "receivers": alarm.receivers,
         "enabled": alarm.enabled,
     }
 
 
+def _short(value: float | None) -> float | None:
+    """5 for 5.0, as a person writes it."""
+    return int(value) if value is not None and value.is_integer() else value
+
+
 class SilenceForm(ConsoleForm):
     """For how long messages are held back."""
 
     silence_s = forms.TypedChoiceField(
-        label="For",
+        label="Hold messages back for",
         coerce=int,
         choices=[
             (seconds, f"{seconds // (24 * HOUR_S)} days" if seconds > 24 * HOUR_S else duration_text(seconds))

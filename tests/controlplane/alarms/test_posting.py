@@ -1,4 +1,4 @@
-"""Handing a message to a real server: bounded in time, no redirects, no address that was not judged, names that change their mind."""
+"""Handing a message to a real server: bounded in time, no redirects, no address that was not judged, names that change."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import yaml
 
 from controlplane.cli import commands, options
 from controlplane.cli import operations as ops
-from controlplane.cli.commands import access, acl, bill, group, route, rule
+from controlplane.cli.commands import access, acl, alarm, bill, group, receiver, route, rule
 from controlplane.cli.operations import Call
 from controlplane.env import ROOT
 
@@ -160,6 +160,9 @@ def of(function, parameter):
         (words(route.ClientCertificates), "ClientCertificatesEnum"),
         (of(rule.create, "kind"), "KindEnum"),
         (of(group.reset, "to"), "StrategyEnum"),
+        (words(alarm.Watch), "AlarmWatchEnum"),
+        (words(alarm.Comparison), "AlarmComparisonEnum"),
+        (of(receiver.add, "kind"), "ReceiverKindEnum"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -180,3 +181,37 @@ def test_keys(ok, as_alice):
     ok("key", "revoke", made["id"], stdin=f"{made['id']}\n")
     revoked = {each["id"]: each["revoked_at"] for each in ok("key", "list", "-o", "json").json["items"]}
     assert revoked[made["id"]]
+
+
+def test_alarms(ok, as_alice, events):
+    hook = "https://hooks.example.com/x"
+    added = ok("alarm", "receiver", "add", events, "pager", "webhook", hook, "-o", "json")
+    assert added.json["secret"].startswith("whsec_")
+    receiver = added.json["id"]
+    made = ok(
+        "alarm", "create", events, "storage", "storage_used_percent", "--comparison", "at_least", "--threshold", 90,
+        "--duration", 300, "--repeat", 3600, "--receiver", receiver, "-o", "json",
+    ).json  # fmt: skip
+    assert (made["threshold"], made["duration_s"], made["receivers"]) == (90, 300, [receiver])
+    alarm = made["id"]
+    assert "storage" in ok("alarm", "list", events).out
+    assert ok("alarm", "show", events, alarm, "-o", "json").json == made
+    changed = ok("alarm", "alter", events, alarm, "--repeat", "null", "--disabled", "--no-receivers", "-o", "json").json
+    assert (changed["repeat_s"], changed["enabled"], changed["receivers"]) == (None, False, [])
+    assert as_alice("alarm", "alter", events, alarm).status == 2
+    assert as_alice("alarm", "create", events, "x", "storage_full", "--threshold", 1).status == 1
+
+    until = f"{datetime.now(UTC) + timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"
+    assert ok("alarm", "silence", events, alarm, "--until", until, "-o", "json").json["silenced_until"] == until
+    assert ok("alarm", "silence", events, alarm, "--end", "-o", "json").json["silenced_until"] is None
+    assert as_alice("alarm", "silence", events, alarm).status == 2
+    assert ok("alarm", "history", events, alarm, "-o", "json").json["items"] == []
+
+    assert ok("alarm", "receiver", "test", events, receiver, "-o", "json").json["state"] == "waiting"
+    assert "test" in ok("alarm", "receiver", "messages", events, receiver).out
+    assert ok("alarm", "receiver", "rotate", events, receiver, "-o", "json").json["secret"] != added.json["secret"]
+    assert ok("alarm", "receiver", "show", events, receiver, "-o", "json").json["confirmed"] is True
+    ok("alarm", "receiver", "delete", events, receiver, stdin=f"{receiver}\n")
+    assert ok("alarm", "receiver", "list", events, "-o", "json").json["items"] == []
+    assert ok("alarm", "delete", events, alarm, "--yes").err.endswith("is deleted.\n")
+    assert "operation.succeeded" in ok("instance", "events", events).out

@@ -1,0 +1,85 @@
+"""Somebody is told by e-mail and webhook that the storage is full, and that it is not any more; both receivers are real."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+
+import pytest
+from playwright.sync_api import expect
+
+from .test_accessibility import SCREENS, violations
+
+pytestmark = pytest.mark.timeout(180)
+WITHIN_S = 30
+
+
+def taken(console, wanted):
+    """What receivers have taken, as soon as `wanted` finds something in it."""
+    until = time.monotonic() + WITHIN_S
+    while True:
+        path = console.directory / "taken.json"
+        found = json.loads(path.read_text()) if path.exists() else {"mails": [], "hooks": []}
+        if result := wanted(found):
+            return result
+        assert time.monotonic() < until, found
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_an_alarm_is_fired_by_email_and_webhook(open_page, console, screen):
+    page = open_page("alice", viewport=SCREENS[screen])
+    address, name = f"{screen}@example.com", f"Full, seen from a {screen}"
+    page.goto(console.address(f"instances/{console.instances['clickstream']}"))
+    page.get_by_role("link", name="Alarms", exact=True).click()
+    page.get_by_role("link", name="Receivers").click()
+    page.get_by_label("Name", exact=True).fill(f"Me on a {screen}")
+    page.get_by_label("Address").fill(address)
+    page.get_by_role("button", name="Add receiver").click()
+    expect(page.get_by_text("A code was sent to")).to_be_visible()
+    mail = taken(console, lambda found: [each for each in found["mails"] if each[0] == address])[0]
+    page.get_by_label("Code").fill(re.search(r"^ {4}(\w{10})\s*$", mail[2], re.MULTILINE)[1])
+    page.get_by_role("button", name="Confirm").click()
+    expect(page.get_by_text("is confirmed: alarms can go there")).to_be_visible()
+
+    page.goto(console.address(f"instances/{console.instances['clickstream']}/receivers"))
+    page.get_by_label("Name", exact=True).fill(f"Hook of a {screen}")
+    page.get_by_label("Webhook", exact=True).check()
+    page.get_by_label("Address").fill(taken(console, lambda found: found.get("hook")))
+    page.get_by_role("button", name="Add receiver").click()
+    expect(page.locator("#new-secret")).to_have_text(re.compile(r"^whsec_"))
+    found = violations(page, "a secret just made")
+
+    page.goto(console.address(f"instances/{console.instances['clickstream']}/new-alarm"))
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_label("Fires when").select_option("storage_used_percent")
+    page.get_by_label("Threshold").fill("95")
+    for each in (f"Me on a {screen}", f"Hook of a {screen}"):
+        page.get_by_role("checkbox", name=re.compile(re.escape(each))).check()
+    found += violations(page, "a new alarm about a figure")
+    page.get_by_role("button", name="Create alarm").click()
+    row = page.get_by_role("row").filter(has_text=name)
+    expect(row.get_by_text("OK", exact=True)).to_be_visible()
+
+    console.switch("storage-full", on=True)
+    expect(row.get_by_text("Firing", exact=True)).to_be_visible(timeout=25_000)
+
+    def told(word):
+        return lambda had: (
+            any(each[0] == address and each[1].startswith(f"[{word}] {name}") for each in had["mails"])
+            and any(
+                each["type"] == f"alarm.{word.lower()}" and each["data"]["alarm"]["name"] == name
+                for each in had["hooks"]
+            )
+        )
+
+    taken(console, told("Firing"))
+    page.goto(console.address(f"instances/{console.instances['clickstream']}"))
+    expect(page.get_by_role("link", name=name)).to_be_visible()
+    console.switch("storage-full", on=False)
+    taken(console, told("Resolved"))
+    page.goto(console.address(f"instances/{console.instances['clickstream']}/timeline"))
+    expect(page.get_by_role("row").filter(has_text="Alarm resolved").first).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="No longer: Storage is full").first).to_be_visible()
+    assert found == []

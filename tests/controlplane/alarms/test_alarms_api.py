@@ -1,0 +1,330 @@
+"""Alarms and receivers by REST: what is taken and refused, who may, what is audited, and what becomes of a change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from controlplane.alarms.evaluation import evaluate
+from controlplane.alarms.models import Alarm, AlarmEvent, Delivery, Receiver
+from controlplane.core.models import AuditEntry
+from controlplane.instances.models import Instance
+from tests.controlplane.test_instances_api import problem
+
+from .rows import STORAGE, alarm_row, event_row, receiver_row
+
+ROWS = "a test"
+RULE = {"name": "storage", **STORAGE}
+HOOK = {"name": "pager", "kind": "webhook", "address": "https://hooks.example.com/x?token=tell-nobody"}
+MAIL = {"name": "bob", "kind": "email", "address": "bob@example.com"}
+
+
+@pytest.fixture
+def url(instance):
+    return f"/api/v1/instances/{instance.id}"
+
+
+@pytest.fixture
+def made(alice, url):
+    answer = alice.api.post(f"{url}/alarms", RULE)
+    assert answer.status_code == 201, answer.content
+    return answer.json()
+
+
+@pytest.fixture
+def hooked(alice, url):
+    return alice.api.post(f"{url}/receivers", HOOK).json()
+
+
+@pytest.fixture
+def mailing(settings):
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, smtp="127.0.0.1:1", email_from="alarms@sluice.example.com")
+
+
+def audited(alice, action):
+    return list(AuditEntry.objects.for_organisation(alice.organisation).filter(action=action).order_by("pk"))
+
+
+def code_of(receiver_id):
+    return Receiver.objects.unscoped(ROWS).get(pk=receiver_id).code
+
+
+# --- alarms -------------------------------------------------------------------------------------------------------------
+
+
+def test_one_is_made_shown_and_listed(alice, bob, url, made):
+    assert {name: made[name] for name in RULE} == {**RULE, "threshold": 90}
+    assert (made["state"], made["value"], made["firing_since"], made["unit"]) == ("ok", None, None, "%")
+    assert (made["enabled"], made["duration_s"], made["repeat_s"], made["receivers"]) == (True, 0, None, [])
+    assert bob.api.get(f"{url}/alarms/{made['id']}").json() == made
+    assert alice.api.get(f"{url}/alarms").json() == {"items": [made], "next": None}
+    (entry,) = audited(alice, "alarm.create")
+    assert entry.target == f"{url.rpartition('/')[2]}/{made['id']}"
+    assert entry.detail["watch"] == "storage_used_percent"
+
+
+@pytest.mark.parametrize(
+    ("members", "field"),
+    [
+        ({"threshold": None}, "threshold"),
+        ({"threshold": "90"}, "threshold"),
+        ({"comparison": None}, "comparison"),
+        ({"comparison": "near"}, "comparison"),
+        ({"watch": "weather"}, "watch"),
+        ({"watch": "storage_full"}, "comparison"),
+        ({"name": " "}, "name"),
+        ({"duration_s": 86_401}, "duration_s"),
+        ({"duration_s": True}, "duration_s"),
+        ({"repeat_s": 299}, "repeat_s"),
+        ({"receivers": ["rcv-000000000009"]}, "receivers.0"),
+        ({"enabled": 1}, "enabled"),
+        ({"treshold": 9}, "treshold"),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_field(alice, url, members, field):
+    found = problem(alice.api.post(f"{url}/alarms", RULE | members), 400, "invalid")
+    assert field in {each["field"] for each in found["errors"]}
+    assert Alarm.objects.unscoped(ROWS).count() == 0
+
+
+def test_there_are_fifty_at_most(alice, url, instance):
+    for number in range(50):
+        alarm_row(instance, f"alm-{number:012}")
+    problem(alice.api.post(f"{url}/alarms", RULE), 409, "too_many_alarms")
+    assert alice.api.delete(f"{url}/alarms/alm-000000000007").status_code == 204
+    assert alice.api.post(f"{url}/alarms", RULE).status_code == 201
+
+
+def test_a_viewer_looks_and_changes_nothing(viewer, url, made, hooked):
+    alarm, receiver = f"{url}/alarms/{made['id']}", f"{url}/receivers/{hooked['id']}"
+    for path in (alarm, f"{alarm}/events", receiver, f"{receiver}/messages", f"{url}/events"):
+        assert viewer.api.get(path).status_code == 200
+    for method, path in (
+        ("post", f"{url}/alarms"), ("patch", alarm), ("delete", alarm), ("post", f"{alarm}/silence"),
+        ("post", f"{url}/receivers"), ("delete", receiver), ("post", f"{receiver}/test"),
+        ("post", f"{receiver}/secret"), ("post", f"{receiver}/confirm"),
+    ):  # fmt: skip
+        problem(getattr(viewer.api, method)(path, {}), 403, "forbidden")
+
+
+def test_an_instance_that_is_being_deleted_takes_none(alice, url, made):
+    Instance.objects.unscoped(ROWS).update(state="deleting")
+    problem(alice.api.post(f"{url}/alarms", RULE), 409, "instance_deleting")
+
+
+def test_the_same_key_makes_one(alice, url):
+    answers = [alice.api.post(f"{url}/alarms", RULE, HTTP_IDEMPOTENCY_KEY="k") for _ in range(2)]
+    assert answers[0].json()["id"] == answers[1].json()["id"]
+    assert Alarm.objects.unscoped(ROWS).count() == 1
+
+
+def test_a_change_of_the_name_leaves_the_state_and_one_of_the_threshold_begins_anew(alice, url, storage, clock):
+    receiver = alice.api.post(f"{url}/receivers", HOOK).json()["id"]
+    made = alice.api.post(f"{url}/alarms", RULE | {"receivers": [receiver]}).json()["id"]
+    path = f"{url}/alarms/{made}"
+    clock.time = datetime.now(UTC)
+    storage.percent = 95
+    clock.advance(30)
+    evaluate(clock=clock)
+    assert alice.api.get(path).json()["state"] == "firing"
+    assert alice.api.patch(path, {"name": "disk", "repeat_s": 600}).json()["state"] == "firing"
+    changed = alice.api.patch(path, {"threshold": 99}).json()
+    assert (changed["state"], changed["value"], changed["firing_since"]) == ("ok", None, None)
+    events = alice.api.get(f"{path}/events").json()["items"]
+    assert {(each["kind"], each["actor"]) for each in events} == {("fired", ""), ("resolved", "alice@example.com")}
+    types = [row.document["type"] for row in Delivery.objects.unscoped(ROWS).order_by("created_at")]
+    assert sorted(types) == ["alarm.firing", "alarm.resolved"]
+    resolved = Delivery.objects.unscoped(ROWS).exclude(document__type="alarm.firing").get()
+    assert resolved.document["data"]["alarm"]["threshold"] == 90, "the message is about the rule that fired"
+    assert audited(alice, "alarm.update")[-1].detail == {"threshold": 99}
+
+
+@pytest.mark.parametrize("change", [{"enabled": False}, None])
+def test_switching_off_and_deleting_tell_those_who_know_it_as_firing(alice, url, instance, change):
+    receiver = receiver_row(instance)
+    alarm = alarm_row(instance, receivers=[receiver.pk], phase="firing", firing_since=datetime.now(UTC), told=True)
+    path = f"{url}/alarms/{alarm.id}"
+    answer = alice.api.delete(path) if change is None else alice.api.patch(path, change)
+    assert answer.status_code in (200, 204)
+    assert Delivery.objects.unscoped(ROWS).get().document["type"] == "alarm.resolved"
+    assert alice.api.get(path).status_code == (404 if change is None else 200)
+
+
+def test_a_figure_becomes_a_reason_without_what_it_was_compared_with(alice, url, made):
+    changed = alice.api.patch(f"{url}/alarms/{made['id']}", {"watch": "route_down"}).json()
+    assert (changed["watch"], changed["comparison"], changed["threshold"]) == ("route_down", None, None)
+    problem(alice.api.patch(f"{url}/alarms/{made['id']}", {"watch": "connections"}), 400, "invalid")
+
+
+def test_a_change_of_nothing_is_refused_and_one_to_the_same_is_nothing(alice, url, made):
+    problem(alice.api.patch(f"{url}/alarms/{made['id']}", {}), 400, "invalid")
+    assert alice.api.patch(f"{url}/alarms/{made['id']}", {"threshold": 90}).json() == made
+    assert audited(alice, "alarm.update") == []
+
+
+def test_a_silence_begins_and_ends(alice, url, made):
+    path = f"{url}/alarms/{made['id']}/silence"
+    until = (datetime.now(UTC) + timedelta(hours=1)).replace(microsecond=0)
+    answer = alice.api.post(path, {"until": until.isoformat()})
+    assert datetime.fromisoformat(answer.json()["silenced_until"]) == until
+    assert alice.api.post(path, {"until": None}).json()["silenced_until"] is None
+    for wrong in (datetime.now(UTC) - timedelta(seconds=1), datetime.now(UTC) + timedelta(days=31)):
+        problem(alice.api.post(path, {"until": wrong.isoformat()}), 400, "invalid")
+    problem(alice.api.post(path, {}), 400, "invalid")
+    assert [entry.detail["until"] is None for entry in audited(alice, "alarm.silence")] == [False, True]
+
+
+def test_events_come_page_by_page_the_newest_first(alice, url, instance):
+    alarm, now = alarm_row(instance), datetime.now(UTC)
+    for number in range(7):
+        event_row(alarm, at=now - timedelta(minutes=number // 2), kind="fired" if number % 2 else "told", value=number)
+    found, address = [], f"{url}/alarms/{alarm.id}/events?limit=3"
+    while address:
+        page = alice.api.get(address).json()
+        found += page["items"]
+        address = page["next"] and f"{url}/alarms/{alarm.id}/events?limit=3&cursor={page['next']}"
+    assert len(found) == len({(each["time"], each["kind"]) for each in found}) == 7
+    assert [each["time"] for each in found] == sorted((each["time"] for each in found), reverse=True)
+    for cursor in ("x", "W10", "WyIyMDI2IiwgInRleHQiXQ", "WyIyMDI2LTAxLTAxIiwgLTFd"):
+        problem(alice.api.get(f"{url}/alarms/{alarm.id}/events?cursor={cursor}"), 400, "invalid")
+
+
+# --- receivers ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_webhooks_secret_is_shown_once_and_sealed(alice, url):
+    answer = alice.api.post(f"{url}/receivers", HOOK)
+    assert answer.status_code == 201
+    assert answer["Cache-Control"] == "no-store"
+    made = answer.json()
+    secret = made.pop("secret")
+    assert secret.startswith("whsec_")
+    assert made["confirmed"] is True
+    assert alice.api.get(f"{url}/receivers/{made['id']}").json() == made
+    assert alice.api.get(f"{url}/receivers").json()["items"] == [made]
+    row = Receiver.objects.unscoped(ROWS).get()
+    assert secret.removeprefix("whsec_").encode() not in bytes(row.secret)
+    (entry,) = audited(alice, "receiver.create")
+    assert "tell-nobody" not in str(entry.detail)
+    assert entry.detail["address"] == "https://hooks.example.com"
+
+
+def test_a_repeated_call_does_not_show_a_secret_again(alice, url):
+    alice.api.post(f"{url}/receivers", HOOK, HTTP_IDEMPOTENCY_KEY="k")
+    again = alice.api.post(f"{url}/receivers", HOOK, HTTP_IDEMPOTENCY_KEY="k")
+    assert b"whsec_" not in again.content
+    assert Receiver.objects.unscoped(ROWS).count() == 1
+
+
+def test_another_secret_is_made_and_the_one_before_stays_for_a_day(alice, url, hooked):
+    answer = alice.api.post(f"{url}/receivers/{hooked['id']}/secret")
+    assert answer["Cache-Control"] == "no-store"
+    rotated = answer.json()
+    assert rotated["secret"] != hooked["secret"]
+    until = datetime.fromisoformat(rotated["previous_secret_until"]) - datetime.now(UTC)
+    assert timedelta(hours=23) < until <= timedelta(hours=24)
+    assert len(audited(alice, "receiver.rotate")) == 1
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://hooks.example.com/",
+        "https://127.0.0.1/",
+        "https://[::ffff:10.0.0.1]/",
+        "https://hooks.example.com:25/",
+        "x",
+    ],
+)
+def test_a_webhook_goes_to_public_addresses_inside_tls(alice, url, address):
+    found = problem(alice.api.post(f"{url}/receivers", HOOK | {"address": address}), 400, "invalid")
+    assert found["errors"][0]["field"] == "address"
+
+
+def test_an_email_address_is_confirmed_by_who_reads_it(alice, url, mailing):
+    made = alice.api.post(f"{url}/receivers", MAIL).json()
+    assert (made["confirmed"], made["secret"]) == (False, None)
+    mailed = Delivery.objects.unscoped(ROWS).get()
+    code = code_of(made["id"])
+    assert (mailed.kind, mailed.address) == ("confirm", "bob@example.com")
+    assert code in mailed.document["data"]["text"]
+    assert code not in alice.api.get(f"{url}/receivers/{made['id']}").content.decode()
+    assert code not in alice.api.get(f"{url}/receivers/{made['id']}/messages").content.decode()
+    problem(alice.api.post(f"{url}/receivers/{made['id']}/confirm", {"code": "wrong"}), 400, "invalid")
+    confirmed = alice.api.post(f"{url}/receivers/{made['id']}/confirm", {"code": f" {code.upper()} "}).json()
+    assert confirmed["confirmed"] is True
+
+
+def test_the_mail_with_the_code_holds_nothing_that_a_tenant_has_written(alice, url, mailing, instance):
+    Instance.objects.unscoped(ROWS).update(name="buy at evil.example.com")
+    alice.api.post(f"{url}/receivers", MAIL | {"name": "click evil.example.com"})
+    text = Delivery.objects.unscoped(ROWS).get().document["data"]["text"]
+    assert "evil" not in text
+    assert instance.id in text
+
+
+def test_codes_are_few_for_an_organisation_and_for_an_address(alice, url, mailing):
+    def add(address):
+        answer = alice.api.post(f"{url}/receivers", MAIL | {"address": address})
+        if answer.status_code == 201:
+            assert alice.api.delete(f"{url}/receivers/{answer.json()['id']}").status_code == 204
+        return answer
+
+    assert [add("bob@example.com").status_code for _ in range(5)] == [201] * 5
+    problem(add("bob@example.com"), 409, "too_many_codes")
+    assert [add(f"bob{n}@example.com").status_code for n in range(15)] == [201] * 15
+    problem(add("somebody@example.com"), 409, "too_many_codes")
+
+
+@pytest.mark.parametrize(
+    "address", ["bob", "bob@", "a@b", "bob@example.com\nBcc: eve@example.com", "bøb@example.com", "a" * 260]
+)
+def test_what_is_no_email_address_is_refused(alice, url, mailing, address):
+    found = problem(alice.api.post(f"{url}/receivers", MAIL | {"address": address}), 400, "invalid")
+    assert found["errors"][0]["field"] == "address"
+
+
+def test_without_a_mail_server_no_address_is_taken(alice, url):
+    problem(alice.api.post(f"{url}/receivers", MAIL), 409, "email_off")
+
+
+def test_there_are_ten_at_most(alice, url, instance):
+    for number in range(10):
+        receiver_row(instance, f"rcv-{number:012}")
+    problem(alice.api.post(f"{url}/receivers", HOOK), 409, "too_many_receivers")
+
+
+def test_a_test_message_is_on_its_way_and_not_more_than_one_in_ten_seconds(alice, url, hooked):
+    answer = alice.api.post(f"{url}/receivers/{hooked['id']}/test")
+    assert answer.status_code == 202
+    assert (answer.json()["kind"], answer.json()["state"]) == ("test", "waiting")
+    again = problem(alice.api.post(f"{url}/receivers/{hooked['id']}/test"), 429, "too_many_attempts")
+    assert again["retriable"] is True
+    (shown,) = alice.api.get(f"{url}/receivers/{hooked['id']}/messages").json()["items"]
+    assert shown["id"] == answer.json()["id"]
+    assert (shown["attempts"], shown["error"], shown["ended_at"]) == (0, None, None)
+
+
+def test_a_receiver_that_is_deleted_is_gone_from_alarms_and_from_the_outbox(alice, url, instance):
+    receiver = receiver_row(instance)
+    alarm_row(instance, receivers=[receiver.pk])
+    alice.api.post(f"{url}/receivers/{receiver.pk}/test")
+    assert alice.api.delete(f"{url}/receivers/{receiver.pk}").status_code == 204
+    assert Alarm.objects.unscoped(ROWS).get().receivers == []
+    row = Delivery.objects.unscoped(ROWS).get()
+    assert (row.state, row.error, row.receiver_id) == ("failed", "the receiver was deleted", None)
+
+
+def test_an_email_address_has_no_secret(alice, url, instance):
+    receiver = receiver_row(instance, kind="email", address="bob@example.com")
+    problem(alice.api.post(f"{url}/receivers/{receiver.pk}/secret"), 409, "not_a_webhook")
+
+
+def test_history_outlives_an_alarm(alice, url, instance):
+    alarm = alarm_row(instance)
+    event_row(alarm, at=datetime.now(UTC))
+    alice.api.delete(f"{url}/alarms/{alarm.id}")
+    assert AlarmEvent.objects.unscoped(ROWS).count() == 1
+    assert alice.api.get(f"{url}/events").json()["items"][0]["kind"] == "alarm.fired"

@@ -1,0 +1,98 @@
+"""What is old goes, in portions; what is of an instance that is gone ends; secrets outlive the key that sealed them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from controlplane.alarms import upkeep
+from controlplane.alarms.delivery import secrets
+from controlplane.alarms.models import Alarm, AlarmEvent, Delivery, Receiver
+from controlplane.core.errors import Unavailable
+from controlplane.health.models import HealthSpell
+from controlplane.instances.models import Instance
+
+from .rows import KEY, alarm_row, event_row, receiver_row
+
+ROWS = "a test"
+
+
+def delivery(receiver, key, at, state="sent"):
+    Delivery(
+        id=key, organisation=receiver.organisation, instance=receiver.instance, receiver=receiver, address="a",
+        kind="test", document={}, state=state, next_attempt_at=at, created_at=at,
+    ).save(force_insert=True)  # fmt: skip
+
+
+def test_what_is_older_than_90_days_goes_and_the_rest_stays(instance, clock):
+    now = clock.now()
+    alarm, receiver = alarm_row(instance), receiver_row(instance)
+    for days in (1, 89, 91, 200):
+        at = now - timedelta(days=days)
+        event_row(alarm, at=at)
+        delivery(receiver, f"dlv-{days:012}", at)
+        HealthSpell.objects.create(instance=instance.pk, code="storage_full", title="t", began_at=at, ended_at=at)
+    HealthSpell.objects.create(instance=instance.pk, code="route_down", title="t", began_at=now - timedelta(days=300))
+    alarm_row(instance, "alm-000000000002", deleted_at=now - timedelta(days=91))
+    assert upkeep.keep_up(clock=clock) == 7
+    assert AlarmEvent.objects.unscoped(ROWS).count() == Delivery.objects.unscoped(ROWS).count() == 2
+    assert HealthSpell.objects.count() == 3, "one that has not ended stays"
+    assert Alarm.objects.unscoped(ROWS).count() == 1
+    assert upkeep.keep_up(clock=clock) == 0
+
+
+def test_it_goes_in_portions(instance, clock, monkeypatch):
+    monkeypatch.setattr(upkeep, "PORTION", 3)
+    monkeypatch.setattr(upkeep, "PORTIONS", 2)
+    alarm = alarm_row(instance)
+    for number in range(8):
+        event_row(alarm, at=clock.now() - timedelta(days=100, minutes=number))
+    assert [upkeep.keep_up(clock=clock) for _ in range(3)] == [6, 2, 0]
+
+
+def test_a_message_that_waits_is_not_forgotten(instance, clock):
+    delivery(receiver_row(instance), "dlv-000000000001", clock.now() - timedelta(days=100), state="waiting")
+    assert upkeep.keep_up(clock=clock) == 0
+
+
+def test_what_is_of_an_instance_that_is_gone_ends(instance, clock):
+    receiver = receiver_row(instance)
+    alarm_row(instance, receivers=[receiver.pk], phase="firing", firing_since=clock.now(), told=True)
+    delivery(receiver, "dlv-000000000001", clock.now(), state="waiting")
+    Instance.objects.unscoped(ROWS).update(state="deleted")
+    upkeep.keep_up(clock=clock)
+    assert Alarm.objects.unscoped(ROWS).get().deleted_at == clock.now()
+    assert Delivery.objects.unscoped(ROWS).get().error == "the instance was deleted"
+    assert not Receiver.objects.unscoped(ROWS).exists()
+
+
+def test_secrets_of_an_earlier_secret_key_are_opened_and_sealed_anew(instance, settings, clock):
+    settings.SECRET_KEY = "the key before"
+    receiver = receiver_row(instance)
+    Receiver.objects.unscoped(ROWS).update(previous_secret=secrets.sealed_here(b"p" * 32, receiver.pk))
+    before = bytes(receiver.secret)
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "the present one", ["the key before"]
+    call_command("seal_webhook_secrets_anew")
+    settings.SECRET_KEY_FALLBACKS = []
+    row = Receiver.objects.unscoped(ROWS).get()
+    assert bytes(row.secret) != before
+    assert secrets.opened_here(bytes(row.secret), row.pk) == KEY
+    assert secrets.opened_here(bytes(row.previous_secret), row.pk) == b"p" * 32
+    assert upkeep.seal_anew() == (0, 0)
+
+
+def test_a_secret_that_no_known_key_opens_is_counted(instance, settings):
+    settings.SECRET_KEY = "the key before"
+    receiver_row(instance)
+    settings.SECRET_KEY = "the present one"
+    assert upkeep.seal_anew() == (0, 1)
+    with pytest.raises(CommandError, match="1 secrets cannot be opened"):
+        call_command("seal_webhook_secrets_anew")
+
+
+def test_a_secret_is_of_its_receiver_only(instance):
+    receiver = receiver_row(instance)
+    with pytest.raises(Unavailable):
+        secrets.opened_here(bytes(receiver.secret), "rcv-000000000002")
