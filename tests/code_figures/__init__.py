@@ -112,13 +112,16 @@ class Classes:
                 self._heirs[base.path, base.name].append(one)
 
     def bases_of(self, one: Class) -> list[Class]:
-        """Those in the tree, nearest first, of the same file or imported by name."""
+        """Those in the tree, nearest first, of the same file or imported by name.
+
+        Nested classes share names (`class Meta(Sample.Meta)`): one that a base's name leads back to is not its base.
+        """
         found = []
         for name in one.bases:
             module = self._imported[one.path].get(name)
             paths = [one.path] if module is None else [f"{module}.py", f"{module}/__init__.py"]
             found += [self._by_place[path, name] for path in paths if (path, name) in self._by_place]
-        return found
+        return [base for base in found if base is not one]
 
     def with_ancestors(self, one: Class) -> list[Class]:
         """It and all that it inherits from, each once."""

@@ -47,6 +47,11 @@ def test_a_class_of_the_same_name_elsewhere_is_another():
     assert figures({**PIECES, "q/reading.py": other}).largest_class == Count(4, "p/whole.py Whole")
 
 
+def test_a_nested_class_whose_base_has_its_name_is_not_its_own_base():
+    nested = "class A:\n    class Meta:\n        x = 1\nclass B(A):\n    class Meta(A.Meta):\n        y: int\n"
+    assert figures({"p/a.py": nested + "    def f(self): pass\n"}).largest_class == Count(1, "p/a.py Meta")
+
+
 def test_files_and_functions_are_counted_in_lines():
     one = "def short(): pass\n\nclass A:\n    def long(self):\n        a = 1\n\n        return a\n"
     found = figures({"p/a.py": one, "p/b.py": "\n"})

@@ -191,7 +191,7 @@ HOLES: tuple[Hole, ...] = (
     Hole(
         "forwarded-for",
         "Who guesses passwords of the console says in a header which address is to be counted.",
-        "controlplane/console/views/accounts.py",
+        "controlplane/core/origin.py",
         'request.headers.get("X-Forwarded-For", "") if settings.ENVIRONMENT.tls else ""',
         'request.headers.get("X-Forwarded-For", "")',
         ("tests/controlplane/console/test_guessing_passwords.py",),
