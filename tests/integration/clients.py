@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from tests.support.specs import Tenant
 
 TIMEOUT_S = 30.0
+_FAILS_OVER = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
 QUIET = {"log_level": 0, "socket.timeout.ms": 10_000}
 
 
@@ -105,6 +110,22 @@ def take(reader: Consumer, count: int, timeout_s: float = TIMEOUT_S) -> list[Mes
             elif not error.retriable() and error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise KafkaException(error)
     return found
+
+
+def committed_offsets(reader: Consumer, partitions: list[TopicPartition]) -> dict[int, int]:
+    """The group's offset by partition; negative: none.
+
+    The client looks for the coordinator once. Just after a fail-over the broker that it is sent to may not have taken over
+    yet, as with Apache Kafka: then it is asked again.
+    """
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            return {found.partition: found.offset for found in reader.committed(partitions, TIMEOUT_S)}
+        except KafkaException as error:
+            if error.args[0].code() not in _FAILS_OVER or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def read_all(tenant: Tenant, topic: str) -> dict[int, list[bytes]]:

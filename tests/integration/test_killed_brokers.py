@@ -9,7 +9,16 @@ from collections import defaultdict
 import pytest
 from confluent_kafka import TopicPartition
 
-from tests.integration.clients import TIMEOUT_S, Sender, consumer, create_topic, delete_topic, produce, read_all, take
+from tests.integration.clients import (
+    Sender,
+    committed_offsets,
+    consumer,
+    create_topic,
+    delete_topic,
+    produce,
+    read_all,
+    take,
+)
 from tests.support.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -146,13 +155,15 @@ def test_a_groups_offsets_survive_its_coordinator(cluster, durable):
     cluster.brokers[coordinator].kill()
     wait_for(lambda: cluster.coordinator(durable, "billing") not in (coordinator, -1), 15, "another coordinator")
     with consumer(durable, "billing") as reader:
-        found = {p.partition: p.offset for p in reader.committed(partitions, TIMEOUT_S) if p.offset >= 0}
+        found = {
+            partition: offset for partition, offset in committed_offsets(reader, partitions).items() if offset >= 0
+        }
         assert found == {p: offset for p, offset in committed.items() if offset >= 0}
         reader.subscribe(["orders"])
         rest = {(message.partition(), message.offset()) for message in take(reader, 300 - len(seen))}
         assert not rest & seen
         reader.commit(asynchronous=False)  # the new coordinator takes commits
-        assert sum(p.offset for p in reader.committed(partitions, TIMEOUT_S)) == 300
+        assert sum(committed_offsets(reader, partitions).values()) == 300
 
 
 def test_a_group_keeps_its_members_when_its_coordinator_is_killed(cluster, durable):
