@@ -1,4 +1,4 @@
-"""People, who sign in by email, their API keys, and their access keys."""
+"""People, who sign in by email, links that are sent to them, their API keys, and their access keys."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_active = models.BooleanField(default=True)
     is_staff = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
+    email_verified_at = models.DateTimeField(null=True)  # null: nobody has shown that they read this address
+    must_confirm_email = models.BooleanField(default=False)  # signed up when mails could be sent: standing.py
 
     objects: ClassVar[UserManager] = UserManager()
 
@@ -47,6 +49,33 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     def __str__(self) -> str:
         return self.email
+
+
+class LinkPurpose(models.TextChoices):
+    """What a link by e-mail is for."""
+
+    VERIFY = "verify"
+    CHANGE = "change"
+
+
+class MailedLink(models.Model):
+    """A link that was sent to one address, for one account and one purpose. The secret in it is stored as a hash."""
+
+    digest = models.CharField(primary_key=True, max_length=64)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    purpose = models.CharField(max_length=8, choices=LinkPurpose)
+    address = models.EmailField()
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(db_index=True)
+    used_at = models.DateTimeField(null=True)  # or ended, since it is for nothing any more
+
+    class Meta:
+        """Those of an account are counted, the newest first."""
+
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["user", "purpose", "created_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.purpose} of {self.address}"
 
 
 class ApiKey(models.Model):

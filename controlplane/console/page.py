@@ -84,7 +84,9 @@ def _tenant_page(
         request.caller = caller  # type: ignore[attr-defined]  # shell.py draws the frame from it
         if request.session.get(LAST_ORGANISATION) != organisation_id:
             request.session[LAST_ORGANISATION] = organisation_id
-        if request.method not in SAFE and not may_change(caller):
+        changes = request.method not in SAFE
+        caller.admit(changes=changes)
+        if changes and not may_change(caller):
             raise Forbidden(refusal)
         return view(request, caller, **names)
 

@@ -39,6 +39,7 @@ from controlplane.console.views.access import (
     token_issuers,
     users,
 )
+from controlplane.console.views.identity import addresses
 
 app_name = "console"
 
@@ -52,6 +53,9 @@ urlpatterns = [
     path("sign-in", accounts.sign_in, name="sign_in"),
     path("sign-out", accounts.sign_out, name="sign_out"),
     path("account", account.shown, name="account"),
+    path("account/address", addresses.change, name="address_change"),
+    path("account/address/link", addresses.send, name="address_send"),
+    path("account/address/<str:token>", addresses.confirm, name="address_confirm"),
     path("docs/api", api_docs.shown, name="api_docs"),
     path("theme", accounts.theme, name="theme"),
     path("invitations/<str:token>", invitations.shown, name="invitation"),

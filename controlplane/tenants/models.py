@@ -60,6 +60,8 @@ class Invitation(models.Model):
     expires_at = models.DateTimeField()
     accepted_at = models.DateTimeField(null=True)
     withdrawn_at = models.DateTimeField(null=True)
+    # The link was sent to the address and shown to nobody: whoever has it reads that address.
+    is_mailed = models.BooleanField(default=False)
 
     objects: ClassVar[TenantManager[Self]] = TenantManager()
 

@@ -76,6 +76,14 @@ class PasswordForm(ConsoleForm):
     )
 
 
+class AddressForm(ConsoleForm):
+    """Another address for the account."""
+
+    refusals: ClassVar = {"too_many_mails": "email", "too_many_attempts": "email"}
+
+    email = AddressField(label="New address", widget=forms.EmailInput(_EMAIL))
+
+
 class OrganisationForm(ConsoleForm):
     """The name of one more organisation of the person's own."""
 
@@ -104,7 +112,7 @@ class JoinForm(ConsoleForm):
 class InvitationForm(ConsoleForm):
     """Whom to invite into the organisation, and in which role."""
 
-    refusals: ClassVar = {"too_many_invitations": "email"}
+    refusals: ClassVar = {"too_many_invitations": "email", "too_many_mails": "email"}
 
     email = AddressField(
         help_text="They need not have an account yet.",

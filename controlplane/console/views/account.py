@@ -15,6 +15,7 @@ from controlplane.console.forms.accounts import NameForm, PasswordForm
 from controlplane.console.page import signed_in
 from controlplane.core.errors import Invalid, SluiceError, TooManyAttempts
 from controlplane.core.origin import address_of
+from controlplane.mail import outbox
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -46,7 +47,7 @@ def shown(request: HttpRequest) -> HttpResponse:
                 return redirect("console:account")
         if form.errors and status in (200, 400):
             status = 422
-    context = {"called": called, "secret": secret}
+    context = {"called": called, "secret": secret, "is_mailing": outbox.is_on()}
     page = render(request, "console/account.html", context, status=status)
     if wait_s:
         page.headers["Retry-After"] = str(wait_s)

@@ -1,0 +1,7 @@
+"""How a person is known: addresses that were confirmed, passwords, sessions, second factors.
+
+links      links by e-mail: one address, one purpose, used once
+letters    what mails say (pure)
+addresses  an address is confirmed, or changed for another one
+trail      what happens to an account, in the audit trail of each of its organisations
+"""

@@ -1,0 +1,4 @@
+"""Pages of one's own account.
+
+addresses    the address is confirmed, or changed
+"""
