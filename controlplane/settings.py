@@ -197,6 +197,8 @@ CELERY_BEAT_SCHEDULE = {
     "send messages of alarms": {"task": "alarms.send", "schedule": 5.0, "options": {"expires": 10}},
     "send mails": {"task": "mail.send", "schedule": 2.0, "options": {"expires": 4}},
     "purge mails": {"task": "mail.purge", "schedule": 600.0, "options": {"expires": 600}},
+    "answer at the door": {"task": "accounts.door", "schedule": 2.0, "options": {"expires": 4}},
+    "keep accounts up": {"task": "accounts.keep_up", "schedule": 600.0, "options": {"expires": 600}},
     "keep alarms up": {"task": "alarms.keep_up", "schedule": 600.0, "options": {"expires": 600}},
     "pull throttling": {"task": "quotas.throttling_pull", "schedule": 10.0, "options": {"expires": 20}},
     # Twice as often as there is to be a sample: the second one of the same ten seconds finds it there and asks nobody.

@@ -56,6 +56,7 @@ class LinkPurpose(models.TextChoices):
 
     VERIFY = "verify"
     CHANGE = "change"
+    RESET = "reset"
 
 
 class MailedLink(models.Model):
@@ -76,6 +77,26 @@ class MailedLink(models.Model):
 
     def __str__(self) -> str:
         return f"{self.purpose} of {self.address}"
+
+
+class DoorKind(models.TextChoices):
+    """What somebody has done at the door with an address."""
+
+    RESET = "reset"  # they have forgotten the password
+    FAILED = "failed"  # they have not got in
+
+
+class DoorNote(models.Model):
+    """What was done with an address that may be nobody's, until the worker has looked: identity/door.py."""
+
+    kind = models.CharField(max_length=8, choices=DoorKind)
+    email = models.CharField(max_length=254)
+    at = models.DateTimeField()
+    request_id = models.CharField(max_length=36, default="", blank=True)
+    address = models.CharField(max_length=64, default="", blank=True)  # where the request came from
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.email}"
 
 
 class ApiKey(models.Model):

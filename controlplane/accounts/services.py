@@ -44,7 +44,7 @@ def user_sign_up(
     taken = Invalid.field("email", "there is an account with this address; sign in instead")
     if User.objects.filter(email=email).exists():
         raise taken
-    _password_checked(password, User(email=email, name=name))
+    password_checked(password, User(email=email, name=name))
     known = {"must_confirm_email": outbox.is_on(), "email_verified_at": clock.now() if is_verified else None}
     try:
         with transaction.atomic():
@@ -62,25 +62,13 @@ def user_rename(*, user: User, name: str) -> None:
     user.save(update_fields=["name"])
 
 
-@transaction.atomic
-def user_password_change(*, user: User, current: str, new: str) -> None:
-    """Another password; every session but the caller's ends, API keys go on. Raises Invalid beside `current` or `password`."""
-    if not user.check_password(current):
-        raise Invalid.field("current", "this is not your password")
-    if current == new:
-        raise Invalid.field("password", "this is the password that you have")
-    _password_checked(new, user)
-    user.set_password(new)
-    user.save(update_fields=["password"])
-    record_everywhere(user, "account.password")
-
-
 def signed_in(*, user: User) -> None:
     """Somebody has signed in to the console with the right password: each of their organisations has it in its audit trail."""
     record_everywhere(user, "account.sign_in")
 
 
-def _password_checked(password: str, user: User) -> None:
+def password_checked(password: str, user: User) -> None:
+    """Whether it will do for this person. Raises Invalid beside `password`."""
     try:
         validate_password(password, user)
     except ValidationError as error:
@@ -137,6 +125,16 @@ def api_key_revoke(*, organisation: Organisation, actor: str, key_id: str, clock
         raise NotFound(f"no API key {key_id}")
     if rows.filter(revoked_at__isnull=True).update(revoked_at=clock.now()):
         audit.record(organisation=organisation, actor=actor, action="api_key.revoke", target=key_id)
+
+
+@transaction.atomic
+def keys_revoke(*, user: User, clock: Clock = SYSTEM_CLOCK) -> None:
+    """All API keys and access keys of a person, in every organisation."""
+    reason = "a person ends all keys of their own"
+    for key in ApiKey.objects.unscoped(reason).filter(user=user, revoked_at=None).select_related("organisation"):
+        api_key_revoke(organisation=key.organisation, actor=user.email, key_id=key.pk, clock=clock)
+    for pair in AccessKey.objects.unscoped(reason).filter(user=user, revoked_at=None).select_related("organisation"):
+        access_key_revoke(organisation=pair.organisation, actor=user.email, key_id=pair.pk, clock=clock)
 
 
 @transaction.atomic

@@ -39,7 +39,7 @@ from controlplane.console.views.access import (
     token_issuers,
     users,
 )
-from controlplane.console.views.identity import addresses
+from controlplane.console.views.identity import addresses, passwords
 
 app_name = "console"
 
@@ -52,6 +52,8 @@ urlpatterns = [
     path("sign-up", accounts.sign_up, name="sign_up"),
     path("sign-in", accounts.sign_in, name="sign_in"),
     path("sign-out", accounts.sign_out, name="sign_out"),
+    path("password/forgotten", passwords.forgotten, name="password_forgotten"),
+    path("password/new/<str:token>", passwords.reset, name="password_reset"),
     path("account", account.shown, name="account"),
     path("account/address", addresses.change, name="address_change"),
     path("account/address/link", addresses.send, name="address_send"),

@@ -3,5 +3,8 @@
 links      links by e-mail: one address, one purpose, used once
 letters    what mails say (pure)
 addresses  an address is confirmed, or changed for another one
+passwords  a forgotten one is replaced by e-mail
+door       what strangers do with somebody's address, answered by the worker
+upkeep     what is over goes
 trail      what happens to an account, in the audit trail of each of its organisations
 """

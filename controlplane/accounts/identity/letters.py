@@ -46,6 +46,25 @@ def address_changed(*, after: str) -> Letter:
     )
 
 
+def password_reset(*, link: str) -> Letter:
+    """To an account whose password somebody has forgotten."""
+    return Letter(
+        "Choose a new password",
+        "Somebody has said at Sluice that they forgot the password of the account with this address. If it was you,"
+        f" choose another one here:\n\n    {link}\n\nThe link works once, for an hour. {_NOT_YOU}\n",
+    )
+
+
+def password_changed() -> Letter:
+    """To an account that has another password now."""
+    return Letter(
+        "Your password was changed",
+        "The password of your account of Sluice was changed, and its other sessions have ended.\n\n"
+        "If it was not you, choose another one at once (“Forgot your password?” on the page to sign in), and tell the"
+        " operators of the service.\n",
+    )
+
+
 def invitation(*, link: str, days: int, inviter: str) -> Letter:
     """To whoever is invited into an organisation. The page behind the link names it."""
     return Letter(

@@ -5,6 +5,7 @@ purpose    valid for what it proves
 =========  ========= ===================================================================
 verify     24 h      that whoever uses it reads the address of the account
 change     24 h      the same of the address that the account is to have
+reset      1 h       the same, and it is enough for another password
 =========  ========= ===================================================================
 
 An earlier link stays good beside a later one: whoever asks often makes no link of somebody else worthless.
@@ -35,10 +36,12 @@ if TYPE_CHECKING:
 VALID_FOR: Mapping[str, timedelta] = {
     LinkPurpose.VERIFY: timedelta(hours=24),
     LinkPurpose.CHANGE: timedelta(hours=24),
+    LinkPurpose.RESET: timedelta(hours=1),
 }
 PAGES: Mapping[str, str] = {
     LinkPurpose.VERIFY: "console:address_confirm",
     LinkPurpose.CHANGE: "console:address_confirm",
+    LinkPurpose.RESET: "console:password_reset",
 }
 MOST_A_DAY = 5
 """Of one purpose for one account."""

@@ -8,12 +8,32 @@ from controlplane.core import audit
 from controlplane.tenants.selectors import organisation_list
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from controlplane.accounts.models import User
+    from controlplane.core.origin import Origin
 
 
-def record_everywhere(user: User, action: str, *, actor: str = "", **detail: Any) -> None:
-    """`actor`: who did it, where it was not the person; `detail` must hold no secret."""
+def record_everywhere(
+    user: User,
+    action: str,
+    *,
+    actor: str = "",
+    origin: Origin | None = None,
+    at: datetime | None = None,
+    **detail: Any,
+) -> None:
+    """`actor`: who did it, where it was not the person. `origin` and `at`: of the request, where that is over.
+
+    `detail` must hold no secret.
+    """
     for organisation in organisation_list(user=user):
         audit.record(
-            organisation=organisation, actor=actor or user.email, action=action, target=user.email, detail=detail
+            organisation=organisation,
+            actor=actor or user.email,
+            action=action,
+            target=user.email,
+            detail=detail,
+            origin=origin,
+            at=at,
         )

@@ -76,6 +76,29 @@ class PasswordForm(ConsoleForm):
     )
 
 
+class ForgottenForm(ConsoleForm):
+    """Whose password is forgotten."""
+
+    email = AddressField(widget=forms.EmailInput(_EMAIL | {"autofocus": True}))
+
+
+class ResetForm(ConsoleForm):
+    """Another password, for whoever has the link."""
+
+    password = forms.CharField(
+        label="New password",
+        strip=False,
+        max_length=1024,
+        help_text=_HOW_LONG,
+        widget=forms.PasswordInput({"autocomplete": "new-password"}),
+    )
+    revokes_keys = forms.BooleanField(
+        label="Revoke all my API keys and access keys, too",
+        required=False,
+        help_text="Programs that use them stop at once. Without it, keys go on working.",
+    )
+
+
 class AddressForm(ConsoleForm):
     """Another address for the account."""
 

@@ -11,6 +11,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts import attempts, services
+from controlplane.accounts.identity import passwords
 from controlplane.console.forms.accounts import NameForm, PasswordForm
 from controlplane.console.page import signed_in
 from controlplane.core.errors import Invalid, SluiceError, TooManyAttempts
@@ -64,7 +65,7 @@ def _change_password(request: HttpRequest, typed: dict[str, str]) -> None:
     user, address = request.user, address_of(request)
     attempts.attempt_begin(email=user.email, address=address)
     try:
-        services.user_password_change(user=user, current=typed["current"], new=typed["password"])
+        passwords.password_change(user=user, current=typed["current"], new=typed["password"])
     except Invalid as error:
         if "current" not in {problem.field for problem in error.errors}:  # it was right: the new one will not do
             attempts.attempt_succeeded(email=user.email, address=address)

@@ -14,6 +14,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from controlplane.accounts import attempts, joining, services
+from controlplane.accounts.identity import door
+from controlplane.accounts.models import DoorKind
 from controlplane.console.forms.accounts import SignInForm, SignUpForm
 from controlplane.console.page import LAST_ORGANISATION
 from controlplane.console.shell import THEME_COOKIE, THEMES
@@ -88,6 +90,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
             login(request, user)
             services.signed_in(user=user)
             return HttpResponseRedirect(following)
+        door.note_write(kind=DoorKind.FAILED, email=email)
         form.add_error("password", "The email or the password is not right.")
     return _sign_in_page(request, form, following, _status(form))
 

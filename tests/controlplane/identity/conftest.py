@@ -53,9 +53,8 @@ class Mailbox:
         return [mail["Subject"] for mail in self.of(address)]
 
     def link(self, address: str) -> str:
-        """The path of the link in the last mail."""
-        (found,) = re.findall(rf"{CONSOLE_URL}(/\S+)", self.of(address)[-1].get_content())
-        return found
+        """The path of the link in the last mail that has one."""
+        return re.findall(rf"{CONSOLE_URL}(/\S+)", "\n".join(mail.get_content() for mail in self.of(address)))[-1]
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
 """Pages of one's own account.
 
 addresses    the address is confirmed, or changed
+passwords    a forgotten password is replaced
 """
