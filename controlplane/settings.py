@@ -102,6 +102,7 @@ USE_TZ = True
 STATIC_URL = "static/"
 WHITENOISE_USE_FINDERS = True  # no collectstatic step before the first start
 SECURE_CONTENT_TYPE_NOSNIFF = True
+SESSION_ENGINE = "controlplane.accounts.identity.engine"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = True  # forms carry the token themselves; no script needs it

@@ -7,8 +7,10 @@ from typing import Any, ClassVar, Self
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.auth.models import PermissionsMixin
+from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
 
+from controlplane.accounts.identity.engine import SessionStore
 from controlplane.core.scope import TenantManager
 
 
@@ -77,6 +79,30 @@ class MailedLink(models.Model):
 
     def __str__(self) -> str:
         return f"{self.purpose} of {self.address}"
+
+
+class Session(AbstractBaseSession):
+    """A session of the console: identity/engine.py writes it. A row that is gone is a session that has ended."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="+")  # null: nobody yet
+    address = models.CharField(max_length=64, default="", blank=True)  # of the request that signed in
+    agent = models.CharField(max_length=300, default="", blank=True)  # its `User-Agent`
+    begun_at = models.DateTimeField()
+    seen_at = models.DateTimeField()  # to the minute
+
+    class Meta(AbstractBaseSession.Meta):
+        """Those of a person are listed; abstract no more."""
+
+        abstract = False
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["user", "seen_at"])]
+
+    @classmethod
+    def get_session_store_class(cls) -> type[SessionStore]:
+        """What reads and writes it."""
+        return SessionStore
+
+    def __str__(self) -> str:
+        return f"session of {self.user_id}"
 
 
 class DoorKind(models.TextChoices):

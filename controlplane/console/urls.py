@@ -39,7 +39,7 @@ from controlplane.console.views.access import (
     token_issuers,
     users,
 )
-from controlplane.console.views.identity import addresses, passwords
+from controlplane.console.views.identity import addresses, passwords, sessions
 
 app_name = "console"
 
@@ -58,6 +58,7 @@ urlpatterns = [
     path("account/address", addresses.change, name="address_change"),
     path("account/address/link", addresses.send, name="address_send"),
     path("account/address/<str:token>", addresses.confirm, name="address_confirm"),
+    path("account/sessions", sessions.listed, name="sessions"),
     path("docs/api", api_docs.shown, name="api_docs"),
     path("theme", accounts.theme, name="theme"),
     path("invitations/<str:token>", invitations.shown, name="invitation"),

@@ -4,6 +4,9 @@ links      links by e-mail: one address, one purpose, used once
 letters    what mails say (pure)
 addresses  an address is confirmed, or changed for another one
 passwords  a forgotten one is replaced by e-mail
+engine     sessions as Django keeps them, with columns of ours
+sessions   those of a person: looked at, ended
+agents     which browser it is (pure)
 door       what strangers do with somebody's address, answered by the worker
 upkeep     what is over goes
 trail      what happens to an account, in the audit trail of each of its organisations

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from controlplane.accounts import services
-from controlplane.accounts.identity import addresses, door, letters, links
+from controlplane.accounts.identity import addresses, door, letters, links, sessions
 from controlplane.accounts.identity.trail import record_everywhere
 from controlplane.accounts.models import DoorKind, LinkPurpose, MailedLink, User
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
@@ -59,6 +59,7 @@ def reset_use(*, token: str, password: str, revokes_keys: bool, clock: Clock = S
     addresses.verified(user=user, now=now)
     # Others that wait may be somebody else's work: a change of the address above all.
     links.links_end(user=user, purposes=tuple(LinkPurpose), now=now)
+    sessions.sessions_end(user=user, but=None)
     record_everywhere(user, "account.password_reset")
     if revokes_keys:
         services.keys_revoke(user=user, clock=clock)

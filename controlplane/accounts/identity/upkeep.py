@@ -1,11 +1,12 @@
-"""What is over goes: links that led nowhere for a month."""
+"""What is over goes: links that led nowhere for a month, sessions that have expired."""
 
 from __future__ import annotations
 
-from controlplane.accounts.identity import links
+from controlplane.accounts.identity import links, sessions
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 
 
 def keep_up(*, clock: Clock = SYSTEM_CLOCK) -> None:
     """All of it."""
     links.links_purge(now=clock.now())
+    sessions.sessions_purge(now=clock.now())

@@ -11,7 +11,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts import attempts, services
-from controlplane.accounts.identity import passwords
+from controlplane.accounts.identity import passwords, sessions
 from controlplane.console.forms.accounts import NameForm, PasswordForm
 from controlplane.console.page import signed_in
 from controlplane.core.errors import Invalid, SluiceError, TooManyAttempts
@@ -72,4 +72,5 @@ def _change_password(request: HttpRequest, typed: dict[str, str]) -> None:
         raise
     attempts.attempt_succeeded(email=user.email, address=address)
     update_session_auth_hash(request, user)
+    sessions.sessions_end(user=user, but=request.session.session_key)
     messages.success(request, "Your password was changed. All your other sessions have ended; API keys go on working.")

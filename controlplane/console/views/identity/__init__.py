@@ -2,4 +2,5 @@
 
 addresses    the address is confirmed, or changed
 passwords    a forgotten password is replaced
+sessions     where one is signed in
 """
