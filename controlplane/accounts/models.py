@@ -42,6 +42,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_staff = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
     email_verified_at = models.DateTimeField(null=True)  # null: nobody has shown that they read this address
+    second_factor_at = models.DateTimeField(null=True)  # since when one is asked for; null: the password is enough
     must_confirm_email = models.BooleanField(default=False)  # signed up when mails could be sent: standing.py
 
     objects: ClassVar[UserManager] = UserManager()
@@ -103,6 +104,35 @@ class Session(AbstractBaseSession):
 
     def __str__(self) -> str:
         return f"session of {self.user_id}"
+
+
+class SecondFactor(models.Model):
+    """What the app of a person makes codes with; identity/second_factor.py."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    secret = models.BinaryField()  # sealed
+    last_step = models.BigIntegerField(default=0)  # of the last code that was taken
+
+    def __str__(self) -> str:
+        return f"second factor of {self.user_id}"
+
+
+class RecoveryCode(models.Model):
+    """One of ten, in place of a code of the app, once. Stored as a hash."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    digest = models.CharField(max_length=64)
+    used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        """Looked up by what was typed."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["user", "digest"], name="one_recovery_code")
+        ]
+
+    def __str__(self) -> str:
+        return f"recovery code of {self.user_id}"
 
 
 class DoorKind(models.TextChoices):

@@ -53,6 +53,7 @@ class Caller:
 
     def admit(self, *, changes: bool) -> None:
         """Whether this person may act in the organisation at all, whatever their role. Raises Forbidden."""
+        standing.member_check(self.user, self.organisation)
         if changes:
             standing.change_check(self.user)
 

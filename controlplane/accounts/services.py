@@ -67,6 +67,11 @@ def signed_in(*, user: User) -> None:
     record_everywhere(user, "account.sign_in")
 
 
+def sign_in_failed(*, user: User, step: str) -> None:
+    """The password was right, and what was asked for after it was not."""
+    record_everywhere(user, "account.sign_in_failed", step=step)
+
+
 def password_checked(password: str, user: User) -> None:
     """Whether it will do for this person. Raises Invalid beside `password`."""
     try:

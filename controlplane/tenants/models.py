@@ -24,6 +24,7 @@ class Organisation(models.Model):
     id = models.CharField(primary_key=True, max_length=32)
     name = models.CharField(max_length=128, unique=True)
     created_at = models.DateTimeField()
+    second_factor_demanded = models.BooleanField(default=False)  # of every member
 
     def __str__(self) -> str:
         return self.name

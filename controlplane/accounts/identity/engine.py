@@ -37,7 +37,7 @@ class SessionStore(DatabaseStore):
             origin = current()
             data[BEGUN] = now.isoformat()
             data[ADDRESS], data[AGENT] = origin.address[:LONGEST_ADDRESS], origin.agent[:LONGEST_AGENT]
-        row = super().create_model_instance(data)
+        row: Any = super().create_model_instance(data)
         row.user_id = data.get(SESSION_KEY)
         row.begun_at = datetime.fromisoformat(data[BEGUN]) if BEGUN in data else now
         row.address, row.agent = data.get(ADDRESS, ""), data.get(AGENT, "")
@@ -46,10 +46,13 @@ class SessionStore(DatabaseStore):
 
     def load(self) -> dict[str, Any]:
         """The data; that the session was seen is written once a minute."""
-        row = self._get_session_from_db()
+        row = self._get_session_from_db()  # type: ignore[attr-defined]  # the stubs do not know it
         if row is None:
             return {}
-        now = SYSTEM_CLOCK.now()
+        now, rows = SYSTEM_CLOCK.now(), self.get_model_class().objects
         if now - row.seen_at >= SEEN_PRECISION:
-            self.model.objects.filter(pk=row.pk, seen_at=row.seen_at).update(seen_at=now)
-        return self.decode(row.session_data)
+            rows.filter(pk=row.pk, seen_at=row.seen_at).update(seen_at=now)
+        data = dict(self.decode(row.session_data))
+        if SESSION_KEY in data:  # one of a release before has moved here, and does not begin anew
+            data.setdefault(BEGUN, row.begun_at.isoformat())
+        return data

@@ -65,6 +65,15 @@ def password_changed() -> Letter:
     )
 
 
+def second_factor(*, is_on: bool) -> Letter:
+    """To an account that signs in in another way from now on."""
+    now = "asks for a code when you sign in" if is_on else "asks for no code any more when you sign in"
+    return Letter(
+        f"Your second factor was switched {'on' if is_on else 'off'}",
+        f"Your account of Sluice {now}.\n\nIf it was not you, tell the operators of the service at once.\n",
+    )
+
+
 def invitation(*, link: str, days: int, inviter: str) -> Letter:
     """To whoever is invited into an organisation. The page behind the link names it."""
     return Letter(

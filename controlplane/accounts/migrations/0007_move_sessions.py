@@ -1,7 +1,8 @@
 """Whoever is signed in stays so: rows of Django's own table move into ours. Back, everybody signs in again."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
+from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
 from django.db import migrations
@@ -24,7 +25,7 @@ def move(apps, _editor):
                     session_data=row.session_data,
                     expire_date=row.expire_date,
                     user_id=user,
-                    begun_at=now,
+                    begun_at=row.expire_date - timedelta(seconds=settings.SESSION_COOKIE_AGE),
                     seen_at=now,
                 )
             )

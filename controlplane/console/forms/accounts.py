@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
 from controlplane.console.forms.base import AddressField, ConsoleForm
 from controlplane.tenants.models import Role
+
+if TYPE_CHECKING:
+    from controlplane.accounts.models import User
 
 _EMAIL = {"autocomplete": "email", "inputmode": "email", "spellcheck": "false", "autocapitalize": "off"}
 
@@ -74,6 +77,38 @@ class PasswordForm(ConsoleForm):
         help_text=_HOW_LONG,
         widget=forms.PasswordInput({"autocomplete": "new-password"}),
     )
+
+
+class CodeForm(ConsoleForm):
+    """A code of the app, or one from paper."""
+
+    refusals: ClassVar = {"too_many_attempts": "code"}
+
+    code = forms.CharField(
+        label="Code",
+        max_length=64,
+        widget=forms.TextInput(
+            {"autocomplete": "one-time-code", "spellcheck": "false", "autocapitalize": "off", "class": "mono"}
+        ),
+    )
+
+
+class ProofForm(ConsoleForm):
+    """The password, or a code where the account has a second factor."""
+
+    refusals: ClassVar = {"too_many_attempts": "proof"}
+
+    proof = forms.CharField(
+        label="Password",
+        strip=False,
+        max_length=1024,
+        widget=forms.PasswordInput({"autocomplete": "current-password", "autofocus": True}),
+    )
+
+    def __init__(self, *args: Any, user: User, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if user.second_factor_at is not None:
+            self.fields["proof"].label = "Password, or a code from your app"
 
 
 class ForgottenForm(ConsoleForm):

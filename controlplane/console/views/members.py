@@ -15,6 +15,7 @@ from controlplane.console.advice import said
 from controlplane.console.forms.accounts import InvitationForm, OrganisationForm, RoleForm
 from controlplane.console.listing import listing
 from controlplane.console.page import owners_page, signed_in
+from controlplane.console.proof import proof_asked
 from controlplane.core.errors import Conflict, SluiceError
 from controlplane.mail import outbox
 from controlplane.tenants import invitations, services
@@ -88,6 +89,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 
 @require_POST
 @owners_page
+@proof_asked
 def role(request: HttpRequest, caller: Caller, membership_id: int) -> HttpResponse:
     """Give a member another role."""
     form = RoleForm(request.POST)

@@ -3,4 +3,5 @@
 addresses    the address is confirmed, or changed
 passwords    a forgotten password is replaced
 sessions     where one is signed in
+second_factor  it is set up and switched off; an organisation demands it
 """

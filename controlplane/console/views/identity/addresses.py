@@ -14,6 +14,7 @@ from controlplane.accounts.models import LinkPurpose
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import AddressForm
 from controlplane.console.page import signed_in
+from controlplane.console.proof import proof_asked
 from controlplane.core.errors import SluiceError
 from controlplane.mail import outbox
 
@@ -50,6 +51,7 @@ def confirm(request: HttpRequest, token: str) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
+@proof_asked
 def change(request: HttpRequest) -> HttpResponse:
     """Another address. It counts once the link that goes there was used."""
     form = AddressForm(request.POST or None)
