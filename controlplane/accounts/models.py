@@ -43,7 +43,9 @@ class User(AbstractBaseUser, PermissionsMixin):
     created_at = models.DateTimeField(auto_now_add=True)
     email_verified_at = models.DateTimeField(null=True)  # null: nobody has shown that they read this address
     second_factor_at = models.DateTimeField(null=True)  # since when one is asked for; null: the password is enough
-    must_confirm_email = models.BooleanField(default=False)  # signed up when mails could be sent: standing.py
+    must_confirm_email = models.BooleanField(
+        default=False, db_default=False
+    )  # signed up when mails could be sent: standing.py
 
     objects: ClassVar[UserManager] = UserManager()
 
