@@ -39,6 +39,9 @@ SLUICE_SMTP           ``host:port`` of a mail server. Empty: no e-mail is sent, 
 SLUICE_SMTP_SECURITY  ``starttls``, ``tls`` (from the first byte) or ``off``              ``starttls``
 SLUICE_SMTP_USER      whom to log in as there, with ``smtp_password`` of the secrets file; empty: nobody  empty
 SLUICE_EMAIL_FROM     the address that e-mail is sent from; needed with SLUICE_SMTP         none
+SLUICE_CONSOLE_URL    where people reach the console, such as ``https://kafka.example.com``: links in e-mails  empty
+                      begin with it. Without it, or without SLUICE_SMTP, nobody confirms an address or
+                      gets a forgotten password back by e-mail
 SLUICE_WEBHOOK_NETWORKS  networks to which webhooks go though they are not public, over http as well:  empty
                       ``127.0.0.0/8,10.3.0.0/16``. For development, and for receivers inside
 SLUICE_TLS            ``1``: reached through a proxy that speaks TLS. Cookies are Secure, browsers  ``0``
@@ -114,6 +117,7 @@ class Environment:
     smtp_security: str
     smtp_user: str
     email_from: str
+    console_url: str  # without a slash at its end; empty: no links by e-mail
     webhook_networks: str  # read by alarms/delivery/posting.py
     tls: bool
     debug: bool
@@ -150,6 +154,7 @@ class Environment:
             token_issuer_hosts=variables.get("SLUICE_TOKEN_ISSUER_HOSTS", ""),
             token_keys_every_s=_positive(variables, "SLUICE_TOKEN_KEYS_EVERY_S", 300),
             **_mail(variables),
+            console_url=_console_url(variables.get("SLUICE_CONSOLE_URL", "")),
             webhook_networks=variables.get("SLUICE_WEBHOOK_NETWORKS", ""),
             tls=variables.get("SLUICE_TLS", "0") == "1",
             debug=variables.get("SLUICE_DEBUG", "0") == "1",
@@ -278,6 +283,14 @@ def _mail(variables: Mapping[str, str]) -> dict[str, str]:
         "smtp_user": variables.get("SLUICE_SMTP_USER", ""),
         "email_from": sender,
     }
+
+
+def _console_url(text: str) -> str:
+    url = urlsplit(text.strip())
+    is_one = url.scheme in ("http", "https") and url.hostname and not (url.query or url.fragment or url.username)
+    if text.strip() and not is_one:
+        raise EnvironmentProblem(f"SLUICE_CONSOLE_URL must be such as https://kafka.example.com, not {text!r}")
+    return text.strip().rstrip("/")
 
 
 def _shared(text: str) -> str:

@@ -27,6 +27,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "controlplane.core",
+    "controlplane.mail",
     "controlplane.accounts",
     "controlplane.tenants",
     "controlplane.clusters",
@@ -101,6 +102,7 @@ USE_TZ = True
 STATIC_URL = "static/"
 WHITENOISE_USE_FINDERS = True  # no collectstatic step before the first start
 SECURE_CONTENT_TYPE_NOSNIFF = True
+SESSION_ENGINE = "controlplane.accounts.identity.engine"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = True  # forms carry the token themselves; no script needs it
@@ -194,6 +196,10 @@ CELERY_BEAT_SCHEDULE = {
     "observe health": {"task": "health.observe", "schedule": 5.0, "options": {"expires": 10}},
     "evaluate alarms": {"task": "alarms.evaluate", "schedule": 30.0, "options": {"expires": 60}},
     "send messages of alarms": {"task": "alarms.send", "schedule": 5.0, "options": {"expires": 10}},
+    "send mails": {"task": "mail.send", "schedule": 2.0, "options": {"expires": 4}},
+    "purge mails": {"task": "mail.purge", "schedule": 600.0, "options": {"expires": 600}},
+    "answer at the door": {"task": "accounts.door", "schedule": 2.0, "options": {"expires": 4}},
+    "keep accounts up": {"task": "accounts.keep_up", "schedule": 600.0, "options": {"expires": 600}},
     "keep alarms up": {"task": "alarms.keep_up", "schedule": 600.0, "options": {"expires": 600}},
     "pull throttling": {"task": "quotas.throttling_pull", "schedule": 10.0, "options": {"expires": 20}},
     # Twice as often as there is to be a sample: the second one of the same ten seconds finds it there and asks nobody.

@@ -1,5 +1,7 @@
 """How often someone may try to sign in: counted by account and by address, in the cache that all web processes share.
 
+Of what sends mails, by address: 20 in 15 minutes (`asked`).
+
 ============ ======== ==================================================================================
 counted by   in 15 min why
 ============ ======== ==================================================================================
@@ -33,22 +35,32 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 WINDOW_S = 15 * 60
 MOST: Mapping[str, int] = {"account": 10, "address": 50}
+SIGN_IN, CODE, PROOF = "sign-in", "code", "proof"
+"""What is tried: each has its own count."""
+MOST_ASKED = 20
 SITES_PREFIX = 64
 """Of IPv6: a customer with one address has its whole network."""
 
 
-def attempt_begin(*, email: str, address: str, clock: Clock = SYSTEM_CLOCK) -> None:
+def attempt_begin(*, email: str, address: str, what: str = SIGN_IN, clock: Clock = SYSTEM_CLOCK) -> None:
     """Count an attempt. Raises TooManyAttempts."""
     now_s = int(clock.now().timestamp())
-    over = [kind for kind, key in _keys(email, address, now_s).items() if _counted(key) > MOST[kind]]
+    over = [kind for kind, key in _keys(what, email, address, now_s).items() if _counted(key) > MOST[kind]]
     if over:
-        LOG.warning("sign-in refused: too many attempts of one %s", " and one ".join(over))
+        LOG.warning("%s refused: too many attempts of one %s", what, " and one ".join(over))
         raise TooManyAttempts(WINDOW_S - now_s % WINDOW_S)
 
 
-def attempt_succeeded(*, email: str, address: str, clock: Clock = SYSTEM_CLOCK) -> None:
+def asked(*, what: str, address: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Count what an address asks for that leads to a mail. Raises TooManyAttempts."""
+    now_s = int(clock.now().timestamp())
+    if _counted(_key(what, "address", _network(address), now_s)) > MOST_ASKED:
+        raise TooManyAttempts(WINDOW_S - now_s % WINDOW_S)
+
+
+def attempt_succeeded(*, email: str, address: str, what: str = SIGN_IN, clock: Clock = SYSTEM_CLOCK) -> None:
     """The password was right: the account starts anew, and the address has not used this attempt."""
-    keys = _keys(email, address, int(clock.now().timestamp()))
+    keys = _keys(what, email, address, int(clock.now().timestamp()))
     try:
         cache.delete(keys["account"])
         cache.decr(keys["address"])
@@ -56,14 +68,14 @@ def attempt_succeeded(*, email: str, address: str, clock: Clock = SYSTEM_CLOCK) 
         return
 
 
-def _keys(email: str, address: str, now_s: int) -> dict[str, str]:
+def _keys(what: str, email: str, address: str, now_s: int) -> dict[str, str]:
     """Hashed: an email may hold what a cache's key must not, and a cache needs no list of people."""
     named = {"account": email.strip().lower(), "address": _network(address)}
-    window = now_s // WINDOW_S
-    return {
-        kind: f"sign-in:{kind}:{window}:{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:32]}"
-        for kind, name in named.items()
-    }
+    return {kind: _key(what, kind, name, now_s) for kind, name in named.items()}
+
+
+def _key(what: str, kind: str, name: str, now_s: int) -> str:
+    return f"{what}:{kind}:{now_s // WINDOW_S}:{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:32]}"
 
 
 def _network(address: str) -> str:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.db import transaction
 
 from controlplane.accounts import services as accounts
+from controlplane.accounts import standing
+from controlplane.accounts.identity import addresses, letters, links
 from controlplane.accounts.models import User
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
-from controlplane.core.errors import Conflict
+from controlplane.core.errors import Conflict, LimitReached
 from controlplane.core.text import name_checked
+from controlplane.mail import outbox
 from controlplane.tenants import invitations
 from controlplane.tenants import services as tenants
-from controlplane.tenants.models import Membership, Organisation, Role
+from controlplane.tenants.models import Invitation, Membership, Organisation, Role
 
+MAILED_OF_ORGANISATION, MAILED_TO_ADDRESS = (20, timedelta(hours=1)), (5, timedelta(hours=24))
+"""So many invitations by e-mail, in this time."""
 DEMO_DOMAIN = "demo.sluice.invalid"
 DEMO_KEY_NAME = "demo"
 
@@ -26,21 +33,66 @@ def sign_up(*, email: str, password: str, name: str, organisation_name: str) -> 
 
 
 @transaction.atomic
+def invite(
+    *, organisation: Organisation, inviter: User, email: str, role: Role, clock: Clock = SYSTEM_CLOCK
+) -> tuple[Invitation, str]:
+    """An invitation. It goes to the address by e-mail where the service sends any; else the token, for the inviter to send.
+
+    Raises Invalid, Conflict, LimitReached.
+    """
+    is_mailed = outbox.is_on()
+    if is_mailed:
+        _sending_check(organisation, email.strip().lower(), clock)
+    invitation, token = invitations.invitation_create(
+        organisation=organisation, inviter=inviter, email=email, role=role, is_mailed=is_mailed, clock=clock
+    )
+    if not is_mailed:
+        return invitation, token
+    letter = letters.invitation(
+        link=links.address_of("console:invitation", token), days=invitations.VALID_FOR.days, inviter=inviter.email
+    )
+    links.letter_write(letter=letter, address=invitation.email, now=clock.now())
+    return invitation, ""
+
+
+def _sending_check(organisation: Organisation, email: str, clock: Clock) -> None:
+    sent = Invitation.objects.unscoped("an address is nobody's own").filter(is_mailed=True)
+    for rows, (most, lately) in (
+        (sent.filter(organisation=organisation), MAILED_OF_ORGANISATION),
+        (sent.filter(email=email), MAILED_TO_ADDRESS),
+    ):
+        if rows.filter(created_at__gt=clock.now() - lately).count() >= most:
+            raise LimitReached("too many invitations were sent lately: try again later", code="too_many_mails")
+
+
+@transaction.atomic
 def invitation_accept(*, token: str, user: User, clock: Clock = SYSTEM_CLOCK) -> Membership:
     """A person who has signed up joins by a link. Raises NotFound, Conflict where it was made for another address."""
     invitation = invitations.invitation_use(token=token, clock=clock)
     if user.email != invitation.email:
         raise Conflict("this invitation is for another address than the one you signed in with", code="another_address")
+    if invitation.is_mailed:
+        addresses.verified(user=user, now=clock.now())
+    standing.change_check(user)
     return tenants.member_add(
         organisation=invitation.organisation, actor=user.email, user=user, role=Role(invitation.role)
     )
 
 
 @transaction.atomic
-def sign_up_invited(*, token: str, password: str, name: str, clock: Clock = SYSTEM_CLOCK) -> tuple[User, Organisation]:
-    """A new person of the invited address, in the organisation of the invitation. Raises NotFound, Invalid."""
+def sign_up_invited(
+    *, token: str, password: str, name: str, clock: Clock = SYSTEM_CLOCK
+) -> tuple[User, Organisation | None]:
+    """A new person of the invited address, in the organisation of the invitation. Raises NotFound, Invalid.
+
+    Whoever has to confirm their address first is in no organisation yet (None), and opens the link once more then.
+    """
     invitation = invitations.invitation_find(token=token, clock=clock)
-    user = accounts.user_sign_up(email=invitation.email, password=password, name=name)
+    user = accounts.user_sign_up(
+        email=invitation.email, password=password, name=name, is_verified=invitation.is_mailed, clock=clock
+    )
+    if standing.is_unconfirmed(user):
+        return user, None
     return user, invitation_accept(token=token, user=user, clock=clock).organisation
 
 

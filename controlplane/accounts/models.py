@@ -1,4 +1,4 @@
-"""People, who sign in by email, their API keys, and their access keys."""
+"""People, who sign in by email, links that are sent to them, their API keys, and their access keys."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any, ClassVar, Self
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.contrib.auth.models import PermissionsMixin
+from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
 
+from controlplane.accounts.identity.engine import SessionStore
 from controlplane.core.scope import TenantManager
 
 
@@ -39,6 +41,11 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_active = models.BooleanField(default=True)
     is_staff = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
+    email_verified_at = models.DateTimeField(null=True)  # null: nobody has shown that they read this address
+    second_factor_at = models.DateTimeField(null=True)  # since when one is asked for; null: the password is enough
+    must_confirm_email = models.BooleanField(
+        default=False, db_default=False
+    )  # signed up when mails could be sent: standing.py
 
     objects: ClassVar[UserManager] = UserManager()
 
@@ -47,6 +54,107 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     def __str__(self) -> str:
         return self.email
+
+
+class LinkPurpose(models.TextChoices):
+    """What a link by e-mail is for."""
+
+    VERIFY = "verify"
+    CHANGE = "change"
+    RESET = "reset"
+
+
+class MailedLink(models.Model):
+    """A link that was sent to one address, for one account and one purpose. The secret in it is stored as a hash."""
+
+    digest = models.CharField(primary_key=True, max_length=64)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    purpose = models.CharField(max_length=8, choices=LinkPurpose)
+    address = models.EmailField()
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(db_index=True)
+    used_at = models.DateTimeField(null=True)  # or ended, since it is for nothing any more
+
+    class Meta:
+        """Those of an account are counted, the newest first."""
+
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["user", "purpose", "created_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.purpose} of {self.address}"
+
+
+class Session(AbstractBaseSession):
+    """A session of the console: identity/engine.py writes it. A row that is gone is a session that has ended."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, null=True, related_name="+")  # null: nobody yet
+    address = models.CharField(max_length=64, default="", blank=True)  # of the request that signed in
+    agent = models.CharField(max_length=300, default="", blank=True)  # its `User-Agent`
+    begun_at = models.DateTimeField()
+    seen_at = models.DateTimeField()  # to the minute
+
+    class Meta(AbstractBaseSession.Meta):
+        """Those of a person are listed; abstract no more."""
+
+        abstract = False
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["user", "seen_at"])]
+
+    @classmethod
+    def get_session_store_class(cls) -> type[SessionStore]:
+        """What reads and writes it."""
+        return SessionStore
+
+    def __str__(self) -> str:
+        return f"session of {self.user_id}"
+
+
+class SecondFactor(models.Model):
+    """What the app of a person makes codes with; identity/second_factor.py."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    secret = models.BinaryField()  # sealed
+    last_step = models.BigIntegerField(default=0)  # of the last code that was taken
+
+    def __str__(self) -> str:
+        return f"second factor of {self.user_id}"
+
+
+class RecoveryCode(models.Model):
+    """One of ten, in place of a code of the app, once. Stored as a hash."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    digest = models.CharField(max_length=64)
+    used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        """Looked up by what was typed."""
+
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["user", "digest"], name="one_recovery_code")
+        ]
+
+    def __str__(self) -> str:
+        return f"recovery code of {self.user_id}"
+
+
+class DoorKind(models.TextChoices):
+    """What somebody has done at the door with an address."""
+
+    RESET = "reset"  # they have forgotten the password
+    FAILED = "failed"  # they have not got in
+
+
+class DoorNote(models.Model):
+    """What was done with an address that may be nobody's, until the worker has looked: identity/door.py."""
+
+    kind = models.CharField(max_length=8, choices=DoorKind)
+    email = models.CharField(max_length=254)
+    at = models.DateTimeField()
+    request_id = models.CharField(max_length=36, default="", blank=True)
+    address = models.CharField(max_length=64, default="", blank=True)  # where the request came from
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.email}"
 
 
 class ApiKey(models.Model):

@@ -32,7 +32,9 @@ class RolePermission(BasePermission):
         """Raises what is to be answered; True otherwise."""
         del view
         caller = caller_of(request)
-        if caller.role == Role.VIEWER and request.method not in SAFE_METHODS and not self.looks_only:
+        changes = request.method not in SAFE_METHODS and not self.looks_only
+        caller.admit(changes=changes)
+        if caller.role == Role.VIEWER and changes:
             raise Forbidden("viewers may look, but not change anything")
         return True
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
-from controlplane.accounts import access_keys, keys
+from controlplane.accounts import access_keys, keys, standing
 from controlplane.accounts.models import AccessKey, ApiKey, User
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import NotFound, Unauthenticated
@@ -50,6 +50,12 @@ class Caller:
     def may_manage(self) -> bool:
         """Owners decide who belongs to the organisation."""
         return self.role == Role.OWNER
+
+    def admit(self, *, changes: bool) -> None:
+        """Whether this person may act in the organisation at all, whatever their role. Raises Forbidden."""
+        standing.member_check(self.user, self.organisation)
+        if changes:
+            standing.change_check(self.user)
 
     def place(self, instance_id: str) -> dict[str, Any]:
         """What a service that changes an instance is told of it: whose it is, and who asks."""

@@ -10,13 +10,15 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from controlplane.accounts import access_keys, keys
+from controlplane.accounts import access_keys, keys, standing
+from controlplane.accounts.identity import addresses
+from controlplane.accounts.identity.trail import record_everywhere
 from controlplane.accounts.models import AccessKey, ApiKey, User
 from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import FieldProblem, Invalid, NotFound, Unsupported
 from controlplane.core.text import name_checked
-from controlplane.tenants.selectors import organisation_list
+from controlplane.mail import outbox
 
 if TYPE_CHECKING:
     from controlplane.tenants.models import Organisation
@@ -30,17 +32,26 @@ def user_ensure(*, email: str, password: str | None, name: str = "") -> tuple[Us
     return User.objects.create_user(email, password, name=name), True
 
 
-def user_sign_up(*, email: str, password: str, name: str = "") -> User:
-    """A new person who chose a password. Raises Invalid beside `email` or `password`."""
+def user_sign_up(
+    *, email: str, password: str, name: str = "", is_verified: bool = False, clock: Clock = SYSTEM_CLOCK
+) -> User:
+    """A new person who chose a password. Raises Invalid beside `email` or `password`.
+
+    A link goes to the address where the service sends mails, unless something has shown that the person reads it.
+    """
     email = email.strip().lower()
     name = name_checked(name, may_be_empty=True)
     taken = Invalid.field("email", "there is an account with this address; sign in instead")
     if User.objects.filter(email=email).exists():
         raise taken
-    _password_checked(password, User(email=email, name=name))
+    password_checked(password, User(email=email, name=name))
+    known = {"must_confirm_email": outbox.is_on(), "email_verified_at": clock.now() if is_verified else None}
     try:
         with transaction.atomic():
-            return User.objects.create_user(email, password, name=name)
+            user = User.objects.create_user(email, password, name=name, **known)
+            if standing.is_unconfirmed(user):
+                addresses.verification_send(user=user, clock=clock)
+            return user
     except IntegrityError as error:  # whoever clicks twice signs up twice at once
         raise taken from error
 
@@ -51,30 +62,18 @@ def user_rename(*, user: User, name: str) -> None:
     user.save(update_fields=["name"])
 
 
-@transaction.atomic
-def user_password_change(*, user: User, current: str, new: str) -> None:
-    """Another password; every session but the caller's ends, API keys go on. Raises Invalid beside `current` or `password`."""
-    if not user.check_password(current):
-        raise Invalid.field("current", "this is not your password")
-    if current == new:
-        raise Invalid.field("password", "this is the password that you have")
-    _password_checked(new, user)
-    user.set_password(new)
-    user.save(update_fields=["password"])
-    _audit_everywhere(user, "account.password")
-
-
 def signed_in(*, user: User) -> None:
     """Somebody has signed in to the console with the right password: each of their organisations has it in its audit trail."""
-    _audit_everywhere(user, "account.sign_in")
+    record_everywhere(user, "account.sign_in")
 
 
-def _audit_everywhere(user: User, action: str) -> None:
-    for organisation in organisation_list(user=user):
-        audit.record(organisation=organisation, actor=user.email, action=action, target=user.email)
+def sign_in_failed(*, user: User, step: str) -> None:
+    """The password was right, and what was asked for after it was not."""
+    record_everywhere(user, "account.sign_in_failed", step=step)
 
 
-def _password_checked(password: str, user: User) -> None:
+def password_checked(password: str, user: User) -> None:
+    """Whether it will do for this person. Raises Invalid beside `password`."""
     try:
         validate_password(password, user)
     except ValidationError as error:
@@ -131,6 +130,16 @@ def api_key_revoke(*, organisation: Organisation, actor: str, key_id: str, clock
         raise NotFound(f"no API key {key_id}")
     if rows.filter(revoked_at__isnull=True).update(revoked_at=clock.now()):
         audit.record(organisation=organisation, actor=actor, action="api_key.revoke", target=key_id)
+
+
+@transaction.atomic
+def keys_revoke(*, user: User, clock: Clock = SYSTEM_CLOCK) -> None:
+    """All API keys and access keys of a person, in every organisation."""
+    reason = "a person ends all keys of their own"
+    for key in ApiKey.objects.unscoped(reason).filter(user=user, revoked_at=None).select_related("organisation"):
+        api_key_revoke(organisation=key.organisation, actor=user.email, key_id=key.pk, clock=clock)
+    for pair in AccessKey.objects.unscoped(reason).filter(user=user, revoked_at=None).select_related("organisation"):
+        access_key_revoke(organisation=pair.organisation, actor=user.email, key_id=pair.pk, clock=clock)
 
 
 @transaction.atomic

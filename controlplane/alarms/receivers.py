@@ -18,7 +18,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import transaction
 
-from controlplane.alarms.delivery import mailing, outbox, posting, secrets, words
+from controlplane.alarms.delivery import outbox, posting, secrets, words
 from controlplane.alarms.delivery.signing import KEY_BYTES, secret_text
 from controlplane.alarms.delivery.targets import target_of
 from controlplane.alarms.evaluation import place_of
@@ -29,6 +29,7 @@ from controlplane.core import audit, ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Conflict, Invalid, LimitReached, NotFound, TooManyAttempts
 from controlplane.core.text import name_checked
+from controlplane.mail import sender
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -172,7 +173,7 @@ def _checked(kind: str, address: str) -> str:
         except ValueError as error:
             raise Invalid.field("address", str(error)) from error
         return address
-    if not mailing.is_installed():
+    if not sender.is_installed():
         raise Conflict(
             "this installation sends no e-mail: its operators have to name a mail server (SLUICE_SMTP)",
             code="email_off",

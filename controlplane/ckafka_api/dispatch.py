@@ -29,7 +29,8 @@ def action_of(name: str) -> Action:
 
 
 def call_of(name: str, action: Action, caller: Caller, document: Mapping[str, Any]) -> Call:
-    """What is asked for, checked as far as the vendor's models go. Raises CkafkaError."""
+    """What is asked for, checked as far as the vendor's models go. Raises CkafkaError, Forbidden."""
+    caller.admit(changes=action.changes)
     shapes.check(f"{name}Request", document, also=OUR_PARAMETERS)
     parameters = without_nulls(document)
     for required in (*(("InstanceId",) if action.of_instance else ()), *action.required):

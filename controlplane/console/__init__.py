@@ -1,6 +1,7 @@
 """HTML: the console of tenants, and the operators' pages.
 
     urls page shell                  every address; who may open a page; the frame of every page
+    proof signing_in                 whether it is the person, before something dangerous; between password and code
     views forms                      one file for each thing a person works on; what people type
     middleware                       security headers, errors as pages
     listing icons templatetags       rows with a search; icons; numbers with units in templates

@@ -81,10 +81,12 @@ def _tenant_page(
         if not request.user.is_authenticated:
             return to_sign_in(request)
         caller = caller_in(user=request.user, organisation_id=organisation_id)
+        changes = request.method not in SAFE
+        caller.admit(changes=changes)
         request.caller = caller  # type: ignore[attr-defined]  # shell.py draws the frame from it
         if request.session.get(LAST_ORGANISATION) != organisation_id:
             request.session[LAST_ORGANISATION] = organisation_id
-        if request.method not in SAFE and not may_change(caller):
+        if changes and not may_change(caller):
             raise Forbidden(refusal)
         return view(request, caller, **names)
 

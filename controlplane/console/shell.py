@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.functional import SimpleLazyObject
 
+from controlplane.accounts.standing import is_unconfirmed
 from controlplane.console.commandline import command_of
 from controlplane.tenants.selectors import organisation_list
 
@@ -30,6 +31,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         context["by_cli"] = _command(request)
     if user is not None:
         context["user"] = user
+        context["is_unconfirmed"] = user.is_authenticated and is_unconfirmed(user)
         context["organisations"] = SimpleLazyObject(
             lambda: list(organisation_list(user=user)[:MOST_IN_SWITCHER]) if user.is_authenticated else []
         )

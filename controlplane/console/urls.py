@@ -39,6 +39,7 @@ from controlplane.console.views.access import (
     token_issuers,
     users,
 )
+from controlplane.console.views.identity import addresses, passwords, second_factor, sessions
 
 app_name = "console"
 
@@ -50,8 +51,16 @@ urlpatterns = [
     path("", accounts.home, name="home"),
     path("sign-up", accounts.sign_up, name="sign_up"),
     path("sign-in", accounts.sign_in, name="sign_in"),
+    path("sign-in/code", accounts.sign_in_code, name="sign_in_code"),
     path("sign-out", accounts.sign_out, name="sign_out"),
+    path("password/forgotten", passwords.forgotten, name="password_forgotten"),
+    path("password/new/<str:token>", passwords.reset, name="password_reset"),
     path("account", account.shown, name="account"),
+    path("account/address", addresses.change, name="address_change"),
+    path("account/address/link", addresses.send, name="address_send"),
+    path("account/address/<str:token>", addresses.confirm, name="address_confirm"),
+    path("account/sessions", sessions.listed, name="sessions"),
+    path("account/second-factor", second_factor.shown, name="second_factor"),
     path("docs/api", api_docs.shown, name="api_docs"),
     path("theme", accounts.theme, name="theme"),
     path("invitations/<str:token>", invitations.shown, name="invitation"),
@@ -144,6 +153,7 @@ urlpatterns = [
     path(f"{ORG}/audit", organisation_audit.shown, name="organisation_audit"),
     path(f"{ORG}/members", members.listed, name="members"),
     path(f"{ORG}/invitations/<id:invitation_id>/withdraw", invitations.withdraw, name="invitation_withdraw"),
+    path(f"{ORG}/members/second-factor", second_factor.demand, name="second_factor_demand"),
     path(f"{ORG}/members/<int:membership_id>/role", members.role, name="member_role"),
     path(f"{ORG}/members/<int:membership_id>/remove", members.remove, name="member_remove"),
 ]

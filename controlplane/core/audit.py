@@ -9,6 +9,9 @@ from controlplane.core.models import AuditEntry
 from controlplane.core.origin import current
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from controlplane.core.origin import Origin
     from controlplane.core.scope import Tenant
 
 SYSTEM = "system"
@@ -24,20 +27,22 @@ def record(
     action: str,
     target: str,
     detail: dict[str, Any] | None = None,
+    origin: Origin | None = None,
+    at: datetime | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> AuditEntry:
-    """Write one entry. `detail` must hold no secret.
+    """Write one entry. `detail` must hold no secret. `origin` and `at`: of a request that is over, where a worker writes.
 
     Names that Kafka clients gave ACLs may hold NUL, which PostgreSQL takes in no text: it stands as U+FFFD in the entry.
     """
-    origin = current()
+    origin = origin or current()
     entry = AuditEntry(
         organisation_id=organisation.pk,
         actor=actor,
         action=action,
         target=_storable(target),
         detail=_storable(detail or {}),
-        at=clock.now(),
+        at=at or clock.now(),
         request_id=origin.request_id,
         address=origin.address[:LONGEST_ADDRESS],
         key=origin.key,

@@ -14,6 +14,7 @@ prefix    names                               letters
 ``alm-``  an alarm of an instance                 12
 ``rcv-``  a receiver of an instance's alarms      12
 ``dlv-``  a message to a receiver                 12
+``mail-`` an e-mail of the service itself         12
 ========= =================================== ======
 
 The instance key is part of every physical topic name (quota.contracts.namespace), hence its fixed length.
@@ -93,3 +94,8 @@ def receiver_id(source: RandomSource) -> str:
 def delivery_id(source: RandomSource) -> str:
     """Such as ``dlv-8zk2m4x0q1ab``."""
     return "dlv-" + letters(source, 12)
+
+
+def mail_id(source: RandomSource) -> str:
+    """Such as ``mail-8zk2m4x0q1ab``."""
+    return "mail-" + letters(source, 12)

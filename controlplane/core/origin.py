@@ -29,6 +29,7 @@ class Origin:
     request_id: str = ""
     address: str = ""
     key: str = ""  # id of the API key or access key; empty: a session of the console
+    agent: str = ""  # what the program says that it is
 
 
 _CURRENT: ContextVar[Origin | None] = ContextVar("origin", default=None)
@@ -60,7 +61,8 @@ class OriginMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Pass on, and tell the id."""
-        origin = Origin(str(uuid.uuid4()), address_of(request))
+        agent = request.headers.get("User-Agent", "")
+        origin = Origin(str(uuid.uuid4()), address_of(request), agent=agent)
         before = _CURRENT.set(origin)
         try:
             response = self._get_response(request)

@@ -66,12 +66,15 @@ class IdempotencyMiddleware:
 
 
 def _caller(request: HttpRequest) -> Caller | None:
-    """None: nobody that is known."""
+    """None: nobody that is known, or may act."""
     try:
         found = ApiKeyAuthentication().authenticate(request)  # type: ignore[arg-type]  # it reads headers alone
+        if found is None:
+            return None
+        found[0].admit(changes=True)
     except SluiceError:
         return None
-    return found[0] if found else None
+    return found[0]
 
 
 def _size(request: HttpRequest) -> int:

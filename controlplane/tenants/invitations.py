@@ -51,11 +51,18 @@ def invitation_list(*, organisation: Organisation) -> QuerySet[Invitation]:
 
 @transaction.atomic
 def invitation_create(
-    *, organisation: Organisation, inviter: Person, email: str, role: Role, clock: Clock = SYSTEM_CLOCK
+    *,
+    organisation: Organisation,
+    inviter: Person,
+    email: str,
+    role: Role,
+    is_mailed: bool = False,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> tuple[Invitation, str]:
     """An invitation, and the token of its link: the only time that it can be seen. An earlier one of this address ends.
 
-    Whether somebody has signed up with the address makes no difference, and is not said. Raises Invalid beside `email`,
+    Whether somebody has signed up with the address makes no difference, and is not said. `is_mailed`: the caller sends the
+    token to the address and shows it to nobody. Raises Invalid beside `email`,
     Conflict where too many are open.
     """
     Organisation.objects.select_for_update().get(pk=organisation.pk)
@@ -77,6 +84,7 @@ def invitation_create(
         invited_by=inviter,
         created_at=now,
         expires_at=now + VALID_FOR,
+        is_mailed=is_mailed,
     )
     invitation.save(force_insert=True)
     _audit(invitation, inviter.email, "invitation.create")

@@ -24,6 +24,7 @@ class Organisation(models.Model):
     id = models.CharField(primary_key=True, max_length=32)
     name = models.CharField(max_length=128, unique=True)
     created_at = models.DateTimeField()
+    second_factor_demanded = models.BooleanField(default=False, db_default=False)  # of every member
 
     def __str__(self) -> str:
         return self.name
@@ -60,6 +61,8 @@ class Invitation(models.Model):
     expires_at = models.DateTimeField()
     accepted_at = models.DateTimeField(null=True)
     withdrawn_at = models.DateTimeField(null=True)
+    # The link was sent to the address and shown to nobody: whoever has it reads that address.
+    is_mailed = models.BooleanField(default=False, db_default=False)
 
     objects: ClassVar[TenantManager[Self]] = TenantManager()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from django.db import IntegrityError, transaction
 
@@ -14,12 +14,18 @@ from controlplane.core.text import name_checked
 from controlplane.tenants.invitations import invitations_end
 from controlplane.tenants.models import Membership, Organisation, Role
 
+if TYPE_CHECKING:
+    from datetime import datetime
+
 
 class Person(Protocol):
     """A row of `accounts.models.User`: its own app stands above this one, which needs the address for the audit trail."""
 
     @property
     def email(self) -> str: ...
+
+    @property
+    def second_factor_at(self) -> datetime | None: ...
 
 
 @transaction.atomic
@@ -79,6 +85,16 @@ def member_remove(*, organisation: Organisation, actor: str, membership_id: int)
     invitations_end(organisation=organisation, actor=actor, membership=membership)
     membership.delete()
     _audit(organisation, actor, "member.remove", membership.user, Role(membership.role))
+
+
+@transaction.atomic
+def second_factor_demand(*, organisation: Organisation, actor: Person, demanded: bool) -> None:
+    """Every member needs a second factor, or none does. Raises Conflict where the owner who asks has none."""
+    if demanded and actor.second_factor_at is None:
+        raise Conflict("set up a second factor for yourself first", code="second_factor_off")
+    Organisation.objects.filter(pk=organisation.pk).update(second_factor_demanded=demanded)
+    action = "organisation.second_factor_demanded" if demanded else "organisation.second_factor_left"
+    audit.record(organisation=organisation, actor=actor.email, action=action, target=organisation.id)
 
 
 def _membership(organisation: Organisation, membership_id: int) -> Membership:

@@ -14,7 +14,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -36,7 +36,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-STARTS_WITHIN_S = 60
+STARTS_WITHIN_S, TAKEN_WITHIN_S = 60, 30
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -126,9 +126,21 @@ def open_page(chromium, console) -> Iterator[Callable[..., Page]]:
     yield opened
     for context in contexts:
         context.close()
-    for name in ("cluster-away", "brokers-slow", "storage-full", "broker-away", "consumers-stopped"):
+    for name in ("cluster-away", "brokers-slow", "storage-full", "broker-away", "consumers-stopped", "letters"):
         console.switch(name, on=False)
     assert complaints == []
+
+
+def taken(console: Console, wanted: Callable[[dict], Any]) -> Any:
+    """What receivers have taken, as soon as `wanted` finds something in it."""
+    until = time.monotonic() + TAKEN_WITHIN_S
+    while True:
+        path = console.directory / "taken.json"
+        found = json.loads(path.read_text()) if path.exists() else {"mails": [], "hooks": []}
+        if result := wanted(found):
+            return result
+        assert time.monotonic() < until, found
+        time.sleep(0.1)
 
 
 def sign_in(page: Page, person: str) -> None:

@@ -15,7 +15,13 @@ MEMBER = "billing-1-0b8f44d2-9f3e-4d6a-8f5b-2f1f2c1f9a01"
 
 def strangers(console: Console) -> dict[str, str]:
     """Pages of whoever is not signed in."""
-    known = {"landing": "/", "sign-in": "/sign-in", "sign-up": "/sign-up", "nothing-here": "/nothing"}
+    known = {
+        "landing": "/",
+        "sign-in": "/sign-in",
+        "sign-up": "/sign-up",
+        "password-forgotten": "/password/forgotten",
+        "nothing-here": "/nothing",
+    }
     return {**known, "invitation": console.invitation}
 
 
@@ -112,6 +118,9 @@ def tenants(console: Console) -> dict[str, str]:
         "audit-log-none-fits": f"{org}/audit?q=nothing-at-all",
         "organisation-new": "/organisations/new",
         "account": "/account",
+        "address-change": "/account/address",
+        "second-factor": "/account/second-factor",
+        "sessions": "/account/sessions",
     }
 
 

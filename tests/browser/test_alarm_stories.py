@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
-import time
 
 import pytest
 from playwright.sync_api import expect
 
+from .conftest import taken
 from .test_accessibility import SCREENS, violations
 
 pytestmark = pytest.mark.timeout(180)
-WITHIN_S = 30
-
-
-def taken(console, wanted):
-    """What receivers have taken, as soon as `wanted` finds something in it."""
-    until = time.monotonic() + WITHIN_S
-    while True:
-        path = console.directory / "taken.json"
-        found = json.loads(path.read_text()) if path.exists() else {"mails": [], "hooks": []}
-        if result := wanted(found):
-            return result
-        assert time.monotonic() < until, found
-        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("screen", SCREENS)

@@ -5,7 +5,7 @@ stopped. The database is a file in DIRECTORY. Brokers, topics and the flow maste
 operations are carried out by the real code. Files in DIRECTORY are switches for a test:
 
     cluster-away   nothing of the cluster answers        brokers-slow   brokers apply nothing
-    consumers-stopped   the group `billing` has no members
+    consumers-stopped   the group `billing` has no members    letters   the service writes to people
 
 Receivers of alarms are real, on loopback: what they have taken stands in DIRECTORY/taken.json, with the webhooks' address.
 """
@@ -18,6 +18,7 @@ import os
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from socketserver import ThreadingMixIn
 from typing import Any
@@ -68,6 +69,7 @@ class World:
         self.brokers = FakeBrokers(self.tree)
         self.admin = FakeAdmin(self.tree)
         self.read_at = time.time()
+        self.url = ""
 
     def switched(self, name: str) -> bool:
         return (self.directory / name).exists()
@@ -165,15 +167,25 @@ class World:
         partial.write_text(json.dumps(document))
         partial.rename(self.directory / "taken.json")
 
+    def write_letters(self) -> None:
+        """Links need the address of the console, without which the service writes to nobody."""
+        from django.conf import settings
+
+        url = self.url if self.switched("letters") else ""
+        if settings.ENVIRONMENT.console_url != url:
+            settings.ENVIRONMENT = replace(settings.ENVIRONMENT, console_url=url)
+
     def work(self) -> None:
         """Be beat and the worker."""
         from django.db import connection
 
+        from controlplane.accounts.identity.door import notes_answer
         from controlplane.alarms.delivery.outbox import send_due
         from controlplane.alarms.evaluation import evaluate
         from controlplane.core import operations
         from controlplane.health.services import health_observe
         from controlplane.history.services import sample
+        from controlplane.mail import outbox
         from controlplane.quotas.figures import figures_keep
 
         while True:
@@ -183,6 +195,9 @@ class World:
             sample()
             evaluate()
             send_due()
+            self.write_letters()
+            notes_answer()
+            outbox.send_due()
             self.tell_taken()
             for operation_id in list(operations.runnable().values_list("pk", flat=True)):
                 operations.run(operation_id)
@@ -605,8 +620,9 @@ def served(directory: Path, mail: MailServer, hook: WebhookServer) -> None:
     master.allocations = world.allocations
     operations.wake = lambda _ids: None
     prepare(world)
-    threading.Thread(target=world.work, daemon=True).start()
     server = make_server("127.0.0.1", 0, application, server_class=Server, handler_class=Quiet)
+    world.url = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=world.work, daemon=True).start()
     partial = directory / "port.part"
     partial.write_text(str(server.server_port))
     partial.rename(directory / "port")

@@ -18,11 +18,12 @@ from controlplane.instances import services as instances
 from controlplane.kafka import client, group_door, message_door, record_door
 from controlplane.tenants import services as tenants
 from controlplane.tenants.models import Organisation, Role
+from tests.support.smtp import MailServer, mailing_by
 
 from .fakes import FakeAdmin, FakeBrokers, FakeTree, ManualClock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_django.fixtures import SettingsWrapper
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from controlplane.instances.models import Instance
 
 CLUSTER_SECRET = "of the cluster"
+CONSOLE_URL = "https://sluice.example.com"
 WANTED = {"name": "events", "bandwidth_mib_per_s": 5, "storage_gib": 10, "partitions": 60, "whitelist": ["127.0.0.0/8"]}
 
 
@@ -126,6 +128,14 @@ def admin(monkeypatch: pytest.MonkeyPatch, tree: FakeTree) -> FakeAdmin:
     monkeypatch.setattr(message_door, "door", lambda _cluster: fake.messages)
     monkeypatch.setattr(record_door, "reader", lambda _cluster, place: fake.groups.reader(place))
     return fake
+
+
+@pytest.fixture
+def mails(settings: SettingsWrapper) -> Iterator[MailServer]:
+    """A mail server; the service writes to people by it."""
+    with MailServer() as server:
+        mailing_by(settings, server, sender="service@sluice.example.com", console_url=CONSOLE_URL)
+        yield server
 
 
 class FakeMaster:

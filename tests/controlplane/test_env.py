@@ -38,11 +38,20 @@ def test_postgresql_with_everything_said():
 @pytest.mark.parametrize(
     "variables",
     [{"SLUICE_PORT_RANGE": "5-4"}, {"SLUICE_PORT_RANGE": "1-40000"}, {"SLUICE_PORT_RANGE": "x"},
-     {"SLUICE_WORKERS": "0"}, {"SLUICE_LEASE_S": "soon"}],
+     {"SLUICE_WORKERS": "0"}, {"SLUICE_LEASE_S": "soon"}, {"SLUICE_CONSOLE_URL": "kafka.example.com"},
+     {"SLUICE_CONSOLE_URL": "javascript://x"}, {"SLUICE_CONSOLE_URL": "https://kafka.example.com/?q=1"}],
 )  # fmt: skip
 def test_what_cannot_be_used_is_named(variables):
     with pytest.raises(EnvironmentProblem, match=next(iter(variables))):
         Environment.read(variables)
+
+
+def test_links_begin_with_the_address_of_the_console_without_its_last_slash():
+    assert (
+        Environment.read({"SLUICE_CONSOLE_URL": " https://kafka.example.com/ "}).console_url
+        == "https://kafka.example.com"
+    )
+    assert Environment.read({}).console_url == ""
 
 
 def test_another_database_is_refused():

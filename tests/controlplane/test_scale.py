@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
+from functools import partial
 from urllib.parse import urlencode
 
 import pytest
@@ -24,7 +25,8 @@ from django.urls import reverse
 import controlplane.urls  # noqa: F401  # it knows the converters that the routes use
 from controlplane.access import proposals, users
 from controlplane.accounts import services as accounts
-from controlplane.accounts.models import ApiKey
+from controlplane.accounts.identity.links import link_make
+from controlplane.accounts.models import ApiKey, LinkPurpose
 from controlplane.alarms.models import AlarmEvent, Delivery
 from controlplane.alarms.rules import MOST_RECEIVERS, MOST_RULES
 from controlplane.api import pagination
@@ -96,6 +98,12 @@ def pages(alice, at_staff, first, rule_id):
     _, token = invitations.invitation_create(
         organisation=alice.organisation, inviter=alice.user, email="dora@example.com", role=Role.VIEWER
     )
+    link = partial(link_make, user=alice.user, address=alice.user.email, now=now)
+    tokens = {
+        "invitation": token,
+        "password_reset": link(purpose=LinkPurpose.RESET),
+        "address_confirm": link(purpose=LinkPurpose.VERIFY),
+    }
     ids = {
         "organisation_id": alice.organisation.id,
         "owner_id": alice.organisation.id,
@@ -109,7 +117,6 @@ def pages(alice, at_staff, first, rule_id):
         "route_id": "default",
         "hour": f"{now:%Y-%m-%dT%H}",
         "number": "inv-00000001",
-        "token": token,
         "rule_id": rule_id,
         "operation_id": Operation.objects.for_organisation(alice.organisation).first().id,
         "alarm_id": ALARM,
@@ -118,6 +125,7 @@ def pages(alice, at_staff, first, rule_id):
     for route in urls.urlpatterns:
         if route.name in POSTS_ONLY:
             continue
+        ids["token"] = tokens.get(route.name)
         base = reverse(f"console:{route.name}", kwargs={name: ids[name] for name in route.pattern.converters})
         who = at_staff if route.name.startswith("fleet") else Client() if route.name in ANONYMOUS else at_alice
         for more in ["", *VARIANTS.get(route.name, [])]:

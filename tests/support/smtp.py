@@ -6,8 +6,9 @@ import email
 import email.policy
 import socketserver
 import threading
+from dataclasses import replace
 from email.message import EmailMessage
-from typing import Self
+from typing import Any, Self
 
 
 class _Session(socketserver.StreamRequestHandler):
@@ -62,3 +63,11 @@ class MailServer(socketserver.ThreadingTCPServer):
         self.shutdown()
         self._thread.join()
         self.server_close()
+
+
+def mailing_by(settings: Any, server: MailServer, *, sender: str, **also: Any) -> None:
+    """An installation that sends by this server; `also`: more of its environment."""
+    settings.ENVIRONMENT = replace(settings.ENVIRONMENT, smtp=f"127.0.0.1:{server.port}", email_from=sender, **also)
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_USE_TLS = "127.0.0.1", server.port, False
+    settings.DEFAULT_FROM_EMAIL = sender

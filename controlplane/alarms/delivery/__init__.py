@@ -5,6 +5,5 @@ words     what a message says, as JSON and as plain text (pure)
 signing   the signature of a webhook (pure)
 targets   what the address of a webhook may be (pure)
 posting   the one door to receivers' servers
-mailing   the door to the mail server
 secrets   the secrets of webhooks, sealed in their rows
 """

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import Count, F
 
-from controlplane.alarms.delivery import mailing, posting, secrets
+from controlplane.alarms.delivery import posting, secrets
 from controlplane.alarms.delivery.posting import PostProblem
 from controlplane.alarms.delivery.signing import headers
 from controlplane.alarms.delivery.targets import target_of
@@ -38,6 +38,8 @@ from controlplane.alarms.models import Delivery, DeliveryKind, DeliveryState, Re
 from controlplane.core import ids
 from controlplane.core.clock import SYSTEM_CLOCK, Clock
 from controlplane.core.errors import Unavailable
+from controlplane.mail import sender
+from controlplane.mail.sender import MailProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -199,7 +201,7 @@ def _attempt(prepared: _Prepared, timestamp: int) -> str:
     send: Callable[[_Prepared, int], None] = _post if prepared.kind == ReceiverKind.WEBHOOK else _mail
     try:
         send(prepared, timestamp)
-    except PostProblem as error:
+    except (PostProblem, MailProblem) as error:
         return str(error)
     except Exception as error:  # one message must not keep the others from being sent
         LOG.exception("message %s", prepared.delivery.pk)
@@ -218,10 +220,11 @@ def _post(prepared: _Prepared, timestamp: int) -> None:
 
 
 def _mail(prepared: _Prepared, _timestamp: int) -> None:
-    if not mailing.is_installed():
-        raise PostProblem("this installation sends no e-mail")
+    if not sender.is_installed():
+        raise MailProblem("this installation sends no e-mail")
     delivery = prepared.delivery
-    mailing.mailed(email_of(delivery.document), message_id=delivery.pk, address=prepared.address)
+    text = email_of(delivery.document)
+    sender.mailed(subject=text.subject, body=text.body, message_id=delivery.pk, address=prepared.address)
 
 
 def _record(prepared: _Prepared, problem: str, clock: Clock) -> None:

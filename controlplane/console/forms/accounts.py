@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
 from controlplane.console.forms.base import AddressField, ConsoleForm
 from controlplane.tenants.models import Role
+
+if TYPE_CHECKING:
+    from controlplane.accounts.models import User
 
 _EMAIL = {"autocomplete": "email", "inputmode": "email", "spellcheck": "false", "autocapitalize": "off"}
 
@@ -76,6 +79,69 @@ class PasswordForm(ConsoleForm):
     )
 
 
+class CodeForm(ConsoleForm):
+    """A code of the app, or one from paper."""
+
+    refusals: ClassVar = {"too_many_attempts": "code"}
+
+    code = forms.CharField(
+        label="Code",
+        max_length=64,
+        widget=forms.TextInput(
+            {"autocomplete": "one-time-code", "spellcheck": "false", "autocapitalize": "off", "class": "mono"}
+        ),
+    )
+
+
+class ProofForm(ConsoleForm):
+    """The password, or a code where the account has a second factor."""
+
+    refusals: ClassVar = {"too_many_attempts": "proof"}
+
+    proof = forms.CharField(
+        label="Password",
+        strip=False,
+        max_length=1024,
+        widget=forms.PasswordInput({"autocomplete": "current-password", "autofocus": True}),
+    )
+
+    def __init__(self, *args: Any, user: User, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if user.second_factor_at is not None:
+            self.fields["proof"].label = "Password, or a code from your app"
+
+
+class ForgottenForm(ConsoleForm):
+    """Whose password is forgotten."""
+
+    email = AddressField(widget=forms.EmailInput(_EMAIL | {"autofocus": True}))
+
+
+class ResetForm(ConsoleForm):
+    """Another password, for whoever has the link."""
+
+    password = forms.CharField(
+        label="New password",
+        strip=False,
+        max_length=1024,
+        help_text=_HOW_LONG,
+        widget=forms.PasswordInput({"autocomplete": "new-password"}),
+    )
+    revokes_keys = forms.BooleanField(
+        label="Revoke all my API keys and access keys, too",
+        required=False,
+        help_text="Programs that use them stop at once. Without it, keys go on working.",
+    )
+
+
+class AddressForm(ConsoleForm):
+    """Another address for the account."""
+
+    refusals: ClassVar = {"too_many_mails": "email", "too_many_attempts": "email"}
+
+    email = AddressField(label="New address", widget=forms.EmailInput(_EMAIL))
+
+
 class OrganisationForm(ConsoleForm):
     """The name of one more organisation of the person's own."""
 
@@ -104,7 +170,7 @@ class JoinForm(ConsoleForm):
 class InvitationForm(ConsoleForm):
     """Whom to invite into the organisation, and in which role."""
 
-    refusals: ClassVar = {"too_many_invitations": "email"}
+    refusals: ClassVar = {"too_many_invitations": "email", "too_many_mails": "email"}
 
     email = AddressField(
         help_text="They need not have an account yet.",

@@ -11,10 +11,12 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts import attempts, services
+from controlplane.accounts.identity import passwords, sessions
 from controlplane.console.forms.accounts import NameForm, PasswordForm
 from controlplane.console.page import signed_in
 from controlplane.core.errors import Invalid, SluiceError, TooManyAttempts
 from controlplane.core.origin import address_of
+from controlplane.mail import outbox
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -46,7 +48,7 @@ def shown(request: HttpRequest) -> HttpResponse:
                 return redirect("console:account")
         if form.errors and status in (200, 400):
             status = 422
-    context = {"called": called, "secret": secret}
+    context = {"called": called, "secret": secret, "is_mailing": outbox.is_on()}
     page = render(request, "console/account.html", context, status=status)
     if wait_s:
         page.headers["Retry-After"] = str(wait_s)
@@ -63,11 +65,12 @@ def _change_password(request: HttpRequest, typed: dict[str, str]) -> None:
     user, address = request.user, address_of(request)
     attempts.attempt_begin(email=user.email, address=address)
     try:
-        services.user_password_change(user=user, current=typed["current"], new=typed["password"])
+        passwords.password_change(user=user, current=typed["current"], new=typed["password"])
     except Invalid as error:
         if "current" not in {problem.field for problem in error.errors}:  # it was right: the new one will not do
             attempts.attempt_succeeded(email=user.email, address=address)
         raise
     attempts.attempt_succeeded(email=user.email, address=address)
     update_session_auth_hash(request, user)
+    sessions.sessions_end(user=user, but=request.session.session_key)
     messages.success(request, "Your password was changed. All your other sessions have ended; API keys go on working.")

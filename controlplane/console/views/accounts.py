@@ -14,15 +14,21 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from controlplane.accounts import attempts, joining, services
-from controlplane.console.forms.accounts import SignInForm, SignUpForm
+from controlplane.accounts.identity import door, second_factor
+from controlplane.accounts.models import DoorKind
+from controlplane.console import signing_in
+from controlplane.console.forms.accounts import CodeForm, SignInForm, SignUpForm
 from controlplane.console.page import LAST_ORGANISATION
 from controlplane.console.shell import THEME_COOKIE, THEMES
-from controlplane.core.errors import SluiceError, TooManyAttempts
+from controlplane.core.errors import Invalid, SluiceError, TooManyAttempts
 from controlplane.core.origin import address_of
+from controlplane.mail import outbox
 from controlplane.tenants.selectors import organisation_list
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
+
+    from controlplane.accounts.models import User
 
 YEAR_S = 365 * 24 * 3600
 BACKEND = "django.contrib.auth.backends.ModelBackend"
@@ -51,6 +57,8 @@ def sign_up(request: HttpRequest) -> HttpResponse:
     form = SignUpForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
+            if outbox.is_on():  # each leads to a mail, to whatever address
+                attempts.asked(what="sign-up", address=address_of(request))
             user, organisation = joining.sign_up(**form.cleaned_data)
         except SluiceError as error:
             form.refuse(error)
@@ -82,11 +90,58 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         user = authenticate(request, username=email, password=form.cleaned_data["password"])
         if user is not None:
             attempts.attempt_succeeded(email=email, address=address)
+            if user.second_factor_at is not None:
+                signing_in.password_was_right(request, user, following)
+                return redirect("console:sign_in_code")
             login(request, user)
             services.signed_in(user=user)
             return HttpResponseRedirect(following)
+        door.note_write(kind=DoorKind.FAILED, email=email)
         form.add_error("password", "The email or the password is not right.")
     return _sign_in_page(request, form, following, _status(form))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@sensitive_post_parameters("code")
+@never_cache
+def sign_in_code(request: HttpRequest) -> HttpResponse:
+    """The second step, for whoever has done the first."""
+    found = None if request.user.is_authenticated else signing_in.waiting(request)
+    if found is None:
+        return redirect("console:sign_in")
+    user, following = found
+    form = CodeForm(request.POST or None)
+    status, wait_s = 200, 0
+    if request.method == "POST" and form.is_valid():
+        try:
+            _code_check(request, user, form.cleaned_data["code"])
+        except SluiceError as error:
+            form.refuse(error)
+            status = error.http_status
+            wait_s = error.retry_after_s if isinstance(error, TooManyAttempts) else 0
+        else:
+            signing_in.over(request)
+            login(request, user, backend=BACKEND)
+            services.signed_in(user=user)
+            return HttpResponseRedirect(following)
+    page = render(
+        request, "console/sign_in_code.html", {"form": form}, status=_status(form) if status in (200, 400) else status
+    )
+    if wait_s:
+        page.headers["Retry-After"] = str(wait_s)
+    return page
+
+
+def _code_check(request: HttpRequest, user: User, code: str) -> None:
+    """Only who knows the password comes this far, so that nobody keeps somebody else out by trying codes."""
+    counted = {"email": user.email, "address": address_of(request), "what": attempts.CODE}
+    attempts.attempt_begin(**counted)
+    try:
+        second_factor.code_check(user=user, code=code)
+    except Invalid:
+        services.sign_in_failed(user=user, step="code")
+        raise
+    attempts.attempt_succeeded(**counted)
 
 
 def _sign_in_page(request: HttpRequest, form: SignInForm, following: str, status: int) -> HttpResponse:
@@ -120,5 +175,5 @@ def _own_address(request: HttpRequest, address: str | None) -> str:
     return address if address and own else reverse("console:home")
 
 
-def _status(form: SignUpForm | SignInForm) -> int:
+def _status(form: SignUpForm | SignInForm | CodeForm) -> int:
     return 422 if form.is_bound and form.errors else 200

@@ -29,6 +29,7 @@ def error_page(request: HttpRequest, error: SluiceError, *, explanation: str | N
         "title": TITLES.get(error.http_status, "Something went wrong"),
         "explanation": explanation or said(error),
         "status": error.http_status,
+        "code": error.code,
         "retriable": error.retriable and request.method == "GET",
     }
     return render(request, "console/error.html", context, status=error.http_status)

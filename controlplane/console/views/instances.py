@@ -26,6 +26,7 @@ from controlplane.console.forms.instances import (
 )
 from controlplane.console.listing import listing, searched
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked
 from controlplane.console.snippets import snippets
 from controlplane.console.views.access.certificates import certificate_of
 from controlplane.core.clock import SYSTEM_CLOCK
@@ -246,6 +247,7 @@ def config(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked
 def delete(request: HttpRequest, caller: Caller, instance_id: str) -> HttpResponse:
     """Delete, once its name was typed."""
     instance = selectors.instance_get(organisation=caller.organisation, instance_id=instance_id)

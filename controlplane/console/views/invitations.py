@@ -58,7 +58,10 @@ def _sign_up(request: HttpRequest, invitation: Invitation, token: str) -> HttpRe
             form.refuse(error)
         else:
             login(request, user, backend=BACKEND)
-            return _joined(request, organisation)
+            if organisation is not None:
+                return _joined(request, organisation)
+            messages.info(request, "Open the link of the invitation once more when you have confirmed your address.")
+            return redirect("console:account")
     return _page(request, invitation, form, 422 if form.errors else 200)
 
 

@@ -13,6 +13,7 @@ from controlplane.accounts import selectors, services
 from controlplane.console.forms.accounts import ApiKeyForm
 from controlplane.console.listing import listing
 from controlplane.console.page import tenant_page
+from controlplane.console.proof import proof_asked
 from controlplane.core.errors import SluiceError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @tenant_page
+@proof_asked
 def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Keys, and a new one.
 

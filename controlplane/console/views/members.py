@@ -10,11 +10,14 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
+from controlplane.accounts import joining, standing
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import InvitationForm, OrganisationForm, RoleForm
 from controlplane.console.listing import listing
 from controlplane.console.page import owners_page, signed_in
+from controlplane.console.proof import proof_asked
 from controlplane.core.errors import Conflict, SluiceError
+from controlplane.mail import outbox
 from controlplane.tenants import invitations, services
 from controlplane.tenants.models import Role
 from controlplane.tenants.selectors import member_list
@@ -38,6 +41,7 @@ def organisation_new(request: HttpRequest) -> HttpResponse:
     form = OrganisationForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
+            standing.change_check(request.user)
             made = services.organisation_create(name=form.cleaned_data["name"], owner=request.user)
         except SluiceError as error:
             form.refuse(error)
@@ -52,18 +56,19 @@ def organisation_new(request: HttpRequest) -> HttpResponse:
 def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
     """Members; an owner invites more.
 
-    The answer to the form is the page itself with the link in it: nothing keeps the link for a page after it.
+    The answer to the form is the page itself, with the link in it where no mail was sent: nothing keeps it for a page after it.
     """
     form, invited, link = InvitationForm(request.POST or None), None, ""
     if request.method == "POST" and form.is_valid():
         try:
-            invited, token = invitations.invitation_create(
+            invited, token = joining.invite(
                 organisation=caller.organisation,
                 inviter=caller.user,
                 email=form.cleaned_data["email"],
                 role=Role(form.cleaned_data["role"]),
             )
-            link = request.build_absolute_uri(reverse("console:invitation", args=[token]))
+            if token:
+                link = request.build_absolute_uri(reverse("console:invitation", args=[token]))
             form = InvitationForm()
         except SluiceError as error:
             form.refuse(error)
@@ -72,6 +77,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
         "form": form,
         "invited": invited,
         "link": link,
+        "is_mailing": outbox.is_on(),
         "invitations": still_open,
         "now": timezone.now(),
         "listing": listing(request, member_list(organisation=caller.organisation), size=50),
@@ -83,6 +89,7 @@ def listed(request: HttpRequest, caller: Caller) -> HttpResponse:
 
 @require_POST
 @owners_page
+@proof_asked
 def role(request: HttpRequest, caller: Caller, membership_id: int) -> HttpResponse:
     """Give a member another role."""
     form = RoleForm(request.POST)

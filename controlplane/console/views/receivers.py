@@ -9,12 +9,12 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from controlplane.alarms import receivers, selectors
-from controlplane.alarms.delivery import mailing
 from controlplane.console.forms.alarms import CodeForm, ReceiverForm
 from controlplane.console.listing import listing
 from controlplane.console.page import tenant_page
 from controlplane.core.errors import SluiceError
 from controlplane.instances.selectors import instance_get
+from controlplane.mail import sender
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -52,7 +52,7 @@ def listed(request: HttpRequest, caller: Caller, instance_id: str) -> HttpRespon
         "form": form,
         "made": made,
         "secret": secret,
-        "email_off": not mailing.is_installed(),
+        "email_off": not sender.is_installed(),
         "rows": [(row, last.get(row.pk)) for row in rows],
     }
     return render(request, "console/receivers.html", context, status=422 if form.errors else 200)

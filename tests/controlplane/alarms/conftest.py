@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.smtp import MailServer
+from tests.support.smtp import MailServer, mailing_by
 from tests.support.webhooks import WebhookServer
 
 GIB = 2**30
@@ -22,12 +22,7 @@ def hook():
 def mail(settings, inside):
     """A mail server, and an installation that knows it."""
     with MailServer() as server:
-        settings.ENVIRONMENT = replace(
-            settings.ENVIRONMENT, smtp=f"127.0.0.1:{server.port}", email_from="alarms@sluice.example.com"
-        )
-        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-        settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_USE_TLS = "127.0.0.1", server.port, False
-        settings.DEFAULT_FROM_EMAIL = "alarms@sluice.example.com"
+        mailing_by(settings, server, sender="alarms@sluice.example.com")
         yield server
 
 

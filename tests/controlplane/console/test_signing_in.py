@@ -170,7 +170,7 @@ def test_an_address_is_judged_as_it_is_kept(browser):
 
 def test_whoever_signs_up_twice_at_once_has_one_account(browser, monkeypatch):
     """The other request makes the account behind the look whether there is one."""
-    monkeypatch.setattr(services, "_password_checked", lambda _password, user: User.objects.create_user(user.email))
+    monkeypatch.setattr(services, "password_checked", lambda _password, user: User.objects.create_user(user.email))
     page = browser.post("/sign-up", SIGN_UP)
     assert page.status_code == 422
     assert problem_beside(page, "email") == "There is an account with this address; sign in instead."

@@ -34,7 +34,14 @@ from .conftest import text_of
 
 POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
 POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
-POSTS_ONLY |= {"alarm_delete", "alarm_silence", "receiver_delete", "receiver_test"}
+POSTS_ONLY |= {
+    "alarm_delete",
+    "alarm_silence",
+    "receiver_delete",
+    "receiver_test",
+    "address_send",
+    "second_factor_demand",
+}
 HOOK = "https://hooks.example.com/alarms"
 NAMES = [route.name for route in urls.urlpatterns]
 TENANTS = [route.name for route in urls.urlpatterns if "organisation_id" in str(route.pattern)]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import smtplib
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.core.mail import EmailMessage
 
-from controlplane.alarms.delivery.posting import PostProblem
 
-if TYPE_CHECKING:
-    from controlplane.alarms.delivery.words import Text
+class MailProblem(Exception):  # noqa: N818  # it reads as what it is: the sentence that is shown
+    """Why a mail could not be handed over. The mail server's own words have no place in it."""
 
 
 def is_installed() -> bool:
@@ -19,8 +17,8 @@ def is_installed() -> bool:
     return bool(settings.ENVIRONMENT.smtp)
 
 
-def mailed(text: Text, *, message_id: str, address: str) -> None:
-    """The mail server has taken it. Raises PostProblem with a sentence, in which the server's own words have no place."""
+def mailed(*, subject: str, body: str, message_id: str, address: str) -> None:
+    """The mail server has taken it. Raises MailProblem."""
     sender = settings.DEFAULT_FROM_EMAIL
     domain = sender.rpartition("@")[2].strip("<> ") or "localhost"
     headers = {
@@ -29,10 +27,10 @@ def mailed(text: Text, *, message_id: str, address: str) -> None:
         "Auto-Submitted": "auto-generated",  # RFC 3834: no holiday notice answers it
     }
     try:
-        EmailMessage(text.subject, text.body, sender, [address], headers=headers).send()
+        EmailMessage(subject, body, sender, [address], headers=headers).send()
     except smtplib.SMTPRecipientsRefused as error:
-        raise PostProblem("the mail server refuses the address") from error
+        raise MailProblem("the mail server refuses the address") from error
     except smtplib.SMTPResponseException as error:
-        raise PostProblem(f"the mail server answers {error.smtp_code}") from error
+        raise MailProblem(f"the mail server answers {error.smtp_code}") from error
     except (OSError, smtplib.SMTPException, ValueError) as error:
-        raise PostProblem(f"the mail server cannot be reached: {type(error).__name__}") from error
+        raise MailProblem(f"the mail server cannot be reached: {type(error).__name__}") from error

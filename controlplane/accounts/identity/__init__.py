@@ -1,0 +1,16 @@
+"""How a person is known: addresses that were confirmed, passwords, sessions, second factors.
+
+links      links by e-mail: one address, one purpose, used once
+letters    what mails say (pure)
+addresses  an address is confirmed, or changed for another one
+passwords  a forgotten one is replaced by e-mail
+engine     sessions as Django keeps them, with columns of ours
+sessions   those of a person: looked at, ended
+agents     which browser it is (pure)
+totp       codes of an app, by RFC 6238 (pure)
+second_factor  it is set up, asked for and switched off; recovery codes
+proving    whether it is the person, before something dangerous
+door       what strangers do with somebody's address, answered by the worker
+upkeep     what is over goes
+trail      what happens to an account, in the audit trail of each of its organisations
+"""

@@ -1,0 +1,83 @@
+"""What mails of accounts say. Pure.
+
+Nothing that a tenant has written stands in them, names of organisations included: else anybody could have the service write
+anything to anybody. Addresses are the exception; they hold no spaces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_NOT_YOU = "If you did not ask for this, do nothing: without the link nothing happens."
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A mail as plain text."""
+
+    subject: str
+    body: str
+
+
+def verification(*, link: str, hours: int) -> Letter:
+    """To an address that somebody has signed up with."""
+    return Letter(
+        "Confirm your e-mail address",
+        f"Somebody has signed up to Sluice with this address. If it was you, confirm it here:\n\n    {link}\n\n"
+        f"The link works once, for {hours} hours. {_NOT_YOU}\n",
+    )
+
+
+def address_change(*, link: str, hours: int, before: str) -> Letter:
+    """To the address that an account is to have."""
+    return Letter(
+        "Confirm your new e-mail address",
+        f"The account {before} of Sluice is to have this address. Confirm it here:\n\n    {link}\n\n"
+        f"The link works once, for {hours} hours. {_NOT_YOU}\n",
+    )
+
+
+def address_changed(*, after: str) -> Letter:
+    """To the address that an account had."""
+    return Letter(
+        "The address of your account was changed",
+        f"Your account of Sluice has another address now: {after}. Mails go there, and you sign in with it.\n\n"
+        "If it was not you, tell the operators of the service at once.\n",
+    )
+
+
+def password_reset(*, link: str) -> Letter:
+    """To an account whose password somebody has forgotten."""
+    return Letter(
+        "Choose a new password",
+        "Somebody has said at Sluice that they forgot the password of the account with this address. If it was you,"
+        f" choose another one here:\n\n    {link}\n\nThe link works once, for an hour. {_NOT_YOU}\n",
+    )
+
+
+def password_changed() -> Letter:
+    """To an account that has another password now."""
+    return Letter(
+        "Your password was changed",
+        "The password of your account of Sluice was changed, and its other sessions have ended.\n\n"
+        "If it was not you, choose another one at once (“Forgot your password?” on the page to sign in), and tell the"
+        " operators of the service.\n",
+    )
+
+
+def second_factor(*, is_on: bool) -> Letter:
+    """To an account that signs in in another way from now on."""
+    now = "asks for a code when you sign in" if is_on else "asks for no code any more when you sign in"
+    return Letter(
+        f"Your second factor was switched {'on' if is_on else 'off'}",
+        f"Your account of Sluice {now}.\n\nIf it was not you, tell the operators of the service at once.\n",
+    )
+
+
+def invitation(*, link: str, days: int, inviter: str) -> Letter:
+    """To whoever is invited into an organisation. The page behind the link names it."""
+    return Letter(
+        "You are invited to Sluice",
+        f"{inviter} invites you into an organisation at Sluice. Look at the invitation here:\n\n    {link}\n\n"
+        f"The link works once, for {days} days. {_NOT_YOU}\n",
+    )

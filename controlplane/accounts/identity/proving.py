@@ -1,0 +1,32 @@
+"""Whether it is the person: by the password of the account, or by a code of its second factor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from controlplane.accounts.identity import second_factor
+from controlplane.accounts.identity.trail import record_everywhere
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Invalid
+
+if TYPE_CHECKING:
+    from controlplane.accounts.models import User
+
+
+def proof_check(*, user: User, text: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Raises Invalid beside `proof`."""
+    if user.check_password(text) or _is_code(user, text, clock):
+        return
+    record_everywhere(user, "account.proof_failed")
+    has_codes = user.second_factor_at is not None
+    raise Invalid.field("proof", f"this is not your password{', nor a code that is good now' if has_codes else ''}")
+
+
+def _is_code(user: User, text: str, clock: Clock) -> bool:
+    if user.second_factor_at is None:
+        return False
+    try:
+        second_factor.code_check(user=user, code=text, clock=clock)
+    except Invalid:
+        return False
+    return True

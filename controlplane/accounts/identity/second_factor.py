@@ -1,0 +1,170 @@
+"""The second factor of an account: a secret that an app has, and ten codes on paper for the day when the phone is lost.
+
+========================  ====================================================================================
+the secret                sealed in its row; on once a code of it was typed
+a code of the app         taken once: the row keeps the last step, and an update of it is won by one of two at once
+a recovery code           random, stored as a digest, taken once
+========================  ====================================================================================
+
+`User.second_factor_at` says whether it is on, so that no request asks for another row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from typing import TYPE_CHECKING
+
+import pyotp
+from django.db import transaction
+
+from controlplane import sealing
+from controlplane.accounts.identity import letters, links, totp
+from controlplane.accounts.identity.trail import record_everywhere
+from controlplane.accounts.models import RecoveryCode, SecondFactor, User
+from controlplane.core import ids
+from controlplane.core.clock import SYSTEM_CLOCK, Clock
+from controlplane.core.errors import Conflict, Invalid, NotFound, Unavailable
+from controlplane.mail import outbox
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+RECOVERY_CODES, RECOVERY_LETTERS, GROUP = 10, 16, 4
+_WRONG = "this code is not right; each is taken once"
+
+
+@transaction.atomic
+def enrol_begin(*, user: User) -> None:
+    """A new secret, which counts for nothing yet. Raises Conflict."""
+    if _locked(user).second_factor_at is not None:
+        raise Conflict("this account has a second factor already", code="second_factor_on")
+    sealed = sealing.sealed_here(pyotp.random_base32().encode(), _purpose(user))
+    SecondFactor.objects.update_or_create(user=user, defaults={"secret": sealed, "last_step": 0})
+
+
+def secret_of(user: User) -> str | None:
+    """In base32; None: there is none. Raises Unavailable where it cannot be opened."""
+    row = SecondFactor.objects.filter(user=user).first()
+    return _opened(row) if row else None
+
+
+@transaction.atomic
+def enrol_confirm(*, user: User, code: str, clock: Clock = SYSTEM_CLOCK) -> list[str]:
+    """It is on from now; the recovery codes, which can be seen this once. Raises Invalid beside `code`, NotFound."""
+    if _locked(user).second_factor_at is not None:
+        raise Conflict("this account has a second factor already", code="second_factor_on")
+    row = SecondFactor.objects.filter(user=user).first()
+    if row is None:
+        raise NotFound("nothing is being set up: begin anew")
+    if not _code_taken(row, _plain(code), clock):
+        raise Invalid.field("code", "this code is not right: look at the clock of your phone, and type the newest one")
+    user.second_factor_at = clock.now()
+    user.save(update_fields=["second_factor_at"])
+    record_everywhere(user, "account.second_factor_on")
+    _tell(user, clock.now(), is_on=True)
+    return _recovery_made(user)
+
+
+def code_check(*, user: User, code: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    """A code of the app or from paper, which is used up by this. Raises Invalid beside `code`."""
+    row = SecondFactor.objects.filter(user=user).first()
+    plain = _plain(code)
+    if row is None or not (_code_taken(row, plain, clock) or _recovery_taken(user, plain, clock)):
+        raise Invalid.field("code", _WRONG)
+
+
+@transaction.atomic
+def recovery_renew(*, user: User) -> list[str]:
+    """Ten others; those of before are worth nothing. Raises Conflict where there is no second factor."""
+    if _locked(user).second_factor_at is None:
+        raise Conflict("this account has no second factor", code="second_factor_off")
+    record_everywhere(user, "account.recovery_codes")
+    return _recovery_made(user)
+
+
+def recovery_left(*, user: User) -> int:
+    """How many can still be used."""
+    return RecoveryCode.objects.filter(user=user, used_at=None).count()
+
+
+@transaction.atomic
+def second_factor_remove(*, user: User, actor: str = "", clock: Clock = SYSTEM_CLOCK, **detail: str) -> None:
+    """From now on the password is enough. `actor`: an operator, where it was not the person. Raises Conflict."""
+    if _locked(user).second_factor_at is None:
+        raise Conflict("this account has no second factor", code="second_factor_off")
+    SecondFactor.objects.filter(user=user).delete()
+    RecoveryCode.objects.filter(user=user).delete()
+    user.second_factor_at = None
+    user.save(update_fields=["second_factor_at"])
+    record_everywhere(user, "account.second_factor_off", actor=actor, **detail)
+    _tell(user, clock.now(), is_on=False)
+
+
+def secrets_seal_anew() -> tuple[int, int]:
+    """Secrets that an earlier secret key has sealed are sealed with the present one: how many, and how many cannot be."""
+    done, lost = 0, 0
+    for row in SecondFactor.objects.select_related("user").iterator(500):
+        before = bytes(row.secret)
+        try:
+            after = sealing.sealed_anew(before, _purpose(row.user))
+        except ValueError:
+            lost += 1
+            continue
+        if after is not None:
+            done += SecondFactor.objects.filter(pk=row.pk, secret=before).update(secret=after)
+    return done, lost
+
+
+def _locked(user: User) -> User:
+    return User.objects.select_for_update().get(pk=user.pk)
+
+
+def _plain(code: str) -> str:
+    """As it is compared: people leave spaces and hyphens, and codes from paper are typed in capitals."""
+    return "".join(letter for letter in code.lower() if letter.isascii() and letter.isalnum())
+
+
+def _code_taken(row: SecondFactor, code: str, clock: Clock) -> bool:
+    if len(code) != totp.DIGITS:
+        return False
+    step = totp.step_of(_opened(row), code, now_s=clock.now().timestamp(), after=row.last_step)
+    return step is not None and bool(SecondFactor.objects.filter(pk=row.pk, last_step__lt=step).update(last_step=step))
+
+
+def _recovery_taken(user: User, code: str, clock: Clock) -> bool:
+    if len(code) != RECOVERY_LETTERS:
+        return False
+    rows = RecoveryCode.objects.filter(user=user, digest=_digest(code), used_at=None)
+    if not rows.update(used_at=clock.now()):
+        return False
+    record_everywhere(user, "account.recovery_code", left=recovery_left(user=user))
+    return True
+
+
+def _recovery_made(user: User) -> list[str]:
+    RecoveryCode.objects.filter(user=user).delete()
+    plain = [ids.letters(random.SystemRandom(), RECOVERY_LETTERS) for _ in range(RECOVERY_CODES)]
+    RecoveryCode.objects.bulk_create(RecoveryCode(user=user, digest=_digest(each)) for each in plain)
+    return ["-".join(each[start : start + GROUP] for start in range(0, len(each), GROUP)) for each in plain]
+
+
+def _digest(code: str) -> str:
+    """No salt and no slow hash: 82 random bits leave nothing to guess."""
+    return hashlib.sha256(code.encode()).hexdigest()
+
+
+def _opened(row: SecondFactor) -> str:
+    try:
+        return sealing.opened_here(bytes(row.secret), _purpose(row.user)).decode()
+    except ValueError as error:
+        raise Unavailable("the second factor of this account cannot be read: ask the operators") from error
+
+
+def _purpose(user: User) -> str:
+    return f"sluice second factor {user.pk}"
+
+
+def _tell(user: User, now: datetime, *, is_on: bool) -> None:
+    if outbox.is_on():
+        links.letter_write(letter=letters.second_factor(is_on=is_on), address=user.email, now=now)

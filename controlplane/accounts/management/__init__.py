@@ -1,0 +1,1 @@
+"""`manage.py seal_webhook_secrets_anew`."""

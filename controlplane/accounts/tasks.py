@@ -1,0 +1,18 @@
+"""Celery's edge of accounts."""
+
+from __future__ import annotations
+
+from controlplane.accounts.identity import door, upkeep
+from controlplane.celery import app
+
+
+@app.task(name="accounts.door")
+def accounts_door() -> None:
+    """Forgotten passwords and sign-ins that failed. Beat calls it every 2 s: somebody waits for a mail."""
+    door.notes_answer()
+
+
+@app.task(name="accounts.keep_up")
+def accounts_keep_up() -> None:
+    """Forget what is over. Beat calls it every ten minutes."""
+    upkeep.keep_up()

@@ -1,0 +1,84 @@
+"""What is dangerous is done by whoever has shown within 15 minutes that it is them: by the password, or by a code.
+
+Signing in is such a proof. Where it is too long ago, the answer to a form is a page that asks, with what was typed in it. The
+proof is sent to where the form was, and the view goes on as if nothing had been asked. It is for people in front of the
+console: a key is its own proof.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from django.shortcuts import render
+from django.views.decorators.debug import sensitive_post_parameters
+
+from controlplane.accounts import attempts
+from controlplane.accounts.identity.engine import BEGUN
+from controlplane.accounts.identity.proving import proof_check
+from controlplane.console.forms.accounts import ProofForm
+from controlplane.core.clock import SYSTEM_CLOCK
+from controlplane.core.errors import SluiceError, TooManyAttempts
+from controlplane.core.origin import address_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest, HttpResponse
+
+VALID_FOR = timedelta(minutes=15)
+PROVED = "proved_at"  # in the session
+SAFE = ("GET", "HEAD", "OPTIONS")
+NOT_CARRIED = ("csrfmiddlewaretoken", "proof")
+
+
+def proof_asked(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Around a view whose forms are dangerous, inside the decorator that says who may open it."""
+
+    @wraps(view)
+    @sensitive_post_parameters("proof")
+    def page(request: HttpRequest, *args: Any, **names: Any) -> HttpResponse:
+        if request.method in SAFE or is_proved(request):
+            return view(request, *args, **names)
+        return _asked(request) or view(request, *args, **names)
+
+    return page
+
+
+def is_proved(request: HttpRequest) -> bool:
+    """Whether it is not too long ago."""
+    text = request.session.get(PROVED) or request.session.get(BEGUN)
+    return bool(text) and SYSTEM_CLOCK.now() - datetime.fromisoformat(text) < VALID_FOR
+
+
+def _asked(request: HttpRequest) -> HttpResponse | None:
+    """The page that asks; None: what was typed is right, and the session knows it."""
+    form = ProofForm(request.POST if "proof" in request.POST else None, user=request.user)
+    status, wait_s = 200, 0
+    if form.is_bound and form.is_valid():
+        try:
+            _check(request, form.cleaned_data["proof"])
+        except SluiceError as error:
+            form.refuse(error)
+            status = error.http_status
+            if isinstance(error, TooManyAttempts):
+                wait_s = error.retry_after_s
+        else:
+            request.session[PROVED] = SYSTEM_CLOCK.now().isoformat()
+            return None
+    if form.errors and status in (200, 400):
+        status = 422
+    carried = [(name, value) for name, values in request.POST.lists() if name not in NOT_CARRIED for value in values]
+    page = render(request, "console/proof.html", {"form": form, "carried": carried}, status=status)
+    if wait_s:
+        page.headers["Retry-After"] = str(wait_s)
+    return page
+
+
+def _check(request: HttpRequest, text: str) -> None:
+    """Tries are counted: a session that was left open is no way to the password."""
+    counted = {"email": request.user.email, "address": address_of(request), "what": attempts.PROOF}
+    attempts.attempt_begin(**counted)
+    proof_check(user=request.user, text=text)
+    attempts.attempt_succeeded(**counted)

@@ -1,0 +1,7 @@
+"""Pages of one's own account.
+
+addresses    the address is confirmed, or changed
+passwords    a forgotten password is replaced
+sessions     where one is signed in
+second_factor  it is set up and switched off; an organisation demands it
+"""

@@ -1,0 +1,91 @@
+"""The second factor of one's account: set up, recovery codes, switched off. And what an organisation demands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.shortcuts import redirect, render
+from django.utils.safestring import mark_safe
+from django.views.decorators.http import require_http_methods, require_POST
+
+from controlplane.accounts.identity import second_factor, totp
+from controlplane.console.advice import said
+from controlplane.console.forms.accounts import CodeForm
+from controlplane.console.page import owners_page, signed_in
+from controlplane.console.proof import proof_asked
+from controlplane.core.errors import Conflict, SluiceError
+from controlplane.tenants import services as tenants
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    from controlplane.accounts.selectors import Caller
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in
+@proof_asked
+def shown(request: HttpRequest) -> HttpResponse:
+    """Which of the forms was sent, its button says. Codes are in the answer to the form, and on no page after it."""
+    act = {"begin": _begin, "confirm": _confirm, "renew": _renew, "remove": _remove}.get(request.POST.get("do", ""))
+    if act is not None:
+        return act(request)
+    return _page(request)
+
+
+def _begin(request: HttpRequest) -> HttpResponse:
+    second_factor.enrol_begin(user=request.user)
+    return redirect("console:second_factor")
+
+
+def _confirm(request: HttpRequest) -> HttpResponse:
+    form = CodeForm(request.POST)
+    if form.is_valid():
+        try:
+            codes = second_factor.enrol_confirm(user=request.user, code=form.cleaned_data["code"])
+        except SluiceError as error:
+            form.refuse(error)
+        else:
+            return _page(request, codes=codes)
+    return _page(request, form=form, status=422)
+
+
+def _renew(request: HttpRequest) -> HttpResponse:
+    return _page(request, codes=second_factor.recovery_renew(user=request.user))
+
+
+def _remove(request: HttpRequest) -> HttpResponse:
+    second_factor.second_factor_remove(user=request.user)
+    messages.success(request, "The second factor was switched off. You sign in by your password alone.")
+    return redirect("console:second_factor")
+
+
+def _page(
+    request: HttpRequest, *, form: CodeForm | None = None, codes: list[str] | None = None, status: int = 200
+) -> HttpResponse:
+    user = request.user
+    context: dict[str, Any] = {"form": form or CodeForm(), "codes": codes, "is_on": user.second_factor_at is not None}
+    if context["is_on"]:
+        context["left"] = second_factor.recovery_left(user=user)
+    elif (secret := second_factor.secret_of(user)) is not None:
+        svg = totp.qr_svg(totp.setup_uri(secret, email=user.email))
+        context["secret"] = totp.typed_secret(secret)
+        context["qr"] = mark_safe(svg)  # noqa: S308  # drawn by us: squares, and no text of anybody
+    return render(request, "console/second_factor.html", context, status=status)
+
+
+@require_POST
+@owners_page
+@proof_asked
+def demand(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """Every member needs one from now on, or none does any more."""
+    demanded = request.POST.get("demanded") == "1"
+    try:
+        tenants.second_factor_demand(organisation=caller.organisation, actor=caller.user, demanded=demanded)
+    except Conflict as error:
+        messages.error(request, said(error))
+    else:
+        told = "Members without a second factor reach nothing of the organisation now, by API keys neither."
+        messages.success(request, told if demanded else "A second factor is everybody's own choice now.")
+    return redirect("console:members", caller.organisation.id)
