@@ -101,8 +101,8 @@ def pages(alice, at_staff, first, rule_id):
     link = partial(link_make, user=alice.user, address=alice.user.email, now=now)
     tokens = {
         "invitation": token,
-        "password_reset": link(purpose=LinkPurpose.RESET),
-        "address_confirm": link(purpose=LinkPurpose.VERIFY),
+        "password_reset": link(purpose=LinkPurpose.RESET).rpartition("/")[2],
+        "address_confirm": link(purpose=LinkPurpose.VERIFY).rpartition("/")[2],
     }
     ids = {
         "organisation_id": alice.organisation.id,
