@@ -58,6 +58,7 @@ MOST_QUERIES, MOST_MS = 30, 300
 POSTS_ONLY = {"sign_out", "theme", "key_revoke", "member_role", "member_remove", "plan", "user_delete", "acl_delete"}
 POSTS_ONLY |= {"token_issuer_delete", "token_issuer_refresh", "invitation_withdraw", "throttle_rule_delete"}
 POSTS_ONLY |= {"alarm_delete", "alarm_silence", "receiver_delete", "receiver_test"}
+POSTS_ONLY |= {"address_send", "second_factor_demand"}
 VARIANTS = {  # what a page shows more of when it is asked
     "instances": ["?q=instance&page=2"],
     "operations": ["?q=instance&page=2"],
