@@ -5,6 +5,7 @@ Produce                     bytes in; requests; loop time
 Fetch                       bytes out; requests; loop time
 JoinGroup, SyncGroup        what groups store; requests; loop time
 OffsetCommit                what groups store; requests
+TxnOffsetCommit             the same
 Heartbeat                   requests: it counts, and never waits
 ApiVersions, Sasl…          nothing: a connection introduces itself
 everything else             requests; loop time
@@ -41,6 +42,7 @@ def tolls_by_key(
         int(ApiKey.JOIN_GROUP): stored + count + time,
         int(ApiKey.SYNC_GROUP): stored + count + time,
         int(ApiKey.OFFSET_COMMIT): stored + count,
+        int(ApiKey.TXN_OFFSET_COMMIT): stored + count,
         int(ApiKey.HEARTBEAT): _toll(requests, HEARTBEATS),
     }
     by_key.update(dict.fromkeys(INTRODUCTIONS, ()))

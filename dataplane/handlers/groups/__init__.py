@@ -3,4 +3,5 @@
 find_coordinator  which broker keeps a group
 membership        JoinGroup, SyncGroup, Heartbeat, LeaveGroup; groups as administrators see them
 offsets           OffsetCommit, OffsetFetch, OffsetDelete
+rows              what requests about offsets have in common: a row for each topic and partition
 """

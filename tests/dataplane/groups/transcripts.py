@@ -44,7 +44,9 @@ class Story(World):
         super().__init__(**changes)
         self._begin_ms = self.loop.clock.now_ms()
         append = self.log.append
-        self.log.append = lambda index, records, done: append(index, records, self._appended(records, done))
+        self.log.append = lambda index, records, done, producer: append(
+            index, records, self._appended(records, done), producer
+        )
 
     def new_coordinator(self):
         coordinator = super().new_coordinator()
@@ -82,7 +84,7 @@ class Story(World):
 
     def tells_offset(self):
         """What a consumer of partition 0 would go on from."""
-        found, unstable = self.coordinator.committed("g").get(("t", 0)), self.coordinator.unstable("g")
+        found, unstable = self.coordinator.committed("g").get(("t", 0)), self.coordinator.unstable("g")(("t", 0))
         self.tell(
             f"offset of t-0: {'none' if found is None else found.offset}{', a commit is on its way' if unstable else ''}"
         )
