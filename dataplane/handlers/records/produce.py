@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dataplane.cluster.metadata import OFFSETS_TOPIC
+from dataplane.cluster.metadata import COORDINATORS_TOPICS
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.outcome import CloseConnectionError, Encoded, Now, Outcome, Reply
 from dataplane.handlers.records.conversion import (
@@ -157,9 +157,7 @@ class _Pending:
         refusal = self._ctx.topic_refusal(Operation.WRITE, topic.name)
         if refusal:
             return refusal, None
-        if (
-            topic.name == OFFSETS_TOPIC
-        ):  # coordinators write it themselves: what anybody else writes they could not read
+        if topic.name in COORDINATORS_TOPICS:  # what anybody else writes their coordinators could not read
             return ErrorCode.INVALID_TOPIC_EXCEPTION, None
         gate, instance = self._ctx.broker.gate, self._ctx.payer(topic.name)
         blocked = gate.produce_refusal(instance)
