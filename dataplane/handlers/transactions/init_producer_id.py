@@ -1,32 +1,50 @@
-"""InitProducerId: a producer id for an idempotent producer (KIP-98, KIP-360). Transactions come later."""
+"""InitProducerId: a producer id and epoch (KIP-98, KIP-360).
+
+Without a transactional id a new id is all that there is to give. With one, the id's coordinator gives an epoch that fences every
+producer before; where one of those has left a transaction open, it is aborted first, and the client asks again meanwhile.
+"""
 
 from __future__ import annotations
 
 from dataplane.doors import ZooKeeperError
 from dataplane.handlers.context import RequestContext
+from dataplane.handlers.transactions.fencing import as_the_version_says, has_no_id
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.produce import InitProducerIdRequest, InitProducerIdResponse
 from dataplane.tenancy.access import Operation, of_transactional_id
+from dataplane.transactions.events import Initialise
 
 
 async def handle_init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    """A new id at epoch 0, as Kafka also for one that names an id it had: without a transactional id nothing ties it to it."""
+    """The access that Kafka asks for: to write the transactional id, or else to produce idempotently."""
     named = request.transactional_id
-    denied = ErrorCode.NONE if named is not None else ctx.idempotence_refusal()
-    if denied:
-        return _refusal(denied)
-    is_empty = named is not None and not ctx.session.names.transactional_id_out(named)  # as its producer wrote it
-    if is_empty or (request.producer_id < 0) != (request.producer_epoch < 0):
+    refusal = (
+        ctx.idempotence_refusal() if named is None else ctx.refusal(Operation.WRITE, of_transactional_id(named))
+    )
+    if refusal:
+        return _refusal(refusal)
+    if (request.producer_id < 0) != (request.producer_epoch < 0) or (named is not None and has_no_id(ctx, named)):
         return _refusal(ErrorCode.INVALID_REQUEST)
-    if named is not None:
-        # No coordinator keeps transactional ids yet, and handing out an id would promise fencing that nobody does.
-        refusal = ctx.refusal(Operation.WRITE, of_transactional_id(named))
-        return _refusal(refusal or ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return await (_new_id(ctx) if named is None else _next_epoch(ctx, named, request))
+
+
+async def _new_id(ctx: RequestContext) -> InitProducerIdResponse:
+    """At epoch 0, as Kafka also for one that names an id it had: without a transactional id nothing ties it to it."""
     try:
         producer_id = await ctx.broker.producer_ids.next()
     except ZooKeeperError:
         return _refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+
+
+async def _next_epoch(ctx: RequestContext, named: str, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    known = None if request.producer_id < 0 else (request.producer_id, request.producer_epoch)
+    result = await ctx.broker.transactions.initialise(named, Initialise(request.transaction_timeout_ms, known))
+    return InitProducerIdResponse(
+        error_code=as_the_version_says(ctx, result.error),
+        producer_id=result.producer_id,
+        producer_epoch=result.producer_epoch,
+    )
 
 
 def _refusal(code: ErrorCode) -> InitProducerIdResponse:
