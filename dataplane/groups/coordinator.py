@@ -210,6 +210,9 @@ class GroupCoordinator:
         self._runtime.append(shard, plan.records, done)
         return future
 
+    def transaction_ended(self, index: int, producer_id: int, *, committed: bool) -> None:
+        """The marker of a producer's transaction is committed in a partition of ``__consumer_offsets``."""
+
     def committed(self, group_id: str) -> dict[tuple[str, int], OffsetCommitValue] | ErrorCode:
         """What a group has committed. A group that does not exist has committed nothing. Not to be changed."""
         entry = self.find(group_id)

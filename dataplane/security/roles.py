@@ -64,6 +64,7 @@ SENDERS: dict[ApiKey, frozenset[Role]] = {
     ApiKey.UPDATE_METADATA: _BROKERS,
     ApiKey.CONTROLLED_SHUTDOWN: _BROKERS,
     ApiKey.ALTER_PARTITION: _BROKERS,
+    ApiKey.WRITE_TXN_MARKERS: _BROKERS,
     # topics: a broker asks the controller for those that something needs
     ApiKey.CREATE_TOPICS: _ADMINS | _BROKERS,
     ApiKey.DELETE_TOPICS: _ADMINS,

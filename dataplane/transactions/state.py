@@ -206,9 +206,7 @@ def _on_add_partitions(draft: Draft, ask: AddPartitions) -> None:
         draft.tell(ask, ErrorCode.POLICY_VIOLATION)
         return
     started_ms = transaction.started_ms if is_open else draft.now_ms
-    to = replace(
-        transaction, state=S.ONGOING, partitions=partitions, started_ms=started_ms, updated_ms=draft.now_ms
-    )
+    to = replace(transaction, state=S.ONGOING, partitions=partitions, started_ms=started_ms, updated_ms=draft.now_ms)
     draft.propose(to, ask)
 
 

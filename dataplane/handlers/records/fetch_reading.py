@@ -2,9 +2,11 @@
 
 In this order, as in Kafka: does the topic exist for this client, may its address read it, do both believe in the same
 leader epoch, should it read from another replica (KIP-392), do its log and ours part (KIP-320), is its offset inside of
-our log. Who reads committed transactions only gets what lies below the last stable offset, and with it which transactions were
-aborted that have records in it: to leave those out is the client's. From version 11 on a client may read from a follower; it gets what the follower knows to be committed, and an
+our log. From version 11 on a client may read from a follower; it gets what the follower knows to be committed, and an
 offset between that and the follower's end is just empty: the follower is on its way there.
+
+Who reads committed transactions only gets what lies below the last stable offset, and with it which transactions were
+aborted that have records in it: to leave those out is the client's.
 """
 
 from __future__ import annotations

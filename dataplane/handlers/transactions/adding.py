@@ -81,9 +81,7 @@ async def _for_brokers(
     return AddPartitionsToTxnResponse(results_by_transaction=tuple(AddPartitionsToTxnResult(*row) for row in results))
 
 
-async def _added(
-    ctx: RequestContext, asked: _Asked, refusal: ErrorCode
-) -> tuple[AddPartitionsToTxnTopicResult, ...]:
+async def _added(ctx: RequestContext, asked: _Asked, refusal: ErrorCode) -> tuple[AddPartitionsToTxnTopicResult, ...]:
     slices = ctx.broker.slices
     errors = await slices.run(ctx.owner, _looked_at(ctx, asked, refusal))
     if not any(errors.values()):

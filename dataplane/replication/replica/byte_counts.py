@@ -1,7 +1,7 @@
 """Bytes of one partition: stored, taken as the leader and not known to be committed, committed, announced.
 
-What is committed is what the partition's owner has produced. The markers of transactions are the broker's own: they are stored, and
-announced to those who read, and nobody's produce.
+What is committed is what the partition's owner has produced. The markers of transactions are the broker's own: they are
+stored, and announced to those who read, and nobody's produce.
 """
 
 from __future__ import annotations

@@ -86,8 +86,11 @@ def open_log(
     rolling.configure(log, config)
     if found.without_aborted:
         _make_aborted_again(log, found.without_aborted)
-    if log.size_bytes and log.end_offset not in found.snapshots:
-        _ = producers_of(log)  # the headers have just been read, or there are few of them
+    if log.end_offset not in found.snapshots:
+        if log.size_bytes:
+            _ = producers_of(log)  # the headers have just been read, or there are few of them
+        elif not found.snapshots:
+            log.transactions.clear()
     if not clean:
         _after_unclean_stop(log, last_known)
     return log
