@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from dataplane.records.batch import HEADER_SIZE, CorruptBatchError, check_stored, each_record
 from dataplane.records.compression import MAX_DECOMPRESSED
+from dataplane.records.control import Marker, read_marker
 from dataplane.records.steps import unpacked
 from dataplane.storage.segments.replay import Replay
 
@@ -35,8 +36,6 @@ RECORDS_PER_PAUSE = 16
 
 Take = Callable[[bytes, bytes | None], None]
 """Gets the key and the value of a record."""
-_COMMIT = 1
-"""What a marker's key says of a transaction behind the number of its version; 0 is an abort."""
 
 
 class Transactions(Protocol):
@@ -90,9 +89,7 @@ def _take_batch(header: BatchHeader, batch: memoryview, take: Take, since_pause:
 
 
 def _take_marker(header: BatchHeader, batch: memoryview, transactions: Transactions) -> Steps[None]:
-    """Of the two numbers in its key the second says how the transaction ended. Compaction may have left it empty."""
     check_stored(batch, header)
-    for record in each_record(batch[HEADER_SIZE:], header):
-        if record.key is not None and len(record.key) >= 4:
-            committed = int.from_bytes(record.key[2:4]) == _COMMIT
-            yield from transactions.end(header.producer_id, committed=committed)
+    if header.count:  # compaction leaves the last batch of a producer empty
+        marker, _ = read_marker(batch)
+        yield from transactions.end(header.producer_id, committed=marker is Marker.COMMIT)

@@ -19,7 +19,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dataplane.coordination.deadlines import PASSED_AT_ONCE, Deadlines
-from dataplane.coordination.effects import CancelTimer, Effect, Reply, SetTimer, Store
+from dataplane.coordination.effects import Begin, CancelTimer, Effect, Reply, SetTimer, Store
 from dataplane.coordination.log import NOT_APPENDED
 from dataplane.coordination.machine import C, E, Machine
 from dataplane.coordination.portions import Portions
@@ -70,10 +70,15 @@ class Runtime(Generic[C, E]):
         self._replies = Portions(loop, REPLIES_AT_ONCE)
         self._passing = Portions(loop, PASSED_AT_ONCE)
         self._on_loaded: Callable[[Shard[C]], None] = lambda _shard: None
+        self._on_begin: Callable[[Shard[C], E, Any], None] | None = None
 
     def on_loaded(self, call: Callable[[Shard[C]], None]) -> None:
         """Called for each shard when it begins to serve."""
         self._on_loaded = call
+
+    def on_begin(self, call: Callable[[Shard[C], E, Any], None]) -> None:
+        """Called with the work of each `Begin`."""
+        self._on_begin = call
 
     # --- election -----------------------------------------------------------------------------------------------------
 
@@ -230,6 +235,9 @@ class Runtime(Generic[C, E]):
             self.set_timer(shard, entry, effect)
         elif isinstance(effect, CancelTimer):
             entry.timers.cancel(effect.name)
+        elif isinstance(effect, Begin):
+            assert self._on_begin is not None, "nobody does what the state machine begins"
+            self._on_begin(shard, entry, effect.work)
         else:
             self._store(shard, entry, effect)
 

@@ -25,7 +25,7 @@ from dataplane.doors import Connection
 from dataplane.handlers.context import BrokerRooms, RequestContext
 from dataplane.handlers.discovery.api_versions import unsupported_version
 from dataplane.handlers.outcome import CloseConnectionError, Encoded, Now, Outcome, Reply
-from dataplane.handlers.table import HANDLERS, Handler
+from dataplane.handlers.table import HANDLERS, TENANTS, Handler
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import (
     MAX_ELEMENTS,
@@ -255,9 +255,9 @@ class ClientConnection:
 
     def _row(self, header: RequestHeader) -> Handler | None:
         """The handler, or None when the request is dealt with. Raises CloseConnectionError."""
-        row = HANDLERS.get(header.api_key)
         session = self.session
-        if row is None or not (row.internal if session.is_internal else row.tenant):
+        row = (HANDLERS if session.is_internal else TENANTS).get(header.api_key)
+        if row is None:
             raise CloseConnectionError("an API that this listener does not serve")
         if not session.authenticated:
             if row.api.key not in _BEFORE_AUTHENTICATION:

@@ -186,8 +186,6 @@ def _can_log_in(user: User, offered: Sequence[str], now_ms: int) -> bool:
 
 
 def _by_service(question: Question) -> Explained | None:
-    if question.resource_type is ResourceType.TRANSACTIONAL_ID:
-        return _no(Rule.SERVICE, "transactional ids are not served")
     if question.operation is AclOperation.CLUSTER_ACTION:
         return _no(Rule.SERVICE, "CLUSTER_ACTION is for the brokers among themselves")
     is_kept = question.resource_type is ResourceType.TOPIC and question.resource_name == AUDIT_TOPIC
