@@ -23,7 +23,7 @@ EVERY = {
     "operator": OPERATOR,
     "monitoring": MONITORING,
 }
-INTERNAL = sorted(ApiKey(key) for key, row in HANDLERS.items() if row.internal)
+INTERNAL = sorted(map(ApiKey, HANDLERS))
 OPEN = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 OF_BROKERS = {
     ApiKey.LEADER_AND_ISR,
