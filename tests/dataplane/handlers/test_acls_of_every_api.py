@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from dataplane.handlers.table import TENANTS
+from dataplane.handlers.table import served
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages import discovery, fetch, groups, produce, topics
@@ -34,6 +34,7 @@ from tests.simulation.cluster import INSTANCE, SETTINGS, SimulatedCluster
 
 Op = AclOperation
 ME, HERE, ELSEWHERE = "User:ANONYMOUS", "10.0.1.1", "192.0.2.1"
+TENANTS = {row.api.key: row for row in served(tenant=True)}
 DESCRIBE_ALL = [(Op.DESCRIBE, kind, "*") for kind in (TOPIC, GROUP, CLUSTER, TXN)]
 NO_TOPIC = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from dataplane.controller.operators.requested_elections import ElectionType
-from dataplane.handlers.table import HANDLERS, TENANTS
+from dataplane.handlers.table import HANDLERS
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import decode, encode
 from dataplane.protocol.errors import ErrorCode
@@ -109,7 +109,7 @@ def test_another_broker_says_of_every_partition_that_it_is_not_the_controller(cl
 
 
 def test_tenants_do_not_elect():
-    assert ApiKey.ELECT_LEADERS not in TENANTS
+    assert not HANDLERS[ApiKey.ELECT_LEADERS].tenant
 
 
 def test_the_controller_is_asked_about_some_of_very_many_at_a_time(cluster, monkeypatch):
