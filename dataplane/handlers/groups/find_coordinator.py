@@ -16,7 +16,7 @@ from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from dataplane.records.steps import each
 from dataplane.tasks import Future
-from dataplane.tenancy.access import Operation, of_group, of_transactional_id, why
+from dataplane.tenancy.access import Operation, of_transactional_id, why
 
 if TYPE_CHECKING:
     from dataplane.groups.coordinator import GroupCoordinator
@@ -87,11 +87,10 @@ def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
     coordinator: _Coordinator
     if key_type == TRANSACTION:
         physical, coordinator = ctx.session.names.transactional_id_in(key), ctx.broker.transactions
-        resource = of_transactional_id(physical)
+        refusal = ctx.refusal(Operation.DESCRIBE, of_transactional_id(physical))
     else:
         physical, coordinator = ctx.session.names.group_in(key), ctx.broker.groups
-        resource = of_group(physical)
-    refusal = ctx.refusal(Operation.DESCRIBE, resource)
+        refusal = ctx.group_refusal(Operation.DESCRIBE, physical)
     if refusal:
         return _nobody(key, refusal)
     partitions = ctx.broker.metadata.partitions(topic)
