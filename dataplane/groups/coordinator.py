@@ -190,6 +190,8 @@ class GroupCoordinator:
         entry = shard.contents.entries.get(group_id)
         if entry is None and ask.generation >= 0 and ask.producer is None:
             return resolved(refuse(ErrorCode.ILLEGAL_GENERATION))
+        if ask.producer is not None and shard.contents.is_anothers(ask.producer.id, group_id):
+            return resolved(refuse(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
         if self._is_one_too_many(shard, group_id):
             return resolved(refuse(ErrorCode.GROUP_MAX_SIZE_REACHED))
         entry = entry or shard.contents.open(group_id)

@@ -108,17 +108,17 @@ class Groups:
 
     def groups_of_owner(self, group_id: str) -> int:
         """How many groups there are of the instance that this one belongs to."""
-        owner = split_physical(group_id)
-        return 0 if owner is None else self._owned.get(owner[0], 0)
+        owner = _owner_of(group_id)
+        return 0 if owner is None else self._owned.get(owner, 0)
 
     def _count(self, group_id: str, change: int) -> None:
-        owner = split_physical(group_id)
+        owner = _owner_of(group_id)
         if owner is not None:
-            count = self._owned.get(owner[0], 0) + change
+            count = self._owned.get(owner, 0) + change
             if count:
-                self._owned[owner[0]] = count
+                self._owned[owner] = count
             else:
-                del self._owned[owner[0]]
+                del self._owned[owner]
 
     def apply(self, key: bytes, value: bytes | None, position: int = END_OF_LOG) -> None:
         """What the log says. Raises DecodeError or ValueError for a record that cannot be read."""
@@ -153,6 +153,11 @@ class Groups:
             offsets.apply_in_transaction(producer_id, position, (record.topic, record.partition), record.value)
             self._committing.setdefault(producer_id, {})[record.group] = None
 
+    def is_anothers(self, producer_id: int, group_id: str) -> bool:
+        """Whether the producer's open transaction has offsets of another instance: so it is not of this one's."""
+        committing = next(iter(self._committing.get(producer_id, ())), group_id)
+        return _owner_of(committing) != _owner_of(group_id)
+
     def end(self, producer_id: int, *, committed: bool) -> Steps[None]:
         """The transaction has ended, with all that it has committed by now: so much of it is true at once."""
         closed = []
@@ -184,6 +189,12 @@ class Groups:
 
 
 GroupShard = Shard[Groups]
+
+
+def _owner_of(group_id: str) -> str | None:
+    """The key of the instance that a group belongs to; None: it is the service's own."""
+    owner = split_physical(group_id)
+    return None if owner is None else owner[0]
 
 
 def session_of(member: Member) -> SetTimer[SessionExpired]:

@@ -273,6 +273,31 @@ def test_a_marker_is_not_lost_while_the_partition_is_loading(pieces):
     assert (offset_of(w), is_unstable(w)) == (99, False)
 
 
+# --- instances --------------------------------------------------------------------------------------------------------
+
+
+def same_names(group="g"):
+    """Groups of two instances with the same name, in one partition."""
+    first = "aaaaaaaa." + group
+    keys = (f"{n:08d}" for n in range(1_000))
+    return first, next(f"{k}.{group}" for k in keys if partition_of(f"{k}.{group}", 4) == partition_of(first, 4))
+
+
+def test_a_producer_id_of_another_instance_is_as_unknown_as_any():
+    w = World()
+    mine, theirs = same_names()
+    assert commit(w, 1, group=mine) == ErrorCode.NONE
+    assert commit(w, 2, group=theirs) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    w.take_over()
+    assert commit(w, 2, group=theirs) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert commit(w, 2, group=theirs, producer=BOB) == ErrorCode.NONE
+    end(w, group=mine)
+    assert (offset_of(w, group=mine), offset_of(w, group=theirs)) == (1, None)
+    assert is_unstable(w, group=theirs)
+    end(w, BOB, group=theirs)
+    assert (offset_of(w, group=mine), offset_of(w, group=theirs)) == (1, 2)
+
+
 # --- the end of offsets -----------------------------------------------------------------------------------------------
 
 
