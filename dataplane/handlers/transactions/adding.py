@@ -1,7 +1,7 @@
 """AddPartitionsToTxn, AddOffsetsToTxn: partitions become part of a transaction before anything is written to them.
 
-Clients ask for one transaction (versions to 3). Brokers ask for several (from 4 on, and only they): mostly whether partitions are in
-the transaction already, before they append (KIP-890). One partition that cannot be added keeps out the others.
+Clients ask for one transaction (versions to 3). Brokers ask for several (from 4 on, and only they): mostly whether partitions
+are in the transaction already, before they append (KIP-890). One partition that cannot be added keeps out the others.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.cluster.metadata import COORDINATORS_TOPICS, OFFSETS_TOPIC
 from dataplane.coordination.placement import partition_of
-from dataplane.handlers.groups.find_coordinator import topic_exists
+from dataplane.handlers.awaited_topic import topic_exists
 from dataplane.handlers.transactions.fencing import as_the_version_says, has_no_id
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.transactions import (
@@ -81,9 +81,7 @@ async def _for_brokers(
     return AddPartitionsToTxnResponse(results_by_transaction=tuple(AddPartitionsToTxnResult(*row) for row in results))
 
 
-async def _added(
-    ctx: RequestContext, asked: _Asked, refusal: ErrorCode
-) -> tuple[AddPartitionsToTxnTopicResult, ...]:
+async def _added(ctx: RequestContext, asked: _Asked, refusal: ErrorCode) -> tuple[AddPartitionsToTxnTopicResult, ...]:
     slices = ctx.broker.slices
     errors = await slices.run(ctx.owner, _looked_at(ctx, asked, refusal))
     if not any(errors.values()):

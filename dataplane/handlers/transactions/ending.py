@@ -1,4 +1,4 @@
-"""EndTxn: a transaction is committed or aborted. Answered when that is decided for good; its partitions hear it a moment later."""
+"""EndTxn: a transaction is committed or aborted. Answered when that is decided for good; its partitions hear it later."""
 
 from __future__ import annotations
 

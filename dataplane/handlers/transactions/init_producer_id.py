@@ -18,9 +18,7 @@ from dataplane.transactions.events import Initialise
 async def handle_init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
     """The access that Kafka asks for: to write the transactional id, or else to produce idempotently."""
     named = request.transactional_id
-    refusal = (
-        ctx.idempotence_refusal() if named is None else ctx.refusal(Operation.WRITE, of_transactional_id(named))
-    )
+    refusal = ctx.idempotence_refusal() if named is None else ctx.refusal(Operation.WRITE, of_transactional_id(named))
     if refusal:
         return _refusal(refusal)
     if (request.producer_id < 0) != (request.producer_epoch < 0) or (named is not None and has_no_id(ctx, named)):

@@ -84,9 +84,7 @@ def _topics(
     )
 
 
-def handle_list_transactions(
-    ctx: RequestContext, request: ListTransactionsRequest
-) -> Steps[ListTransactionsResponse]:
+def handle_list_transactions(ctx: RequestContext, request: ListTransactionsRequest) -> Steps[ListTransactionsResponse]:
     """The transactional ids that this broker coordinates, of the instance that asks, as they are when the request begins.
 
     The filters are Kafka's: states by their exact names, and those that are none are told; how long ago the transaction began.
@@ -109,7 +107,9 @@ def handle_list_transactions(
         if pace.over(_NAME_US):
             yield None
         producers[producer_id] = None
-    began_before_ms = ctx.broker.doors.clock.now_ms() - request.duration_filter if request.duration_filter >= 0 else None
+    began_before_ms = (
+        ctx.broker.doors.clock.now_ms() - request.duration_filter if request.duration_filter >= 0 else None
+    )
     listed = []
     for transaction in transactions:
         if pace.over(_NAME_US):

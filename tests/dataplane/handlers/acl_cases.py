@@ -281,9 +281,7 @@ CASES = (
         what="of the topic",
     ),
     _txn(ApiKey.ADD_OFFSETS_TO_TXN, Op.WRITE, _add_offsets, beside=((Op.READ, GROUP, READERS),)),
-    _group(
-        ApiKey.ADD_OFFSETS_TO_TXN, Op.READ, _add_offsets, beside=((Op.WRITE, TXN, PAYMENTS),), what="of the group"
-    ),
+    _group(ApiKey.ADD_OFFSETS_TO_TXN, Op.READ, _add_offsets, beside=((Op.WRITE, TXN, PAYMENTS),), what="of the group"),
     _txn(ApiKey.END_TXN, Op.WRITE, lambda _version: transactions.EndTxnRequest(PAYMENTS, 7, 0, committed=True)),
     _txn(
         ApiKey.DESCRIBE_TRANSACTIONS,

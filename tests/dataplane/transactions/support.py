@@ -1,6 +1,5 @@
 """A transaction coordinator on virtual time, over a log in memory, with leaders that take markers or do not."""
 
-
 from dataplane.cluster.metadata import TRANSACTIONS_TOPIC, PartitionMetadata
 from dataplane.peers.outbound import PeerError
 from dataplane.protocol.errors import ErrorCode

@@ -6,7 +6,7 @@ import pytest
 
 from dataplane.cluster.metadata import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from dataplane.coordination.placement import partition_of
-from dataplane.handlers.groups.find_coordinator import CREATION_WAIT_S
+from dataplane.handlers.awaited_topic import CREATION_WAIT_S
 from dataplane.handlers.table import HANDLERS, served
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import decode, encode
