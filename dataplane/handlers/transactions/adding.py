@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dataplane.cluster.metadata import COORDINATORS_TOPICS, OFFSETS_TOPIC
 from dataplane.coordination.placement import partition_of
 from dataplane.handlers.awaited_topic import topic_exists
+from dataplane.handlers.transactions.charging import charge
 from dataplane.handlers.transactions.fencing import as_the_version_says, has_no_id
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.transactions import (
@@ -133,6 +134,7 @@ async def _by_coordinator(ctx: RequestContext, asked: _Asked, partitions: list[P
         }
     if not partitions:
         return {}
+    charge(ctx, asked.transactional_id)
     error = await coordinator.add_partitions(asked.transactional_id, AddPartitions(*who, tuple(partitions)))
     return dict.fromkeys(partitions, as_the_version_says(ctx, error))
 
@@ -169,6 +171,7 @@ async def handle_add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTx
     if not partitions:
         return AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition = (OFFSETS_TOPIC, partition_of(request.group_id, partitions))
+    charge(ctx, named)
     ask = AddPartitions(request.producer_id, request.producer_epoch, (partition,))
     added: Future[ErrorCode] = ctx.broker.transactions.add_partitions(named, ask)
     return AddOffsetsToTxnResponse(error_code=as_the_version_says(ctx, await added))
