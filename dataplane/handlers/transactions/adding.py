@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from dataplane.transactions.model import Partition
 
 OF_BROKERS_SINCE = 4
-_ABORTABLE_SINCE = 5
 _PARTITION_US = 3
 
 Errors = dict["Partition", ErrorCode]
@@ -125,13 +124,7 @@ async def _by_coordinator(ctx: RequestContext, asked: _Asked, partitions: list[P
         return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
     coordinator, who = ctx.broker.transactions, (asked.producer_id, asked.producer_epoch)
     if asked.verify_only:
-        errors = coordinator.verify(asked.transactional_id, *who, partitions)
-        if ctx.version >= _ABORTABLE_SINCE:
-            return errors
-        return {
-            partition: ErrorCode.INVALID_TXN_STATE if error == ErrorCode.TRANSACTION_ABORTABLE else error
-            for partition, error in errors.items()
-        }
+        return coordinator.verify(asked.transactional_id, *who, partitions)
     if not partitions:
         return {}
     charge(ctx, asked.transactional_id)

@@ -286,8 +286,8 @@ def test_a_broker_asks_whether_partitions_are_in_several_transactions(broker):
     assert verify(
         broker, ("t", who, (0, 1), True), ("u", other, (0,), True), ("v", who, (0,), True), ("t", (9, 9), (0,), True)
     ) == [
-        ("t", [E.NONE, E.INVALID_TXN_STATE]),
-        ("u", [E.INVALID_TXN_STATE]),
+        ("t", [E.NONE, E.TRANSACTION_ABORTABLE]),
+        ("u", [E.TRANSACTION_ABORTABLE]),
         ("v", [E.INVALID_PRODUCER_ID_MAPPING]),
         ("t", [E.INVALID_PRODUCER_ID_MAPPING]),
     ]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from typing import TYPE_CHECKING, Any
+
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.messages.discovery import FindCoordinatorRequest
 from dataplane.protocol.messages.produce import InitProducerIdRequest
 from dataplane.protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
     DescribeTransactionsRequest,
@@ -17,9 +21,14 @@ from dataplane.protocol.messages.transactions import (
 from tests.differential.asking import Asker
 from tests.differential.scenarios import scenario
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 OF_BROKERS = 4
 """From this version on AddPartitionsToTxn is what brokers ask."""
 _INIT, _ADD, _END = 4, 3, 3
+_LATER = {14, 15, 16, 51}
+_SETTLED_WITHIN_S = 15.0
 Producer = tuple[int, int]
 
 
@@ -40,37 +49,32 @@ def _end(name: str, producer: Producer, *, committed: bool = True) -> EndTxnRequ
     return EndTxnRequest(name, *producer, committed)
 
 
-def _settled(asker: Asker, request: object, version: int) -> object:
-    """The answer of when nothing is on its way any more (CONCURRENT_TRANSACTIONS, or no coordinator yet)."""
+def _until(asker: Asker, request: Any, version: int, codes: Callable[[Any], set[int]]) -> Any:
+    """The answer of when nothing is on its way any more, and there is a coordinator."""
+    deadline = time.monotonic() + _SETTLED_WITHIN_S
     answer = asker.quietly(request, version)
-    for _ in range(100):
-        if answer.error_code not in (14, 15, 16, 51):
-            break
+    while codes(answer) & _LATER and time.monotonic() < deadline:
+        time.sleep(0.02)
         answer = asker.quietly(request, version)
+    assert codes(answer) == {0}, answer
     return answer
 
 
 def producer_of(asker: Asker, name: str, known: Producer = (-1, -1)) -> Producer:
     """A producer under a transactional id."""
-    asker.later("", lambda: asker.quietly(FindCoordinatorRequest(name, 1), 2), lambda found: not found.error_code)
-    asker.steps.pop()
-    answer = _settled(asker, _init(name, known), _INIT)
-    assert answer.error_code == 0, answer  # type: ignore[attr-defined]
-    return answer.producer_id, answer.producer_epoch  # type: ignore[attr-defined]
+    _until(asker, FindCoordinatorRequest(name, 1), 2, lambda found: {found.error_code})
+    answer = _until(asker, _init(name, known), _INIT, lambda made: {made.error_code})
+    return answer.producer_id, answer.producer_epoch
 
 
 def _open(asker: Asker, name: str, producer: Producer, *topics: tuple[str, tuple[int, ...]]) -> None:
     """With these partitions in it, as soon as the transaction before is over."""
-    for _ in range(100):
-        answer = asker.quietly(_add(name, producer, *topics), _ADD)
-        codes = {
-            row.partition_error_code
-            for topic in answer.results_by_topic_v3_and_below
-            for row in topic.results_by_partition
-        }
-        if codes != {51}:
-            break
-    assert codes == {0}, codes
+    _until(asker, _add(name, producer, *topics), _ADD, _codes_of_partitions)
+
+
+def _codes_of_partitions(answer: AddPartitionsToTxnResponse) -> set[int]:
+    rows = (row for topic in answer.results_by_topic_v3_and_below for row in topic.results_by_partition)
+    return {row.partition_error_code for row in rows}
 
 
 @scenario(ApiKey.INIT_PRODUCER_ID)
@@ -192,7 +196,7 @@ def describe_transactions(asker: Asker) -> None:
 
     producer = producer_of(asker, name)
     settled("that has begun nothing")
-    _open(asker, name, producer, (topic, (0, 1)))
+    _open(asker, name, producer, (topic, (0,)))
     settled("that is open")
     asker.quietly(_end(name, producer), _END)
     settled("that is committed")
@@ -208,14 +212,15 @@ def list_transactions(asker: Asker) -> None:
     topic, name, other = asker.topic("t"), asker.name("txn"), asker.name("other")
     producer, idle = producer_of(asker, name), producer_of(asker, other)
     _open(asker, name, producer, (topic, (0,)))
-    ids = (producer[0], idle[0])
 
     def listed(label: str, *states: str, duration: int = -1) -> None:
-        asker.ask(label, ListTransactionsRequest(states, ids, duration if asker.version >= 1 else -1))
+        for whose, who in (("the open one", producer), ("the other", idle)):
+            request = ListTransactionsRequest(states, (who[0],), duration if asker.version >= 1 else -1)
+            asker.ask(f"{label}: {whose}", request)
 
-    listed("both")
-    listed("the open one", "Ongoing")
-    listed("the other", "Empty", "Dead")
+    listed("all")
+    listed("what is open", "Ongoing")
+    listed("what is not", "Empty", "Dead")
     listed("in states that there are not", "ongoing", "Nothing")
     listed("and in one that there is", "Nothing", "Empty")
     if asker.version >= 1:
