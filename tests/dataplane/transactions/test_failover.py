@@ -92,7 +92,7 @@ def test_killed_when_the_end_is_stored_and_before_any_marker(cluster, is_commit)
     assert ask(cluster, 1, end(who, is_commit=is_commit)) == E.NONE
     assert cluster.markers == {}
     fail_over(cluster)
-    assert {p: taken[-1][:3] for p, taken in cluster.markers.items()} == {p: (*who, is_commit) for p in (A, B)}
+    assert {p: taken[-1][:3] for p, taken in cluster.markers.items()} == dict.fromkeys((A, B), (*who, is_commit))
     assert state(cluster, 2) == ("CompleteCommit" if is_commit else "CompleteAbort")
     assert ask(cluster, 2, end(who, is_commit=is_commit)) == E.NONE
 
@@ -150,7 +150,7 @@ def test_a_deposed_coordinator_that_cannot_store_an_end_writes_no_marker_and_its
     assert not waiting[0].done or waiting[0].result() != E.NONE
     assert state(cluster, 2) == "Ongoing"
     cluster.run(62)
-    assert {p: taken[-1][:3] for p, taken in cluster.markers.items()} == {
-        p: (who[0], who[1] + 1, False) for p in (A, B)
-    }
+    assert {p: taken[-1][:3] for p, taken in cluster.markers.items()} == dict.fromkeys(
+        (A, B), (who[0], who[1] + 1, False)
+    )
     assert waiting[0].result() != E.NONE
