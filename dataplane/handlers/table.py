@@ -1,8 +1,8 @@
 """The one table of APIs that this broker answers: versions advertised, on which listeners, by which function.
 
 A key is advertised only when its handler works. `tenant` APIs are those whose every name the tenancy layer maps: an API
-that is not marked is neither advertised nor answered on a tenant's listener, so a new one fails closed. Of one API the higher versions
-are for brokers among themselves: a tenant's listener has a row of its own for it, with what clients may send (`TENANTS`).
+that is not marked is neither advertised nor answered on a tenant's listener, so a new one fails closed. Of one API the
+higher versions are for brokers among themselves: its row says which are for clients.
 """
 
 from __future__ import annotations
@@ -69,17 +69,22 @@ class Handler:
     high: int
     handle: Handle
     tenant: bool
+    high_of_tenants: int | None = None  # where they have fewer versions than brokers among themselves
+
+    @property
+    def of_tenants(self) -> Handler:
+        """As it is on a tenant's listener."""
+        return self if self.high_of_tenants is None else replace(self, high=self.high_of_tenants)
 
     def serves(self, version: int) -> bool:
         """Whether this version is one we answer."""
         return self.low <= version <= self.high
 
 
-def _row(key: ApiKey, versions: tuple[int, int], handle: Handle, *, tenant: bool = True) -> tuple[int, Handler]:
-    return int(key), Handler(APIS[key], *versions, handle, tenant)
-
-
-_ADD_PARTITIONS_BY_CLIENTS = (0, 3)
+def _row(
+    key: ApiKey, versions: tuple[int, int], handle: Handle, *, tenant: bool = True, high_of_tenants: int | None = None
+) -> tuple[int, Handler]:
+    return int(key), Handler(APIS[key], *versions, handle, tenant, high_of_tenants)
 
 
 # Produce is advertised from 0 for ever: librdkafka sends uncompressed otherwise (its issue 4956).
@@ -105,7 +110,7 @@ HANDLERS: dict[int, Handler] = dict(
         _row(ApiKey.DELETE_RECORDS, (0, 2), delete_records.handle_delete_records),
         _row(ApiKey.INIT_PRODUCER_ID, (0, 5), init_producer_id.handle_init_producer_id),
         _row(ApiKey.OFFSET_FOR_LEADER_EPOCH, (0, 4), log_offsets.handle_offset_for_leader_epoch),
-        _row(ApiKey.ADD_PARTITIONS_TO_TXN, (0, 4), adding.handle_add_partitions_to_txn),
+        _row(ApiKey.ADD_PARTITIONS_TO_TXN, (0, 4), adding.handle_add_partitions_to_txn, high_of_tenants=3),
         _row(ApiKey.ADD_OFFSETS_TO_TXN, (0, 4), adding.handle_add_offsets_to_txn),
         _row(ApiKey.END_TXN, (0, 4), ending.handle_end_txn),
         _row(ApiKey.WRITE_TXN_MARKERS, (0, 1), txn_markers.handle_write_txn_markers, tenant=False),
@@ -149,12 +154,7 @@ HANDLERS: dict[int, Handler] = dict(
 )
 
 
-TENANTS: dict[int, Handler] = {key: row for key, row in HANDLERS.items() if row.tenant}
-"""Those of a tenant's listener."""
-_low, _high = _ADD_PARTITIONS_BY_CLIENTS
-TENANTS[ApiKey.ADD_PARTITIONS_TO_TXN] = replace(HANDLERS[ApiKey.ADD_PARTITIONS_TO_TXN], low=_low, high=_high)
-
-
 def served(*, tenant: bool) -> list[Handler]:
     """The rows of a kind of listener, in order of their keys."""
-    return [row for _, row in sorted((TENANTS if tenant else HANDLERS).items())]
+    rows = [row for _, row in sorted(HANDLERS.items())]
+    return [row.of_tenants for row in rows if row.tenant] if tenant else rows

@@ -25,7 +25,7 @@ from dataplane.doors import Connection
 from dataplane.handlers.context import BrokerRooms, RequestContext
 from dataplane.handlers.discovery.api_versions import unsupported_version
 from dataplane.handlers.outcome import CloseConnectionError, Encoded, Now, Outcome, Reply
-from dataplane.handlers.table import HANDLERS, TENANTS, Handler
+from dataplane.handlers.table import HANDLERS, Handler
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import (
     MAX_ELEMENTS,
@@ -256,7 +256,9 @@ class ClientConnection:
     def _row(self, header: RequestHeader) -> Handler | None:
         """The handler, or None when the request is dealt with. Raises CloseConnectionError."""
         session = self.session
-        row = (HANDLERS if session.is_internal else TENANTS).get(header.api_key)
+        row = HANDLERS.get(header.api_key)
+        if row is not None and not session.is_internal:
+            row = row.of_tenants if row.tenant else None
         if row is None:
             raise CloseConnectionError("an API that this listener does not serve")
         if not session.authenticated:

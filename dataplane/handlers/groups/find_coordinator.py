@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from dataplane.cluster.metadata import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from dataplane.coordination.placement import partition_of
+from dataplane.handlers.awaited_topic import topic_exists
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from dataplane.records.steps import each
-from dataplane.tasks import Future
-from dataplane.tenancy.access import Operation, of_group, of_transactional_id, why
+from dataplane.tenancy.access import Operation, of_transactional_id, why
 
 if TYPE_CHECKING:
     from dataplane.groups.coordinator import GroupCoordinator
@@ -36,10 +36,6 @@ _SENTENCES = {
     ErrorCode.INVALID_REQUEST: "there is no coordinator for keys of this type",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "the coordinator is not available",
 }
-
-CREATION_WAIT_S = 2.0
-"""So long an answer waits for the internal topic to be created; then the client asks again."""
-
 
 _KEY_US = 16
 
@@ -71,15 +67,6 @@ def _answer(ctx: RequestContext, request: FindCoordinatorRequest) -> Steps[FindC
     )
 
 
-async def topic_exists(ctx: RequestContext, topic: str) -> None:
-    """Create a coordinator's topic, and wait a little. If it is still missing then, the answer says so."""
-    either: Future[None] = Future()
-    timer = ctx.broker.doors.loop.call_later(CREATION_WAIT_S, lambda: either.resolve(None))
-    ctx.broker.ensure_internal_topic(topic).then(lambda _: either.resolve(None))
-    await either
-    timer.cancel()
-
-
 def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
     topic = _TOPICS.get(key_type)
     if topic is None:
@@ -87,11 +74,10 @@ def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
     coordinator: _Coordinator
     if key_type == TRANSACTION:
         physical, coordinator = ctx.session.names.transactional_id_in(key), ctx.broker.transactions
-        resource = of_transactional_id(physical)
+        refusal = ctx.refusal(Operation.DESCRIBE, of_transactional_id(physical))
     else:
         physical, coordinator = ctx.session.names.group_in(key), ctx.broker.groups
-        resource = of_group(physical)
-    refusal = ctx.refusal(Operation.DESCRIBE, resource)
+        refusal = ctx.group_refusal(Operation.DESCRIBE, physical)
     if refusal:
         return _nobody(key, refusal)
     partitions = ctx.broker.metadata.partitions(topic)
