@@ -11,9 +11,11 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
+from django.test import Client
 
 from controlplane.accounts import attempts
 from controlplane.accounts.identity import second_factor, totp
+from controlplane.accounts.identity.door import notes_answer
 from controlplane.accounts.models import RecoveryCode, SecondFactor, Session
 from controlplane.accounts.selectors import caller_in
 from controlplane.ckafka_api.actions.table import TABLE
@@ -221,6 +223,32 @@ def test_without_the_first_step_there_is_no_second(app, client):
 # --- leaving it -----------------------------------------------------------------------------------------------------------
 
 
+def test_sessions_that_began_with_the_password_alone_end_when_it_is_switched_on(db, time):
+    browser = sign_up()
+    elsewhere, _ = sign_in()
+    page = App(browser, time).switch_on()
+    assert "your other session has ended" in text_of(page).lower()
+    assert elsewhere.get("/account").status_code == 302, "whoever has the password alone is not in any more"
+    assert browser.get("/account").status_code == 200
+
+
+def test_it_is_set_up_by_whoever_reads_the_address(mailbox, time):
+    """Else a stranger who signs up with it keeps its owner out, who has nothing but the mail."""
+    stranger = sign_up()
+    page = stranger.post("/account/second-factor", {"do": "begin"})
+    assert page.status_code == 403
+    assert "Confirm your e-mail address first" in text_of(page)
+    assert not SecondFactor.objects.exists()
+    time.passes(timedelta(minutes=1))
+    Client().post("/password/forgotten", {"email": "dora@example.com"})
+    notes_answer()
+    Client().post(mailbox.link("dora@example.com"), {"password": "a lake behind the dam"})
+    owner, answer = sign_in(password="a lake behind the dam")
+    assert answer.status_code == 302
+    assert owner.get("/account").status_code == 200
+    assert stranger.get("/account").status_code == 302
+
+
 def test_it_is_switched_off(app):
     page = app.browser.post("/account/second-factor", {"do": "remove"}, follow=True)
     assert "The second factor was switched off." in text_of(page)
@@ -254,6 +282,7 @@ def test_an_operator_switches_it_off_for_somebody_who_has_lost_it(app):
 
 def test_the_person_is_told_by_mail(mailbox, time):
     dora = sign_up()
+    dora.post(mailbox.link("dora@example.com"))
     app = App(dora, time)
     app.switch_on()
     dora.post("/account/second-factor", {"do": "remove"})

@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_http_methods, require_POST
 
-from controlplane.accounts.identity import second_factor, totp
+from controlplane.accounts.identity import second_factor, sessions, totp
 from controlplane.console.advice import said
 from controlplane.console.forms.accounts import CodeForm
 from controlplane.console.page import owners_page, signed_in
@@ -47,6 +47,10 @@ def _confirm(request: HttpRequest) -> HttpResponse:
         except SluiceError as error:
             form.refuse(error)
         else:
+            # They began with the password alone: whoever has no more than that is not to stay in by one.
+            ended = sessions.sessions_end(user=request.user, but=request.session.session_key)
+            if ended:
+                messages.success(request, f"Your other session{'s have' if ended != 1 else ' has'} ended.")
             return _page(request, codes=codes)
     return _page(request, form=form, status=422)
 
