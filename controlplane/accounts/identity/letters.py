@@ -1,7 +1,7 @@
 """What mails of accounts say. Pure.
 
 Nothing that a tenant has written stands in them, names of organisations included: else anybody could have the service write
-anything to anybody. Addresses are the exception; they hold no spaces.
+anything to anybody. Addresses are the exception; they hold no spaces, since those in quotes are refused where they are typed.
 """
 
 from __future__ import annotations
