@@ -54,8 +54,8 @@ CLAIM_S = 180
 """Longer than a batch takes: 32 messages of up to 5 s each, 8 receivers at once, and a mail server of the operator's own."""
 AT_ONCE, BATCH, OF_ONE_RECEIVER, LOOKED_AT = 8, 32, 8, 500
 ROUND_S = 25.0
-MOST_PER_HOUR = 120
-"""Messages of alarms to one receiver: a rule that flips at every look would send as many by itself."""
+MOST_OF_ALARM, MOST_PER_HOUR = 20, 120
+"""So often an alarm is told in an hour, and so many messages of alarms go to one receiver."""
 LONGEST_ERROR = 300
 _MACHINERY = "messages of all organisations are sent"
 
@@ -115,6 +115,25 @@ def write(told: Sequence[tuple[AlarmEvent, Sequence[str], Mapping[str, Any]]], *
                 delivery.error = f"not sent: more than {MOST_PER_HOUR} messages in an hour"
             deliveries.append(delivery)
     Delivery.objects.unscoped(_MACHINERY).bulk_create(deliveries, batch_size=500)
+
+
+def held_back(telling: Iterable[tuple[str, Sequence[str]]], *, at: datetime) -> set[str]:
+    """Of alarms with their receivers' ids: those that were told often enough for now, or whose receivers were."""
+    wanted = {alarm: receivers for alarm, receivers in telling if receivers}
+    if not wanted:
+        return set()
+    rows = Delivery.objects.unscoped(_MACHINERY).filter(
+        event__alarm__in=list(wanted), kind=DeliveryKind.ALARM, created_at__gt=at - timedelta(hours=1)
+    )
+    told = dict(rows.values_list("event__alarm").annotate(Count("event", distinct=True)))
+    lately = Counter(_lately(sorted({name for names in wanted.values() for name in names}), at))
+    held = set()
+    for alarm, names in wanted.items():
+        if told.get(alarm, 0) >= MOST_OF_ALARM or any(lately[name] >= MOST_PER_HOUR for name in names):
+            held.add(alarm)
+        else:
+            lately.update(names)
+    return held
 
 
 def _lately(receivers: list[str], at: datetime) -> dict[str, int]:
