@@ -6,7 +6,7 @@ of queries that does not depend on how many alarms there are. Of two workers at 
 alarms that were looked at after its own reading, which it leaves as they are: nothing happens twice, and nothing is told
 twice. An alarm that was looked at later than it is now was looked at by a clock that was ahead: it is taken up where it is.
 
-An alarm that flaps is told a few times an hour. What is more is held back as by a silence (`outbox.held_back`): receivers are
+An alarm that flaps is told a few times an hour. What is more is held back as by a silence (`delivery/limits.py`): receivers are
 told how it is when there is room again, and other alarms are told meanwhile.
 
 What is wrong with one alarm keeps no other from being looked at: where a hundred cannot be written, they are tried by halves.
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from django.db import OperationalError, transaction
 
 from controlplane.alarms.delivery import outbox, words
+from controlplane.alarms.delivery.limits import held_back
 from controlplane.alarms.machine import EventKind, Look, Telling, looked, set_back
 from controlplane.alarms.models import STATE, Alarm, AlarmEvent
 from controlplane.alarms.readings import NOTHING, readings_get
@@ -123,7 +124,7 @@ def _looks(alarms: Sequence[Alarm], readings: Mapping[str, Reading], at: datetim
     telling = [
         alarm for alarm, step in zip(alarms, steps, strict=True) if any(one.tells is not None for one in step.happened)
     ]
-    held = outbox.held_back([(alarm.pk, alarm.receivers) for alarm in telling], at=at)
+    held = held_back([(alarm.pk, alarm.receivers) for alarm in telling], at=at)
     done = []
     for alarm, loud in zip(alarms, steps, strict=True):
         step = _step(alarm, readings, at, is_silenced=True) if alarm.pk in held else loud

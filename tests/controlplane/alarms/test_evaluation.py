@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from controlplane.alarms import evaluation, readings
-from controlplane.alarms.delivery import outbox
+from controlplane.alarms.delivery.limits import MOST_OF_ALARM
 from controlplane.alarms.evaluation import evaluate
 from controlplane.alarms.models import Alarm, AlarmEvent, Delivery, Receiver
 from controlplane.instances.models import Instance
@@ -160,7 +160,7 @@ def test_an_alarm_that_flaps_is_told_a_few_times_and_keeps_no_other_from_being_t
             storage.percent = percent
             look()
     of_alarm = Delivery.objects.unscoped(ROWS).filter(event__alarm=alarm)
-    assert of_alarm.count() == outbox.MOST_OF_ALARM
+    assert of_alarm.count() == MOST_OF_ALARM
     assert not of_alarm.exclude(state="waiting").exists()
     storage.percent = 100
     look()
