@@ -306,7 +306,7 @@ def demanding(alice, bob, at_alice, time) -> Organisation:
 def test_a_member_without_one_reaches_the_own_account_and_nothing_else(demanding, bob, at_bob):
     page = at_bob.get("instances")
     assert page.status_code == 403
-    assert "The organisation alice's demands a second factor of its members" in text_of(page)
+    assert "The organisation alice's requires its members to have a second factor" in text_of(page)
     assert 'href="/account/second-factor"' in page.content.decode()
     assert at_bob.client.get("/account").status_code == 200
     for answer in (bob.api.get("/api/v1/instances"), bob.api.get("/api/v1/me"), bob.api.post("/api/v1/api-keys", {})):
@@ -337,7 +337,7 @@ def test_owners_see_who_has_one_and_members_do_not(demanding, at_alice, at_bob, 
     states = re.findall(r'<td data-label="Second factor"><span class="state \w+"><i></i>(\w+)<', table)
     assert states == ["On", "Off"], "alice and bob"
     at_alice.post("members/second-factor", {"demanded": "0"})
-    assert "Demand it" not in text_of(at_bob.get("members"))
+    assert "Require it" not in text_of(at_bob.get("members"))
     assert 'data-label="Second factor"' not in at_bob.get("members").content.decode()
     assert 'data-label="Second factor"' in at_alice.get("members").content.decode()
 

@@ -90,6 +90,8 @@ def demand(request: HttpRequest, caller: Caller) -> HttpResponse:
     except Conflict as error:
         messages.error(request, said(error))
     else:
-        told = "Members without a second factor reach nothing of the organisation now, by API keys neither."
-        messages.success(request, told if demanded else "A second factor is everybody's own choice now.")
+        told = "Members without a second factor have no access to the organisation now, not even by API key."
+        messages.success(
+            request, told if demanded else "Members choose for themselves now whether to use a second factor."
+        )
     return redirect("console:members", caller.organisation.id)
