@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts import attempts, services
 from controlplane.accounts.identity import passwords, sessions
+from controlplane.console import known_browser
 from controlplane.console.forms.accounts import NameForm, PasswordForm
 from controlplane.console.page import signed_in
 from controlplane.core.errors import Invalid, SluiceError, TooManyAttempts
@@ -45,7 +46,8 @@ def shown(request: HttpRequest) -> HttpResponse:
                 if isinstance(error, TooManyAttempts):
                     wait_s = error.retry_after_s
             else:
-                return redirect("console:account")
+                answer = redirect("console:account")
+                return known_browser.remember(request, answer, request.user) if sent == PASSWORD else answer
         if form.errors and status in (200, 400):
             status = 422
     context = {"called": called, "secret": secret, "is_mailing": outbox.is_on()}
