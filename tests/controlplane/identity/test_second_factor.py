@@ -312,7 +312,7 @@ def test_a_member_without_one_reaches_the_own_account_and_nothing_else(demanding
     for answer in (bob.api.get("/api/v1/instances"), bob.api.get("/api/v1/me"), bob.api.post("/api/v1/api-keys", {})):
         problem(answer, 403, "second_factor_needed")
     caller = caller_in(user=bob.user, organisation_id=demanding.id)
-    with pytest.raises(Forbidden, match="demands a second factor"):
+    with pytest.raises(Forbidden, match="requires its members to have a second factor"):
         call_of("DescribeInstances", TABLE["DescribeInstances"], caller, {})
 
 
