@@ -156,14 +156,14 @@ class Verifier:
         partition = self._registry.leader(*key)
         if isinstance(partition, ErrorCode):
             return partition
-        log, producer_id, epoch = partition.log, question.producer_id, question.epoch
+        log, name, producer_id, epoch = partition.log, question.transactional_id, question.producer_id, question.epoch
         try:
             producers = producing.producers_of(log)
         except OSError:
             return ErrorCode.KAFKA_STORAGE_ERROR
         transactions = log.transactions
-        if not (producers.may_continue(producer_id, epoch) or transactions.is_verified(producer_id, epoch)):
-            question.guards[key] = (transactions, transactions.guard(producer_id, epoch))
+        if not (producers.may_continue(producer_id, epoch) or transactions.is_verified(producer_id, epoch, name)):
+            question.guards[key] = (transactions, transactions.guard(name, producer_id, epoch))
         return ErrorCode.NONE
 
     # --- asking -------------------------------------------------------------------------------------------------------

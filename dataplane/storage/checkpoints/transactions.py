@@ -13,7 +13,9 @@ Of a log that was opened and never asked nothing is known (`UNKNOWN`): see `log.
 comparison with `first_unstable`, which is `NEVER` then.
 
 A *guard* says that somebody asks a producer's coordinator whether this partition is in its transaction (KIP-890). It is spoiled
-by a marker that comes meanwhile, as the answer may be of the transaction that has ended, and used up by the first batch.
+by a marker that comes meanwhile, as the answer may be of the transaction that has ended, and used up by the first batch. Each
+transactional id has its own: a log may be of many instances (``__consumer_offsets``), anybody may name a producer id, and
+who asks about another's must spoil nothing, and gain nothing by the answer that the other gets.
 """
 
 from __future__ import annotations
@@ -46,12 +48,12 @@ class Ended(NamedTuple):
 
 
 class Guard:
-    """Of one producer: its coordinator is being asked, or has said yes."""
+    """Of one producer: the coordinator of a transactional id is being asked, or has said yes."""
 
-    __slots__ = ("epoch", "is_verified")
+    __slots__ = ("epoch", "is_verified", "transactional_id")
 
-    def __init__(self, epoch: int) -> None:
-        self.epoch = epoch
+    def __init__(self, transactional_id: str, epoch: int) -> None:
+        self.transactional_id, self.epoch = transactional_id, epoch
         self.is_verified = False
 
 
@@ -63,7 +65,7 @@ class Transactions:
     def __init__(self) -> None:
         self.open: dict[int, int] = {}  # first offsets by producer id, ascending: they come in the log's order
         self._ended: list[Ended] = []  # a heap
-        self.guards: dict[int, Guard] = {}
+        self.guards: dict[int, dict[str, Guard]] = {}  # by producer id and transactional id
         self.first_unstable = NEVER
 
     def forget(self) -> None:
@@ -128,24 +130,30 @@ class Transactions:
 
     # --- guards -------------------------------------------------------------------------------------------------------
 
-    def guard(self, producer_id: int, epoch: int) -> Guard:
+    def guard(self, transactional_id: str, producer_id: int, epoch: int) -> Guard:
         """To be taken before the coordinator is asked. It is the same for all who ask at a time."""
-        known = self.guards.get(producer_id)
+        guards = self.guards.setdefault(producer_id, {})
+        known = guards.get(transactional_id)
         if known is None or known.epoch != epoch:
-            known = self.guards[producer_id] = Guard(epoch)
+            known = guards[transactional_id] = Guard(transactional_id, epoch)
         return known
 
     def answered(self, producer_id: int, guard: Guard, *, is_verified: bool) -> bool:
         """The coordinator has answered. Whether the producer may append now."""
-        if self.guards.get(producer_id) is not guard:
+        guards = self.guards.get(producer_id, {})
+        if guards.get(guard.transactional_id) is not guard:
             return False
         if is_verified:
             guard.is_verified = True
         elif not guard.is_verified:
-            del self.guards[producer_id]
+            del guards[guard.transactional_id]
+            if not guards:
+                del self.guards[producer_id]
         return is_verified
 
-    def is_verified(self, producer_id: int, epoch: int) -> bool:
-        """Whether the coordinator has said so, and nothing has come since."""
-        guard = self.guards.get(producer_id)
-        return guard is not None and guard.is_verified and guard.epoch == epoch
+    def is_verified(self, producer_id: int, epoch: int, transactional_id: str | None = None) -> bool:
+        """Whether the coordinator of an id, or of any, has said so, and nothing has come since."""
+        return any(
+            guard.is_verified and guard.epoch == epoch and transactional_id in (None, guard.transactional_id)
+            for guard in self.guards.get(producer_id, {}).values()
+        )

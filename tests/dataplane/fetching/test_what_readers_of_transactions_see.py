@@ -173,11 +173,11 @@ def test_a_batch_of_a_transaction_that_nobody_has_verified_is_refused():
     log = cluster[1].partition().log
     cluster[1].replicas.appending._verifies = lambda: True
     assert write(cluster, "v", producer=7).code is ErrorCode.INVALID_TXN_STATE
-    guard = log.transactions.guard(7, 0)
+    guard = log.transactions.guard("one", 7, 0)
     end(cluster, 7, Marker.ABORT)
     assert not log.transactions.answered(7, guard, is_verified=True), "of the transaction that has ended"
     assert write(cluster, "v", producer=7).code is ErrorCode.INVALID_TXN_STATE
-    assert log.transactions.answered(7, log.transactions.guard(7, 0), is_verified=True)
+    assert log.transactions.answered(7, log.transactions.guard("one", 7, 0), is_verified=True)
     assert write(cluster, "v", producer=7).code is ErrorCode.NONE
     assert write(cluster, "v", producer=7, sequence=1).code is ErrorCode.NONE
     end(cluster, 7, Marker.COMMIT)

@@ -161,6 +161,29 @@ def test_what_comes_up_meanwhile_travels_together(world):
     ]
 
 
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_who_names_the_producer_of_another_transactional_id_spoils_nothing(world, epoch):
+    world.leaders = {0: world.leaders[0]}
+    found, stranger = world.verify(A), world.verify(A, name="stranger", epoch=epoch)
+    world.answer()
+    world.answer(otherwise=ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    assert stranger.result() == {A: ErrorCode.INVALID_PRODUCER_ID_MAPPING}
+    assert found.result() == {A: ErrorCode.NONE}
+    assert world.verify(A, name="stranger", epoch=epoch) is not None, "what another has verified is not for everybody"
+    assert world.write() is ErrorCode.NONE
+
+
+def test_a_refusal_of_one_transactional_id_does_not_reach_another_that_still_waits(world):
+    elsewhere = next(name for name in map(str, range(100)) if partition_of(name, 4) != partition_of("one", 4))
+    waiting = world.verify(A)
+    world.verify(A, name=elsewhere)
+    world.asked.reverse()
+    world.answer(otherwise=ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    world.answer()
+    assert waiting.result() == {A: ErrorCode.NONE}
+    assert world.write() is ErrorCode.NONE
+
+
 def test_where_it_is_switched_off_nobody_is_asked(world):
     world.settings = Settings(transaction_partition_verification_enable=False)
     assert world.verify(A) is None
