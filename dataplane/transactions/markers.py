@@ -4,10 +4,15 @@ The coordinator asks the leaders, itself among them, with WriteTxnMarkers, until
 
     NONE                                              done
     a partition that metadata have not known for long its topic is deleted: nothing is missing there
-    TRANSACTION_COORDINATOR_FENCED, INVALID_PRODUCER_EPOCH
-                                                      another coordinator has taken over. This one gives the transaction up, and
+    INVALID_PRODUCER_EPOCH                            a higher epoch of the producer has written there, so nothing of the
+                                                      transaction is open: it is over there. Others still need their markers
+    TRANSACTION_COORDINATOR_FENCED                    another coordinator has taken over. This one gives the transaction up, and
                                                       will soon hear that it leads the partition no more
     every other error, no answer, no leader           asked again after a pause: to write a marker twice is harmless
+
+A higher epoch need not be a successor's: whoever may write to a topic may do so under any epoch of any producer, and a
+transaction given up for that would stay open everywhere else, in its partition of ``__consumer_offsets`` too. A coordinator
+that was overtaken, and so believes itself at the end, cannot store that.
 
 Markers for one broker travel together: those of a turn, and all that come up while enough requests are on their way. A
 request holds a bounded number of partitions, so one transaction of thousands does not hold the others up.
@@ -52,8 +57,14 @@ elected just now may not have heard of a topic that is new."""
 PARTITIONS_PER_STEP = 64
 _OWNER = "markers"
 
-_HAS_ITS_MARKER = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION})
-_FENCED = frozenset({ErrorCode.TRANSACTION_COORDINATOR_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
+_NEEDS_NO_MORE = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.UNSUPPORTED_VERSION,
+    }
+)
 
 _log = logging.getLogger(__name__)
 
@@ -196,21 +207,21 @@ class Markers:
         again: list[Partition] = []
         for partition in partitions:
             code = codes.get((job.transaction.producer_id, partition))  # None: no word of it
-            if code in _HAS_ITS_MARKER:
+            if code in _NEEDS_NO_MORE:
                 job.missing.pop(partition, None)
-            elif code in _FENCED:
-                self._give_up(job, ErrorCode(code))
+            elif code == ErrorCode.TRANSACTION_COORDINATOR_FENCED:
+                self._give_up(job)
                 return
             else:
                 again.append(partition)
         self._heard(job, again)
 
     @staticmethod
-    def _give_up(job: _Job, code: ErrorCode) -> None:
+    def _give_up(job: _Job) -> None:
         job.is_given_up = True
         _log.warning(
-            "a transaction of producer %d is given up: %s in epoch %d of partition %d; another coordinator has it",
-            *(job.transaction.producer_id, code.name, job.shard.leader_epoch, job.shard.index),
+            "a transaction of producer %d is given up in epoch %d of partition %d: another coordinator has it",
+            *(job.transaction.producer_id, job.shard.leader_epoch, job.shard.index),
         )
 
     # --- what has become of it ----------------------------------------------------------------------------------------

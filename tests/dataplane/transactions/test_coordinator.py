@@ -135,11 +135,24 @@ def test_whoever_has_heard_nothing_of_the_cluster_takes_no_topic_for_deleted(w):
     assert w.leaders.said() == {A: True}
 
 
-@pytest.mark.parametrize("code", [E.TRANSACTION_COORDINATOR_FENCED, E.INVALID_PRODUCER_EPOCH])
-def test_a_coordinator_that_another_has_overtaken_gives_the_transaction_up(w, code):
+def test_a_partition_in_which_a_higher_epoch_was_written_keeps_no_other_from_its_marker(w):
+    who = w.producer()
+    w.add(who, A, B)
+    w.leaders.codes[A] = E.INVALID_PRODUCER_EPOCH
+    w.leaders.away.add(2)
+    w.end(who)
+    w.run(5)
+    assert w.state() == "PrepareCommit"
+    w.leaders.away.clear()
+    w.run(2)
+    assert w.leaders.said() == {B: True}
+    assert w.state() == "CompleteCommit"
+
+
+def test_a_coordinator_that_another_has_overtaken_gives_the_transaction_up(w):
     who = w.producer()
     w.add(who, A)
-    w.leaders.codes[A] = code
+    w.leaders.codes[A] = E.TRANSACTION_COORDINATOR_FENCED
     w.end(who)
     w.run(30)
     assert len(w.leaders.requests) == 1
