@@ -91,9 +91,9 @@ class Transaction:
         """As if it did not exist."""
         return self.producer_id == NO_ID and self.pending is None
 
-    def times_out_at_ms(self) -> int:
-        """When an open transaction is aborted."""
-        return self.started_ms + self.timeout_ms
+    def time_left_ms(self, now_ms: int) -> int:
+        """Until an open transaction is aborted: no more than it had, though the clock was put back since it began."""
+        return min(max(self.started_ms + self.timeout_ms - now_ms, 0), self.timeout_ms)
 
 
 def is_last_epoch(epoch: int) -> bool:

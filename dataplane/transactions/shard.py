@@ -57,7 +57,7 @@ class Transactions:
             if transaction.state in PREPARED:
                 yield entry, SetTimer(RESUME_TIMER, 0, Resume())
             elif transaction.state is TransactionState.ONGOING:
-                yield entry, SetTimer(TIMEOUT_TIMER, max(transaction.times_out_at_ms() - now_ms, 0), TimedOut())
+                yield entry, SetTimer(TIMEOUT_TIMER, transaction.time_left_ms(now_ms), TimedOut())
             else:
                 expires_ms = transaction.updated_ms + self._settings.id_expiration_ms
                 yield entry, SetTimer(EXPIRY_TIMER, max(expires_ms - now_ms, 0), Expired())

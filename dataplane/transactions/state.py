@@ -85,7 +85,7 @@ class Draft:
         """Those of the state that holds."""
         transaction, effects = self.transaction, self.effects
         if transaction.state is S.ONGOING:
-            delay_ms = max(transaction.times_out_at_ms() - self.now_ms, at_least_ms)
+            delay_ms = max(transaction.time_left_ms(self.now_ms), at_least_ms)
             effects += [CancelTimer(EXPIRY_TIMER), SetTimer(TIMEOUT_TIMER, delay_ms, TimedOut())]
         elif transaction.state in IDLE and not transaction.is_blank():
             delay_ms = max(transaction.updated_ms + self.settings.id_expiration_ms - self.now_ms, at_least_ms)

@@ -215,6 +215,14 @@ def test_more_partitions_do_not_begin_it_anew():
     assert SetTimer(TIMEOUT_TIMER, TIMEOUT_MS - 10, TimedOut()) in effects
 
 
+def test_a_clock_that_is_put_back_gives_a_transaction_no_more_time_than_it_asked_for():
+    day_ms = 86_400_000
+    _, effects = stored(OPEN, AddPartitions(PID, EPOCH, (B,)), now_ms=NOW - day_ms)
+    assert SetTimer(TIMEOUT_TIMER, TIMEOUT_MS, TimedOut()) in effects
+    assert OPEN.time_left_ms(NOW - day_ms) == TIMEOUT_MS
+    assert OPEN.time_left_ms(NOW + day_ms) == 0
+
+
 def test_what_is_in_it_already_is_not_written_again():
     assert told(OPEN, AddPartitions(PID, EPOCH, (A,), token=1)) == E.NONE
 
@@ -277,7 +285,7 @@ def test_a_transaction_that_is_open_for_too_long_is_aborted_and_its_producer_fen
 
 
 def test_an_abort_that_the_log_refused_is_tried_again_after_a_pause():
-    late = OPEN.times_out_at_ms()
+    late = OPEN.started_ms + OPEN.timeout_ms
     failed, effects = stored(OPEN, TimedOut(), E.COORDINATOR_NOT_AVAILABLE, now_ms=late)
     assert effects[-1] == SetTimer(TIMEOUT_TIMER, RETRY_MS, TimedOut())
     decided, _ = stored(failed, TimedOut())
