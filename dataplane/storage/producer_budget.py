@@ -5,7 +5,8 @@ budget the log that remembers most forgets those of its producers that have not 
 with a log that is full, fingerprints are left of them, so that a retry is still recognised; then those go, too.
 
 Only newcomers are counted as they come. Who expires, or goes with a log, is noticed when the count has reached the budget
-and what there really is is added up: once in hundreds of newcomers, for it takes milliseconds.
+and what there really is is added up: once in hundreds of newcomers, for it takes milliseconds. So too where no room can be made,
+since what is known has open transactions: it is looked at again when as much has come as would have been made.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class ProducerBudgets:
         self._logs, self._limit_bytes = logs, limit_bytes
         self._counted: dict[str, int] = {}  # bytes by instance key, not less than there are
         self._forgotten: dict[str, int] = {}
+        self._next_look: dict[str, int] = {}  # at so many bytes, where less than the budget could not be reached
 
     def newcomers_of(self, topic: str) -> Callable[[int], None] | None:
         """What a log of this topic calls with how many producers it has got to know; None: nothing."""
@@ -49,12 +51,17 @@ class ProducerBudgets:
         """The instance is gone."""
         self._counted.pop(owner, None)
         self._forgotten.pop(owner, None)
+        self._next_look.pop(owner, None)
 
     def _came(self, owner: str, count: int) -> None:
         size = count * PRODUCER_BYTES
         self._counted[owner] = self._counted.get(owner, 0) + size
-        if self._counted[owner] >= self._limit_bytes:
-            self._counted[owner] = self._make_room(owner) + size  # they may not be in their log yet
+        if self._counted[owner] >= self._next_look.get(owner, self._limit_bytes):
+            left = self._counted[owner] = self._make_room(owner) + size  # they may not be in their log yet
+            if left < self._limit_bytes:
+                self._next_look.pop(owner, None)
+            else:
+                self._next_look[owner] = left + max(size, self._limit_bytes // ROOM)
 
     def _make_room(self, owner: str) -> int:
         """Bytes that are held now."""

@@ -17,7 +17,8 @@ not known any more, so the answer is DUPLICATE_SEQUENCE_NUMBER, which clients ta
 snapshots: after a restart a retry of a producer that had to go is new.
 
 A producer whose transaction is open (`transactions`) neither expires nor has to go: the last stable offset hangs on it. Its
-coordinator sees to it that it ends.
+coordinator sees to it that it ends. It does not count among those that a log remembers, or where very many are open each newcomer
+would look through them for the few that may go.
 """
 
 from __future__ import annotations
@@ -241,7 +242,7 @@ class Producers:
         return self.transactions.ends(header.producer_id, base_offset, aborted=marker is Marker.ABORT)
 
     def _newcomer(self) -> None:
-        if len(self._by_id) >= MAX_PRODUCERS:
+        if len(self._by_id) - len(self.transactions.open) >= MAX_PRODUCERS:
             self._forget_oldest()
         if self._newcomers is not None:
             self._newcomers(1)

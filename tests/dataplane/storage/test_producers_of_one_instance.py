@@ -9,10 +9,11 @@ import pytest
 from dataplane.config import BrokerConfig, Settings
 from dataplane.protocol.errors import ErrorCode
 from dataplane.records.batch import read_header
+from dataplane.records.control import Marker, build_marker
 from dataplane.storage.checkpoints.producers import PRODUCER_BYTES, Duplicate
-from dataplane.storage.log import Log, producing
+from dataplane.storage.log import Log, appending, producing
 from dataplane.storage.manager import LogManager
-from tests.dataplane.storage.support import append, batch_of
+from tests.dataplane.storage.support import append, batch_of, stage
 from tests.support.memory_files import ImmediateBackground, MemoryFiles
 
 MOST = 100
@@ -78,6 +79,28 @@ def test_a_retry_of_one_that_was_forgotten_is_recognised(logs):
     write(log, *range(MOST + 5))
     assert 0 not in producing.producers_of(log).last_batches()
     assert verdict(log, 0) == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+
+
+def test_where_open_transactions_fill_the_budget_not_every_newcomer_looks_for_room(logs, monkeypatch):
+    looks = []
+    make_room = type(logs.producer_budgets)._make_room
+    monkeypatch.setattr(
+        type(logs.producer_budgets), "_make_room", lambda self, owner: looks.append(1) or make_room(self, owner)
+    )
+    log = log_of(logs, f"{ONE}.t")
+    for producer in range(2 * MOST):
+        append(log, "v", producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True)
+    assert 10 < len(looks) <= MOST // 2 + 1, "each time another fiftieth has come"
+    assert len(producing.producers_of(log)) == 2 * MOST
+    for producer in range(2 * MOST):
+        marker = build_marker(Marker.COMMIT, producer_id=producer, producer_epoch=0, coordinator_epoch=0, now_ms=0)
+        stage(log, marker, 0)
+    appending.commit(log)
+    write(log, *range(3 * MOST, 3 * MOST + 5))
+    assert size_bytes(log) <= MOST * PRODUCER_BYTES, "they may go when their transactions have ended"
+    del looks[:]
+    write(log, *range(4 * MOST, 4 * MOST + 5))
+    assert len(looks) <= 3
 
 
 def test_many_logs_with_few_producers_each_are_bounded_too(logs):

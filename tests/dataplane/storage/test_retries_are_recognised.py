@@ -130,6 +130,22 @@ def test_a_log_remembers_those_that_wrote_last():
     assert isinstance(producers.check(header(0, producer=3 * MAX_PRODUCERS - 1)), Duplicate)
 
 
+def test_many_open_transactions_make_no_newcomer_look_for_who_may_go(monkeypatch):
+    monkeypatch.setattr("dataplane.storage.checkpoints.producers.MAX_PRODUCERS", 50)
+    looks = []
+    forget = Producers._forget_oldest
+    monkeypatch.setattr(Producers, "_forget_oldest", lambda self: looks.append(1) or forget(self))
+    producers = Producers()
+    for number in range(200):
+        producers.update(header(0, producer=number, transactional=True), number)
+    assert not looks
+    for number in range(200, 300):
+        producers.update(header(0, producer=number), number)
+    assert len(looks) <= 50 // 5, "a tenth goes at a time"
+    assert len(producers) <= 200 + 50
+    assert list(producers.transactions.open) == list(range(200))
+
+
 def test_a_list_of_producers_that_is_made_in_pieces_outlives_newcomers():
     producers = written(header(0, producer=1), header(0, producer=2))
     states = producers.states(1_000)
