@@ -56,6 +56,7 @@ SENDERS: dict[ApiKey, frozenset[Role]] = {
     ApiKey.ADD_PARTITIONS_TO_TXN: _BROKERS | _OPERATORS,
     ApiKey.ADD_OFFSETS_TO_TXN: _OPERATORS,
     ApiKey.END_TXN: _OPERATORS,
+    ApiKey.TXN_OFFSET_COMMIT: _OPERATORS,
     ApiKey.DESCRIBE_TRANSACTIONS: _ADMINS,
     ApiKey.LIST_TRANSACTIONS: _ADMINS,
     # between brokers
