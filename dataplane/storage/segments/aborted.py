@@ -27,7 +27,7 @@ import struct
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from dataplane.storage.checkpoints.transactions import AbortedTransaction
+from dataplane.storage.checkpoints.transactions import NEVER, AbortedTransaction
 
 if TYPE_CHECKING:
     from dataplane.doors import Buffer
@@ -92,10 +92,9 @@ class AbortedIndex:
         self._data += _ENTRY.pack(_VERSION, *aborted)
         self.is_saved = False
 
-    def entries(self, start: int = 0, end: int | None = None) -> list[AbortedTransaction]:
-        """All of them, or those from one place to another."""
-        found = memoryview(self._data)[start * _SIZE : None if end is None else end * _SIZE]
-        return [AbortedTransaction(*row) for _, *row in _ENTRY.iter_unpack(found)]
+    def entries(self) -> list[AbortedTransaction]:
+        """All of them."""
+        return [AbortedTransaction(*row) for _, *row in _ENTRY.iter_unpack(self._data)]
 
     def cut(self, end: int) -> None:
         """The segment ends there now."""
@@ -112,14 +111,17 @@ class AbortedIndex:
             block, within = divmod(place, _BLOCK)
             following = min(end, place - within + _BLOCK)
             if self._least_firsts.get(block, -1) < bound:
-                rows = self.entries(place, following)
-                for aborted in rows:
-                    if aborted.first_offset < bound:
-                        found.append(aborted)
-                    if aborted.last_stable_offset >= bound:
+                rows = memoryview(self._data)[place * _SIZE : following * _SIZE]
+                least = NEVER
+                for _, producer_id, first, last, stable in _ENTRY.iter_unpack(rows):
+                    if first < bound:
+                        found.append(AbortedTransaction(producer_id, first, last, stable))
+                    if first < least:
+                        least = first
+                    if stable >= bound:
                         return True
                 if not within:
-                    self._least_firsts[block] = min(aborted.first_offset for aborted in rows)
+                    self._least_firsts[block] = least
             elif self._stable(following - 1) >= bound:  # they never fall
                 return True
             place = following
