@@ -116,8 +116,7 @@ class AbortedIndex:
                 for _, producer_id, first, last, stable in _ENTRY.iter_unpack(rows):
                     if first < bound:
                         found.append(AbortedTransaction(producer_id, first, last, stable))
-                    if first < least:
-                        least = first
+                    least = min(least, first)
                     if stable >= bound:
                         return True
                 if not within:
