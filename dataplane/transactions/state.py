@@ -202,7 +202,7 @@ def _on_add_partitions(draft: Draft, ask: AddPartitions) -> None:
         draft.tell(ask, ErrorCode.NONE)
         return
     partitions = {**transaction.partitions, **dict.fromkeys(ask.partitions)}
-    if len(partitions) > draft.settings.max_partitions:
+    if len(partitions) > draft.settings.max_partitions and not ask.is_of_group:
         draft.tell(ask, ErrorCode.POLICY_VIOLATION)
         return
     started_ms = transaction.started_ms if is_open else draft.now_ms

@@ -34,14 +34,17 @@ _STATES = {state.value: state for state in TransactionState}
 def handle_describe_transactions(
     ctx: RequestContext, request: DescribeTransactionsRequest
 ) -> Steps[DescribeTransactionsResponse]:
-    """Each id as it is when its turn comes, in the order of the request."""
+    """Each id once, as it is when its turn comes, in the order of the request."""
     pace = Pace()
-    described = []
+    described: dict[str, DescribeTransactionsResponseTransactionState] = {}
     for transactional_id in request.transactional_ids:
-        if pace.over(_ID_US):
+        if pace.over(_NAME_US):
             yield None
-        described.append((yield from _described(ctx, transactional_id, pace)))
-    return DescribeTransactionsResponse(transaction_states=tuple(described))
+        if transactional_id not in described:
+            if pace.over(_ID_US):
+                yield None
+            described[transactional_id] = yield from _described(ctx, transactional_id, pace)
+    return DescribeTransactionsResponse(transaction_states=tuple(described.values()))
 
 
 def _described(
