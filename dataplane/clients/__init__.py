@@ -3,6 +3,7 @@
 The clients of the documents, on our own protocol package; their threads and blocking sockets are their own, no broker's loop::
 
     producer             `Producer`: sync and async
+    connector            `ConsumerConnector`: a group by ZooKeeper
     simple_consumer      `SimpleConsumer`: one broker, no state
     console              `python -m dataplane.clients.console`, on another library
 

@@ -28,6 +28,8 @@ from quota.zookeeper.client import Client
 LOG = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
+Watch = Callable[[object], object]
+"""Called once, on kazoo's thread, with what has happened; the same function given twice for one node is called once."""
 _BROKERS = "/brokers/ids"
 
 
@@ -49,6 +51,7 @@ class ZooKeeper:
         self, hosts: str, *, session_ms: int = 6_000, connect_ms: int = 6_000, access: Access = NOBODY
     ) -> None:
         self._client = Client(hosts, access, timeout=session_ms / 1000)
+        self._answer_s = (session_ms + connect_ms) / 1000
         self._listeners: list[Callable[[bool], object]] = []
         self._is_lost = False
         self._client.add_listener(self._changed)
@@ -86,54 +89,56 @@ class ZooKeeper:
         for listener in self._listeners:
             listener(is_new)
 
+    def _answer(self, asked: Any) -> Any:
+        """While there is no connection kazoo keeps requests for the next one: so long we do not wait."""
+        return asked.get(timeout=self._answer_s)
+
     # --- nodes --------------------------------------------------------------------------------------------------------
 
     @_ours
-    def children(self, path: str, watch: Callable[[], object] | None = None) -> list[str]:
-        """Sorted; none where there is no such node. `watch` is called once, on kazoo's thread, when they change."""
-        fired = None if watch is None else lambda _: watch()
+    def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        """Sorted; none where there is no such node. `watch` is called when they change."""
         try:
-            return sorted(self._client.get_children(path, fired))
+            return sorted(self._answer(self._client.get_children_async(path, watch)))
         except NoNodeError:
-            if fired is not None:
-                self._client.exists(path, fired)
+            if watch is not None and self._answer(self._client.exists_async(path, watch)) is not None:
+                return self.children(path, watch)  # it has come this moment
             return []
 
     @_ours
-    def read(self, path: str, watch: Callable[[], object] | None = None) -> bytes | None:
+    def read(self, path: str, watch: Watch | None = None) -> bytes | None:
         """A node's data; None where there is none. `watch` as with `children`, when the data changes."""
-        fired = None if watch is None else lambda _: watch()
         try:
-            return bytes(self._client.get(path, fired)[0])
+            return bytes(self._answer(self._client.get_async(path, watch))[0])
         except NoNodeError:
-            if fired is not None:
-                self._client.exists(path, fired)
+            if watch is not None and self._answer(self._client.exists_async(path, watch)) is not None:
+                return self.read(path, watch)
             return None
 
     @_ours
     def ensure(self, path: str) -> None:
         """The node and all above it are there."""
-        self._client.ensure_path(path)
+        self._answer(self._client.ensure_path_async(path))
 
     @_ours
     def write(self, path: str, data: bytes) -> None:
         """The node has this data; it is made with all above it where it is missing."""
         try:
-            self._client.set(path, data)
+            self._answer(self._client.set_async(path, data))
         except NoNodeError:
             try:
-                self._client.create(path, data, makepath=True)
+                self._answer(self._client.create_async(path, data, makepath=True))
             except NodeExistsError:
-                self._client.set(path, data)
+                self._answer(self._client.set_async(path, data))
 
     @_ours
     def claim(self, path: str, data: bytes) -> bool:
         """An ephemeral node of ours. False: it is somebody else's; true as well where we have it already."""
         try:
-            self._client.create(path, data, ephemeral=True, makepath=True)
+            self._answer(self._client.create_async(path, data, ephemeral=True, makepath=True))
         except NodeExistsError:
             try:
-                there, about = self._client.get(path)
+                there, about = self._answer(self._client.get_async(path))
             except NoNodeError:  # gone this moment
                 return False
             return bool(there == data and about.ephemeralOwner == self.session)
@@ -141,9 +146,17 @@ class ZooKeeper:
 
     @_ours
     def release(self, path: str) -> None:
-        """The node is not there any more."""
+        """What we have claimed is not ours any more. Somebody else's node stays: ours may have gone without our knowing."""
         with suppress(NoNodeError):
-            self._client.delete(path)
+            _, about = self._answer(self._client.get_async(path))
+            if about.ephemeralOwner == self.session:
+                self._answer(self._client.delete_async(path, about.version))
+
+    @_ours
+    def remove(self, path: str) -> None:
+        """The node is not there any more, whosever it was."""
+        with suppress(NoNodeError):
+            self._answer(self._client.delete_async(path))
 
 
 def brokers_of(zookeeper: ZooKeeper, settings: ConnectionSettings) -> list[Address]:
