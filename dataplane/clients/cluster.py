@@ -15,7 +15,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from dataplane.clients.connection import Connection, opened
 from dataplane.clients.errors import BrokerError, ClientError, ConnectionLostError, NoBrokerError
@@ -213,3 +214,11 @@ class Cluster:
             connections, self._connections = self._connections, {}
         for connection in connections.values():
             connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -72,10 +72,16 @@ def fetch(
     min_bytes: int = 1,
     committed_only: bool = False,
 ) -> list[Fetched]:
-    """Of each what came, in their order. Raises ClientError of the connection, CorruptMessageError."""
-    answers = _fetch_once(connection, requests, max_wait_ms, min_bytes, committed_only)
-    found = []
+    """Of each what came, in their order. Raises ClientError of the connection, CorruptMessageError.
+
+    A partition stands in a Fetch once: what is wanted of it a second time is fetched after that.
+    """
+    first = list({request.place: request for request in reversed(requests)}.values())
+    answers = _fetch_once(connection, first, max_wait_ms, min_bytes, committed_only)
+    found: list[Fetched] = []
     for request in requests:
+        if any(request.place == before.request.place for before in found):
+            answers = {**answers, **_fetch_once(connection, [request], 0, min_bytes, committed_only)}
         fetched = _read(request, answers[request.place], committed_only)
         while fetched.entries.is_cut and request.fetch_size < LARGEST_FETCH:
             request = replace(request, fetch_size=min(LARGEST_FETCH, 2 * request.fetch_size))  # noqa: PLW2901

@@ -39,6 +39,12 @@ def test_multifetch_answers_each_in_order(consumer):
     assert [each.high_watermark for each in found] == [1, 2]
 
 
+def test_multifetch_may_want_different_things_of_one_partition(consumer, broker):
+    found = consumer.multifetch([FetchRequest("t", 0, 1), FetchRequest("t", 1, 0), FetchRequest("t", 0, 0)])
+    assert [[one.message.value for one in each] for each in found] == [[b"b"], [b"c"], [b"a", b"b"]]
+    assert broker.count(ApiKey.FETCH) == 2
+
+
 def test_an_error_of_one_partition_is_raised_by_looking_into_it_only(consumer):
     good, bad = consumer.multifetch([FetchRequest("t", 0, 0), FetchRequest("t", 1, 7)])
     assert len(list(good)) == 2
