@@ -5,6 +5,7 @@ The clients of the documents, on our own protocol package; their threads and blo
     producer             `Producer`: sync and async
     connector            `ConsumerConnector`: a group by ZooKeeper
     simple_consumer      `SimpleConsumer`: one broker, no state
+    mirror               `python -m dataplane.clients.mirror`: topics of other clusters into one
     console              `python -m dataplane.clients.console`, on another library
 
     fetching             Fetch and ListOffsets, what every reader needs

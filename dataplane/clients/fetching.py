@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from dataplane.clients.cluster import Cluster
 from dataplane.clients.connection import Connection
 from dataplane.clients.errors import UnsupportedError, raise_for
 from dataplane.clients.messages import Entries, read_entries
@@ -139,6 +140,30 @@ def offsets_before(connection: Connection, topic: str, partition: int, time_ms: 
 def offset_at(connection: Connection, topic: str, partition: int, time_ms: int) -> int:
     """The offset at LATEST_TIME or EARLIEST_TIME. Raises BrokerError."""
     return offsets_before(connection, topic, partition, time_ms, 1)[0]
+
+
+def offset_in(cluster: Cluster, place: Place, time_ms: int) -> int:
+    """`offset_at`, asked of whoever leads the partition. Raises ClientError."""
+    found: int = cluster.on(cluster.leader(*place), lambda it: offset_at(it, *place, time_ms))
+    return found
+
+
+def fetch_from(
+    cluster: Cluster,
+    broker: int,
+    requests: Sequence[FetchRequest],
+    *,
+    max_wait_ms: int = 0,
+    committed_only: bool = False,
+) -> list[Fetched]:
+    """`fetch` from a broker. With `committed_only` all messages of one that knows no transactions are. Raises ClientError."""
+
+    def do(connection: Connection) -> list[Fetched]:
+        knows = connection.version(ApiKey.FETCH) >= _COMMITTED_ONLY_SINCE
+        return fetch(connection, requests, max_wait_ms=max_wait_ms, committed_only=committed_only and knows)
+
+    found: list[Fetched] = cluster.on(broker, do)
+    return found
 
 
 def _listed(

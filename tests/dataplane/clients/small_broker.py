@@ -43,6 +43,7 @@ class SmallBroker:
         self.without_leader: set[tuple[str, int]] = set()
         self.refusals: dict[ApiKey, list[int]] = {}
         self.hang_ups: list[ApiKey] = []
+        self.lost_answers: list[ApiKey] = []  # done, and not answered
         self.largest_batch = 2**30
         self.asked: list[tuple[ApiKey, int]] = []  # with the version
         self.cuts_at_size = False  # as before 0.10.1: what does not fit is cut
@@ -93,6 +94,9 @@ class SmallBroker:
                     if key == ApiKey.API_VERSIONS and self.versions is None:
                         return
                     answer = self._answer(key, header.api_version, decode_request(header, frame))
+                    if key in self.lost_answers:
+                        self.lost_answers.remove(key)
+                        return
                     if answer is not None:
                         parts = encode_frame(header.api, header.api_version, header.correlation_id, answer)
                         connection.sendall(b"".join(parts))
