@@ -17,7 +17,7 @@ import importlib
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 from dataplane.clients.errors import ConfigurationError
@@ -74,6 +74,10 @@ class ConnectionSettings:
             if known[name] in values:
                 raise ConfigurationError(f"{given} is the same setting as another one that is given")
             values[known[name]] = _parsed(given, value, kinds[known[name]])
+        needed = [one.name for one in fields(cls) if one.default is MISSING and one.default_factory is MISSING]
+        missing = [name.replace("_", ".") for name in needed if name not in values]
+        if missing:
+            raise ConfigurationError(f"{' and '.join(missing)} must be set")
         return cls(**values)
 
     # --- what values may be -------------------------------------------------------------------------------------------

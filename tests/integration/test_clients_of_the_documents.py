@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from dataplane.clients.cluster import Cluster
 from dataplane.clients.connector import ConsumerConfig, ConsumerConnector
@@ -23,6 +24,7 @@ from quota.contracts.zookeeper import Party
 from quota.contracts.zookeeper_login import access_by_secret
 from tests.integration.clients import create_topic, produce, read_all
 from tests.integration.test_logging_in import make_topic
+from tests.integration.test_tls import AUTHORITY, TLS, leaf, secure, shows
 from tests.support.processes import SECRET
 from tests.support.users import LOGS_IN, USERS
 from tests.support.waiting import wait_for
@@ -104,6 +106,22 @@ def test_we_log_in_where_one_has_to(new_tenant, mechanism):
         with pytest.raises(FailedToSendError) as failed:
             producer.send(ProducerData("orders", b"v"))
         assert isinstance(failed.value.failures[0][1], AuthenticationError)
+
+
+def test_we_speak_tls_and_believe_one_authority_only(new_tenant, tmp_path):
+    tenant = new_tenant(route=TLS, certificates=shows(leaf()))
+    admin = AdminClient({"bootstrap.servers": tenant.bootstrap, "log_level": 0, **secure()})
+    admin.create_topics([NewTopic("orders", 1, 3)])["orders"].result(30)
+    trusted = tmp_path / "ca.pem"
+    trusted.write_text(AUTHORITY.pem)
+    secured = {"broker_list": tenant.bootstrap, "security_protocol": "SSL", "message_send_max_retries": 3}
+    with Producer(ProducerConfig(**secured, ssl_ca_location=str(trusted))) as producer:
+        assert producer.send(ProducerData("orders", b"v"))[0].offset == 0
+    with (
+        Producer(ProducerConfig(**secured)) as producer,
+        pytest.raises(FailedToSendError, match="CERTIFICATE_VERIFY_FAILED"),
+    ):
+        producer.send(ProducerData("orders", b"v"))
 
 
 def test_a_producer_rides_over_a_killed_leader(cluster, tenant):

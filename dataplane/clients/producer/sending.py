@@ -114,10 +114,17 @@ class Sender:
     def _try(self, events: Sequence[_Event], outcome: _Outcome) -> None:
         by_place: dict[Place, list[_Event]] = defaultdict(list)
         by_leader: dict[int, list[Place]] = defaultdict(list)
+        problems: dict[
+            str, ClientError
+        ] = {}  # of topics: one that appears in the midst of this would turn the order round
         for event in events:
+            topic = event.data.topic
             try:
+                if topic in problems:
+                    raise problems[topic]
                 by_place[self._place(event)].append(event)
             except ClientError as error:
+                problems[topic] = error
                 outcome.fail([event], error)
         for place, placed in by_place.items():
             try:

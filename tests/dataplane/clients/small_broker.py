@@ -41,6 +41,7 @@ class SmallBroker:
         self.logs: dict[tuple[str, int], list[Message]] = {(t, p): [] for t, n in topics.items() for p in range(n)}
         self.first_offset = 0
         self.without_leader: set[tuple[str, int]] = set()
+        self.hidden: dict[str, int] = {}  # topics that come into being, and how often they are asked for in vain
         self.refusals: dict[ApiKey, list[int]] = {}
         self.hang_ups: list[ApiKey] = []
         self.lost_answers: list[ApiKey] = []  # done, and not answered
@@ -130,6 +131,9 @@ class SmallBroker:
                 for p in range(self.topics.get(name, 0))
             )
             code = ErrorCode.NONE if name in self.topics else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if self.hidden.get(name, 0):
+                self.hidden[name] -= 1
+                code, partitions = ErrorCode.LEADER_NOT_AVAILABLE, ()
             rows.append(discovery.MetadataResponseTopic(code, name, partitions=partitions))
         return discovery.MetadataResponse(
             brokers=(discovery.MetadataResponseBroker(1, *self.address),), topics=tuple(rows)

@@ -13,10 +13,12 @@ from dataplane.clients.errors import (
     ClosedError,
     ConfigurationError,
     ConsumerTimeoutError,
+    FailedToSendError,
     NoBrokerError,
     RebalanceError,
 )
 from dataplane.clients.messages import Message
+from dataplane.clients.producer import Producer, ProducerConfig, ProducerData
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.clients.small_broker import SmallBroker
@@ -362,6 +364,15 @@ def test_streams_are_made_once_and_end_at_shutdown(world):
     assert list(stream) == []
     with pytest.raises(ClosedError):
         member.create_message_streams({"t": 1})
+
+
+def test_a_producer_finds_brokers_and_topics_by_zookeeper(world):
+    with Producer(ProducerConfig(zk_connect=world.hosts, message_send_max_retries=0)) as producer:
+        assert producer.send(ProducerData("t", b"v", partition=3))[0].offset == 0
+    world.zookeeper.delete("/brokers/ids/1")
+    config = ProducerConfig(zk_connect=world.hosts, message_send_max_retries=0)
+    with Producer(config) as producer, pytest.raises(FailedToSendError, match="ZooKeeper knows no broker"):
+        producer.send(ProducerData("t", b"v"))
 
 
 def test_no_zookeeper_is_said_within_the_time():

@@ -124,6 +124,13 @@ def test_nothing_overtakes_what_failed(broker, producer):
     assert broker.count(ApiKey.PRODUCE) == 4
 
 
+def test_nothing_overtakes_while_a_topic_comes_into_being(broker, producer):
+    broker.hidden["t"] = 2
+    producer().send([ProducerData("t", b"%d" % number, partition=0) for number in range(9)])
+    assert values(broker, 0) == [b"%d" % number for number in range(9)]
+    assert broker.count(ApiKey.METADATA) < 9
+
+
 def test_a_batch_that_is_too_large_is_halved_and_one_message_that_is_alone_refused(broker, producer):
     broker.largest_batch = 250
     events = [ProducerData("t", b"%d" % number * 50, partition=0) for number in range(8)]

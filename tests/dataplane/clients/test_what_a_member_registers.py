@@ -78,6 +78,8 @@ def test_settings_have_the_names_of_0_7_and_0_8():
     old = {"groupid": "g", "zk.connect": "h:1", "autooffset.reset": "smallest", "autocommit.interval.ms": "5"}
     new = {"group.id": "g", "zookeeper.connect": "h:1", "auto.offset.reset": "smallest", "auto.commit.interval.ms": "5"}
     assert ConsumerConfig.from_properties(old) == ConsumerConfig.from_properties(new)
+    with pytest.raises(ConfigurationError, match=r"^group.id must be set$"):
+        ConsumerConfig.from_properties({"zk.connect": "h:1"})
     for wrong in ({"groupid": "a/b"}, {"zk.connect": ""}, {"autooffset.reset": "earliest"}, {"fetch.size": "0"}):
         with pytest.raises(ConfigurationError):
             ConsumerConfig.from_properties({**old, **wrong})
