@@ -94,10 +94,7 @@ class BrokerError(ClientError):
         name = ErrorCode(code).name if code in set(ErrorCode) else f"error {code}"
         super().__init__(f"{doing}: {name}")
         self.code = code
-
-    @property
-    def retriable(self) -> bool:  # type: ignore[override]  # by the code
-        return self.code in _RETRIABLE
+        self.retriable = code in _RETRIABLE
 
 
 class OffsetOutOfRangeError(BrokerError):

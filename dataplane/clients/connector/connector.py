@@ -162,6 +162,8 @@ class ConsumerConnector:
                     self._group.unregister()
                     raise RebalanceError(f"{self.member} could not claim its partitions in {self._config.group_id}")
                 self._wait(self._config.rebalance_backoff_ms / 1000)
+                if self._is_shut:
+                    raise ClosedError("the connector was shut down meanwhile")
         self._thread.start()
 
     @staticmethod

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import logging
 import signal
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -42,10 +43,10 @@ def main(words: Sequence[str]) -> int:
         config = read_config(arguments.config)
         return {"run": _run, "status": _status, "compare": _compare}[arguments.command](config)
     except ConfigurationError as error:
-        print(f"error: {error}")
+        print(f"error: {error}", file=sys.stderr)
         return USAGE
     except ClientError as error:
-        print(f"error: {error}")
+        print(f"error: {error}", file=sys.stderr)
         return UNREACHABLE
 
 

@@ -18,6 +18,7 @@ r"""`mirror.toml`.
 
     [mirror]
     metrics_port = 9700                           # 0: none
+    metrics_host = "127.0.0.1"                    # where it listens
     sync_s = 10                                   # topics, configurations and groups
     checkpoint_s = 1
     fetch_bytes = 1048576                         # of a partition
@@ -84,6 +85,7 @@ class MirrorConfig:
     target: Target
     sources: tuple[Source, ...]
     metrics_port: int = 0
+    metrics_host: str = "127.0.0.1"
     sync_s: float = 10.0
     checkpoint_s: float = 1.0
     fetch_bytes: int = 2**20

@@ -54,7 +54,7 @@ def table(rows: Sequence[Row]) -> str:
 class MetricsServer:
     """`GET /metrics`. Port 0 takes any that is free."""
 
-    def __init__(self, port: int, rows: Callable[[], Sequence[Row]], host: str = "127.0.0.1") -> None:
+    def __init__(self, port: int, rows: Callable[[], Sequence[Row]], host: str) -> None:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 """Any path."""

@@ -18,7 +18,7 @@ from dataplane.clients.mirror.config import MirrorConfig, Source
 from dataplane.clients.mirror.copying import Copier
 from dataplane.clients.mirror.groups import translate_groups
 from dataplane.clients.mirror.metrics import MetricsServer, Row
-from dataplane.clients.mirror.topics import TopicSync
+from dataplane.clients.mirror.topics import Claims, TopicSync
 
 LOG = logging.getLogger(__name__)
 _IDLE_S = 0.05
@@ -31,8 +31,9 @@ class Mirror:
 
     def __init__(self, config: MirrorConfig) -> None:
         self._stopping = threading.Event()
-        self._workers = [_Worker(config, source, self._stopping) for source in config.sources]
-        self._metrics = MetricsServer(config.metrics_port, self.rows) if config.metrics_port else None
+        claims = Claims()
+        self._workers = [_Worker(config, source, claims, self._stopping) for source in config.sources]
+        self._metrics = _metrics(config, self.rows)
         for worker in self._workers:
             worker.thread.start()
 
@@ -52,14 +53,14 @@ class Mirror:
 class _Worker:
     """The thread of one source."""
 
-    def __init__(self, config: MirrorConfig, source: Source, stopping: threading.Event) -> None:
+    def __init__(self, config: MirrorConfig, source: Source, claims: Claims, stopping: threading.Event) -> None:
         self._config = config
         self._source = source
         self._stopping = stopping
         self._from = Cluster(source.settings, lambda: source.bootstrap)
         self._to = Cluster(config.target.settings, lambda: config.target.bootstrap)
         self._copier = Copier(config, source, self._from, self._to)
-        self._topics = TopicSync(source, config.target, self._from, self._to)
+        self._topics = TopicSync(source, config.target, self._from, self._to, claims)
         self._log = CheckpointLog(self._to, config.target.checkpoint_topic, _BACKOFF)
         self._written: dict[Key, Checkpoint] = {}
         self.thread = threading.Thread(target=self._run, name=f"mirror-{source.name}", daemon=True)
@@ -132,6 +133,10 @@ class _Worker:
         _quietly(lambda: translate_groups(self._copier))
         self._from.close()
         self._to.close()
+
+
+def _metrics(config: MirrorConfig, rows: Callable[[], list[Row]]) -> MetricsServer | None:
+    return MetricsServer(config.metrics_port, rows, config.metrics_host) if config.metrics_port else None
 
 
 def _quietly(do: Callable[[], object]) -> None:

@@ -34,10 +34,30 @@ def config_changes(source: Mapping[str, str], target: Mapping[str, str]) -> dict
     return {**set_anew, **taken_back}
 
 
+class Claims:
+    """Which source a topic of the target comes from: one alone, or their messages would be mixed up. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, str] = {}
+
+    def takes(self, topic: str, source: str) -> bool:
+        """Whether this source is the one; the first that asks is."""
+        owner = self._sources.setdefault(topic, source)
+        if owner != source:
+            LOG.error(
+                "%s of %s is not copied: the target's topic comes from %s. A prefix tells them apart",
+                topic,
+                source,
+                owner,
+            )
+        return owner == source
+
+
 class TopicSync:
     """Of one source. `run` raises ClientError."""
 
-    def __init__(self, source: Source, target: Target, from_: Cluster, to: Cluster) -> None:
+    def __init__(self, source: Source, target: Target, from_: Cluster, to: Cluster, claims: Claims) -> None:
+        self._claims = claims
         self._source, self._target = source, target
         self._from, self._to = from_, to
         self._refused: set[tuple[str, str, str | None]] = set()
@@ -46,6 +66,8 @@ class TopicSync:
         """Topics of the source that are copied, with their partitions; the target has all of them when this returns."""
         there = self._from.refresh(None)
         wanted = {name: topic for name, topic in there.items() if self._source.copies(name, self._target)}
+        prefix, source = self._source.prefix, self._source.name
+        wanted = {name: topic for name, topic in wanted.items() if self._claims.takes(prefix + name, source)}
         here = self._to.refresh(None)
         for name, topic in wanted.items():
             self._follow(topic, here.get(self._source.prefix + name))

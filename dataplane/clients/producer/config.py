@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from dataplane.clients.errors import ConfigurationError
 from dataplane.clients.messages import codec_of
@@ -73,6 +73,14 @@ class ProducerConfig(ConnectionSettings):
         except KeyError:
             told = ", ".join(compression.NAMES.values())
             raise ConfigurationError(f"compression.codec is one of {told}, not {self.compression_codec!r}") from None
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, Any]) -> Self:
+        """As the base; `request.required.acks` may be `all`, too."""
+        acks = "request.required.acks"
+        if properties.get(acks) == "all":
+            properties = {**properties, acks: -1}
+        return super().from_properties(properties)
 
     @property
     def is_async(self) -> bool:

@@ -26,6 +26,12 @@ def test_the_names_of_kafka_0_8_mean_the_same():
     assert ProducerConfig.from_properties(properties) == ProducerConfig(broker_list="h:1", queue_time=5, batch_size=6)
 
 
+@pytest.mark.parametrize(("text", "acks"), [("all", -1), ("-1", -1), ("0", 0)])
+def test_acks_of_all_in_sync_replicas(text, acks):
+    made = ProducerConfig.from_properties({"broker.list": "h:1", "request.required.acks": text})
+    assert made.request_required_acks == acks
+
+
 def test_one_setting_by_two_names_is_refused():
     with pytest.raises(ConfigurationError, match="the same setting"):
         ProducerConfig.from_properties({"metadata.broker.list": "h:1", "broker.list": "h:1"})

@@ -13,7 +13,7 @@ from dataplane.clients.mirror.config import parse_config
 from dataplane.clients.mirror.metrics import Row, metrics_text, table
 from dataplane.clients.mirror.offset_map import MOST_SEGMENTS, OffsetMap, Segment
 from dataplane.clients.mirror.recovery import copied_already
-from dataplane.clients.mirror.topics import config_changes
+from dataplane.clients.mirror.topics import Claims, config_changes
 
 TARGET = {"name": "new", "bootstrap": "h:1"}
 SOURCE = {"name": "old", "bootstrap": "h:2", "topics": "orders,bills.*"}
@@ -139,6 +139,12 @@ def test_configurations_are_followed_but_for_the_targets_own():
         "max.message.bytes": None,
     }
     assert config_changes(source, source) == {}
+
+
+def test_a_topic_of_the_target_comes_from_one_source():
+    claims = Claims()
+    assert [claims.takes("orders", source) for source in ("a", "b", "a")] == [True, False, True]
+    assert claims.takes("b.orders", "b")
 
 
 def test_metrics_and_the_table_name_each_partition():
