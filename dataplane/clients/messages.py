@@ -77,10 +77,10 @@ def read_entries(buffer: Buffer, offset: int, aborted: Sequence[AbortedTransacti
     found: list[MessageAndOffset] = []
     judge = _Aborted(aborted or ())
     position = offset
-    count = 0
+    is_cut = len(buffer) > 0
     try:
         for entry in _entries(memoryview(buffer)):
-            count += 1
+            is_cut = False
             if entry[MAGIC_AT] == MAGIC:
                 header = read_header(entry)
                 check_stored(entry, header)
@@ -92,7 +92,7 @@ def read_entries(buffer: Buffer, offset: int, aborted: Sequence[AbortedTransacti
                 found += [_of_old(message) for message in old if message.offset >= offset]
     except CorruptBatchError as error:
         raise CorruptMessageError(str(error)) from error
-    return Entries(tuple(found), position, not count and len(buffer) > 0)
+    return Entries(tuple(found), position, is_cut)
 
 
 def _entries(view: memoryview) -> Iterator[memoryview]:

@@ -97,6 +97,7 @@ AREAS = {
                 f"tests/dataplane/clients/test_{name}.py"
                 for name in (
                     "brokers_of_any_age",
+                    "messages",
                     "partitioners",
                     "simple_consumer",
                     "what_a_member_registers",

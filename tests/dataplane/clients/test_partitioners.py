@@ -38,7 +38,10 @@ KEYS = st.one_of(st.text(), st.binary(), st.integers(-(2**63), 2**63 - 1))
         (-7, -7),
         (2**31, -(2**31)),
         (-(2**31) - 1, -(2**31)),
+        (2**31 - 1, 2**31 - 1),
         (2**32, 1),
+        (2**63 - 1, -(2**31)),
+        (-(2**63), -(2**31)),
     ],
 )
 def test_hash_codes_are_javas(key, code):
@@ -52,8 +55,9 @@ def test_the_least_number_becomes_partition_0():
 
 
 def test_a_key_without_a_hash_code_is_refused():
-    with pytest.raises(TypeError, match="partitioner"):
-        java_hash(1.5)
+    for key in (1.5, 2**63, -(2**63) - 1):
+        with pytest.raises(TypeError, match="partitioner"):
+            java_hash(key)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +87,14 @@ def test_every_key_has_a_partition(key, count):
     assert 0 <= HashPartitioner().partition(key, count) < count
     if not isinstance(key, int):
         assert 0 <= Murmur2Partitioner().partition(key, count) < count
+
+
+def test_partitions_are_those_of_kafkas_producer():
+    """The sign bit is taken off, then comes the remainder: worked out from Kafka's own numbers."""
+    assert Murmur2Partitioner().partition(b"21", 1000) == (2**31 - 973932308) % 1000
+    assert Murmur2Partitioner().partition("abc", 1000) == 107
+    assert HashPartitioner().partition("hello", 1000) == 322
+    assert HashPartitioner().partition(-(2**31) + 1, 1000) == 647
 
 
 def test_without_a_key_partitions_take_turns_for_each_topic():

@@ -64,7 +64,7 @@ def test_filters_fit_whole_names():
     assert Whitelist("orders,bills.*").regex == "orders|bills.*"
     assert [Whitelist("orders,bills.*").allows(t) for t in ("orders", "orders2", "bills2")] == [True, False, True]
     assert [Blacklist('"orders"').allows(t) for t in ("orders", "orders2")] == [False, True]
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(ConfigurationError, match=r"'\(' is no regular expression"):
         Whitelist("(")
 
 
