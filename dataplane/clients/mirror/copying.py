@@ -36,9 +36,7 @@ class Progress:
     next_target: int
     offsets: OffsetMap
     is_known: bool = False  # that nothing stands behind `next_target` which is ours
-    is_stuck: bool = (
-        False  # the source was made anew below what is copied: nothing is, until the mirror is started again
-    )
+    is_stuck: bool = False  # the source was made anew below what is copied
     end: int = -1  # of the source, as last heard
     copied: int = 0
     copied_bytes: int = 0
