@@ -20,7 +20,14 @@ from dataplane.transactions.events import (
 )
 from dataplane.transactions.model import FOLLOWS, PREPARED, Transaction, TransactionState, durable_value, loaded
 from dataplane.transactions.settings import TransactionSettings
-from dataplane.transactions.state import RETRY_MS, TIMEOUT_TIMER, handle, verified
+from dataplane.transactions.state import (
+    RETRY_MS,
+    RETRY_TIMER,
+    TIMEOUT_TIMER,
+    handle,
+    needs_producer_id,
+    verified,
+)
 
 S, E = TransactionState, ErrorCode
 SETTINGS = TransactionSettings(max_partitions=3, id_expiration_ms=1_000_000)
@@ -187,6 +194,25 @@ def test_the_last_epoch_leaves_one_to_fence_with():
     assert reply(effects) == InitResult(E.NONE, 9, 0)
 
 
+def test_an_epoch_that_was_fenced_is_not_given_again():
+    raised, _ = stored(txn(), init((PID, EPOCH)))
+    begun, _ = stored(raised, AddPartitions(PID, EPOCH + 1, (A,)))
+    decided, _ = stored(begun, init())
+    ended, _ = stored(decided, MarkersWritten(PID, EPOCH + 2))
+    for known in ((PID, EPOCH), (PID, EPOCH + 1)):
+        assert told(ended, init(known)) == InitResult(E.PRODUCER_FENCED)
+
+
+def test_a_new_producer_id_is_fetched_for_whoever_may_need_one():
+    assert needs_producer_id(Transaction("t"))
+    assert not needs_producer_id(Transaction("t", pending=S.EMPTY))
+    for ready in READY:
+        assert needs_producer_id(replace(ready, producer_epoch=LAST))
+        assert not needs_producer_id(replace(ready, producer_epoch=LAST - 1))
+    for busy in (OPEN, *DECIDED):
+        assert not needs_producer_id(replace(busy, producer_epoch=LAST))
+
+
 # --- AddPartitionsToTxn, EndTxn ---------------------------------------------------------------------------------------
 
 
@@ -301,7 +327,7 @@ def test_a_completion_that_the_log_refused_is_written_again_without_new_markers(
     waiting, effects = stored(before, MarkersWritten(PID, EPOCH), E.COORDINATOR_NOT_AVAILABLE)
     assert waiting == before
     (timer,) = effects
-    assert (timer.delay_ms, timer.event) == (RETRY_MS, MarkersWritten(PID, EPOCH))
+    assert timer == SetTimer(RETRY_TIMER, RETRY_MS, MarkersWritten(PID, EPOCH))
 
 
 def test_markers_of_an_epoch_before_complete_nothing():
