@@ -102,4 +102,25 @@ AREAS = {
             "tests/dataplane/controller/test_what_a_decision_writes.py",
         ),
     ),
+    "clients": Area(
+        (
+            *(f"dataplane/clients/{name}.py" for name in ("messages", "partitioners", "versions")),
+            *(f"dataplane/clients/connector/{name}.py" for name in ("rebalance", "subscriptions")),
+            *(f"dataplane/clients/mirror/{name}.py" for name in ("offset_map", "recovery")),
+        ),
+        (
+            "tests/dataplane/clients/mirror",
+            *(
+                f"tests/dataplane/clients/test_{name}.py"
+                for name in (
+                    "brokers_of_any_age",
+                    "messages",
+                    "partitioners",
+                    "simple_consumer",
+                    "what_a_member_registers",
+                    "who_gets_which_partitions",
+                )
+            ),
+        ),
+    ),
 }
