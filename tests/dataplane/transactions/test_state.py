@@ -176,6 +176,15 @@ def test_whoever_exhausted_its_id_and_did_not_hear_of_the_new_one_is_given_it_ag
     assert reply(effects) == InitResult(E.NONE, 9, 0)
 
 
+@pytest.mark.parametrize("known", [(PID, LAST - 1), (PID + 100, LAST)])
+def test_one_that_has_not_exhausted_it_or_never_had_it_is_fenced(known):
+    made, _ = stored(replace(txn(), producer_epoch=LAST), init((PID, LAST), 9))
+    assert told(made, init(known)) == InitResult(E.PRODUCER_FENCED)
+    assert told(replace(made, last_producer_epoch=known[1]), init((PID + 100, known[1]))) == InitResult(
+        E.PRODUCER_FENCED
+    )
+
+
 def test_one_that_said_no_epoch_then_is_not():
     made, _ = stored(replace(txn(), producer_epoch=LAST), init(None, 9))
     assert told(made, init((PID, LAST))) == InitResult(E.PRODUCER_FENCED)
@@ -246,7 +255,8 @@ def test_what_is_in_it_already_is_not_written_again():
 
 
 def test_a_partition_more_than_a_transaction_may_have_is_refused():
-    full = txn(S.ONGOING, A, B, C)
+    full, effects = stored(txn(S.ONGOING, A, B), AddPartitions(PID, EPOCH, (C,), token=1))
+    assert reply(effects) == E.NONE
     assert told(full, AddPartitions(PID, EPOCH, (D,), token=1)) == E.POLICY_VIOLATION
     assert told(full, AddPartitions(PID, EPOCH, (A, C), token=1)) == E.NONE
 
