@@ -118,7 +118,9 @@ class Settings:
     group_initial_rebalance_delay_ms: int = 100  # members that start together shall meet in one round
     group_max_size: int = 5_000  # not Kafka's "any": a group costs all tenants of its coordinator
     group_max_groups_per_instance: int = 2_000  # in each partition of the offsets topic
-    group_bytes_per_s_per_instance: int = 2**20  # what JoinGroup, SyncGroup and OffsetCommit may leave behind
+    group_bytes_per_s_per_instance: int = (
+        2**20
+    )  # what JoinGroup, SyncGroup, OffsetCommit and transactions may leave behind
     offset_metadata_max_bytes: int = 4096
     offsets_retention_minutes: int = 10_080
     producer_id_expiration_ms: int = 86_400_000

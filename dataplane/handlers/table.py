@@ -1,8 +1,8 @@
 """The one table of APIs that this broker answers: versions advertised, on which listeners, by which function.
 
 A key is advertised only when its handler works. `tenant` APIs are those whose every name the tenancy layer maps: an API
-that is not marked is neither advertised nor answered on a tenant's listener, so a new one fails closed. Of one API the higher versions
-are for brokers among themselves: its row says which are for clients.
+that is not marked is neither advertised nor answered on a tenant's listener, so a new one fails closed. Of one API the
+higher versions are for brokers among themselves: its row says which are for clients.
 """
 
 from __future__ import annotations

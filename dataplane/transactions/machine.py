@@ -1,4 +1,4 @@
-"""Transactional ids as the runtime of coordinators sees them: which topic, what is done with an event, what is written for its effects."""
+"""Transactional ids as the runtime of coordinators sees them: topic, state machine, records."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ by which a producer is fenced. Nobody is told of that epoch, and the fenced one 
     Empty, Complete  -- AddPartitions -->  Ongoing  -- EndTransaction -->  Prepare  -- MarkersWritten -->  Complete
                      <-- Initialise --               -- TimedOut, Initialise: fence and abort --^
 
-What each request is told, and in which order it is looked at, is Kafka's (3.9). Where Kafka's coordinator fails on a state that it
-thinks impossible (a producer whose epoch is exhausted repeats the request that exhausted it), the answer is the one that it
-gives in the states before.
+What each request is told, and in which order it is looked at, is Kafka's (3.9). Where Kafka's coordinator fails on a state that
+it thinks impossible (a producer whose epoch is exhausted repeats the request that exhausted it), the answer is the one that
+it gives in the states before.
 """
 
 from __future__ import annotations
@@ -126,8 +126,11 @@ def _on_initialise(draft: Draft, ask: Initialise) -> None:
 
 
 def _may_go_on(transaction: Transaction, producer_id: int, epoch: int) -> bool:
-    """Whether a producer that says which id it had may have another epoch: it has the present id, or it exhausted the one before
-    and has not heard of the present one. The epoch of the present id is judged when it is raised."""
+    """Whether a producer that says which id it had may have another epoch.
+
+    It has the present id, whose epoch is judged when it is raised; or it exhausted the one before, and has not heard of the
+    present one.
+    """
     if transaction.producer_epoch == NO_EPOCH or producer_id == transaction.producer_id:
         return True
     return producer_id == transaction.last_producer_id and is_last_epoch(epoch)
@@ -213,8 +216,10 @@ def _on_add_partitions(draft: Draft, ask: AddPartitions) -> None:
 def verified(
     transaction: Transaction, producer_id: int, epoch: int, partitions: Sequence[Partition]
 ) -> dict[Partition, ErrorCode]:
-    """Whether a producer may append to partitions (KIP-890): as it is now. What is on its way is not asked: the log looks once
-    more when it appends."""
+    """Whether a producer may append to partitions (KIP-890), as it is now.
+
+    What is on its way is not asked: the log looks once more when it appends.
+    """
     error = _problem(replace(transaction, pending=None), producer_id, epoch)
     if error == ErrorCode.NONE and transaction.state in PREPARED:
         error = ErrorCode.CONCURRENT_TRANSACTIONS

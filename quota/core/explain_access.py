@@ -7,7 +7,7 @@ asked                         what it refuses
 2. the instance's whitelist   an address that it does not hold
 3. the route's whitelist      likewise, where it has one
 4. the login                  whom the route does not know: it wants SASL or a certificate, or takes neither
-5. what nobody may            a transactional id; what brokers do among themselves; to change `__sluice_audit`
+5. what nobody may            what brokers do among themselves; to change `__sluice_audit`
 6. the topic's whitelist      an address that it does not hold, where the topic has one
 7. ACLs (`quota.core.acls`)   as Kafka's authorizer: super users, DENY before ALLOW, what is implied, no ACL at all
 ============================  =====================================================================================

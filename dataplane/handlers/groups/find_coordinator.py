@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from dataplane.cluster.metadata import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from dataplane.coordination.placement import partition_of
+from dataplane.handlers.awaited_topic import topic_exists
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from dataplane.records.steps import each
-from dataplane.tasks import Future
 from dataplane.tenancy.access import Operation, of_transactional_id, why
 
 if TYPE_CHECKING:
@@ -36,10 +36,6 @@ _SENTENCES = {
     ErrorCode.INVALID_REQUEST: "there is no coordinator for keys of this type",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "the coordinator is not available",
 }
-
-CREATION_WAIT_S = 2.0
-"""So long an answer waits for the internal topic to be created; then the client asks again."""
-
 
 _KEY_US = 16
 
@@ -69,15 +65,6 @@ def _answer(ctx: RequestContext, request: FindCoordinatorRequest) -> Steps[FindC
         host=only.host,
         port=only.port,
     )
-
-
-async def topic_exists(ctx: RequestContext, topic: str) -> None:
-    """Create a coordinator's topic, and wait a little. If it is still missing then, the answer says so."""
-    either: Future[None] = Future()
-    timer = ctx.broker.doors.loop.call_later(CREATION_WAIT_S, lambda: either.resolve(None))
-    ctx.broker.ensure_internal_topic(topic).then(lambda _: either.resolve(None))
-    await either
-    timer.cancel()
 
 
 def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:

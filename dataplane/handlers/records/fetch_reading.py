@@ -139,6 +139,7 @@ class ConsumerReader:
                 parted = divergence(log, last_epoch, offset)
                 if parted is not None:
                     return self._parted(name, partition, wanted, *parted)
+            stable = partition.stable_end()  # also where it is only told
             if self._ctx.reads_nothing:
                 return Reading(self._data(partition, wanted), 0, None)
             max_bytes = min(wanted.partition_max_bytes, left)
@@ -146,7 +147,6 @@ class ConsumerReader:
                 if not allowed:  # what arrives meanwhile is no reason to look again
                     return Reading(self._data(partition, wanted), 0, None)
                 max_bytes = min(max_bytes, allowed)
-            stable = partition.stable_end()  # also where it is only told
             end = stable if self._stable_only else partition.state.high_watermark
             records = partition.read(offset, max_bytes, end, at_least_one=at_least_one, wait=self.cold.wait)
             aborted = self._none_aborted

@@ -1,7 +1,7 @@
 """AddPartitionsToTxn, AddOffsetsToTxn: partitions become part of a transaction before anything is written to them.
 
-Clients ask for one transaction (versions to 3). Brokers ask for several (from 4 on, and only they): mostly whether partitions are in
-the transaction already, before they append (KIP-890). One partition that cannot be added keeps out the others.
+Clients ask for one transaction (versions to 3). Brokers ask for several (from 4 on, and only they): mostly whether partitions
+are in the transaction already, before they append (KIP-890). One partition that cannot be added keeps out the others.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.cluster.metadata import COORDINATORS_TOPICS, OFFSETS_TOPIC
 from dataplane.coordination.placement import partition_of
-from dataplane.handlers.groups.find_coordinator import topic_exists
+from dataplane.handlers.awaited_topic import topic_exists
+from dataplane.handlers.transactions.charging import charge
 from dataplane.handlers.transactions.fencing import as_the_version_says, has_no_id
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.transactions import (
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from dataplane.transactions.model import Partition
 
 OF_BROKERS_SINCE = 4
-_ABORTABLE_SINCE = 5
 _PARTITION_US = 3
 
 Errors = dict["Partition", ErrorCode]
@@ -124,15 +124,10 @@ async def _by_coordinator(ctx: RequestContext, asked: _Asked, partitions: list[P
         return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
     coordinator, who = ctx.broker.transactions, (asked.producer_id, asked.producer_epoch)
     if asked.verify_only:
-        errors = coordinator.verify(asked.transactional_id, *who, partitions)
-        if ctx.version >= _ABORTABLE_SINCE:
-            return errors
-        return {
-            partition: ErrorCode.INVALID_TXN_STATE if error == ErrorCode.TRANSACTION_ABORTABLE else error
-            for partition, error in errors.items()
-        }
+        return coordinator.verify(asked.transactional_id, *who, partitions)
     if not partitions:
         return {}
+    charge(ctx, asked.transactional_id)
     error = await coordinator.add_partitions(asked.transactional_id, AddPartitions(*who, tuple(partitions)))
     return dict.fromkeys(partitions, as_the_version_says(ctx, error))
 
@@ -169,6 +164,7 @@ async def handle_add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTx
     if not partitions:
         return AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition = (OFFSETS_TOPIC, partition_of(request.group_id, partitions))
+    charge(ctx, named)
     ask = AddPartitions(request.producer_id, request.producer_epoch, (partition,))
     added: Future[ErrorCode] = ctx.broker.transactions.add_partitions(named, ask)
     return AddOffsetsToTxnResponse(error_code=as_the_version_says(ctx, await added))

@@ -1,8 +1,9 @@
-"""EndTxn: a transaction is committed or aborted. Answered when that is decided for good; its partitions hear it a moment later."""
+"""EndTxn: a transaction is committed or aborted. Answered when that is decided for good; its partitions hear it later."""
 
 from __future__ import annotations
 
 from dataplane.handlers.context import RequestContext
+from dataplane.handlers.transactions.charging import charge
 from dataplane.handlers.transactions.fencing import as_the_version_says, has_no_id
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.transactions import EndTxnRequest, EndTxnResponse
@@ -18,5 +19,6 @@ async def handle_end_txn(ctx: RequestContext, request: EndTxnRequest) -> EndTxnR
         return EndTxnResponse(error_code=refusal)
     if has_no_id(ctx, named):
         return EndTxnResponse(error_code=ErrorCode.INVALID_REQUEST)
+    charge(ctx, named, records=2)  # the decision, and that it is complete
     ask = EndTransaction(request.producer_id, request.producer_epoch, request.committed)
     return EndTxnResponse(error_code=as_the_version_says(ctx, await ctx.broker.transactions.end(named, ask)))

@@ -26,8 +26,7 @@ def as_the_version_says(ctx: RequestContext, error: ErrorCode) -> ErrorCode:
 
 
 def has_no_id(ctx: RequestContext, transactional_id: str) -> bool:
-    """Whether the client's name of the transactional id is empty, or longer than anybody needs: it is kept, hashed and written
-    with every change."""
+    """Whether the client's name of the transactional id is empty, or longer than anybody needs: every change writes it."""
     return not ctx.session.names.transactional_id_out(transactional_id) or len(transactional_id) > MAX_TRANSACTIONAL_ID
 
 

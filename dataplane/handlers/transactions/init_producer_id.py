@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataplane.doors import ZooKeeperError
 from dataplane.handlers.context import RequestContext
+from dataplane.handlers.transactions.charging import charge
 from dataplane.handlers.transactions.fencing import as_the_version_says, has_no_id
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.produce import InitProducerIdRequest, InitProducerIdResponse
@@ -36,6 +37,7 @@ async def _new_id(ctx: RequestContext) -> InitProducerIdResponse:
 
 
 async def _next_epoch(ctx: RequestContext, named: str, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    charge(ctx, named)
     known = None if request.producer_id < 0 else (request.producer_id, request.producer_epoch)
     result = await ctx.broker.transactions.initialise(named, Initialise(request.transaction_timeout_ms, known))
     return InitProducerIdResponse(

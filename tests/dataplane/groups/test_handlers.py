@@ -7,8 +7,9 @@ import pytest
 from dataplane.cluster.metadata import OFFSETS_TOPIC, PartitionMetadata
 from dataplane.coordination.placement import partition_of
 from dataplane.coordination.runtime import LOAD_RETRY_S
+from dataplane.handlers.awaited_topic import CREATION_WAIT_S
 from dataplane.handlers.context import refusal_of
-from dataplane.handlers.groups.find_coordinator import CREATION_WAIT_S, handle_find_coordinator
+from dataplane.handlers.groups.find_coordinator import handle_find_coordinator
 from dataplane.handlers.groups.membership import (
     handle_delete_groups,
     handle_describe_groups,

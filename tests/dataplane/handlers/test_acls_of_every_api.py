@@ -52,7 +52,9 @@ class Tenant:
 
     def __init__(self):
         self.cluster = SimulatedCluster(
-            seed=9, brokers=1, settings=replace(SETTINGS, offsets_topic_replication_factor=1, transaction_state_log_replication_factor=1)
+            seed=9,
+            brokers=1,
+            settings=replace(SETTINGS, offsets_topic_replication_factor=1, transaction_state_log_replication_factor=1),
         )
         self.cluster.until(self.cluster.up)
         self.broker = self.cluster.brokers[1]

@@ -25,7 +25,6 @@ from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.session import Session
 from quota.contracts.acls import AclSet
 from quota.contracts.identity import ANYBODY
-
 from quota.contracts.instance import Authorizer, InstanceSpec, InstanceState, Limits
 from quota.contracts.namespace import ClusterNames
 

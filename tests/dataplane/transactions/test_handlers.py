@@ -6,7 +6,7 @@ import pytest
 
 from dataplane.cluster.metadata import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from dataplane.coordination.placement import partition_of
-from dataplane.handlers.groups.find_coordinator import CREATION_WAIT_S
+from dataplane.handlers.awaited_topic import CREATION_WAIT_S
 from dataplane.handlers.table import HANDLERS, served
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import decode, encode
@@ -69,6 +69,7 @@ class Broker:
         self.metadata = self.world.topics = Metadata()
         self.world.take_over()
         self.created = []
+        self.charged = []  # bytes
         self.creates = lambda _name: Future()
         self.sessions = {key: tenant(key) for key in (MINE, THEIRS)}
 
@@ -81,6 +82,7 @@ class Broker:
             "slices": SlicesAtOnce(),
             "doors": SimpleNamespace(loop=self.world.loop, clock=self.world.loop.clock),
             "ensure_internal_topic": self._ensure,
+            "debt_queues": SimpleNamespace(charge=lambda _bucket, _sender, size, _now: self.charged.append(size)),
         }
         session = self.sessions[who] if who else internal()
         row = next(row for row in HANDLERS.values() if row.api.request is type(request))
@@ -284,8 +286,8 @@ def test_a_broker_asks_whether_partitions_are_in_several_transactions(broker):
     assert verify(
         broker, ("t", who, (0, 1), True), ("u", other, (0,), True), ("v", who, (0,), True), ("t", (9, 9), (0,), True)
     ) == [
-        ("t", [E.NONE, E.INVALID_TXN_STATE]),
-        ("u", [E.INVALID_TXN_STATE]),
+        ("t", [E.NONE, E.TRANSACTION_ABORTABLE]),
+        ("u", [E.TRANSACTION_ABORTABLE]),
         ("v", [E.INVALID_PRODUCER_ID_MAPPING]),
         ("t", [E.INVALID_PRODUCER_ID_MAPPING]),
     ]
@@ -297,6 +299,21 @@ def test_a_broker_may_add_partitions_too(broker):
     assert verify(broker, ("t", who, (2,), False)) == [("t", [E.NONE])]
     assert verify(broker, ("t", who, (2,), True)) == [("t", [E.NONE])]
     assert verify(broker, ("t", who, (9,), False)) == [("t", [E.UNKNOWN_TOPIC_OR_PARTITION])]
+
+
+def test_what_a_change_writes_is_charged_to_the_instance_with_all_partitions_that_it_has(broker):
+    who = broker.producer()
+    broker.add(who, ("orders", (0, 1, 2)))
+    assert broker.charged == [], "there is no limit"
+    broker.sessions[MINE].instance.group_bucket = object()
+    broker.add(who, ("events", (0,)))
+    broker.end(who)
+    broker.world.run(1)
+    broker.end(who)
+    adding, ending, again = broker.charged
+    assert adding == 100 + len(f"{MINE}.t") + 3 * 8
+    assert ending == 2 * (adding + 8)
+    assert again < ending
 
 
 # --- AddOffsetsToTxn, FindCoordinator ---------------------------------------------------------------------------------

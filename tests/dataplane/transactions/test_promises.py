@@ -63,7 +63,11 @@ class Walk:
     def step(self, kind, *args):
         self.now_ms += 1
         token = len(self.asked) + 1
-        who = self.given[-1 - args[0]] if args and kind in ("add", "end", "init again") and args[0] < len(self.given) else None
+        who = (
+            self.given[-1 - args[0]]
+            if args and kind in ("add", "end", "init again") and args[0] < len(self.given)
+            else None
+        )
         if kind == "init":
             self.ask(Initialise(60_000, None, self.new_id(), token))
         elif kind == "init again" and who is not None:
@@ -187,5 +191,7 @@ def test_whoever_was_told_that_it_is_fenced_never_commits(steps):
 
     walk.told = told
     for step in steps:
-        if step[0] != "fail-over":  # a successor knows nothing of a fence that is not in its log, and nobody was given an epoch
+        if (
+            step[0] != "fail-over"
+        ):  # a successor knows nothing of a fence that is not in its log, and nobody was given an epoch
             walk.step(*step)

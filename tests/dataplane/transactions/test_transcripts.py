@@ -1,4 +1,4 @@
-"""Whole stories of transactions, compared as text: what producers hear, what is written, which markers go where, in which order."""
+"""Whole stories of transactions, compared as text: what producers hear, what is written, which markers go where, and when."""
 
 import pytest
 

@@ -201,7 +201,9 @@ def refused():
 
 
 def recovery():
-    story = Story("Ana asks for a higher epoch and does not hear the answer: asking again she is told the same (KIP-360)")
+    story = Story(
+        "Ana asks for a higher epoch and does not hear the answer: asking again she is told the same (KIP-360)"
+    )
     ana = story.begins("ana")
     story.begins("ana", ana)
     story.begins("ana", ana)
