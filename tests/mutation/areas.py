@@ -48,6 +48,7 @@ AREAS = {
         (
             *(f"dataplane/groups/classic/{name}.py" for name in ("state", "rebalance", "joining", "model")),
             "dataplane/groups/offsets.py",
+            "dataplane/groups/pending.py",
         ),
         ("tests/dataplane/groups",),
     ),
