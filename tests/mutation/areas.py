@@ -58,6 +58,17 @@ AREAS = {
             f"tests/dataplane/transactions/test_{name}.py" for name in ("state", "promises", "records", "transcripts")
         ),
     ),
+    "transactions of a log": Area(
+        (
+            "dataplane/storage/checkpoints/transactions.py",
+            "dataplane/storage/segments/aborted.py",
+            "dataplane/storage/cleaner/transactions.py",
+        ),
+        (
+            "tests/dataplane/storage/test_transactions_of_a_log.py",
+            "tests/dataplane/storage/test_compaction_of_transactions.py",
+        ),
+    ),
     "alarms": Area(
         (
             *(

@@ -90,7 +90,8 @@ def handle_list_transactions(ctx: RequestContext, request: ListTransactionsReque
     The filters are Kafka's: states by their exact names, and those that are none are told; how long ago the transaction began.
     """
     pace = Pace()
-    transactions, error = ctx.broker.transactions.transactions()
+    instance = ctx.session.instance
+    transactions, error = ctx.broker.transactions.transactions(None if instance is None else instance.names.key)
     if error:
         return ListTransactionsResponse(error_code=error)
     states: dict[TransactionState, None] = {}
