@@ -30,18 +30,20 @@ class SharedMap(Mapping[str, V], Generic[V]):
 
     __slots__ = ("_buckets", "_following", "_in_order", "_size")
 
-    def __init__(self, buckets: Buckets[V] = ({},), size: int = 0, following: int = 0) -> None:
+    def __init__(
+        self, buckets: Buckets[V] = ({},), size: int = 0, following: int = 0, in_order: dict[str, V] | None = None
+    ) -> None:
         self._buckets = buckets
         self._size = size
         self._following = following  # the place of the next new key
-        self._in_order: dict[str, V] | None = None
+        self._in_order = in_order  # None: nobody has asked yet
 
     @staticmethod
     def of(items: Iterable[tuple[str, V]]) -> SharedMap[V]:
         """With these keys and values."""
         in_order = dict(items)
         places = ((key, (place, value)) for place, (key, value) in enumerate(in_order.items()))
-        return SharedMap(_spread(places, len(in_order)), len(in_order), len(in_order))
+        return SharedMap(_spread(places, len(in_order)), len(in_order), len(in_order), in_order)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
