@@ -141,6 +141,7 @@ class Runtime(Generic[C, E]):
             return
         for sentence in future.result():
             _log.error("a batch of partition %d of %s is passed over: %s", shard.index, topic, sentence)
+        shard.is_read = True
         self.slices.run(topic, self._begin_timers(shard)).then(partial(self._serve, shard))
 
     def _begin_timers(self, shard: Shard[C]) -> Steps[None]:
@@ -173,6 +174,11 @@ class Runtime(Generic[C, E]):
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
         return shard.problem if shard.loading else shard
+
+    def read_shard(self, index: int) -> Shard[C] | None:
+        """A partition whose log is read to its end: it is served, or will be in a moment."""
+        shard = self._shards.get(index)
+        return shard if shard is not None and shard.is_read else None
 
     def shards(self) -> list[Shard[C]]:
         """Every partition that is led here, those that are still loading as well, by index."""

@@ -46,8 +46,9 @@ AREAS = {
     "records": Area(("dataplane/records/*.py",), ("tests/dataplane/records",)),
     "groups": Area(
         (
-            *(f"dataplane/groups/classic/{name}.py" for name in ("state", "rebalance", "joining", "model")),
+            *(f"dataplane/groups/classic/{name}.py" for name in ("state", "rebalance", "joining", "model", "members", "sharing")),
             "dataplane/groups/offsets.py",
+            "dataplane/groups/pending.py",
         ),
         ("tests/dataplane/groups",),
     ),
