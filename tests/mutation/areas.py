@@ -46,7 +46,10 @@ AREAS = {
     "records": Area(("dataplane/records/*.py",), ("tests/dataplane/records",)),
     "groups": Area(
         (
-            *(f"dataplane/groups/classic/{name}.py" for name in ("state", "rebalance", "joining", "model", "members", "sharing")),
+            *(
+                f"dataplane/groups/classic/{name}.py"
+                for name in ("state", "rebalance", "joining", "model", "members", "sharing")
+            ),
             "dataplane/groups/offsets.py",
             "dataplane/groups/pending.py",
         ),
