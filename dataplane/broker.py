@@ -53,6 +53,7 @@ from dataplane.throttle.debt_queue import DebtQueues
 from dataplane.transactions.coordinator import TransactionCoordinator
 from dataplane.transactions.producer_ids import ProducerIds
 from dataplane.transactions.settings import transaction_settings
+from dataplane.transactions.verification import Verifier
 from quota.agent.agent import Agent
 from quota.contracts import identity
 from quota.tls.current import Current
@@ -95,9 +96,9 @@ class Broker:
         self.internal_tls = self._internal_tls()
         # Answers of one connection keep the order of its requests. So what waits long has a connection of its own: a
         # new topic waits until brokers have done what the controller ordered, a produce at acks=all for its ISR; markers wait
-        # for theirs, and whole transactions for them.
-        self.peers, self.orders, self.patient_peers, self.marker_peers = (
-            Peers(doors.loop, own.name, credential, self._address_of, self._tls_to) for _ in range(4)
+        # for theirs, and whole transactions for them. A produce waits for the answer whether it may begin.
+        self.peers, self.orders, self.patient_peers, self.marker_peers, self.verifying_peers = (
+            Peers(doors.loop, own.name, credential, self._address_of, self._tls_to) for _ in range(5)
         )
         self.controller = Controller(doors, config.id, self.orders.call, self._rules_of_the_controller())
         self.topic_configs.on_change(self.controller.topic_config_changed)
@@ -155,6 +156,13 @@ class Broker:
             self.marker_peers.call,
         )
         self.replicas.roles.on_leadership(self.transactions.on_leadership)
+        self.verifier = Verifier(
+            lambda: self.config.settings,
+            self.doors.loop,
+            self.replicas.registry,
+            self.metadata,
+            self.verifying_peers.call,
+        )
 
     def _wire_tenants(self, boot: str) -> None:
         """Instances, their connections, and the quota that they have of this broker."""
@@ -254,7 +262,7 @@ class Broker:
         self.topic_configs.stop()
         if self._listener is not None:
             self._listener.close()
-        for peers in (self.peers, self.orders, self.patient_peers, self.marker_peers):
+        for peers in (self.peers, self.orders, self.patient_peers, self.marker_peers, self.verifying_peers):
             peers.close()
         if self.internal_tls is not None:
             self.internal_tls.stop()

@@ -6,7 +6,7 @@ A *token* stands for a request that waits for its answer.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 Result_co = TypeVar("Result_co", covariant=True)
 Value_co = TypeVar("Value_co", covariant=True)
@@ -44,6 +44,13 @@ class CancelTimer:
     """Harmless when there is none."""
 
     name: str
+
+
+class Producer(NamedTuple):
+    """In whose open transaction records are appended."""
+
+    id: int
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)

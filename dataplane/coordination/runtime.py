@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dataplane.coordination.deadlines import PASSED_AT_ONCE, Deadlines
 from dataplane.coordination.effects import Begin, CancelTimer, Effect, Reply, SetTimer, Store
+from dataplane.coordination.log import NOT_APPENDED
 from dataplane.coordination.machine import C, E, Machine
 from dataplane.coordination.portions import Portions
 from dataplane.coordination.shard import Shard
@@ -31,7 +32,8 @@ from dataplane.tasks import CancelledError, Future
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dataplane.coordination.effects import KeyValue
+    from dataplane.coordination.effects import KeyValue, Producer
+    from dataplane.coordination.loading import Take, Transactions
     from dataplane.coordination.log import StateLog
     from dataplane.doors import Background, Loop
     from dataplane.records.steps import Steps
@@ -49,13 +51,21 @@ _log = logging.getLogger(__name__)
 
 
 class Runtime(Generic[C, E]):
-    """See the file's text."""
+    """See the file's text. `transactions`: who is told of records that are appended in transactions, and of their ends."""
 
-    def __init__(self, loop: Loop, background: Background, log: StateLog, machine: Machine[C, E]) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        background: Background,
+        log: StateLog,
+        machine: Machine[C, E],
+        transactions: Callable[[C], Transactions] | None = None,
+    ) -> None:
         self.slices = Slices(loop, background)  # its own: nobody waits for it behind what tenants have converted
         self._loop = loop
         self._records = log
         self._machine = machine
+        self._transactions = transactions
         self._shards: dict[int, Shard[C]] = {}
         self._tokens = count()
         self._events: deque[tuple[Shard[C], E, Any]] = deque()
@@ -110,7 +120,11 @@ class Runtime(Generic[C, E]):
 
     def _load(self, shard: Shard[C]) -> None:
         if not shard.closed:
-            steps = self._records.read(shard.index, lambda key, value: self._load_record(shard, key, value))
+            take = partial(self._load_record, shard)
+            transactions = None
+            if self._transactions is not None:
+                transactions = _Guarded(take, self._transactions(shard.contents))
+            steps = self._records.read(shard.index, partial(take, shard.contents.apply), transactions)
             self.slices.run(self._machine.topic, steps).then(partial(self._was_read, shard))
 
     def _was_read(self, shard: Shard[C], future: Future[list[str]]) -> None:
@@ -127,6 +141,7 @@ class Runtime(Generic[C, E]):
             return
         for sentence in future.result():
             _log.error("a batch of partition %d of %s is passed over: %s", shard.index, topic, sentence)
+        shard.is_read = True
         self.slices.run(topic, self._begin_timers(shard)).then(partial(self._serve, shard))
 
     def _begin_timers(self, shard: Shard[C]) -> Steps[None]:
@@ -143,11 +158,11 @@ class Runtime(Generic[C, E]):
             shard.loading = False
             self._on_loaded(shard)
 
-    def _load_record(self, shard: Shard[C], key: bytes, value: bytes | None) -> None:
+    def _load_record(self, shard: Shard[C], take: Take, key: bytes, value: bytes | None) -> None:
         if shard.closed:
             raise CancelledError
         try:
-            shard.contents.apply(key, value)
+            take(key, value)
         except (DecodeError, ValueError) as error:  # one that a newer broker wrote must not take the others with it
             _log.warning("a record of partition %d of %s is skipped: %s", shard.index, self._machine.topic, error)
 
@@ -159,6 +174,11 @@ class Runtime(Generic[C, E]):
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
         return shard.problem if shard.loading else shard
+
+    def read_shard(self, index: int) -> Shard[C] | None:
+        """A partition whose log is read to its end: it is served, or will be in a moment."""
+        shard = self._shards.get(index)
+        return shard if shard is not None and shard.is_read else None
 
     def shards(self) -> list[Shard[C]]:
         """Every partition that is led here, those that are still loading as well, by index."""
@@ -190,10 +210,17 @@ class Runtime(Generic[C, E]):
         shard.park(token, future, refuse)
         return token, future
 
-    def append(self, shard: Shard[C], records: list[KeyValue], done: Callable[[ErrorCode], None]) -> None:
-        """Append to a shard's partition; `done` is not called any more once the shard is closed."""
-        if not shard.closed:
-            self._records.append(shard.index, records, lambda error: None if shard.closed else done(error))
+    def append(
+        self,
+        shard: Shard[C],
+        records: list[KeyValue],
+        done: Callable[[ErrorCode], None],
+        producer: Producer | None = None,
+    ) -> int:
+        """Append to a shard's partition (`StateLog.append`); `done` is not called any more once the shard is closed."""
+        if shard.closed:
+            return NOT_APPENDED
+        return self._records.append(shard.index, records, lambda e: None if shard.closed else done(e), producer)
 
     # --- events and effects -------------------------------------------------------------------------------------------
 
@@ -255,3 +282,16 @@ class Runtime(Generic[C, E]):
             self.dispatch(shard, entry, replace(effect.then, error=told))
 
         self.append(shard, self._machine.records(entry, effect.value), done)
+
+
+class _Guarded:
+    """Gives a partition's records of transactions to who takes them, as its other records are given: `guard` calls."""
+
+    def __init__(self, guard: Callable[[Take, bytes, bytes | None], None], transactions: Transactions) -> None:
+        self._guard = guard
+        self._transactions = transactions
+        self.end = transactions.end
+
+    def take(self, producer_id: int, position: int, key: bytes, value: bytes | None) -> None:
+        """See Transactions."""
+        self._guard(partial(self._transactions.take, producer_id, position), key, value)

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from dataplane.throttle.debt_queue import DebtQueues
     from dataplane.transactions.coordinator import TransactionCoordinator
     from dataplane.transactions.producer_ids import ProducerIds
+    from dataplane.transactions.verification import Verifier
     from quota.core.shares import Sender
 
 
@@ -73,6 +74,7 @@ class BrokerRooms(Protocol):
     debt_queues: DebtQueues
     producer_ids: ProducerIds
     transactions: TransactionCoordinator
+    verifier: Verifier
     slices: Slices
     decoded: Decoded
     logins: Logins

@@ -33,12 +33,14 @@ from dataplane.handlers.groups import (
     find_coordinator,
     membership,
     offsets,
+    txn_offsets,
 )
 from dataplane.handlers.internal import (
     control,
     elections,
     reassignments,
     replication,
+    txn_markers,
 )
 from dataplane.handlers.outcome import Reply
 from dataplane.handlers.records import (
@@ -112,6 +114,8 @@ HANDLERS: dict[int, Handler] = dict(
         _row(ApiKey.ADD_PARTITIONS_TO_TXN, (0, 4), adding.handle_add_partitions_to_txn, high_of_tenants=3),
         _row(ApiKey.ADD_OFFSETS_TO_TXN, (0, 4), adding.handle_add_offsets_to_txn),
         _row(ApiKey.END_TXN, (0, 4), ending.handle_end_txn),
+        _row(ApiKey.TXN_OFFSET_COMMIT, (0, 4), txn_offsets.handle_txn_offset_commit),
+        _row(ApiKey.WRITE_TXN_MARKERS, (0, 1), txn_markers.handle_write_txn_markers, tenant=False),
         _row(ApiKey.DESCRIBE_ACLS, (0, 3), acls.handle_describe_acls),
         _row(ApiKey.CREATE_ACLS, (0, 3), acls.handle_create_acls),
         _row(ApiKey.DELETE_ACLS, (0, 3), acls.handle_delete_acls),

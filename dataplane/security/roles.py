@@ -56,6 +56,7 @@ SENDERS: dict[ApiKey, frozenset[Role]] = {
     ApiKey.ADD_PARTITIONS_TO_TXN: _BROKERS | _OPERATORS,
     ApiKey.ADD_OFFSETS_TO_TXN: _OPERATORS,
     ApiKey.END_TXN: _OPERATORS,
+    ApiKey.TXN_OFFSET_COMMIT: _OPERATORS,
     ApiKey.DESCRIBE_TRANSACTIONS: _ADMINS,
     ApiKey.LIST_TRANSACTIONS: _ADMINS,
     # between brokers
@@ -64,6 +65,7 @@ SENDERS: dict[ApiKey, frozenset[Role]] = {
     ApiKey.UPDATE_METADATA: _BROKERS,
     ApiKey.CONTROLLED_SHUTDOWN: _BROKERS,
     ApiKey.ALTER_PARTITION: _BROKERS,
+    ApiKey.WRITE_TXN_MARKERS: _BROKERS,
     # topics: a broker asks the controller for those that something needs
     ApiKey.CREATE_TOPICS: _ADMINS | _BROKERS,
     ApiKey.DELETE_TOPICS: _ADMINS,

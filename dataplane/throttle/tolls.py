@@ -5,6 +5,7 @@ Produce                     bytes in; requests; loop time
 Fetch                       bytes out; requests; loop time
 JoinGroup, SyncGroup        what groups store; requests; loop time
 OffsetCommit                what groups store; requests
+TxnOffsetCommit             the same
 InitProducerId, EndTxn,     what groups store: transactions of the instance pay with it; requests; loop time
 Add…ToTxn
 Heartbeat                   requests: it counts, and never waits
@@ -49,6 +50,7 @@ def tolls_by_key(
         int(ApiKey.JOIN_GROUP): stored + count + time,
         int(ApiKey.SYNC_GROUP): stored + count + time,
         int(ApiKey.OFFSET_COMMIT): stored + count,
+        int(ApiKey.TXN_OFFSET_COMMIT): stored + count,
         int(ApiKey.HEARTBEAT): _toll(requests, HEARTBEATS),
     }
     by_key.update(dict.fromkeys(_OF_TRANSACTIONS, stored + count + time))

@@ -7,5 +7,6 @@ model events      what a transactional id is; what happens to it, and what follo
 state             the state machine: `handle` decides (pure)
 records           the bytes in `__transaction_state`, in Kafka's formats (pure)
 settings          what can be tuned, by Kafka's names
+verification      whether a producer may begin to write to a partition
 producer_ids      blocks of producer ids, claimed in ZooKeeper
 """

@@ -36,7 +36,9 @@ class Story(Telling, World):
         super().__init__(**changes)
         self.begins_now()
         append = self.log.append
-        self.log.append = lambda index, records, done: append(index, records, self._appended(records, done))
+        self.log.append = lambda index, records, done, producer: append(
+            index, records, self._appended(records, done), producer
+        )
 
     def new_coordinator(self):
         coordinator = super().new_coordinator()
@@ -74,7 +76,7 @@ class Story(Telling, World):
 
     def tells_offset(self):
         """What a consumer of partition 0 would go on from."""
-        found, unstable = self.coordinator.committed("g").get(("t", 0)), self.coordinator.unstable("g")
+        found, unstable = self.coordinator.committed("g").get(("t", 0)), self.coordinator.unstable("g")(("t", 0))
         self.tell(
             f"offset of t-0: {'none' if found is None else found.offset}{', a commit is on its way' if unstable else ''}"
         )

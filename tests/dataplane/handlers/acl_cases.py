@@ -200,6 +200,12 @@ def _delete_records(_version):
     return fetch.DeleteRecordsRequest((fetch.DeleteRecordsTopic(ORDERS, (row,)),), 1_000)
 
 
+def _txn_offsets(_version):
+    row = transactions.TxnOffsetCommitRequestPartition(0, 1, committed_metadata="")
+    named = (transactions.TxnOffsetCommitRequestTopic(ORDERS, (row,)),)
+    return transactions.TxnOffsetCommitRequest(PAYMENTS, READERS, 7, 0, topics=named)
+
+
 def _epochs(_version):
     row = fetch.OffsetForLeaderPartition(0, leader_epoch=0)
     return fetch.OffsetForLeaderEpochRequest(topics=(fetch.OffsetForLeaderTopic(ORDERS, (row,)),))
@@ -282,6 +288,26 @@ CASES = (
     ),
     _txn(ApiKey.ADD_OFFSETS_TO_TXN, Op.WRITE, _add_offsets, beside=((Op.READ, GROUP, READERS),)),
     _group(ApiKey.ADD_OFFSETS_TO_TXN, Op.READ, _add_offsets, beside=((Op.WRITE, TXN, PAYMENTS),), what="of the group"),
+    _txn(
+        ApiKey.TXN_OFFSET_COMMIT,
+        Op.WRITE,
+        _txn_offsets,
+        beside=((Op.READ, GROUP, READERS), (Op.READ, TOPIC, ORDERS)),
+    ),
+    _group(
+        ApiKey.TXN_OFFSET_COMMIT,
+        Op.READ,
+        _txn_offsets,
+        beside=((Op.WRITE, TXN, PAYMENTS), (Op.READ, TOPIC, ORDERS)),
+        what="of the group",
+    ),
+    _topic(
+        ApiKey.TXN_OFFSET_COMMIT,
+        Op.READ,
+        _txn_offsets,
+        beside=((Op.WRITE, TXN, PAYMENTS), (Op.READ, GROUP, READERS)),
+        what="of the topic",
+    ),
     _txn(ApiKey.END_TXN, Op.WRITE, lambda _version: transactions.EndTxnRequest(PAYMENTS, 7, 0, committed=True)),
     _txn(
         ApiKey.DESCRIBE_TRANSACTIONS,

@@ -31,6 +31,7 @@ OF_BROKERS = {
     ApiKey.UPDATE_METADATA,
     ApiKey.CONTROLLED_SHUTDOWN,
     ApiKey.ALTER_PARTITION,
+    ApiKey.WRITE_TXN_MARKERS,
 }
 READING = {
     ApiKey.METADATA,
@@ -84,6 +85,7 @@ def test_the_control_plane_moves_no_replicas_and_joins_no_group():
         ApiKey.ADD_PARTITIONS_TO_TXN,
         ApiKey.ADD_OFFSETS_TO_TXN,
         ApiKey.END_TXN,
+        ApiKey.TXN_OFFSET_COMMIT,
         ApiKey.JOIN_GROUP,
         ApiKey.SYNC_GROUP,
         ApiKey.HEARTBEAT,
