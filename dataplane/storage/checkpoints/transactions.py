@@ -131,12 +131,16 @@ class Transactions:
     # --- guards -------------------------------------------------------------------------------------------------------
 
     def guard(self, transactional_id: str, producer_id: int, epoch: int) -> Guard:
-        """To be taken before the coordinator is asked. It is the same for all who ask at a time."""
+        """To be taken before the coordinator is asked. It is the same for all who ask for an id at a time.
+
+        One of an older epoch than is known spoils nothing, and is no use.
+        """
         guards = self.guards.setdefault(producer_id, {})
         known = guards.get(transactional_id)
-        if known is None or known.epoch != epoch:
-            known = guards[transactional_id] = Guard(transactional_id, epoch)
-        return known
+        if known is not None and known.epoch >= epoch:
+            return known if known.epoch == epoch else Guard(transactional_id, epoch)
+        guards[transactional_id] = made = Guard(transactional_id, epoch)
+        return made
 
     def answered(self, producer_id: int, guard: Guard, *, is_verified: bool) -> bool:
         """The coordinator has answered. Whether the producer may append now."""
