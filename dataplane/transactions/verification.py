@@ -7,7 +7,8 @@ what is stable would stop there for good.
     question   AddPartitionsToTxn with `verify_only`, to the coordinator
     answer     the guard is verified, unless a marker has spoiled it: then the answer may be of the transaction that has ended
 
-Questions for one broker travel together: one request at a time, and in the next all that came up meanwhile. A transactional id
+Questions for one broker travel together: one request at a time, and in the next what came up meanwhile, though no more than is
+written, and appended upon the answer, within a few milliseconds. A transactional id
 occurs once in a request: who asks the same at the same time shares a row, and of two epochs of its producer the older one is
 fenced.
 """
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 VERSION = 4
 TIMEOUT_S = 10.0
+PARTITIONS_PER_REQUEST = 200
 
 Errors = dict[Partition, ErrorCode]
 
@@ -93,6 +95,10 @@ class _Question:
         """All that is asked about."""
         return dict.fromkeys(key for question in (self, *self.joined) for key in question.guards)
 
+    def size(self) -> int:
+        """How many partitions that are, those twice that are asked about twice."""
+        return len(self.guards) + sum(len(question.guards) for question in self.joined)
+
     def close(self, said: Callable[[Partition], ErrorCode]) -> None:
         """The coordinator has said this of each partition, or nobody has."""
         for partition, (transactions, guard) in self.guards.items():
@@ -114,6 +120,19 @@ class _Line:
     def __init__(self) -> None:
         self.is_asking = False
         self.waiting: dict[str, _Question] = {}  # by transactional id
+
+    def take(self) -> dict[str, _Question]:
+        """Those of the next request: one at least."""
+        taken: dict[str, _Question] = {}
+        room = PARTITIONS_PER_REQUEST
+        for name, question in self.waiting.items():
+            room -= question.size()
+            if taken and room < 0:
+                break
+            taken[name] = question
+        for name in taken:
+            del self.waiting[name]
+        return taken
 
 
 class Verifier:
@@ -196,7 +215,7 @@ class Verifier:
         return found.leader if found is not None and found.has_leader else None
 
     def _send(self, coordinator: int, line: _Line) -> None:
-        questions, line.waiting = line.waiting, {}
+        questions = line.take()
         request = AddPartitionsToTxnRequest(transactions=tuple(_row(question) for question in questions.values()))
         answered = partial(self._answered, coordinator, line, questions)
         self._call(coordinator, request, VERSION, TIMEOUT_S).then(answered)

@@ -16,7 +16,7 @@ from dataplane.protocol.messages.transactions import (
 )
 from dataplane.records.control import Marker
 from dataplane.tasks import Future
-from dataplane.transactions.verification import Verifier, told_to_producers
+from dataplane.transactions.verification import PARTITIONS_PER_REQUEST, Verifier, told_to_producers
 from tests.dataplane.replication.cluster import TOPIC, ReplicatedCluster
 
 A, B = (TOPIC, 0), (TOPIC, 1)
@@ -159,6 +159,26 @@ def test_what_comes_up_meanwhile_travels_together(world):
         {A: ErrorCode.NONE},
         {A: ErrorCode.NONE},
     ]
+
+
+def test_a_thousand_producers_are_asked_about_a_few_at_a_time(world):
+    world.leaders = {0: world.leaders[0]}
+    found = [world.verify(A, B, name=str(n), producer=1_000 + n) for n in range(1_000)]
+    sizes = []
+    while world.asked:
+        sizes.append(len(world.asked[0][1].transactions))
+        world.answer()
+    assert sizes[0] == 1
+    assert max(sizes) == PARTITIONS_PER_REQUEST // 2
+    assert sum(sizes) == 1_000
+    assert all(one.result() == {A: ErrorCode.NONE, B: ErrorCode.NONE} for one in found)
+
+
+def test_a_transaction_that_is_wider_than_a_request_is_asked_about_in_one(world, monkeypatch):
+    monkeypatch.setattr("dataplane.transactions.verification.PARTITIONS_PER_REQUEST", 1)
+    found = world.verify(A, B)
+    world.answer()
+    assert found.result() == {A: ErrorCode.NONE, B: ErrorCode.NONE}
 
 
 @pytest.mark.parametrize("epoch", [0, 1])
