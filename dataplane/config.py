@@ -56,7 +56,7 @@ class Settings:
     transaction_state_log_replication_factor: int = 3
     transaction_state_log_min_isr: int = 2
     transaction_state_log_segment_bytes: int = 100 * 2**20
-    transaction_partition_verification_enable: bool = True
+    transaction_partition_verification_enable: bool = True  # of topics; for offsets of groups it is always on
     transaction_max_timeout_ms: int = 900_000
     transaction_max_partitions: int = 2_000  # in one transaction: each more partition writes all of them again
     transactional_id_expiration_ms: int = 7 * 86_400_000

@@ -18,7 +18,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dataplane.cluster.metadata import TRANSACTIONS_TOPIC
+from dataplane.cluster.metadata import COORDINATORS_TOPICS, TRANSACTIONS_TOPIC
 from dataplane.coordination.placement import partition_of
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.transactions import (
@@ -156,8 +156,11 @@ class Verifier:
         """May the producer append to these partitions (topic, index), which this broker leads, in its transaction?
 
         None: to all of them, now. The future never fails, and has a row for each partition; see `told_to_producers`.
+        Whether it is asked can be set, but for the partitions of coordinators: each is of many instances, and without the
+        question anybody could open a transaction there for somebody else's producer, which then could not end its own.
         """
-        if not self._settings().transaction_partition_verification_enable:
+        is_shared = any(topic in COORDINATORS_TOPICS for topic, _ in partitions)
+        if not (is_shared or self._settings().transaction_partition_verification_enable):
             return None
         question = _Question(transactional_id, producer_id, producer_epoch)
         for partition in partitions:

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from dataplane.cluster.metadata import OFFSETS_TOPIC
 from dataplane.config import Settings
 from dataplane.coordination.placement import partition_of
 from dataplane.peers.outbound import PeerError
@@ -208,6 +209,16 @@ def test_where_it_is_switched_off_nobody_is_asked(world):
     world.settings = Settings(transaction_partition_verification_enable=False)
     assert world.verify(A) is None
     assert not world.asked
+
+
+def test_a_partition_that_instances_share_is_asked_about_whatever_is_set(world, monkeypatch):
+    registry = world.cluster[1].replicas.registry
+    leader = registry.leader
+    monkeypatch.setattr(type(registry), "leader", lambda _, topic, index: leader(TOPIC, index))
+    world.settings = Settings(transaction_partition_verification_enable=False)
+    found = world.verify((OFFSETS_TOPIC, 0))
+    world.answer(otherwise=ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    assert found.result() == {(OFFSETS_TOPIC, 0): ErrorCode.INVALID_PRODUCER_ID_MAPPING}
 
 
 def test_a_partition_that_is_led_elsewhere_is_not_asked_about(world):
