@@ -92,7 +92,8 @@ async def _added(ctx: RequestContext, asked: _Asked, refusal: ErrorCode) -> tupl
 def _looked_at(ctx: RequestContext, asked: _Asked, refusal: ErrorCode) -> Steps[tuple[Errors, bool]]:
     """What is wrong with each partition before the coordinator is asked, each as it is when its turn comes; whether nothing is.
 
-    Where something is wrong with one, nothing is tried with those that are in order.
+    Where something is wrong with one, nothing is tried with those that are in order. A partition that is to be verified exists:
+    its leader asks, and a coordinator may hear of it later.
     """
     pace = Pace()
     errors: Errors = {}
@@ -104,7 +105,7 @@ def _looked_at(ctx: RequestContext, asked: _Asked, refusal: ErrorCode) -> Steps[
         for index in topic.partitions:
             if pace.over(_PARTITION_US):
                 yield None
-            is_known = ctx.broker.metadata.partition(topic.name, index) is not None
+            is_known = asked.verify_only or ctx.broker.metadata.partition(topic.name, index) is not None
             error = topic_error or (ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             errors[topic.name, index] = error
             is_in_order = is_in_order and not error

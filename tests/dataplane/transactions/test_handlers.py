@@ -296,6 +296,13 @@ def test_a_broker_asks_whether_partitions_are_in_several_transactions(broker):
     assert broker.described("u")[0].transaction_state == "Empty", "asking adds nothing"
 
 
+def test_a_coordinator_that_has_not_heard_of_a_partition_yet_knows_whether_it_is_in_a_transaction(broker):
+    who = broker.producer()
+    broker.add(who, ("orders", (0, 1)))
+    del broker.metadata.topics[f"{MINE}.orders"][1]
+    assert verify(broker, ("t", who, (0, 1), True)) == [("t", [E.NONE, E.NONE])]
+
+
 def test_a_broker_may_add_partitions_too(broker):
     who = broker.producer()
     assert verify(broker, ("t", who, (2,), False)) == [("t", [E.NONE])]
