@@ -10,9 +10,9 @@ from unittest import mock
 
 from dataplane.coordination.effects import Begin, Store
 from dataplane.groups.coordinator import GroupCoordinator
-from dataplane.handlers.records import fetch_reading
 from dataplane.replication.replica.partition_state import PartitionState
 from dataplane.storage.checkpoints.producers import Producers
+from dataplane.storage.log import aborting
 from dataplane.transactions import state
 from dataplane.transactions.events import Resume, Stored, WriteMarkers
 from dataplane.transactions.model import PREPARED, durable_value
@@ -68,7 +68,7 @@ def _always_committed(self: GroupCoordinator, index: int, producer_id: int, *, c
 
 BUGS_OF_TRANSACTIONS: dict[str, tuple[Plant, ...]] = {
     "what is committed is stable": (_patch(PartitionState, "hold_back", _nothing),),
-    "nobody hears what was aborted": (_patch(fetch_reading, "aborted_in_range", _none),),
+    "nobody hears what was aborted": (_patch(aborting, "aborted_between", _none),),
     "markers before the decision": (_patch(state.Draft, "propose", _markers_first),),
     "nobody verifies": (
         _patch(Verifier, "verify", _nothing),

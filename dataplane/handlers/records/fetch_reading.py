@@ -42,14 +42,14 @@ from dataplane.throttle.fetching import TopicBudget
 if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
     from dataplane.replication.replica.partition import Partition
-    from dataplane.storage.files import FileSlice
-    from dataplane.storage.log import Log
 
 _FROM_FOLLOWERS_SINCE = 11
 _LEADER_HINTS_SINCE = 16
 _STORAGE_ERROR_SINCE = 6
 _HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 _READ_UNCOMMITTED = 0
+MOST_ABORTED = 1_000
+"""Transactions that end within the records of one partition's answer: to list them takes two milliseconds."""
 
 
 class ConsumerReader:
@@ -151,7 +151,13 @@ class ConsumerReader:
             records = partition.read(offset, max_bytes, end, at_least_one=at_least_one, wait=self.cold.wait)
             aborted = self._none_aborted
             if self._stable_only and records is not None and offset <= log.last_aborted:
-                aborted = tuple(aborted_in_range(log, offset, records, end, wait=self.cold.wait))
+                behind = reading.end_of(log, offset, records, end, wait=self.cold.wait)
+                found = aborting.aborted_between(log, offset, behind, MOST_ABORTED + 1)
+                if len(found) > MOST_ABORTED:  # so many are not listed in one turn: fewer records, then
+                    behind = min(behind, found[MOST_ABORTED].last_offset)
+                    records = partition.read(offset, max_bytes, behind, at_least_one=at_least_one, wait=self.cold.wait)
+                    found = aborting.aborted_between(log, offset, behind)
+                aborted = tuple(AbortedTransaction(*one[:2]) for one in found)
         except NotInMemoryError as missing:
             self.cold.missing = missing
             return Reading(self._data(partition, wanted), 0, None)
@@ -213,15 +219,6 @@ class ConsumerReader:
         if code is ErrorCode.KAFKA_STORAGE_ERROR and self._version < _STORAGE_ERROR_SINCE:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # old clients do not know the other
         return _refused(wanted, code, leader)
-
-
-def aborted_in_range(log: Log, offset: int, records: FileSlice, bound: int, *, wait: bool) -> list[AbortedTransaction]:
-    """Those that have records in a range of the log's files that begins with `offset` and ends before `bound`.
-
-    Raises OSError, and NotInMemoryError where it is not to `wait` for the disk.
-    """
-    end = reading.end_of(log, offset, records, bound, wait=wait)
-    return [AbortedTransaction(*one[:2]) for one in aborting.aborted_between(log, offset, end)]
 
 
 _BEFORE_READING = (

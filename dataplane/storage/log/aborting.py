@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.storage.checkpoints.producers import Producers
+from dataplane.storage.checkpoints.transactions import NEVER
 from dataplane.storage.segments.aborted import AbortedIndex, AbortedIndexError
 from dataplane.storage.startup import recovery
 
@@ -47,13 +48,13 @@ def aborted_in(log: Log, segment: Segment) -> AbortedIndex:
         return segment.aborted() if segment.has_aborted else AbortedIndex()
 
 
-def aborted_between(log: Log, start: int, bound: int) -> list[AbortedTransaction]:
-    """What whoever reads the offsets [start, bound) has to leave out. Raises OSError."""
+def aborted_between(log: Log, start: int, bound: int, most: int = NEVER) -> list[AbortedTransaction]:
+    """What whoever reads the offsets [start, bound) has to leave out; the first of it, where that is more. Raises OSError."""
     found: list[AbortedTransaction] = []
     if start > log.last_aborted:
         return found
     for segment in log.segments[log.segment_index(start) :]:
-        if segment.has_aborted and aborted_in(log, segment).find(start, bound, found):
+        if segment.has_aborted and aborted_in(log, segment).find(start, bound, found, most):
             break
     return found
 

@@ -104,8 +104,8 @@ class AbortedIndex:
             self._least_firsts.clear()
             self.is_saved = False
 
-    def find(self, start: int, bound: int, found: list[AbortedTransaction]) -> bool:
-        """Add what a reader of [start, bound) needs to `found`. Whether no segment behind has more of it."""
+    def find(self, start: int, bound: int, found: list[AbortedTransaction], most: int = NEVER) -> bool:
+        """Add what a reader of [start, bound) needs to `found`. Whether no segment behind has more of it, or there are `most`."""
         place, end = self._place_of(start), len(self)
         while place < end:
             block, within = divmod(place, _BLOCK)
@@ -117,7 +117,7 @@ class AbortedIndex:
                     if first < bound:
                         found.append(AbortedTransaction(producer_id, first, last, stable))
                     least = min(least, first)
-                    if stable >= bound:
+                    if stable >= bound or len(found) >= most:
                         return True
                 if not within:
                     self._least_firsts[block] = least

@@ -87,6 +87,28 @@ def test_only_what_lies_in_the_range_is_listed():
     assert reader.aborted_listed <= 2 * 40
 
 
+def test_an_answer_holds_no_more_records_than_a_bounded_list_says_what_to_leave_out_of(monkeypatch):
+    monkeypatch.setattr("dataplane.handlers.records.fetch_reading.MOST_ABORTED", 3)
+    cluster = ReplicatedCluster(size=1)
+    cluster.create((1,), segment_bytes="600")
+    write(cluster, "long", producer=9)
+    wanted = []
+    for number in range(24):
+        write(cluster, f"value {number}", producer=number % 3, sequence=number // 3)
+        end(cluster, number % 3, Marker.COMMIT if number % 6 == 0 else Marker.ABORT)
+        if number % 6 == 0:
+            wanted.append(f"value {number}".encode())
+    end(cluster, 9, Marker.ABORT)
+    reader = CommittedReader(Door(cluster))
+    answers, listed = 0, 0
+    while reader.poll():
+        answers += 1
+        assert reader.aborted_listed - listed <= 3 + 2, "three that end, and two that go on behind"
+        listed = reader.aborted_listed
+    assert reader.values == wanted
+    assert answers <= 20
+
+
 def waiting_reader(cluster, **members):
     door = Door(cluster)
     answers = []
