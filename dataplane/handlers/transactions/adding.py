@@ -136,7 +136,7 @@ async def _by_coordinator(ctx: RequestContext, asked: _Asked, partitions: list[P
         return coordinator.verify(asked.transactional_id, *who, partitions)
     if not partitions:
         return {}
-    charge(ctx, asked.transactional_id)
+    charge(ctx, asked.transactional_id, added=len(partitions))
     error = await coordinator.add_partitions(asked.transactional_id, AddPartitions(*who, tuple(partitions)))
     return dict.fromkeys(partitions, as_the_version_says(ctx, error))
 
@@ -181,7 +181,7 @@ async def handle_add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTx
     if not partitions:
         return AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     partition = (OFFSETS_TOPIC, partition_of(request.group_id, partitions))
-    charge(ctx, named)
+    charge(ctx, named, added=1)
     ask = AddPartitions(request.producer_id, request.producer_epoch, (partition,), is_of_group=True)
     added: Future[ErrorCode] = ctx.broker.transactions.add_partitions(named, ask)
     return AddOffsetsToTxnResponse(error_code=as_the_version_says(ctx, await added))

@@ -1,7 +1,8 @@
 """What a transaction leaves in its coordinator's log is its instance's, as what groups store: from the same bucket.
 
 Every change writes the id with all partitions that it has, which only the coordinator knows: so it is charged here, and the
-next request of this kind waits for it (`throttle.tolls`).
+next request of this kind waits for it (`throttle.tolls`). A partition that is added has to get a marker, however the
+transaction ends: that is charged with it, or a request of a few kilobytes would have thousands of logs written to.
 """
 
 from __future__ import annotations
@@ -13,17 +14,18 @@ from dataplane.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
 
-_RECORD_BYTES, _PARTITION_BYTES = 100, 8
-"""A record with its batch; a partition with its part of a topic's name."""
+_RECORD_BYTES, _PARTITION_BYTES, MARKER_BYTES = 100, 8, 78
+"""A record with its batch; a partition with its part of a topic's name; a marker."""
 
 
-def charge(ctx: RequestContext, transactional_id: str, records: int = 1) -> None:
-    """For so many records of an id, as it is before the request."""
+def charge(ctx: RequestContext, transactional_id: str, *, records: int = 1, added: int = 0) -> None:
+    """For so many records of an id, as it is before the request, and for partitions that are added to its transaction."""
     instance = ctx.session.instance
     if instance is None or instance.group_bucket is None:
         return
     found = ctx.broker.transactions.find(transactional_id)
     partitions = 0 if isinstance(found, ErrorCode) else len(found.partitions)
     one = _RECORD_BYTES + len(transactional_id) + partitions * _PARTITION_BYTES
+    markers = added * MARKER_BYTES
     now = ctx.broker.doors.clock.monotonic()
-    ctx.broker.debt_queues.charge(instance.group_bucket, ctx.sender, ctx.size + records * one, now)
+    ctx.broker.debt_queues.charge(instance.group_bucket, ctx.sender, ctx.size + records * one + markers, now)

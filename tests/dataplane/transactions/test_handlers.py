@@ -8,6 +8,7 @@ from dataplane.cluster.metadata import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from dataplane.coordination.placement import partition_of
 from dataplane.handlers.awaited_topic import CREATION_WAIT_S
 from dataplane.handlers.table import HANDLERS, served
+from dataplane.handlers.transactions.charging import MARKER_BYTES
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.codec import decode, encode
 from dataplane.protocol.errors import ErrorCode
@@ -22,6 +23,7 @@ from dataplane.protocol.messages.transactions import (
     EndTxnRequest,
     ListTransactionsRequest,
 )
+from dataplane.records.control import Marker, build_marker
 from dataplane.tasks import Future, resolved
 from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.session import Session
@@ -320,9 +322,21 @@ def test_what_a_change_writes_is_charged_to_the_instance_with_all_partitions_tha
     broker.world.run(1)
     broker.end(who)
     adding, ending, again = broker.charged
-    assert adding == 100 + len(f"{MINE}.t") + 3 * 8
-    assert ending == 2 * (adding + 8)
+    one = 100 + len(f"{MINE}.t") + 3 * 8
+    assert adding == one + MARKER_BYTES
+    assert ending == 2 * (one + 8)
     assert again < ending
+
+
+def test_the_markers_that_a_transaction_will_need_are_charged_when_partitions_are_added(broker):
+    who = broker.producer()
+    broker.sessions[MINE].instance.group_bucket = object()
+    broker.add(who, ("orders", (0, 1, 2)))
+    broker.ask(AddOffsetsToTxnRequest("t", *who, "g"), 3)
+    one = 100 + len(f"{MINE}.t")
+    assert broker.charged == [one + 3 * MARKER_BYTES, one + 3 * 8 + MARKER_BYTES]
+    marker = build_marker(Marker.ABORT, producer_id=7, producer_epoch=0, coordinator_epoch=0, now_ms=0)
+    assert len(marker) == MARKER_BYTES
 
 
 # --- AddOffsetsToTxn, FindCoordinator ---------------------------------------------------------------------------------
