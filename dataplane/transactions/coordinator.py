@@ -11,6 +11,7 @@ upon anything that passes.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dataplane.coordination.placement import partition_of
@@ -26,7 +27,7 @@ from dataplane.transactions.shard import Entry, Transactions
 from dataplane.transactions.state import needs_producer_id, verified
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from dataplane.cluster.metadata import Metadata
     from dataplane.coordination.log import StateLog
@@ -96,18 +97,22 @@ class TransactionCoordinator:
         if isinstance(shard, ErrorCode):
             return shard
         entry = shard.contents.entries.get(transactional_id)
-        if entry is None or entry.transaction.producer_id < 0 or entry.transaction.pending is TransactionState.DEAD:
+        if entry is None or not _is_there(entry.transaction):
             return ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
         return entry.transaction
 
-    def transactions(self, key: str | None = None) -> tuple[list[Transaction], ErrorCode]:
-        """Every transactional id here, or those of one instance; COORDINATOR_LOAD_IN_PROGRESS where some are still missing."""
+    def transactions(self, key: str | None = None) -> tuple[Iterator[Transaction], ErrorCode]:
+        """Every transactional id here, or those of one instance, each as it is when it is asked for: there may be very many.
+
+        None but COORDINATOR_LOAD_IN_PROGRESS where some are still missing.
+        """
         if any(shard.loading for shard in self._runtime.shards()):
-            return [], ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            return iter(()), ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         of_shards = (shard.contents for shard in self._runtime.serving())
-        entries = (one.all_entries() if key is None else one.of_instance(key) for one in of_shards)
-        found = (entry.transaction for some in entries for entry in some)
-        return [t for t in found if t.producer_id >= 0 and t.pending is not TransactionState.DEAD], ErrorCode.NONE
+        entries = list(
+            chain.from_iterable(one.all_entries() if key is None else one.of_instance(key) for one in of_shards)
+        )
+        return (entry.transaction for entry in entries if _is_there(entry.transaction)), ErrorCode.NONE
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
@@ -173,3 +178,8 @@ class TransactionCoordinator:
 
     def _ask(self, shard: TransactionShard, name: str, ask: Any, refuse: Callable[[ErrorCode], Any]) -> Future[Any]:
         return self._runtime.ask(shard, name, lambda token: replace(ask, token=token), refuse)
+
+
+def _is_there(transaction: Transaction) -> bool:
+    """Whether it has been initialised, and is not about to be removed."""
+    return transaction.producer_id >= 0 and transaction.pending is not TransactionState.DEAD

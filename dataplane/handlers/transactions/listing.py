@@ -88,7 +88,7 @@ def _topics(
 
 
 def handle_list_transactions(ctx: RequestContext, request: ListTransactionsRequest) -> Steps[ListTransactionsResponse]:
-    """The transactional ids that this broker coordinates, of the instance that asks, as they are when the request begins.
+    """The transactional ids that this broker coordinates, of the instance that asks, each as it is when its turn comes.
 
     The filters are Kafka's: states by their exact names, and those that are none are told; how long ago the transaction began.
     """

@@ -163,6 +163,15 @@ def test_a_coordinator_that_another_has_overtaken_gives_the_transaction_up(w):
     assert w.state() == "CompleteCommit"
 
 
+def test_a_list_of_transactions_looks_at_each_when_it_is_asked_for(w):
+    w.producer("one")
+    who = w.producer("two")
+    listed, _ = w.coordinator.transactions()
+    w.add(who, A, name="two")
+    w.producer("three")
+    assert sorted((t.transactional_id, t.state.value) for t in listed) == [("one", "Empty"), ("two", "Ongoing")]
+
+
 def test_markers_are_asked_for_in_requests_of_a_bounded_size(w):
     w = World(max_partitions=10_000)
     many = [("wide", index) for index in range(2_300)]
@@ -285,7 +294,8 @@ def test_while_it_is_loading_everybody_is_to_wait(w):
     w.elect()
     assert w.init() == (E.COORDINATOR_LOAD_IN_PROGRESS, -1, -1)
     assert w.end(who) == w.state() == E.COORDINATOR_LOAD_IN_PROGRESS
-    assert w.coordinator.transactions() == ([], E.COORDINATOR_LOAD_IN_PROGRESS)
+    listed, error = w.coordinator.transactions()
+    assert (list(listed), error) == ([], E.COORDINATOR_LOAD_IN_PROGRESS)
     assert w.coordinator.verify("t", *who, [A]) == {A: E.COORDINATOR_LOAD_IN_PROGRESS}
 
 
@@ -383,7 +393,8 @@ def test_of_an_id_that_was_never_initialised_nothing_is_known(w):
     assert w.end((7, 0)) == E.INVALID_PRODUCER_ID_MAPPING
     assert w.coordinator.verify("t", 7, 0, [A]) == {A: E.INVALID_PRODUCER_ID_MAPPING}
     assert w.state() == E.TRANSACTIONAL_ID_NOT_FOUND
-    assert w.coordinator.transactions() == ([], E.NONE)
+    listed, error = w.coordinator.transactions()
+    assert (list(listed), error) == ([], E.NONE)
 
 
 def test_verification_asks_what_is_stored(w):
