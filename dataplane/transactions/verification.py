@@ -7,10 +7,10 @@ what is stable would stop there for good.
     question   AddPartitionsToTxn with `verify_only`, to the coordinator
     answer     the guard is verified, unless a marker has spoiled it: then the answer may be of the transaction that has ended
 
-Questions for one broker travel together: one request at a time, and in the next what came up meanwhile, though no more than is
-written, and appended upon the answer, within a few milliseconds. A transactional id
-occurs once in a request: who asks the same at the same time shares a row, and of two epochs of its producer the older one is
-fenced.
+Questions for one broker travel together: one request at a time, and in the next what came up meanwhile, though no more
+than is written, and appended upon the answer, within a few milliseconds. A transactional id occurs once in a request: who asks
+the same at the same time shares a row, of two epochs of its producer the older one is fenced, and another producer (an id's
+epochs were exhausted) is to come again.
 """
 
 from __future__ import annotations
@@ -201,6 +201,8 @@ class Verifier:
             line.waiting[question.transactional_id] = question
         elif earlier.is_of_the_same(question):
             earlier.joined.append(question)
+        elif question.producer_id != earlier.producer_id:  # whose epochs say nothing of each other: one after the other
+            question.close(lambda _: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         elif question.epoch < earlier.epoch:
             question.close(lambda _: ErrorCode.INVALID_PRODUCER_EPOCH)
         else:

@@ -162,6 +162,20 @@ def test_what_comes_up_meanwhile_travels_together(world):
     ]
 
 
+def test_a_new_producer_id_is_not_fenced_by_one_whose_epochs_are_exhausted(world):
+    world.leaders = {0: world.leaders[0]}
+    world.verify(B, name="busy")
+    old = world.verify(A, producer=7, epoch=32_766)
+    new = world.verify(A, producer=8, epoch=0)
+    assert told_to_producers(new.result()[A]) is ErrorCode.NOT_ENOUGH_REPLICAS, "it comes again"
+    world.answer()
+    world.answer(otherwise=ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    assert old.result() == {A: ErrorCode.INVALID_PRODUCER_ID_MAPPING}
+    again = world.verify(A, producer=8, epoch=0)
+    world.answer()
+    assert again.result() == {A: ErrorCode.NONE}
+
+
 def test_a_thousand_producers_are_asked_about_a_few_at_a_time(world):
     world.leaders = {0: world.leaders[0]}
     found = [world.verify(A, B, name=str(n), producer=1_000 + n) for n in range(1_000)]
