@@ -110,6 +110,10 @@ class Settings:
     group_max_size: int = 5_000  # not Kafka's "any": a group costs all tenants of its coordinator
     group_max_groups_per_instance: int = 2_000  # in each partition of the offsets topic
     group_bytes_per_s_per_instance: int = 2**20  # what JoinGroup, SyncGroup and OffsetCommit may leave behind
+    group_consumer_session_timeout_ms: int = 45_000
+    group_consumer_heartbeat_interval_ms: int = 5_000
+    group_consumer_max_size: int = 5_000  # as group_max_size
+    group_consumer_assignors: str = "uniform,range"
     offset_metadata_max_bytes: int = 4096
     offsets_retention_minutes: int = 10_080
     producer_id_expiration_ms: int = 86_400_000

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.coordination import errors
 from dataplane.groups.classic.model import Group, GroupState, Member
+from dataplane.groups.consumer import epochs
 from dataplane.groups.offsets import TopicPartition, commit_problem
 from dataplane.groups.records import write_offset
 from dataplane.protocol.errors import ErrorCode
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dataplane.coordination.effects import KeyValue
+    from dataplane.groups.consumer.model import Group as ConsumerGroup
     from dataplane.groups.settings import GroupSettings
 
 
@@ -38,6 +40,7 @@ class Commit:
     member_id: str = ""
     instance_id: str | None = None
     retention_ms: int = -1
+    knows_epochs: bool = False  # its sender's version has the epochs of members (KIP-848)
 
 
 _END_OF_TIME_MS = 2**63 - 1
@@ -54,9 +57,14 @@ class CommitPlan:
     heard_of: Member | None = None
 
 
-def plan(group: Group, ask: Commit, settings: GroupSettings, now_ms: int) -> CommitPlan:
-    """Decide. Nothing changes yet."""
-    problem = commit_problem(group, ask.generation, ask.member_id, ask.instance_id)
+def plan(
+    group: Group, ask: Commit, settings: GroupSettings, now_ms: int, consumer: ConsumerGroup | None = None
+) -> CommitPlan:
+    """Decide. Nothing changes yet. A group of the consumer protocol comes beside one that is as if there were none."""
+    if consumer is not None:
+        problem = epochs.commit_problem(consumer, ask.member_id, ask.generation, knows_epochs=ask.knows_epochs)
+    else:
+        problem = commit_problem(group, ask.generation, ask.member_id, ask.instance_id)
     member = None
     if problem in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS) and group.state is not GroupState.EMPTY:
         member = group.members[ask.member_id]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from dataplane.groups.consumer.assignors import ASSIGNORS
+from dataplane.groups.consumer.events import Rules
 
 if TYPE_CHECKING:
     from dataplane.config import Settings
@@ -21,6 +24,7 @@ class GroupSettings:
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     offsets_retention_check_interval_ms: int = 600_000
+    consumer: Rules = field(default_factory=Rules)  # group.consumer.*
 
 
 def group_settings(settings: Settings) -> GroupSettings:
@@ -33,4 +37,16 @@ def group_settings(settings: Settings) -> GroupSettings:
         groups_per_instance=settings.group_max_groups_per_instance,
         offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
         offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
+        consumer=Rules(
+            session_timeout_ms=settings.group_consumer_session_timeout_ms,
+            heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
+            max_size=settings.group_consumer_max_size,
+            assignors=_assignors(settings.group_consumer_assignors),
+        ),
     )
+
+
+def _assignors(names: str) -> tuple[str, ...]:
+    """Those that we have, in this order; all of them where none is named that we have."""
+    known = tuple(name for name in map(str.strip, names.split(",")) if name in ASSIGNORS)
+    return known or tuple(ASSIGNORS)

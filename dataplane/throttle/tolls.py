@@ -42,6 +42,7 @@ def tolls_by_key(
         int(ApiKey.SYNC_GROUP): stored + count + time,
         int(ApiKey.OFFSET_COMMIT): stored + count,
         int(ApiKey.HEARTBEAT): _toll(requests, HEARTBEATS),
+        int(ApiKey.CONSUMER_GROUP_HEARTBEAT): stored + _toll(requests, HEARTBEATS),  # it joins as well
     }
     by_key.update(dict.fromkeys(INTRODUCTIONS, ()))
     return by_key, count + time

@@ -15,6 +15,7 @@ from dataplane.groups.commits import Commit, Offset
 from dataplane.groups.coordinator import GroupCoordinator
 from dataplane.groups.settings import GroupSettings
 from dataplane.protocol.errors import ErrorCode
+from tests.dataplane.groups.support import FixedTopics
 from tests.dataplane.replication import cluster as replicated
 
 
@@ -32,7 +33,9 @@ def cluster(monkeypatch):
 def give_coordinator(broker):
     settings = GroupSettings(group_initial_rebalance_delay_ms=0)
     log = ReplicatedLog(broker.replicas, OFFSETS_TOPIC)
-    broker.groups = GroupCoordinator(broker.loop, log, Random(broker.id), settings, lambda: 1, broker.background)
+    broker.groups = GroupCoordinator(
+        broker.loop, log, Random(broker.id), settings, lambda: 1, broker.background, FixedTopics()
+    )
     broker.replicas.roles.on_leadership(broker.groups.on_leadership)
 
 
