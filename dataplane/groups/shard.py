@@ -10,12 +10,12 @@ from dataplane.groups.classic.events import SessionExpired
 from dataplane.groups.classic.model import Group
 from dataplane.groups.classic.rebalance import session_timer
 from dataplane.groups.classic.state import apply
-from dataplane.groups.consumer.events import Rules
 from dataplane.groups.consumer.ledger import apply as apply_consumer
 from dataplane.groups.consumer.model import Group as ConsumerGroup
 from dataplane.groups.consumer.state import timers_of
 from dataplane.groups.offsets import GroupOffsets
 from dataplane.groups.records import ConsumerRecord, GroupRecord, OffsetRecord, read_record
+from dataplane.groups.settings import ConsumerRules
 from quota.contracts.namespace import split_physical
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ class Forgetting:
 class Groups:
     """By group id; and what has to be removed from them."""
 
-    def __init__(self, new_timers: Callable[[], Deadlines], rules: Rules | None = None) -> None:
-        self._rules = rules or Rules()
+    def __init__(self, new_timers: Callable[[], Deadlines], rules: ConsumerRules | None = None) -> None:
+        self._rules = rules or ConsumerRules()
         self.entries: dict[str, Entry] = {}
         self.forgetting: list[Forgetting] = []
         self.sweep: Future[None] | None = None

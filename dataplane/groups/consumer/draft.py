@@ -20,8 +20,9 @@ from dataplane.groups.consumer.target import topics_now, wanted
 from dataplane.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from dataplane.groups.consumer.events import Around, Event, Heartbeat, Rules
+    from dataplane.groups.consumer.events import Around, Event, Heartbeat
     from dataplane.groups.consumer.model import Group, Member
+    from dataplane.groups.settings import ConsumerRules
 
 
 def session_timer(member_id: str) -> str:
@@ -143,7 +144,7 @@ class Draft:
             self.timers.append(CancelTimer(revocation_timer(after.member_id)))
 
 
-def session_of(member_id: str, rules: Rules) -> SetTimer[Event]:
+def session_of(member_id: str, rules: ConsumerRules) -> SetTimer[Event]:
     """The timer that ends a member's session; in place of the one that runs."""
     return SetTimer(session_timer(member_id), rules.session_timeout_ms, SessionExpired(member_id))
 

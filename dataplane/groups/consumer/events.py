@@ -18,22 +18,13 @@ from dataplane.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from dataplane.groups.consumer.model import Assignment, Matched, Topic
     from dataplane.groups.consumer.records import Record
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What can be tuned, by Kafka's names (group.consumer.*)."""
-
-    session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 5_000
-    max_size: int = 2**31 - 1
-    assignors: tuple[str, ...] = ("uniform", "range")
+    from dataplane.groups.settings import ConsumerRules
 
 
 class Around(NamedTuple):
     """What is known beside the group: the rules, and the cluster's topics with a number that grows when they change."""
 
-    rules: Rules
+    rules: ConsumerRules
     find_topic: Callable[[str], Topic | None]
     topics_version: int
 

@@ -34,8 +34,9 @@ from dataplane.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dataplane.groups.consumer.events import Around, Effect, Event, Rules
+    from dataplane.groups.consumer.events import Around, Effect, Event
     from dataplane.groups.consumer.model import Group
+    from dataplane.groups.settings import ConsumerRules
 
 TOGETHER = 64
 """Events that have waited, and are taken in one go."""
@@ -116,7 +117,7 @@ def _failed(stored: Stored) -> Iterator[Effect]:
     yield _again(ClearUp(), RETRY_MS)
 
 
-def timers_of(group: Group, rules: Rules) -> Iterator[SetTimer[Event]]:
+def timers_of(group: Group, rules: ConsumerRules) -> Iterator[SetTimer[Event]]:
     """What begins when a group is loaded: every member is believed to be alive, and has its time."""
     for member in group.members.values():
         yield session_of(member.member_id, rules)

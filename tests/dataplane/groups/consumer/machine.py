@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 from dataplane.coordination.effects import CancelTimer, Reply, SetTimer, Store
-from dataplane.groups.consumer.events import Around, Heartbeat, Rules
+from dataplane.groups.consumer.events import Around, Heartbeat
 from dataplane.groups.consumer.ledger import apply
 from dataplane.groups.consumer.model import Group
 from dataplane.groups.consumer.records import read, write
 from dataplane.groups.consumer.state import handle
+from dataplane.groups.settings import ConsumerRules
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.groups.support import FixedTopics
 
@@ -19,7 +20,7 @@ class Machine:
 
     def __init__(self, rules=None, **sizes):
         self.topics = FixedTopics(**(sizes or {"t": 4}))
-        self.rules = rules or Rules()
+        self.rules = rules or ConsumerRules()
         self.group = Group(GROUP)
         self.replies = {}
         self.timers = {}

@@ -5,6 +5,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataplane.groups import settings
 from dataplane.groups.consumer.assignors import ASSIGNORS, assign_range, assign_uniform
 from dataplane.groups.consumer.assignors.subscription import Subscriber
 
@@ -18,6 +19,10 @@ def members(had=None, **topics):
 
 def counts(assigned):
     return [sum(map(len, partitions.values())) for partitions in assigned.values()]
+
+
+def test_the_settings_name_what_there_is():
+    assert sorted(ASSIGNORS) == sorted(settings.ASSIGNORS)
 
 
 def test_uniform_gives_each_as_many():

@@ -1,8 +1,8 @@
 """Members come and go: targets, what is given up and taken, time, and the log in between."""
 
-from dataplane.groups.consumer.events import Rules
 from dataplane.groups.consumer.model import GroupState, Matched
 from dataplane.groups.consumer.state import CLEAR_UP_TIMER
+from dataplane.groups.settings import ConsumerRules
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.groups.consumer.machine import Machine, durable
 
@@ -220,7 +220,7 @@ def test_what_the_log_took_after_all_is_overwritten():
 
 
 def test_a_session_that_ends_while_the_log_is_slow_ends_a_little_later():
-    machine = Machine(Rules(session_timeout_ms=10))
+    machine = Machine(ConsumerRules(session_timeout_ms=10))
     machine.join("ana")
     machine.join("bob")
     machine.log_is_slow = True

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dataplane.groups.consumer.events import Rules
+from dataplane.groups.settings import ConsumerRules
 from dataplane.protocol.errors import ErrorCode
 from tests.dataplane.groups.consumer.machine import Machine
 
@@ -52,7 +52,7 @@ def test_a_member_whose_answer_was_lost_is_heard_with_its_epoch_before(pair):
 
 
 def test_a_group_takes_so_many_members_and_no_more():
-    machine = Machine(Rules(max_size=1))
+    machine = Machine(ConsumerRules(max_size=1))
     assert machine.join("ana").error == ErrorCode.NONE
     assert machine.join("bob").error == ErrorCode.GROUP_MAX_SIZE_REACHED
     assert machine.join("ana").error == ErrorCode.NONE
