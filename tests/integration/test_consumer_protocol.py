@@ -95,8 +95,9 @@ def test_three_members_share_the_partitions_and_one_that_is_killed_is_replaced(t
         produce(tenant, "orders", [value.encode() for value in sent])
         wait_for(lambda: sum(len(member.read) for member in members) >= 60, 30, "all to be read")
         assert sorted(value for member in members for value in member.read) == sorted(sent)
-        described = admin(tenant).list_consumer_groups(types={ConsumerGroupType.CONSUMER}).result(TIMEOUT_S)
-        assert [group.group_id for group in described.valid] == ["billing"]
+        client = admin(tenant)  # kept: an AdminClient that is collected takes its requests along
+        listed = client.list_consumer_groups(types={ConsumerGroupType.CONSUMER}).result(TIMEOUT_S)
+        assert [group.group_id for group in listed.valid] == ["billing"]
         members[0].process.kill()
         wait_for(lambda: share(members[1:], 6), 40, "two members to share what the third had")
         more = [f"more-{n}" for n in range(60)]
