@@ -16,7 +16,7 @@ from dataplane.auditing.auditing import Auditing
 from dataplane.auditing.topics import AuditTopics
 from dataplane.cluster.broker_settings import Layers
 from dataplane.cluster.membership import Membership
-from dataplane.cluster.metadata import OFFSETS_TOPIC, Metadata
+from dataplane.cluster.metadata import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Metadata
 from dataplane.cluster.paths import LOG_DIR_EVENT_PREFIX, BrokerAddress, log_dir_event_json
 from dataplane.cluster.topic_configs import TopicConfigs
 from dataplane.cluster.topic_settings import min_insync_replicas
@@ -51,7 +51,10 @@ from dataplane.tenancy.logins import Logins
 from dataplane.tenancy.proxies import Proxies
 from dataplane.tenancy.registry import Registry
 from dataplane.throttle.debt_queue import DebtQueues
+from dataplane.transactions.coordinator import TransactionCoordinator
 from dataplane.transactions.producer_ids import ProducerIds
+from dataplane.transactions.settings import transaction_settings
+from dataplane.transactions.verification import Verifier
 from quota.agent.agent import Agent
 from quota.contracts import identity
 from quota.tls.current import Current
@@ -70,6 +73,7 @@ class Broker:
         self._wire_cluster()
         self._wire_data(boot)
         self._wire_groups()
+        self._wire_transactions()
         self._wire_tenants(boot)
         self._listener: Listener | None = None
         doors.zookeeper.on_session(self._on_session)
@@ -92,9 +96,10 @@ class Broker:
         credential = config.keys.own(own) or ""
         self.internal_tls = self._internal_tls()
         # Answers of one connection keep the order of its requests. So what waits long has a connection of its own: a
-        # new topic waits until brokers have done what the controller ordered, a produce at acks=all for its ISR.
-        self.peers, self.orders, self.patient_peers = (
-            Peers(doors.loop, own.name, credential, self._address_of, self._tls_to) for _ in range(3)
+        # new topic waits until brokers have done what the controller ordered, a produce at acks=all for its ISR; markers wait
+        # for theirs, and whole transactions for them. A produce waits for the answer whether it may begin.
+        self.peers, self.orders, self.patient_peers, self.marker_peers, self.verifying_peers = (
+            Peers(doors.loop, own.name, credential, self._address_of, self._tls_to) for _ in range(5)
         )
         self.controller = Controller(doors, config.id, self.orders.call, self._rules_of_the_controller())
         self.topic_configs.on_change(self.controller.topic_config_changed)
@@ -126,7 +131,7 @@ class Broker:
         self.slices = Slices(doors.loop, doors.background, doors.loop.worked_for)
 
     def _wire_groups(self) -> None:
-        """Groups, and what numbers producers."""
+        """Groups."""
         self.groups = GroupCoordinator(
             self.doors.loop,
             ReplicatedLog(self.replicas, OFFSETS_TOPIC),
@@ -138,7 +143,28 @@ class Broker:
         )
         self.replicas.roles.on_leadership(self.groups.on_leadership)
         self.metadata.on_deleted(self.groups.partitions_deleted)
+
+    def _wire_transactions(self) -> None:
+        """Transactions, and what numbers producers."""
         self.producer_ids = ProducerIds(self.doors.zookeeper, self.config.id)
+        self.transactions = TransactionCoordinator(
+            self.doors.loop,
+            ReplicatedLog(self.replicas, TRANSACTIONS_TOPIC),
+            transaction_settings(self.config.settings),
+            self._transactions_partitions,
+            self.doors.background,
+            self.producer_ids,
+            self.metadata,
+            self.marker_peers.call,
+        )
+        self.replicas.roles.on_leadership(self.transactions.on_leadership)
+        self.verifier = Verifier(
+            lambda: self.config.settings,
+            self.doors.loop,
+            self.replicas.registry,
+            self.metadata,
+            self.verifying_peers.call,
+        )
 
     def _wire_tenants(self, boot: str) -> None:
         """Instances, their connections, and the quota that they have of this broker."""
@@ -232,12 +258,13 @@ class Broker:
         self.registry.close()
         self.controller.stop()
         self.groups.stop()
+        self.transactions.stop()
         await self.replicas.stop()
         self.membership.stop()
         self.topic_configs.stop()
         if self._listener is not None:
             self._listener.close()
-        for peers in (self.peers, self.orders, self.patient_peers):
+        for peers in (self.peers, self.orders, self.patient_peers, self.marker_peers, self.verifying_peers):
             peers.close()
         if self.internal_tls is not None:
             self.internal_tls.stop()
@@ -277,6 +304,10 @@ class Broker:
 
     def _offsets_partitions(self) -> int:
         return len(self.metadata.partitions(OFFSETS_TOPIC)) or self.config.settings.offsets_topic_num_partitions
+
+    def _transactions_partitions(self) -> int:
+        settings = self.config.settings
+        return len(self.metadata.partitions(TRANSACTIONS_TOPIC)) or settings.transaction_state_log_num_partitions
 
     def _directory_failed(self, path: str, error: str, keys: list[tuple[str, int]]) -> None:
         self.log(f"data directory {path} is OFFLINE until the next start, with {len(keys)} replicas: {error}")

@@ -52,6 +52,15 @@ class Settings:
     offsets_topic_num_partitions: int = 8
     offsets_topic_replication_factor: int = 3
     offsets_topic_segment_bytes: int = 100 * 2**20
+    transaction_state_log_num_partitions: int = 8
+    transaction_state_log_replication_factor: int = 3
+    transaction_state_log_min_isr: int = 2
+    transaction_state_log_segment_bytes: int = 100 * 2**20
+    transaction_partition_verification_enable: bool = True
+    transaction_max_timeout_ms: int = 900_000
+    transaction_max_partitions: int = 2_000  # in one transaction: each more partition writes all of them again
+    transactional_id_expiration_ms: int = 7 * 86_400_000
+    transactional_ids_per_instance: int = 2_000  # in each partition of the topic of transactions
     replica_lag_time_max_ms: int = 10_000
     replica_fetch_wait_max_ms: int = 500
     replica_fetch_max_bytes: int = 2**20
@@ -109,7 +118,9 @@ class Settings:
     group_initial_rebalance_delay_ms: int = 100  # members that start together shall meet in one round
     group_max_size: int = 5_000  # not Kafka's "any": a group costs all tenants of its coordinator
     group_max_groups_per_instance: int = 2_000  # in each partition of the offsets topic
-    group_bytes_per_s_per_instance: int = 2**20  # what JoinGroup, SyncGroup and OffsetCommit may leave behind
+    group_bytes_per_s_per_instance: int = (
+        2**20
+    )  # what JoinGroup, SyncGroup, OffsetCommit and transactions may leave behind
     group_consumer_session_timeout_ms: int = 45_000
     group_consumer_heartbeat_interval_ms: int = 5_000
     group_consumer_max_size: int = 5_000  # as group_max_size

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from dataplane.cluster.metadata import OFFSETS_TOPIC
+from dataplane.cluster.metadata import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from dataplane.peers.outbound import PeerError
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.topics import (
@@ -25,7 +25,7 @@ from quota.contracts.usage import USAGE_TOPIC
 
 if TYPE_CHECKING:
     from dataplane.cluster.metadata import Metadata
-    from dataplane.config import BrokerConfig
+    from dataplane.config import BrokerConfig, Settings
     from dataplane.doors import Doors
     from dataplane.peers.outbound import Peers
     from dataplane.tenancy.registry import Registry
@@ -148,28 +148,48 @@ class InternalTopics:
                 name=name,
                 num_partitions=settings.usage_topic_num_partitions,
                 replication_factor=settings.default_replication_factor,
-                configs=tuple(CreatableTopicConfig(k, v) for k, v in config.items()),
+                configs=_configs(config),
             )
         if is_kept_by_the_service(name):
             return CreatableTopic(
                 name=name,
                 num_partitions=1,
                 replication_factor=self._defaults(name).replication_factor or settings.default_replication_factor,
-                configs=tuple(CreatableTopicConfig(name, value) for name, value in _AUDIT_CONFIG.items()),
+                configs=_configs(_AUDIT_CONFIG),
             )
-        if name != OFFSETS_TOPIC:
-            defaults = self._defaults(name)
+        if name == OFFSETS_TOPIC:
             return CreatableTopic(
                 name=name,
-                num_partitions=defaults.partitions or settings.num_partitions,
-                replication_factor=defaults.replication_factor or settings.default_replication_factor,
+                num_partitions=settings.offsets_topic_num_partitions,
+                replication_factor=settings.offsets_topic_replication_factor,
+                configs=_configs({**_OFFSETS_CONFIG, "segment.bytes": str(settings.offsets_topic_segment_bytes)}),
             )
+        if name == TRANSACTIONS_TOPIC:
+            return CreatableTopic(
+                name=name,
+                num_partitions=settings.transaction_state_log_num_partitions,
+                replication_factor=settings.transaction_state_log_replication_factor,
+                configs=_configs(_transactions_config(settings)),
+            )
+        defaults = self._defaults(name)
         return CreatableTopic(
             name=name,
-            num_partitions=settings.offsets_topic_num_partitions,
-            replication_factor=settings.offsets_topic_replication_factor,
-            configs=(
-                *(CreatableTopicConfig(name, value) for name, value in _OFFSETS_CONFIG.items()),
-                CreatableTopicConfig("segment.bytes", str(settings.offsets_topic_segment_bytes)),
-            ),
+            num_partitions=defaults.partitions or settings.num_partitions,
+            replication_factor=defaults.replication_factor or settings.default_replication_factor,
         )
+
+
+def _transactions_config(settings: Settings) -> dict[str, str]:
+    """As Kafka's. A transaction that was answered as committed stands on two disks, whatever becomes of one of them."""
+    in_sync = min(settings.transaction_state_log_min_isr, settings.transaction_state_log_replication_factor)
+    return {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "unclean.leader.election.enable": "false",
+        "min.insync.replicas": str(in_sync),
+        "segment.bytes": str(settings.transaction_state_log_segment_bytes),
+    }
+
+
+def _configs(values: dict[str, str]) -> tuple[CreatableTopicConfig, ...]:
+    return tuple(CreatableTopicConfig(name, value) for name, value in values.items())

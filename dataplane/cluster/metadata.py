@@ -35,9 +35,21 @@ from dataplane.records.steps import Steps, run_through
 from dataplane.tasks import Future
 from quota.contracts.namespace import is_kept_by_the_service, split_physical
 
-__all__ = ["FULL_UPDATE", "INCREMENTAL_UPDATE", "OFFSETS_TOPIC", "BrokerAddress", "Metadata", "PartitionMetadata"]
+__all__ = [
+    "COORDINATORS_TOPICS",
+    "FULL_UPDATE",
+    "INCREMENTAL_UPDATE",
+    "OFFSETS_TOPIC",
+    "TRANSACTIONS_TOPIC",
+    "BrokerAddress",
+    "Metadata",
+    "PartitionMetadata",
+]
 
 OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+COORDINATORS_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
+"""Coordinators write them themselves, and find what they keep by the number of partitions."""
 INCREMENTAL_UPDATE = 1
 FULL_UPDATE = 2
 _PARTITIONS_PER_STEP = 24

@@ -1,4 +1,4 @@
-"""What every coordinator has, whatever it coordinates (consumer groups; later transactions).
+"""What every coordinator has, whatever it coordinates (consumer groups, transactions).
 
 It keeps things by name in the partitions of one internal topic, and serves each partition while this broker leads it.
 

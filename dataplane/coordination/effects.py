@@ -6,10 +6,11 @@ A *token* stands for a request that waits for its answer.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 Result_co = TypeVar("Result_co", covariant=True)
 Value_co = TypeVar("Value_co", covariant=True)
+Work_co = TypeVar("Work_co", covariant=True)
 Event_co = TypeVar("Event_co", covariant=True)
 
 
@@ -45,6 +46,20 @@ class CancelTimer:
     name: str
 
 
+class Producer(NamedTuple):
+    """In whose open transaction records are appended."""
+
+    id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Begin(Generic[Work_co]):
+    """Let the coordinator begin what takes long and goes beyond its log. It says by an event what has become of that."""
+
+    work: Work_co
+
+
 KeyValue = tuple[bytes, bytes | None]
 """Of a record, as it is appended and replayed. Without a value: what the key names is no more."""
-Effect = Reply[Any] | Store[Any, Any] | SetTimer[Any] | CancelTimer
+Effect = Reply[Any] | Store[Any, Any] | SetTimer[Any] | CancelTimer | Begin[Any]

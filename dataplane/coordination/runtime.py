@@ -19,7 +19,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dataplane.coordination.deadlines import PASSED_AT_ONCE, Deadlines
-from dataplane.coordination.effects import CancelTimer, Effect, Reply, SetTimer, Store
+from dataplane.coordination.effects import Begin, CancelTimer, Effect, Reply, SetTimer, Store
+from dataplane.coordination.log import NOT_APPENDED
 from dataplane.coordination.machine import C, E, Machine
 from dataplane.coordination.portions import Portions
 from dataplane.coordination.shard import Shard
@@ -31,7 +32,8 @@ from dataplane.tasks import CancelledError, Future
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dataplane.coordination.effects import KeyValue
+    from dataplane.coordination.effects import KeyValue, Producer
+    from dataplane.coordination.loading import Take, Transactions
     from dataplane.coordination.log import StateLog
     from dataplane.doors import Background, Loop
 
@@ -46,13 +48,21 @@ _log = logging.getLogger(__name__)
 
 
 class Runtime(Generic[C, E]):
-    """See the file's text."""
+    """See the file's text. `transactions`: who is told of records that are appended in transactions, and of their ends."""
 
-    def __init__(self, loop: Loop, background: Background, log: StateLog, machine: Machine[C, E]) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        background: Background,
+        log: StateLog,
+        machine: Machine[C, E],
+        transactions: Callable[[C], Transactions] | None = None,
+    ) -> None:
         self.slices = Slices(loop, background)  # its own: nobody waits for it behind what tenants have converted
         self._loop = loop
         self._records = log
         self._machine = machine
+        self._transactions = transactions
         self._shards: dict[int, Shard[C]] = {}
         self._tokens = count()
         self._events: deque[tuple[Shard[C], E, Any]] = deque()
@@ -60,10 +70,15 @@ class Runtime(Generic[C, E]):
         self._replies = Portions(loop, REPLIES_AT_ONCE)
         self._passing = Portions(loop, PASSED_AT_ONCE)
         self._on_loaded: Callable[[Shard[C]], None] = lambda _shard: None
+        self._on_begin: Callable[[Shard[C], E, Any], None] | None = None
 
     def on_loaded(self, call: Callable[[Shard[C]], None]) -> None:
         """Called for each shard when it begins to serve."""
         self._on_loaded = call
+
+    def on_begin(self, call: Callable[[Shard[C], E, Any], None]) -> None:
+        """Called with the work of each `Begin`."""
+        self._on_begin = call
 
     # --- election -----------------------------------------------------------------------------------------------------
 
@@ -102,7 +117,11 @@ class Runtime(Generic[C, E]):
 
     def _load(self, shard: Shard[C]) -> None:
         if not shard.closed:
-            steps = self._records.read(shard.index, lambda key, value: self._load_record(shard, key, value))
+            take = partial(self._load_record, shard)
+            transactions = None
+            if self._transactions is not None:
+                transactions = _Guarded(take, self._transactions(shard.contents))
+            steps = self._records.read(shard.index, partial(take, shard.contents.apply), transactions)
             self.slices.run(self._machine.topic, steps).then(partial(self._was_read, shard))
 
     def _was_read(self, shard: Shard[C], future: Future[list[str]]) -> None:
@@ -124,11 +143,11 @@ class Runtime(Generic[C, E]):
             self.set_timer(shard, entry, timer)
         self._on_loaded(shard)
 
-    def _load_record(self, shard: Shard[C], key: bytes, value: bytes | None) -> None:
+    def _load_record(self, shard: Shard[C], take: Take, key: bytes, value: bytes | None) -> None:
         if shard.closed:
             raise CancelledError
         try:
-            shard.contents.apply(key, value)
+            take(key, value)
         except (DecodeError, ValueError) as error:  # one that a newer broker wrote must not take the others with it
             _log.warning("a record of partition %d of %s is skipped: %s", shard.index, self._machine.topic, error)
 
@@ -171,10 +190,17 @@ class Runtime(Generic[C, E]):
         shard.park(token, future, refuse)
         return token, future
 
-    def append(self, shard: Shard[C], records: list[KeyValue], done: Callable[[ErrorCode], None]) -> None:
-        """Append to a shard's partition; `done` is not called any more once the shard is closed."""
-        if not shard.closed:
-            self._records.append(shard.index, records, lambda error: None if shard.closed else done(error))
+    def append(
+        self,
+        shard: Shard[C],
+        records: list[KeyValue],
+        done: Callable[[ErrorCode], None],
+        producer: Producer | None = None,
+    ) -> int:
+        """Append to a shard's partition (`StateLog.append`); `done` is not called any more once the shard is closed."""
+        if shard.closed:
+            return NOT_APPENDED
+        return self._records.append(shard.index, records, lambda e: None if shard.closed else done(e), producer)
 
     # --- events and effects -------------------------------------------------------------------------------------------
 
@@ -209,6 +235,9 @@ class Runtime(Generic[C, E]):
             self.set_timer(shard, entry, effect)
         elif isinstance(effect, CancelTimer):
             entry.timers.cancel(effect.name)
+        elif isinstance(effect, Begin):
+            assert self._on_begin is not None, "nobody does what the state machine begins"
+            self._on_begin(shard, entry, effect.work)
         else:
             self._store(shard, entry, effect)
 
@@ -233,3 +262,16 @@ class Runtime(Generic[C, E]):
             self.dispatch(shard, entry, replace(effect.then, error=told))
 
         self.append(shard, self._machine.records(entry, effect.value), done)
+
+
+class _Guarded:
+    """Gives a partition's records of transactions to who takes them, as its other records are given: `guard` calls."""
+
+    def __init__(self, guard: Callable[[Take, bytes, bytes | None], None], transactions: Transactions) -> None:
+        self._guard = guard
+        self._transactions = transactions
+        self.end = transactions.end
+
+    def take(self, producer_id: int, position: int, key: bytes, value: bytes | None) -> None:
+        """See Transactions."""
+        self._guard(partial(self._transactions.take, producer_id, position), key, value)

@@ -4,6 +4,7 @@ coordinator       what is asked of groups
 machine shard     groups as the runtime in `dataplane.coordination` sees them; those of one partition
 records           the bytes in `__consumer_offsets`, in Kafka's formats (pure)
 offsets commits   what is committed; what a commit appends or refuses (pure)
+pending           what transactions have committed that are open (pure)
 removal sweeping  the end of groups and offsets: asked for, or their time is over
 settings topics   what can be tuned, by Kafka's names; what groups need to know of the cluster's topics
 heartbeats        requests about groups of the consumer protocol

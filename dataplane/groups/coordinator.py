@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from dataplane.coordination.log import NOT_APPENDED
 from dataplane.coordination.placement import partition_of
 from dataplane.coordination.runtime import Runtime
 from dataplane.groups import commits, removal
@@ -36,13 +37,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
+    from dataplane.coordination.effects import Producer
     from dataplane.coordination.log import StateLog
+    from dataplane.coordination.shard import Refuse
     from dataplane.doors import Background, Loop
     from dataplane.groups.settings import GroupSettings
     from dataplane.groups.topics import Topics
     from dataplane.protocol.messages.group_records import OffsetCommitValue
 
+Errors = dict[tuple[str, int], ErrorCode]
+"""Of each topic and partition."""
 _PREFIX_LENGTH = 255
+_TRANSACTIONS = "offsets of transactions"
 
 
 class GroupCoordinator:
@@ -62,7 +68,9 @@ class GroupCoordinator:
         self._loop = loop
         self._random = random
         self._partition_count = partition_count
-        self._runtime: Runtime[Groups, Entry] = Runtime(loop, background, log, GroupMachine(settings, topics))
+        self._runtime: Runtime[Groups, Entry] = Runtime(
+            loop, background, log, GroupMachine(settings, topics), lambda groups: groups
+        )
         self._paced = removal.Paced(self._runtime.append, loop.call_soon)
         self._sweeper = Sweeper(loop, self._runtime.slices, settings, self._runtime.serving, self._paced)
         self._runtime.on_loaded(self._sweeper.loaded)
@@ -89,9 +97,13 @@ class GroupCoordinator:
 
     # --- finding groups -----------------------------------------------------------------------------------------------
 
+    def partition_of(self, group_id: str) -> int:
+        """The partition of ``__consumer_offsets`` that keeps a group."""
+        return partition_of(group_id, self._partition_count())
+
     def _shard_of(self, group_id: str) -> GroupShard | ErrorCode:
         """The loaded shard of a group, or why it cannot be served here."""
-        return self._runtime.shard(partition_of(group_id, self._partition_count()))
+        return self._runtime.shard(self.partition_of(group_id))
 
     def find(self, group_id: str) -> Entry | ErrorCode | None:
         """A group as it is now; None where there is none."""
@@ -200,19 +212,21 @@ class GroupCoordinator:
 
     # --- offsets ------------------------------------------------------------------------------------------------------
 
-    def commit(self, group_id: str, ask: commits.Commit) -> Future[dict[tuple[str, int], ErrorCode]]:
-        """OffsetCommit: an error for each topic and partition, once committed by all in-sync replicas."""
+    def commit(self, group_id: str, ask: commits.Commit) -> Future[Errors]:
+        """OffsetCommit or TxnOffsetCommit: an error for each topic and partition, once committed by all in-sync replicas."""
 
-        def refuse(error: ErrorCode) -> dict[tuple[str, int], ErrorCode]:
+        def refuse(error: ErrorCode) -> Errors:
             return dict.fromkeys(ask.offsets, error)
 
         shard = self._shard_of(group_id)
         if isinstance(shard, ErrorCode):
             return resolved(refuse(shard))
         entry = shard.contents.entries.get(group_id)
-        if entry is None and ask.generation >= 0:
+        if entry is None and ask.generation >= 0 and ask.producer is None:
             unknown = ErrorCode.GROUP_ID_NOT_FOUND if ask.knows_epochs else ErrorCode.ILLEGAL_GENERATION
             return resolved(refuse(unknown))
+        if ask.producer is not None and shard.contents.is_anothers(ask.producer.id, group_id):
+            return resolved(refuse(ErrorCode.INVALID_PRODUCER_ID_MAPPING))
         if self._is_one_too_many(shard, group_id):
             return resolved(refuse(ErrorCode.GROUP_MAX_SIZE_REACHED))
         entry = entry or shard.contents.open(group_id)
@@ -222,28 +236,53 @@ class GroupCoordinator:
         if not plan.records:
             shard.contents.drop_blank(group_id)
             return resolved(plan.errors)
+        shard.contents.spare(group_id, plan.keys)
+        if ask.producer is not None:
+            return self._commit_in_transaction(shard, group_id, plan, ask.producer, refuse)
         return self._commit(shard, entry, plan, refuse)
 
-    def _commit(
-        self,
-        shard: GroupShard,
-        entry: Entry,
-        plan: commits.CommitPlan,
-        refuse: Callable[[ErrorCode], dict[tuple[str, int], ErrorCode]],
-    ) -> Future[dict[tuple[str, int], ErrorCode]]:
+    def _commit(self, shard: GroupShard, entry: Entry, plan: commits.CommitPlan, refuse: Refuse) -> Future[Errors]:
         token, future = self._runtime.park(shard, refuse)
         entry.offsets.begin(plan.keys)
-        shard.contents.spare(entry.group.group_id, plan.keys)
 
         def done(error: ErrorCode) -> None:
             entry.offsets.finish(plan.keys)
             if error == ErrorCode.NONE:
-                shard.contents.apply_all(plan.records)
+                shard.contents.apply_all(plan.records, position)
             shard.contents.drop_blank(entry.group.group_id)
             shard.answer(token, {**plan.errors, **dict.fromkeys(plan.keys, commits.told(error))})
 
-        self._runtime.append(shard, plan.records, done)
+        position = self._runtime.append(shard, plan.records, done)
         return future
+
+    def _commit_in_transaction(
+        self, shard: GroupShard, group_id: str, plan: commits.CommitPlan, producer: Producer, refuse: Refuse
+    ) -> Future[Errors]:
+        """The offsets are pending as soon as they are in the log, whether it is heard in time that all replicas have them.
+
+        If the producer was told that it has failed and commits its transaction all the same, they are visible: the log
+        says so, and with it who comes after us.
+        """
+        token, future = self._runtime.park(shard, refuse)
+
+        def done(error: ErrorCode) -> None:
+            shard.contents.drop_blank(group_id)
+            shard.answer(token, {**plan.errors, **dict.fromkeys(plan.keys, commits.told_producer(error))})
+
+        position = self._runtime.append(shard, plan.records, done, producer)
+        if position != NOT_APPENDED:
+            for key, value in plan.records:
+                shard.contents.take(producer.id, position, key, value)
+        return future
+
+    def transaction_ended(self, index: int, producer_id: int, *, committed: bool) -> None:
+        """The marker of a producer's transaction is committed in a partition of ``__consumer_offsets``.
+
+        Harmless where the partition is not served here. While it is loading, the marker is in the log that is read.
+        """
+        shard = self._runtime.shard(index)
+        if not isinstance(shard, ErrorCode):
+            self._runtime.slices.run(_TRANSACTIONS, shard.contents.end(producer_id, committed=committed))
 
     def fetch_problem(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
         """Why somebody who says that it is a member in an epoch (OffsetFetch 9) is not told offsets."""
@@ -259,10 +298,10 @@ class GroupCoordinator:
             return entry
         return entry.offsets.committed if entry is not None else {}
 
-    def unstable(self, group_id: str) -> frozenset[tuple[str, int]]:
-        """Topics and partitions of which a commit is on its way."""
+    def unstable(self, group_id: str) -> Callable[[tuple[str, int]], bool]:
+        """Says of a topic and partition whether a commit is pending."""
         entry = self.find(group_id)
-        return frozenset(entry.offsets.pending) if isinstance(entry, Entry) else frozenset()
+        return entry.offsets.is_unstable if isinstance(entry, Entry) else _is_stable
 
     # --- removal ------------------------------------------------------------------------------------------------------
 
@@ -290,6 +329,10 @@ class GroupCoordinator:
         """Topics were deleted: nobody may find their offsets when a topic of the same name is created."""
         for shard in self._runtime.shards():
             self._sweeper.forget(shard, Forgetting(deleted))
+
+
+def _is_stable(_key: tuple[str, int]) -> bool:
+    return False
 
 
 def _refuse_offset_delete(error: ErrorCode) -> tuple[ErrorCode, dict[tuple[str, int], ErrorCode]]:

@@ -1,6 +1,7 @@
 """The offsets that a group has committed: who may commit, what is visible, what has expired.
 
-A commit is *pending* from the moment it is appended until it is committed; only then is it visible. Offsets expire
+A commit is *pending* from the moment it is appended until it is committed; only then is it visible. One that is part of a
+transaction is pending until the transaction ends (`pending`). Offsets expire
 (`offsets.retention`) 7 days after their group became empty; offsets of a simple consumer, which has no group, 7 days
 after their own commit; those of a topic that a living consumer group no longer subscribes to, likewise.
 """
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dataplane.groups.classic.model import Group, GroupState
 from dataplane.groups.classic.state import generation_problem
+from dataplane.groups.pending import Pending, PendingTransactions, Transaction
 from dataplane.protocol.codec import decode
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
@@ -25,25 +27,47 @@ if TYPE_CHECKING:
 
 TopicPartition = tuple[str, int]
 CONSUMER = "consumer"
+END_OF_LOG = 2**63 - 1
+"""The place of what is read from a log: behind everything that was read before."""
 OFFSETS_PER_PAUSE = 200
 """Looking whether one has expired costs half a microsecond."""
+SETTLED_PER_PAUSE = 64
 
 
 class GroupOffsets:
     """Committed and pending offsets of one group."""
 
-    __slots__ = ("committed", "pending")
+    __slots__ = ("committed", "pending", "transactions")
 
     def __init__(self) -> None:
         self.committed: dict[TopicPartition, OffsetCommitValue] = {}
-        self.pending: dict[TopicPartition, int] = {}  # how many commits of it are on their way
+        self.pending: dict[TopicPartition, int] = {}  # how many ordinary commits of it are on their way
+        self.transactions = PendingTransactions()
 
-    def apply(self, topic: str, partition: int, value: OffsetCommitValue | None) -> None:
-        """What the log says, in service and at load."""
+    def apply(self, key: TopicPartition, value: OffsetCommitValue | None, position: int = END_OF_LOG) -> None:
+        """What the log says at a place outside of transactions, in service and at load."""
         if value is None:
-            self.committed.pop((topic, partition), None)
+            self.committed.pop(key, None)
         else:
-            self.committed[(topic, partition)] = value
+            self.committed[key] = value
+        if key in self.transactions:
+            passed = self.transactions.forget if value is None else self.transactions.overtake
+            passed(key, position)
+
+    def apply_in_transaction(
+        self, producer_id: int, position: int, key: TopicPartition, value: OffsetCommitValue | None
+    ) -> None:
+        """What the log says there in a producer's transaction: commits, as nobody removes an offset in one."""
+        if value is not None:
+            self.transactions.add(producer_id, key, Pending(position, value))
+
+    def settle(self, closed: Transaction, *, committed: bool) -> Steps[None]:
+        """A transaction has ended: its offsets become visible, or are forgotten."""
+        for number, (key, pending) in enumerate(self.transactions.settle(closed), 1):
+            if committed and pending.value is not None:
+                self.apply(key, pending.value, pending.position)
+            if number % SETTLED_PER_PAUSE == 0:
+                yield None
 
     def begin(self, keys: Iterable[TopicPartition]) -> None:
         """Commits were appended."""
@@ -57,21 +81,29 @@ class GroupOffsets:
             if not self.pending[key]:
                 del self.pending[key]
 
+    def is_unstable(self, key: TopicPartition) -> bool:
+        """Whether a commit of it is pending."""
+        return key in self.pending or key in self.transactions
+
+    def is_settled(self) -> bool:
+        """Nothing is pending."""
+        return not self.pending and not self.transactions
+
     def is_empty(self) -> bool:
-        """Nothing committed and nothing on its way."""
-        return not self.committed and not self.pending
+        """Nothing committed and nothing pending."""
+        return not self.committed and self.is_settled()
 
     def count(self) -> int:
-        """How many there are at most: one may be committed and on its way again."""
-        return len(self.committed) + len(self.pending)
+        """How many there are at most: one may be committed and pending again."""
+        return len(self.committed) + len(self.pending) + len(self.transactions)
 
     def has(self, key: TopicPartition) -> bool:
-        """Committed or on its way."""
-        return key in self.committed or key in self.pending
+        """Committed or pending."""
+        return key in self.committed or self.is_unstable(key)
 
     def all_keys(self) -> list[TopicPartition]:
-        """Committed or on their way, in order of first commit."""
-        return list(dict.fromkeys([*self.committed, *self.pending]))
+        """Committed or pending, in order of first commit."""
+        return list(dict.fromkeys([*self.committed, *self.pending, *self.transactions.keys()]))
 
 
 _COMMIT_ANSWERS = {
@@ -81,6 +113,18 @@ _COMMIT_ANSWERS = {
     GroupState.STABLE: ErrorCode.NONE,
     GroupState.DEAD: ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
+
+
+def transactional_commit_problem(group: Group, generation: int, member_id: str, instance_id: str | None) -> ErrorCode:
+    """Why a commit within a transaction is refused: as others are (KIP-447), but for two things.
+
+    Old versions say nothing of a member and are believed. And who began its transaction as a member of this generation may
+    end it while the others wait for their assignment.
+    """
+    says_nothing = generation < 0 and not member_id and instance_id is None
+    if group.state is not GroupState.DEAD and (says_nothing or (generation < 0 and group.state is GroupState.EMPTY)):
+        return ErrorCode.NONE
+    return generation_problem(group, member_id, instance_id, generation)
 
 
 def commit_problem(group: Group, generation: int, member_id: str, instance_id: str | None) -> ErrorCode:
@@ -135,7 +179,11 @@ def expired(
         return {}
     gone: dict[TopicPartition, object] = {}
     for number, (key, value) in enumerate(list(offsets.committed.items()), 1):
-        if key[0] not in kept and key not in offsets.pending and _is_over(value, now_ms, empty_since_ms, retention_ms):
+        if (
+            key[0] not in kept
+            and not offsets.is_unstable(key)
+            and _is_over(value, now_ms, empty_since_ms, retention_ms)
+        ):
             gone[key] = value
         if number % OFFSETS_PER_PAUSE == 0:
             yield None

@@ -2,6 +2,9 @@
 
 Every removal is a tombstone in the log first; what it names is forgotten when the tombstone is committed. While a
 group's own tombstone is on its way the group is DEAD, so that nobody joins what is about to vanish.
+
+What is removed is what was appended before the tombstone, in transactions as well: an offset that an open transaction has
+committed gets a tombstone like any other, or the transaction's end would bring it back.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from dataplane.groups.records import write_group, write_offset
 from dataplane.groups.shard import Entry, GroupShard
 from dataplane.protocol.errors import ErrorCode
 
-Append = Callable[[GroupShard, list[KeyValue], Callable[[ErrorCode], None]], None]
+Append = Callable[[GroupShard, list[KeyValue], Callable[[ErrorCode], None]], int]
 
 
 class Paced(NamedTuple):
@@ -149,10 +152,10 @@ def _append_in_batches(
         if error != ErrorCode.NONE:
             done(error)
             return
-        shard.contents.apply_all(batch)
+        shard.contents.apply_all(batch, position)
         if len(batch) < TOMBSTONES_PER_BATCH:
             done(ErrorCode.NONE)
         else:  # where no follower is waited for, all of them would be committed within this turn
             log.later(lambda: _append_in_batches(shard, tombstones, log, done))
 
-    log.append(shard, batch, committed)
+    position = log.append(shard, batch, committed)

@@ -13,7 +13,7 @@ from dataplane.groups.classic.state import apply
 from dataplane.groups.consumer.ledger import apply as apply_consumer
 from dataplane.groups.consumer.model import Group as ConsumerGroup
 from dataplane.groups.consumer.state import timers_of
-from dataplane.groups.offsets import GroupOffsets
+from dataplane.groups.offsets import END_OF_LOG, GroupOffsets
 from dataplane.groups.records import ConsumerRecord, GroupRecord, OffsetRecord, read_record
 from dataplane.groups.settings import ConsumerRules
 from quota.contracts.namespace import split_physical
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from dataplane.coordination.effects import KeyValue
     from dataplane.groups.classic.model import Member
     from dataplane.groups.offsets import TopicPartition
+    from dataplane.groups.pending import Transaction
+    from dataplane.records.steps import Steps
     from dataplane.tasks import Future
 
 
@@ -93,11 +95,12 @@ class Groups:
         self.forgetting: list[Forgetting] = []
         self.sweep: Future[None] | None = None
         self._owned: dict[str, int] = {}  # groups by instance key
+        self._committing: dict[int, dict[str, None]] = {}  # groups that a producer's open transaction has offsets in
         self._new_timers = new_timers
 
     def clear(self) -> None:
         """Know nothing again."""
-        self.entries, self._owned = {}, {}
+        self.entries, self._owned, self._committing = {}, {}, {}
 
     def all_entries(self) -> Iterable[Entry]:
         """In order of their first records."""
@@ -128,34 +131,34 @@ class Groups:
 
     def groups_of_owner(self, group_id: str) -> int:
         """How many groups there are of the instance that this one belongs to."""
-        owner = split_physical(group_id)
-        return 0 if owner is None else self._owned.get(owner[0], 0)
+        owner = _owner_of(group_id)
+        return 0 if owner is None else self._owned.get(owner, 0)
 
     def _count(self, group_id: str, change: int) -> None:
-        owner = split_physical(group_id)
+        owner = _owner_of(group_id)
         if owner is not None:
-            count = self._owned.get(owner[0], 0) + change
+            count = self._owned.get(owner, 0) + change
             if count:
-                self._owned[owner[0]] = count
+                self._owned[owner] = count
             else:
-                del self._owned[owner[0]]
+                del self._owned[owner]
 
-    def apply(self, key: bytes, value: bytes | None) -> None:
+    def apply(self, key: bytes, value: bytes | None, position: int = END_OF_LOG) -> None:
         """What the log says. Raises DecodeError or ValueError for a record that cannot be read."""
         record = read_record(key, value)
         if isinstance(record, OffsetRecord):
             if record.value is not None or record.group in self.entries:
-                self.open(record.group).offsets.apply(record.topic, record.partition, record.value)
+                self.open(record.group).offsets.apply((record.topic, record.partition), record.value, position)
         elif isinstance(record, GroupRecord):
             self._apply_group(record)
         elif isinstance(record, ConsumerRecord) and (record.record.value is not None or record.group in self.entries):
             entry = self.open(record.group)
             entry.put(apply_consumer(entry.consumer or ConsumerGroup(record.group), (record.record,)))
 
-    def apply_all(self, records: list[KeyValue]) -> None:
-        """Several, in order."""
+    def apply_all(self, records: list[KeyValue], position: int) -> None:
+        """Several that were appended together, in order."""
         for key, value in records:
-            self.apply(key, value)
+            self.apply(key, value, position)
 
     def _apply_group(self, record: GroupRecord) -> None:
         if record.value is not None:
@@ -165,6 +168,38 @@ class Groups:
             entry = self.entries[record.group]
             entry.group = Group(record.group)
             entry.timers.cancel_all()
+
+    # --- transactions (`coordination.loading.Transactions`) -----------------------------------------------------------
+
+    def take(self, producer_id: int, position: int, key: bytes, value: bytes | None) -> None:
+        """An offset is committed in a producer's open transaction. Raises as `apply`."""
+        record = read_record(key, value)
+        if isinstance(record, OffsetRecord) and record.value is not None:
+            offsets = self.open(record.group).offsets
+            offsets.apply_in_transaction(producer_id, position, (record.topic, record.partition), record.value)
+            self._committing.setdefault(producer_id, {})[record.group] = None
+
+    def is_anothers(self, producer_id: int, group_id: str) -> bool:
+        """Whether the producer's open transaction has offsets of another instance: so it is not of this one's."""
+        committing = next(iter(self._committing.get(producer_id, ())), group_id)
+        return _owner_of(committing) != _owner_of(group_id)
+
+    def end(self, producer_id: int, *, committed: bool) -> Steps[None]:
+        """The transaction has ended, with all that it has committed by now: so much of it is true at once."""
+        closed = []
+        for group_id in self._committing.pop(producer_id, ()):
+            entry = self.entries.get(group_id)
+            transaction = entry.offsets.transactions.close(producer_id) if entry is not None else None
+            if entry is not None and transaction is not None:
+                closed.append((entry, transaction))
+        return self._settle(closed, committed=committed)
+
+    def _settle(self, closed: list[tuple[Entry, Transaction]], *, committed: bool) -> Steps[None]:
+        for entry, transaction in closed:
+            yield from entry.offsets.settle(transaction, committed=committed)
+            if self.entries.get(entry.group.group_id) is entry:
+                self.drop_blank(entry.group.group_id)
+            yield None
 
     def spare(self, group_id: str, keys: Iterable[TopicPartition]) -> None:
         """A group commits these: they are not of topics that were deleted before."""
@@ -180,6 +215,12 @@ class Groups:
 
 
 GroupShard = Shard[Groups]
+
+
+def _owner_of(group_id: str) -> str | None:
+    """The key of the instance that a group belongs to; None: it is the service's own."""
+    owner = split_physical(group_id)
+    return None if owner is None else owner[0]
 
 
 def session_of(member: Member) -> SetTimer[SessionExpired]:

@@ -160,7 +160,7 @@ def look(shard: GroupShard, now_ms: int, retention_ms: int) -> Steps[list[Look]]
 
 def _is_left_with_nothing(seen: Look) -> bool:
     group, offsets = seen.entry.group, seen.entry.offsets
-    if group.state is not GroupState.EMPTY or group.pending or offsets.pending:
+    if group.state is not GroupState.EMPTY or group.pending or not offsets.is_settled():
         return False
     if seen.entry.consumer is not None and not seen.entry.consumer.is_empty:
         return False
@@ -168,6 +168,6 @@ def _is_left_with_nothing(seen: Look) -> bool:
 
 
 def _is_still(seen: Look, key: TopicPartition) -> bool:
-    """Whether the offset is the one that was seen, and no other on its way."""
+    """Whether the offset is the one that was seen, and no other pending."""
     offsets = seen.entry.offsets
-    return offsets.committed.get(key) is seen.gone[key] and key not in offsets.pending
+    return offsets.committed.get(key) is seen.gone[key] and not offsets.is_unstable(key)

@@ -3,5 +3,7 @@
 table                                    every API: versions, listeners, function
 context outcome                          what a handler is given, and what it may reply: now, later, or the end
 ownership authorized                     whose a topic is; what a client may do, as bits
-records groups admin discovery internal  the handlers, by what is asked
+awaited_topic                            a coordinator's topic, made when it is needed
+records groups transactions admin discovery internal
+                                         the handlers, by what is asked
 """

@@ -48,7 +48,9 @@ if TYPE_CHECKING:
     from dataplane.tenancy.registry import Registry
     from dataplane.tenancy.session import Session
     from dataplane.throttle.debt_queue import DebtQueues
+    from dataplane.transactions.coordinator import TransactionCoordinator
     from dataplane.transactions.producer_ids import ProducerIds
+    from dataplane.transactions.verification import Verifier
     from quota.core.shares import Sender
 
 
@@ -71,6 +73,8 @@ class BrokerRooms(Protocol):
     gate: Gate
     debt_queues: DebtQueues
     producer_ids: ProducerIds
+    transactions: TransactionCoordinator
+    verifier: Verifier
     slices: Slices
     decoded: Decoded
     logins: Logins

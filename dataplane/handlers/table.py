@@ -1,13 +1,14 @@
 """The one table of APIs that this broker answers: versions advertised, on which listeners, by which function.
 
-A key is advertised only when its handler works. `TENANT` APIs are those whose every name the tenancy layer maps: an API
-that is not marked is neither advertised nor answered on a tenant's listener, so a new one fails closed.
+A key is advertised only when its handler works. `tenant` APIs are those whose every name the tenancy layer maps: an API
+that is not marked is neither advertised nor answered on a tenant's listener, so a new one fails closed. Of one API the
+higher versions are for brokers among themselves: its row says which are for clients.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dataplane.handlers.admin import (
@@ -33,21 +34,28 @@ from dataplane.handlers.groups import (
     find_coordinator,
     membership,
     offsets,
+    txn_offsets,
 )
 from dataplane.handlers.internal import (
     control,
     elections,
     reassignments,
     replication,
+    txn_markers,
 )
 from dataplane.handlers.outcome import Reply
 from dataplane.handlers.records import (
     delete_records,
     fetch,
-    init_producer_id,
     log_offsets,
     produce,
     producers,
+)
+from dataplane.handlers.transactions import (
+    adding,
+    ending,
+    init_producer_id,
+    listing,
 )
 from dataplane.protocol.api import APIS, Api, ApiKey
 
@@ -63,15 +71,22 @@ class Handler:
     high: int
     handle: Handle
     tenant: bool
-    internal: bool = True
+    high_of_tenants: int | None = None  # where they have fewer versions than brokers among themselves
+
+    @property
+    def of_tenants(self) -> Handler:
+        """As it is on a tenant's listener."""
+        return self if self.high_of_tenants is None else replace(self, high=self.high_of_tenants)
 
     def serves(self, version: int) -> bool:
         """Whether this version is one we answer."""
         return self.low <= version <= self.high
 
 
-def _row(key: ApiKey, versions: tuple[int, int], handle: Handle, *, tenant: bool = True) -> tuple[int, Handler]:
-    return int(key), Handler(APIS[key], *versions, handle, tenant)
+def _row(
+    key: ApiKey, versions: tuple[int, int], handle: Handle, *, tenant: bool = True, high_of_tenants: int | None = None
+) -> tuple[int, Handler]:
+    return int(key), Handler(APIS[key], *versions, handle, tenant, high_of_tenants)
 
 
 # Produce is advertised from 0 for ever: librdkafka sends uncompressed otherwise (its issue 4956).
@@ -97,6 +112,11 @@ HANDLERS: dict[int, Handler] = dict(
         _row(ApiKey.DELETE_RECORDS, (0, 2), delete_records.handle_delete_records),
         _row(ApiKey.INIT_PRODUCER_ID, (0, 5), init_producer_id.handle_init_producer_id),
         _row(ApiKey.OFFSET_FOR_LEADER_EPOCH, (0, 4), log_offsets.handle_offset_for_leader_epoch),
+        _row(ApiKey.ADD_PARTITIONS_TO_TXN, (0, 4), adding.handle_add_partitions_to_txn, high_of_tenants=3),
+        _row(ApiKey.ADD_OFFSETS_TO_TXN, (0, 4), adding.handle_add_offsets_to_txn),
+        _row(ApiKey.END_TXN, (0, 4), ending.handle_end_txn),
+        _row(ApiKey.TXN_OFFSET_COMMIT, (0, 4), txn_offsets.handle_txn_offset_commit),
+        _row(ApiKey.WRITE_TXN_MARKERS, (0, 1), txn_markers.handle_write_txn_markers, tenant=False),
         _row(ApiKey.DESCRIBE_ACLS, (0, 3), acls.handle_describe_acls),
         _row(ApiKey.CREATE_ACLS, (0, 3), acls.handle_create_acls),
         _row(ApiKey.DELETE_ACLS, (0, 3), acls.handle_delete_acls),
@@ -128,6 +148,8 @@ HANDLERS: dict[int, Handler] = dict(
         _row(
             ApiKey.LIST_PARTITION_REASSIGNMENTS, (0, 0), reassignments.handle_list_partition_reassignments, tenant=False
         ),
+        _row(ApiKey.DESCRIBE_TRANSACTIONS, (0, 0), listing.handle_describe_transactions),
+        _row(ApiKey.LIST_TRANSACTIONS, (0, 1), listing.handle_list_transactions),
         _row(ApiKey.LEADER_AND_ISR, (5, 7), replication.handle_leader_and_isr, tenant=False),
         _row(ApiKey.STOP_REPLICA, (3, 4), replication.handle_stop_replica, tenant=False),
         _row(ApiKey.UPDATE_METADATA, (6, 8), control.handle_update_metadata, tenant=False),
@@ -139,4 +161,5 @@ HANDLERS: dict[int, Handler] = dict(
 
 def served(*, tenant: bool) -> list[Handler]:
     """The rows of a kind of listener, in order of their keys."""
-    return [row for _, row in sorted(HANDLERS.items()) if row.tenant or not tenant]
+    rows = [row for _, row in sorted(HANDLERS.items())]
+    return [row.of_tenants for row in rows if row.tenant] if tenant else rows

@@ -6,6 +6,9 @@ go the same way.
 
 An exception that nobody expects ends nothing but the log that it met (`RoleChanges.broken`), and none of what is told: what is
 staged lies in memory that the next turn uses again, so no partition may stay behind with it.
+
+Whether the coordinator knows of a producer's transaction is asked before (`transactions.verification`); here it is looked at that
+it was. What a group's coordinator appends in a transaction has no sequence. Markers have a way of their own.
 """
 
 from __future__ import annotations
@@ -13,7 +16,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.protocol.errors import ErrorCode
-from dataplane.records.header import BatchHeader, HeaderEndsError, check_batch, too_short, unpack_header
+from dataplane.records.header import (
+    TRANSACTIONAL,
+    BatchHeader,
+    HeaderEndsError,
+    check_batch,
+    read_header,
+    too_short,
+    unpack_header,
+)
 from dataplane.replication.waiting import tell
 from dataplane.storage.checkpoints.producers import Duplicate
 from dataplane.storage.errors import LogFailedError
@@ -29,6 +40,7 @@ if TYPE_CHECKING:
     from dataplane.replication.role_changes import RoleChanges
     from dataplane.replication.upkeep.syncing import Syncs
     from dataplane.replication.waiting import Waiting
+    from dataplane.storage.checkpoints.producers import Producers
 
 ALL_IN_SYNC = -1
 """acks=all."""
@@ -60,8 +72,11 @@ class Appending:
         waiting: Waiting,
         syncs: Syncs,
         accounting: Accounting,
+        *,
+        verifies: Callable[[], bool] = lambda: False,
     ) -> None:
         self._loop = loop
+        self._verifies = verifies  # that the coordinator was asked
         self._clock = loop.clock
         self._roles = roles
         self._progress = progress
@@ -70,10 +85,19 @@ class Appending:
         self._accounting = accounting
         self._dirty: list[Partition] = []
 
-    def append(self, partition: Partition, batch: memoryview, acks: int, *, is_checked: bool = False) -> Appended:
+    def append(
+        self,
+        partition: Partition,
+        batch: memoryview,
+        acks: int,
+        *,
+        is_checked: bool = False,
+        is_transactional: bool = False,
+    ) -> Appended:
         """Check a producer's batch and stage it. Its memory (writable) must last until the end of the turn.
 
         `is_checked`: the code that prepared it from what a producer sent has checked it against the topic's rules.
+        `is_transactional`: the producer may write under the transactional id that it names.
         """
         state = partition.state
         if not state.is_leader:
@@ -93,7 +117,10 @@ class Appending:
                 if code is not _NONE:
                     return Appended(code)
             if header.producer_id >= 0:
-                verdict = producing.producers_of(log).check(header)
+                producers = producing.producers_of(log)
+                verdict = producers.check(header)
+                if verdict is None and (header.attributes & TRANSACTIONAL or log.transactions.open):
+                    verdict = self._check_transaction(producers, header, is_transactional=is_transactional)
                 if verdict is not None:
                     if isinstance(verdict, Duplicate):
                         base = verdict.base_offset
@@ -116,6 +143,38 @@ class Appending:
         if not partition.queues.dirty:
             self.mark_dirty(partition)
         return _new(Appended, (_NONE, base, base + header.last_offset_delta, -1, log.start_offset, False))
+
+    def _check_transaction(
+        self, producers: Producers, header: BatchHeader, *, is_transactional: bool
+    ) -> ErrorCode | None:
+        is_a_clients = header.base_sequence >= 0
+        if is_a_clients and header.is_transactional and not is_transactional:
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return producers.check_transaction(header, verifies=self._verifies())
+
+    def append_marker(self, partition: Partition, batch: memoryview, coordinator_epoch: int) -> Appended:
+        """Stage a marker (`records.control`): it ends its producer's transaction here, if one is open. As `append` for acks=all."""
+        state, log = partition.state, partition.log
+        if not state.is_leader:
+            return Appended(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if not state.has_enough_replicas():
+            return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
+        header = read_header(batch)
+        try:
+            verdict = producing.producers_of(log).check_marker(header, coordinator_epoch)
+            if verdict is not None:
+                return Appended(verdict)
+            base = appending.stage(log, batch, header, state.leader_epoch)
+        except OSError:
+            self._roles.failed(partition)
+            return Appended(ErrorCode.KAFKA_STORAGE_ERROR)
+        except Exception as error:  # noqa: BLE001 - half of the batch may be staged
+            self._roles.broken(partition, error)
+            return Appended(ErrorCode.KAFKA_STORAGE_ERROR)
+        partition.counts.marker_staged(header.size)
+        if not partition.queues.dirty:
+            self.mark_dirty(partition)
+        return Appended(ErrorCode.NONE, base, base, -1, log.start_offset)
 
     def after_commit(
         self, partition: Partition, last_offset: int, acks: int, timeout_s: float, done: Callable[[ErrorCode], None]

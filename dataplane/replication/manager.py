@@ -113,8 +113,16 @@ class Replicas:
         self.roles = RoleChanges(
             doors.loop, self.registry, self.accounting, self.waiting, self.verdicts, self.syncs, self.fetchers
         )
-        self.appending = Appending(doors.loop, self.roles, self.progress, self.waiting, self.syncs, self.accounting)
         self.configuration = Configuration(config, self.registry, topic_configs, self.throttles, self.syncs)
+        self.appending = Appending(
+            doors.loop,
+            self.roles,
+            self.progress,
+            self.waiting,
+            self.syncs,
+            self.accounting,
+            verifies=lambda: self.configuration.settings.transaction_partition_verification_enable,
+        )
         self.moves = Moves(self, doors.background)
         self.housekeeping = Housekeeping(self)
         self.cleaner = Cleaner(

@@ -78,21 +78,27 @@ class Progress:
         size = partition.counts.take_unannounced()
         if queues.read_waiters:
             self._waiting.arrived(queues.read_waiters, size)
+        if queues.stable_waiters:
+            self._waiting.arrived(queues.stable_waiters, partition.newly_stable(size))
         if queues.replica_waiters:  # they are told with their next answer
             self._waiting.arrived(queues.replica_waiters, 1 if self.tells_followers_at_once else 0)
 
     def followed(self, partition: Partition, before: int) -> None:
         """Our high watermark of a partition that we follow has moved: consumers that read from us may wait for that."""
-        if partition.queues.read_waiters:
-            try:
-                size = reading.bytes_between(partition.log, before, partition.state.high_watermark)
-            except OSError:
-                size = 1
-            self._waiting.arrived(partition.queues.read_waiters, size)
+        queues = partition.queues
+        if not (queues.read_waiters or queues.stable_waiters):
+            return
+        try:
+            size = reading.bytes_between(partition.log, before, partition.state.high_watermark)
+        except OSError:
+            size = 1
+        self._waiting.arrived(queues.read_waiters, size)
+        self._waiting.arrived(queues.stable_waiters, partition.newly_stable(size))
 
     def start_moved(self, partition: Partition) -> None:
         """The log begins somewhere else: fetch sessions say so, and a reader below has to hear of it."""
-        self._waiting.arrived(partition.queues.read_waiters, 0)
-        self._waiting.arrived(partition.queues.replica_waiters, 0)
+        partition.start_moved()
+        for place in (partition.queues.read_waiters, partition.queues.stable_waiters, partition.queues.replica_waiters):
+            self._waiting.arrived(place, 0)
         if not partition.state.is_leader:
             self._fetchers.changed(partition)

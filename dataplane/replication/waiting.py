@@ -178,7 +178,8 @@ class Waiting:
     @staticmethod
     def look_again(partition: Partition) -> None:
         """Fetches must not go on as if nothing had happened to the partition."""
-        for place in (partition.queues.read_waiters, partition.queues.replica_waiters):
+        queues = partition.queues
+        for place in (queues.read_waiters, queues.stable_waiters, queues.replica_waiters):
             for watcher in list(place):
                 if watcher in place:
                     hear(watcher.lost)

@@ -255,9 +255,11 @@ class ClientConnection:
 
     def _row(self, header: RequestHeader) -> Handler | None:
         """The handler, or None when the request is dealt with. Raises CloseConnectionError."""
-        row = HANDLERS.get(header.api_key)
         session = self.session
-        if row is None or not (row.internal if session.is_internal else row.tenant):
+        row = HANDLERS.get(header.api_key)
+        if row is not None and not session.is_internal:
+            row = row.of_tenants if row.tenant else None
+        if row is None:
             raise CloseConnectionError("an API that this listener does not serve")
         if not session.authenticated:
             if row.api.key not in _BEFORE_AUTHENTICATION:

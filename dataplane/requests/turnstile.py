@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from dataplane.doors import Callback, Connection
 from dataplane.handlers.context import BrokerRooms
-from dataplane.handlers.groups.offsets import stored_bytes
+from dataplane.handlers.groups.rows import stored_bytes
 from dataplane.protocol.api import Api, ApiKey
 from dataplane.protocol.headers import SIZE_BYTES, RequestHeader
 from dataplane.requests.answers import Answers
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from dataplane.throttle.rules import InstanceRules
 
 PRODUCE, FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
-_COMMIT = int(ApiKey.OFFSET_COMMIT)
+_COMMITS = (int(ApiKey.OFFSET_COMMIT), int(ApiKey.TXN_OFFSET_COMMIT))
 _CONSUMERS = int(ApiKey.CONSUMER_GROUP_HEARTBEAT)
-STORED_BY_GROUPS = (_COMMIT, int(ApiKey.JOIN_GROUP), int(ApiKey.SYNC_GROUP), _CONSUMERS)
+STORED_BY_GROUPS = (*_COMMITS, int(ApiKey.JOIN_GROUP), int(ApiKey.SYNC_GROUP), _CONSUMERS)
 _OF_MEMBERS = (int(ApiKey.JOIN_GROUP), int(ApiKey.SYNC_GROUP), int(ApiKey.HEARTBEAT), _CONSUMERS)
 _PIPELINED = (PRODUCE, FETCH)
 _COUNTED = (REQUEST_COUNT, HEARTBEATS)
@@ -262,7 +262,7 @@ class Turnstile:
         instance = self._session.instance
         if instance is None or instance.group_bucket is None:
             return
-        if header.api_key == _COMMIT:
+        if header.api_key in _COMMITS:
             size += stored_bytes(request, header.api_version)
         self._broker.debt_queues.charge(instance.group_bucket, self.sender, size, self._broker.doors.clock.monotonic())
 

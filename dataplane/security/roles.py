@@ -52,12 +52,20 @@ SENDERS: dict[ApiKey, frozenset[Role]] = {
     # of the cluster's own topics operators, of a tenant's the control plane for that tenant (`may_touch`)
     ApiKey.PRODUCE: _BROKERS | _ADMINS,
     ApiKey.INIT_PRODUCER_ID: _OPERATORS,
+    # transactions: a broker asks whether a partition is in one
+    ApiKey.ADD_PARTITIONS_TO_TXN: _BROKERS | _OPERATORS,
+    ApiKey.ADD_OFFSETS_TO_TXN: _OPERATORS,
+    ApiKey.END_TXN: _OPERATORS,
+    ApiKey.TXN_OFFSET_COMMIT: _OPERATORS,
+    ApiKey.DESCRIBE_TRANSACTIONS: _ADMINS,
+    ApiKey.LIST_TRANSACTIONS: _ADMINS,
     # between brokers
     ApiKey.LEADER_AND_ISR: _BROKERS,
     ApiKey.STOP_REPLICA: _BROKERS,
     ApiKey.UPDATE_METADATA: _BROKERS,
     ApiKey.CONTROLLED_SHUTDOWN: _BROKERS,
     ApiKey.ALTER_PARTITION: _BROKERS,
+    ApiKey.WRITE_TXN_MARKERS: _BROKERS,
     # topics: a broker asks the controller for those that something needs
     ApiKey.CREATE_TOPICS: _ADMINS | _BROKERS,
     ApiKey.DELETE_TOPICS: _ADMINS,

@@ -64,11 +64,12 @@ class ProducerBudgets:
         largest = [(-producers.size_bytes, place) for place, producers in enumerate(known)]
         left, forgotten = -sum(size for size, _ in largest), 0
         heapify(largest)
-        while left > self._limit_bytes - self._limit_bytes // ROOM:
+        while largest and left > self._limit_bytes - self._limit_bytes // ROOM:
             size, place = heappop(largest)
             forgotten += known[place].make_room()
             left += size + known[place].size_bytes
-            heappush(largest, (-known[place].size_bytes, place))
+            if known[place].size_bytes < -size:  # else all that it knows have open transactions
+                heappush(largest, (-known[place].size_bytes, place))
         if forgotten:
             self._forgotten[owner] = self._forgotten.get(owner, 0) + forgotten
         return left

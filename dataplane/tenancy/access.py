@@ -10,8 +10,8 @@ resource           permitted
 topic              where its own whitelist, if it has one, holds the client's address, and by ACLs; one that the service
                    keeps for the instance (`__sluice_audit`) may be read only
 group              by ACLs
+transactional id   by ACLs
 cluster            by ACLs, all but CLUSTER_ACTION, which is for brokers among themselves
-transactional id   to nobody: there is no coordinator for them
 =================  =================================================================================================
 
 What ACLs permit is Kafka's rule (`quota.core.acls`), about the session's principal and its address, with the names that the
@@ -102,12 +102,13 @@ _TOPIC, _CLUSTER = ResourceKind.TOPIC, ResourceKind.CLUSTER
 _REFUSALS = {
     _TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ResourceKind.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceKind.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     _CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
 }
 _WHY = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "the topic's whitelist or the ACLs do not permit this to the client",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "the ACLs do not permit this to the client for the group",
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional ids are not served",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the ACLs do not permit this to the client for the transactional id",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "the ACLs do not permit this to the client, or it is for brokers among themselves",
 }
 
@@ -115,8 +116,6 @@ _WHY = {
 def authorize(session: Session, operation: Operation, resource: Resource) -> Permit | ErrorCode:
     """A permit, or why not: one of Kafka's ``…_AUTHORIZATION_FAILED``. Changes nothing."""
     instance, (kind, name) = session.instance, resource
-    if kind is ResourceKind.TRANSACTIONAL_ID:
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if instance is None:
         return _INTERNAL if may_touch(session.identity, operation, kind, name) else _REFUSALS[kind]
     if kind is _TOPIC and (
@@ -205,7 +204,7 @@ def _is_passed(session: Session, shadow: Shadow, operation: Operation, resource:
 
 
 def _tenants(session: Session, resource: Resource) -> str:
-    """A name as the tenant has it. Groups are mapped as topics are."""
+    """A name as the tenant has it. Groups and transactional ids are mapped as topics are."""
     return resource.name if resource.kind is _CLUSTER else session.names.topic_out(resource.name)
 
 

@@ -5,6 +5,9 @@ Produce                     bytes in; requests; loop time
 Fetch                       bytes out; requests; loop time
 JoinGroup, SyncGroup        what groups store; requests; loop time
 OffsetCommit                what groups store; requests
+TxnOffsetCommit             the same
+InitProducerId, EndTxn,     what groups store: transactions of the instance pay with it; requests; loop time
+Add…ToTxn
 Heartbeat                   requests: it counts, and never waits
 ApiVersions, Sasl…          nothing: a connection introduces itself
 everything else             requests; loop time
@@ -21,6 +24,12 @@ Toll = tuple[TokenBucket, int]
 Tolls = tuple[Toll, ...]
 """Buckets, with what is charged to each."""
 
+_OF_TRANSACTIONS = (
+    int(ApiKey.INIT_PRODUCER_ID),
+    int(ApiKey.ADD_PARTITIONS_TO_TXN),
+    int(ApiKey.ADD_OFFSETS_TO_TXN),
+    int(ApiKey.END_TXN),
+)
 INTRODUCTIONS = (int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE))
 
 
@@ -41,9 +50,11 @@ def tolls_by_key(
         int(ApiKey.JOIN_GROUP): stored + count + time,
         int(ApiKey.SYNC_GROUP): stored + count + time,
         int(ApiKey.OFFSET_COMMIT): stored + count,
+        int(ApiKey.TXN_OFFSET_COMMIT): stored + count,
         int(ApiKey.HEARTBEAT): _toll(requests, HEARTBEATS),
         int(ApiKey.CONSUMER_GROUP_HEARTBEAT): stored + _toll(requests, HEARTBEATS),  # it joins as well
     }
+    by_key.update(dict.fromkeys(_OF_TRANSACTIONS, stored + count + time))
     by_key.update(dict.fromkeys(INTRODUCTIONS, ()))
     return by_key, count + time
 

@@ -7,7 +7,7 @@ asked                         what it refuses
 2. the instance's whitelist   an address that it does not hold
 3. the route's whitelist      likewise, where it has one
 4. the login                  whom the route does not know: it wants SASL or a certificate, or takes neither
-5. what nobody may            a transactional id; what brokers do among themselves; to change `__sluice_audit`
+5. what nobody may            what brokers do among themselves; to change `__sluice_audit`
 6. the topic's whitelist      an address that it does not hold, where the topic has one
 7. ACLs (`quota.core.acls`)   as Kafka's authorizer: super users, DENY before ALLOW, what is implied, no ACL at all
 ============================  =====================================================================================
@@ -186,8 +186,6 @@ def _can_log_in(user: User, offered: Sequence[str], now_ms: int) -> bool:
 
 
 def _by_service(question: Question) -> Explained | None:
-    if question.resource_type is ResourceType.TRANSACTIONAL_ID:
-        return _no(Rule.SERVICE, "transactional ids are not served")
     if question.operation is AclOperation.CLUSTER_ACTION:
         return _no(Rule.SERVICE, "CLUSTER_ACTION is for the brokers among themselves")
     is_kept = question.resource_type is ResourceType.TOPIC and question.resource_name == AUDIT_TOPIC

@@ -38,6 +38,7 @@ class Rig(Server):
         defaults = {
             "default_replication_factor": factor,
             "offsets_topic_replication_factor": factor,
+            "transaction_state_log_replication_factor": factor,
             "controller_mutation_rate": 100_000,  # some are about thousands of partitions, none about making them
         }
         secrets = secrets_file(self.directory)

@@ -5,8 +5,9 @@
     python -m tests.chaos --rounds 200 --seed 7 --shard 1/2      every second pair of rounds, beside another with 2/2
     python -m tests.chaos --calibrate [--bug …] [--rounds 20]    whether planted bugs are caught, and by what
     python -m tests.chaos --failover 50       how long a partition takes nothing after its leader was killed, or stopped
+    python -m tests.chaos --copy 1000000 --rounds 20     a topic is copied by transactions: each record once (`copying.py`)
 
-Progress while it runs, a table by kinds of faults at the end, figures in var/reports/chaos.json (failover.json), written
+Progress while it runs, a table by kinds of faults at the end, figures in var/reports/chaos.json, written
 after every round; of parts side by side it has the rounds of all. The same seed and plan again, in as many parts as you
 like: what was done before is not done again. Exit code 1 when anything was
 wrong; then logs, data and clients' reports of that round are under var/chaos/<seed>/. A seed repeats the schedule, not the
@@ -30,7 +31,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.chaos import failover
+from tests.chaos import copying, failover
 from tests.chaos.calibration import AIMED, Caught, calibrate
 from tests.chaos.campaign import Campaign
 from tests.chaos.faults import KINDS
@@ -55,6 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(failover.table(figures))
         _write("failover", figures)
         return 0
+    if options.copy:
+        figures = copying.run(options.copy, options.rounds, plan.seed, say)
+        print(copying.table(figures))
+        _write("exactly-once", {"seed": plan.seed} | figures)
+        return int(bool(figures["wrong"]))
     if options.calibrate:
         return _calibrate(options, plan, say)
     campaign = Campaign(plan, say, plan.folder(KEPT), options.shard)
@@ -82,6 +88,9 @@ def _parse(arguments: Sequence[str] | None) -> tuple[argparse.Namespace, Campaig
     parser.add_argument("--background", action="store_true", help="go on without this terminal")
     parser.add_argument("--calibrate", action="store_true", help="each of them, until a round aimed at it catches it")
     parser.add_argument("--failover", type=int, metavar="TRIALS")
+    parser.add_argument(
+        "--copy", type=int, metavar="RECORDS", help="by transactions, while brokers and copiers are killed"
+    )
     options = parser.parse_args(arguments)
     kinds = tuple(options.faults.split(",")) if options.faults else KINDS
     if unknown := sorted(set(kinds) - set(KINDS)):

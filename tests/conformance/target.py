@@ -59,6 +59,7 @@ PROFILE_A = Profile(
         **_BOTH,
         "default_replication_factor": 1,
         "offsets_topic_replication_factor": 1,
+        "transaction_state_log_replication_factor": 1,
         "group_min_session_timeout_ms": 1_000,  # kafka-python's test_group asks for 3 s
     },
 )

@@ -48,6 +48,7 @@ _PROFILE = Profile(
         "default_replication_factor": 1,
         "offsets_topic_num_partitions": 4,
         "offsets_topic_replication_factor": 1,
+        "transaction_state_log_replication_factor": 1,
         "group_min_session_timeout_ms": 1_000,
         "auto_create_topics_enable": False,
         "group_initial_rebalance_delay_ms": 0,

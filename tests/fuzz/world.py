@@ -23,7 +23,12 @@ from dataplane.records.batch import Record, build_batch
 from tests.fuzz.declared import MEMBER
 from tests.simulation import cluster as simulated
 
-SETTINGS = replace(simulated.SETTINGS, default_replication_factor=1, offsets_topic_replication_factor=1)
+SETTINGS = replace(
+    simulated.SETTINGS,
+    default_replication_factor=1,
+    offsets_topic_replication_factor=1,
+    transaction_state_log_replication_factor=1,
+)
 PAUSE_S = 0.05
 MOST_TRIES = 5
 KEYS = [row.api.key for row in served(tenant=True)]

@@ -23,7 +23,12 @@ from tests.support.wire import Wire
 from tests.support.zookeeper import ZooKeeperServer, operator
 
 pytestmark = pytest.mark.integration
-SETTINGS = {"default_replication_factor": 1, "offsets_topic_replication_factor": 1, "log_segment_bytes": 4 * 2**20}
+SETTINGS = {
+    "default_replication_factor": 1,
+    "offsets_topic_replication_factor": 1,
+    "transaction_state_log_replication_factor": 1,
+    "log_segment_bytes": 4 * 2**20,
+}
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ from tests.support.zookeeper import ZooKeeperServer, operator
 SETTINGS = {
     "default_replication_factor": 1,
     "offsets_topic_replication_factor": 1,
+    "transaction_state_log_replication_factor": 1,
     "log_cleaner_backoff_ms": 200,
 }
 HEADERS = [("kind", b"click"), ("kind", None), ("größe", b"\x00\xff")]

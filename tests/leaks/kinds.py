@@ -73,6 +73,8 @@ BY_NAME: Mapping[str, Kind] = {
     "member_id": Kind.MEMBER,
     "group_instance_id": Kind.GROUP_INSTANCE,
     "producer_id": Kind.PRODUCER_ID,
+    "producer_id_filters": Kind.PRODUCER_ID,
+    "v3_and_below_producer_id": Kind.PRODUCER_ID,
     "replica_id": Kind.BROKER,
     "broker_ids": Kind.BROKER,
     "replica_directory_id": Kind.DIRECTORY,
@@ -101,14 +103,16 @@ NOTHING_BY_FIELD = frozenset(
 
 _NOTHING = (
     "acks assignment client_software_name client_software_version commit_timestamp committed_leader_epoch "
-    "committed_metadata committed_offset config_operation configuration_keys current_leader_epoch endpoint_type entity_type "
+    "committed committed_metadata committed_offset config_operation configuration_keys current_leader_epoch duration_filter "
+    "endpoint_type entity_type "
     "fetch_offset generation_id generation_id_or_member_epoch index isolation_level iterations key_type last_fetched_epoch "
     "leader_epoch log_start_offset match_type max_bytes max_num_offsets max_wait_ms mechanism member_epoch metadata min_bytes "
     "num_partitions offset operation partition partition_index partition_indexes partition_max_bytes partitions "
     "pattern_type_filter permission_type producer_epoch protocol_name protocol_type reason rebalance_timeout_ms remove "
     "replica_epoch replication_factor require_stable resource_pattern_type resource_type resource_type_filter "
-    "response_partition_limit retention_time_ms salt salted_password session_epoch session_timeout_ms states_filter strict "
-    "timeout_ms timestamp transaction_timeout_ms types_filter validate_only "
+    "response_partition_limit retention_time_ms salt salted_password session_epoch session_timeout_ms state_filters "
+    "states_filter strict "
+    "timeout_ms timestamp transaction_timeout_ms types_filter v3_and_below_producer_epoch validate_only verify_only "
     "allow_auto_topic_creation include_authorized_operations include_cluster_authorized_operations include_documentation "
     "include_synonyms include_topic_authorized_operations"
 )

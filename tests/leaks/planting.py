@@ -173,9 +173,9 @@ def endings() -> list[str]:
     return [f"aa{one}{two}" for one in alphabet for two in alphabet]
 
 
-def coordinator_of(client: Client, group: str) -> int:
-    """The broker that keeps a group, as this side is told; -1: none that it reaches."""
-    return int(client.call(next(iter(client.brokers)), FindCoordinatorRequest(key=group), 1).node_id)
+def coordinator_of(client: Client, name: str, key_type: int = 0) -> int:
+    """The broker that keeps a group, or (1) a transactional id, as this side is told; -1: none that it reaches."""
+    return int(client.call(next(iter(client.brokers)), FindCoordinatorRequest(key=name, key_type=key_type), 1).node_id)
 
 
 def cluster_id_of(client: Client) -> str:

@@ -106,10 +106,15 @@ class Values:
             yield Pair("a topic of the cluster's", OFFSETS_TOPIC, "__consumer_offsetz")
 
     def _name(self, kind: Kind, said: str, foreign: str) -> Pair:
-        if kind is not Kind.GROUP:
+        if kind not in _KEPT:
             return Pair(said, foreign, absent_of(foreign))
-        keeper = coordinator_of(self._asker, foreign)
-        return Pair(said, foreign, next(n for n in others_of(foreign) if coordinator_of(self._asker, n) == keeper))
+        keeper, key_type = coordinator_of(self._asker, foreign, _KEPT[kind]), _KEPT[kind]
+        absent = next(n for n in others_of(foreign) if coordinator_of(self._asker, n, key_type) == keeper)
+        return Pair(said, foreign, absent)
+
+
+_KEPT = {Kind.GROUP: 0, Kind.TRANSACTIONAL_ID: 1}
+"""Kinds whose names have a coordinator, and how FindCoordinator calls them."""
 
 
 def absent_of(text: str) -> str:

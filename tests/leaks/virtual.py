@@ -33,6 +33,7 @@ _QUICK = replace(
     SETTINGS,
     default_replication_factor=1,
     offsets_topic_replication_factor=1,
+    transaction_state_log_replication_factor=1,
     offsets_topic_num_partitions=7,  # with an even number two instances' groups of one name might never meet on one broker
     group_initial_rebalance_delay_ms=0,
     controller_mutation_rate=100_000,

@@ -51,6 +51,12 @@ AREAS = {
         ),
         ("tests/dataplane/groups",),
     ),
+    "transactions": Area(
+        tuple(f"dataplane/transactions/{name}.py" for name in ("state", "model", "records")),
+        tuple(
+            f"tests/dataplane/transactions/test_{name}.py" for name in ("state", "promises", "records", "transcripts")
+        ),
+    ),
     "alarms": Area(
         (
             *(

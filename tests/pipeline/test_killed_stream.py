@@ -50,6 +50,7 @@ METERED_WITHIN_S = 180
 SETTINGS = {
     "default_replication_factor": 1,
     "offsets_topic_replication_factor": 1,
+    "transaction_state_log_replication_factor": 1,
     "usage_topic_num_partitions": 4,
     "usage_emit_interval_ms": 500,
 }

@@ -55,7 +55,7 @@ HOLES: tuple[Hole, ...] = (
         "offset-delete",
         "Offsets of a topic that may not be read are deleted.",
         "dataplane/handlers/groups/offsets.py",
-        "    errors = {key: _partition_problem(ctx, Operation.READ, *key) for key in rows}\n    valid",
+        "    errors = {key: partition_problem(ctx, Operation.READ, *key) for key in rows}\n    valid",
         "    errors = dict.fromkeys(rows, ErrorCode.NONE)\n    valid",
         (EVERY_API, "-k", "OFFSET_DELETE"),
     ),

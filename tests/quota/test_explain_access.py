@@ -89,7 +89,7 @@ DENY_ALL = replace(WRITE, principal="User:*", operation=AclOperation.ALL, permis
         (by_token(), {"principal": ANONYMOUS}, Rule.LOGIN),
         (SPEC, {"route": "plain"}, Rule.LOGIN),
         (with_route(security=Security.SSL, client_certificates="required"), {"principal": ANONYMOUS}, Rule.LOGIN),
-        (SPEC, {"resource_type": ResourceType.TRANSACTIONAL_ID}, Rule.SERVICE),
+        (SPEC, {"resource_type": ResourceType.TRANSACTIONAL_ID}, Rule.NO_ACL),
         (SPEC, {"operation": AclOperation.CLUSTER_ACTION, "resource_type": ResourceType.CLUSTER}, Rule.SERVICE),
         (MAY_ALL, {"resource_name": AUDIT_TOPIC}, Rule.SERVICE),
         (MAY_ALL, {"resource_name": AUDIT_TOPIC, "operation": AclOperation.DELETE}, Rule.SERVICE),
@@ -187,8 +187,8 @@ def test_reasons_are_sentences_for_people() -> None:
     found = asked(replace(SPEC, acls=AclSet(1, (prefixed,))))
     assert found.reason == "an ACL allows WRITE on TOPIC whose names begin with ord to User:bob from 10.0.0.0/8"
     transactional = asked(resource_type=ResourceType.TRANSACTIONAL_ID, resource_name="t")
-    assert (transactional.allowed, transactional.rule) == (False, Rule.SERVICE)
-    assert transactional.reason == "transactional ids are not served"
+    assert (transactional.allowed, transactional.rule) == (False, Rule.NO_ACL)
+    assert transactional.reason.startswith("there is no ACL for TRANSACTIONAL_ID t, and then nobody may")
 
 
 CLUSTER = {"resource_type": ResourceType.CLUSTER, "resource_name": "kafka-cluster"}
@@ -221,7 +221,6 @@ SSL = with_route(security=Security.SSL, client_certificates="required")
         ),
         (SPEC, {"route": "plain"}, f"nobody logs in on route plain (plaintext): every client is {ANONYMOUS} there"),
         (SSL, {"principal": ANONYMOUS}, f"route r1 wants a certificate of each client, so nobody is {ANONYMOUS} there"),
-        (SPEC, {"resource_type": ResourceType.TRANSACTIONAL_ID}, "transactional ids are not served"),
         (
             SPEC,
             {"operation": AclOperation.CLUSTER_ACTION} | CLUSTER,

@@ -45,6 +45,7 @@ PATIENCE_S = 60.0
 SETTINGS = {
     "default_replication_factor": 1,
     "offsets_topic_replication_factor": 1,
+    "transaction_state_log_replication_factor": 1,
     "offsets_topic_num_partitions": 2,
 }
 

@@ -33,7 +33,12 @@ from tests.support.virtual_loop import VirtualNetwork
 INSTANCE = "ins-simulate"
 SESSION_TIMEOUT_S = 2.0
 INTERNAL_PORT, TENANT_PORT = 9000, 9100
-SETTINGS = Settings(replica_lag_time_max_ms=3_000, replica_fetch_wait_max_ms=200, offsets_topic_num_partitions=2)
+SETTINGS = Settings(
+    replica_lag_time_max_ms=3_000,
+    replica_fetch_wait_max_ms=200,
+    offsets_topic_num_partitions=2,
+    transaction_state_log_num_partitions=2,
+)
 
 
 class SimulatedCluster:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dataplane.cluster.metadata import OFFSETS_TOPIC
+from dataplane.cluster.metadata import COORDINATORS_TOPICS
 from dataplane.cluster.paths import INTERNAL_LISTENER
 from dataplane.protocol.messages.configs import (
     AlterClientQuotasRequest,
@@ -283,7 +283,7 @@ def _leader_and_isr(world: World) -> list[bytes]:
             ),
         )
         for topic in found.topics
-        if topic.name != OFFSETS_TOPIC
+        if topic.name not in COORDINATORS_TOPICS
     )
     leaders = tuple(LeaderAndIsrLiveLeader(broker.node_id, broker.host, broker.port) for broker in found.brokers)
     request = LeaderAndIsrRequest(

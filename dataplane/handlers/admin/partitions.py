@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from dataplane.cluster.metadata import OFFSETS_TOPIC
+from dataplane.cluster.metadata import COORDINATORS_TOPICS
 from dataplane.controller.controller import MorePartitions, TopicOutcome
 from dataplane.handlers.admin.once_named import asked_and_refused
 from dataplane.handlers.admin.tolls import toll_of, turn_came
@@ -66,8 +66,8 @@ def _results(
 
 def _more(ctx: RequestContext, topic: CreatePartitionsTopic) -> MorePartitions:
     ctx.check_topic(Operation.ALTER, topic.name)
-    if topic.name == OFFSETS_TOPIC:
-        raise ApiError(ErrorCode.INVALID_PARTITIONS, "groups would look for their offsets in other partitions")
+    if topic.name in COORDINATORS_TOPICS:
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, "coordinators would look for what they keep in other partitions")
     spec = owner(ctx, topic.name)
     assigned = topic.assignments
     return MorePartitions(

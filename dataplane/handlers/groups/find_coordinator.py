@@ -3,9 +3,6 @@
 The coordinator is the leader of the partition of an internal topic that the name hashes to. The topic is created when
 somebody first asks. The key is the client's name, which the codec cannot map because its meaning depends on the type;
 it is mapped here, and answered as it was asked.
-
-Transactional ids are refused until there are transactions: nobody would keep them, and their topic must not come into
-being with settings that are not its own.
 """
 
 from __future__ import annotations
@@ -13,20 +10,25 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dataplane.cluster.metadata import OFFSETS_TOPIC
+from dataplane.cluster.metadata import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from dataplane.coordination.placement import partition_of
+from dataplane.handlers.awaited_topic import topic_exists
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.discovery import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from dataplane.records.steps import each
-from dataplane.tasks import Future
 from dataplane.tenancy.access import Operation, of_transactional_id, why
 
 if TYPE_CHECKING:
+    from dataplane.groups.coordinator import GroupCoordinator
     from dataplane.handlers.context import RequestContext
     from dataplane.handlers.outcome import Reply
     from dataplane.records.steps import Steps
+    from dataplane.transactions.coordinator import TransactionCoordinator
+
+    _Coordinator = GroupCoordinator | TransactionCoordinator
 
 GROUP, TRANSACTION = 0, 1
+_TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTIONS_TOPIC}
 
 _SENTENCES = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: why(ErrorCode.GROUP_AUTHORIZATION_FAILED),
@@ -35,22 +37,19 @@ _SENTENCES = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "the coordinator is not available",
 }
 
-CREATION_WAIT_S = 2.0
-"""So long an answer waits for the internal topic to be created; then the client asks again."""
-
-
 _KEY_US = 16
 
 
 def handle_find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> Reply:
     """One key, or (v4) several of one type: in steps, each as it is when its turn comes."""
-    if request.key_type == GROUP and not ctx.broker.metadata.partitions(OFFSETS_TOPIC):
-        return _when_created(ctx, request)
+    topic = _TOPICS.get(request.key_type)
+    if topic is not None and not ctx.broker.metadata.partitions(topic):
+        return _when_created(ctx, topic, request)
     return _answer(ctx, request)
 
 
-async def _when_created(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    await _topic_exists(ctx, OFFSETS_TOPIC)
+async def _when_created(ctx: RequestContext, topic: str, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    await topic_exists(ctx, topic)
     return await ctx.broker.slices.run(ctx.owner, _answer(ctx, request))
 
 
@@ -68,33 +67,26 @@ def _answer(ctx: RequestContext, request: FindCoordinatorRequest) -> Steps[FindC
     )
 
 
-async def _topic_exists(ctx: RequestContext, topic: str) -> None:
-    """Create it, and wait a little. If it is still missing then, the answer says so."""
-    either: Future[None] = Future()
-    timer = ctx.broker.doors.loop.call_later(CREATION_WAIT_S, lambda: either.resolve(None))
-    ctx.broker.ensure_internal_topic(topic).then(lambda _: either.resolve(None))
-    await either
-    timer.cancel()
-
-
 def _find(ctx: RequestContext, key_type: int, key: str) -> Coordinator:
-    if key_type == TRANSACTION:
-        physical = ctx.session.names.transactional_id_in(key)
-        refusal = ctx.refusal(Operation.DESCRIBE, of_transactional_id(physical))
-        return _nobody(key, refusal or ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    if key_type != GROUP:
+    topic = _TOPICS.get(key_type)
+    if topic is None:
         return _nobody(key, ErrorCode.INVALID_REQUEST)
-    physical = ctx.session.names.group_in(key)
-    refusal = ctx.group_refusal(Operation.DESCRIBE, physical)
+    coordinator: _Coordinator
+    if key_type == TRANSACTION:
+        physical, coordinator = ctx.session.names.transactional_id_in(key), ctx.broker.transactions
+        refusal = ctx.refusal(Operation.DESCRIBE, of_transactional_id(physical))
+    else:
+        physical, coordinator = ctx.session.names.group_in(key), ctx.broker.groups
+        refusal = ctx.group_refusal(Operation.DESCRIBE, physical)
     if refusal:
         return _nobody(key, refusal)
-    partitions = ctx.broker.metadata.partitions(OFFSETS_TOPIC)
+    partitions = ctx.broker.metadata.partitions(topic)
     if not partitions:
         return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     index = partition_of(physical, len(partitions))
     leader = partitions[index].leader
     address = ctx.broker_address(leader) if leader in ctx.broker.metadata.brokers else None
-    if address is None or ctx.broker.groups.has_failed(index):
+    if address is None or coordinator.has_failed(index):
         return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return Coordinator(key, leader, address[0], address[1], ErrorCode.NONE, "")
 

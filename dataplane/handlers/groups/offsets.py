@@ -13,12 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dataplane.groups import legacy
 from dataplane.groups.commits import Commit, Offset
 from dataplane.handlers.groups.membership import has_no_name, is_too_long
+from dataplane.handlers.groups.rows import (
+    NAME_US,
+    OFFSET_US,
+    in_portions,
+    partition_problem,
+    portions,
+    rows_of,
+    told,
+)
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.group_records import OffsetCommitValue
 from dataplane.protocol.messages.offsets import (
@@ -40,51 +48,29 @@ from dataplane.protocol.messages.offsets import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from dataplane.records.steps import Pace, each, run_through
+from dataplane.records.steps import Pace, each
 from dataplane.tasks import Task
 from dataplane.tenancy.access import Operation, of_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from dataplane.handlers.context import RequestContext
+    from dataplane.handlers.groups.rows import Errors, TopicPartition
     from dataplane.handlers.outcome import Reply
     from dataplane.records.steps import Steps
 
-TopicPartition = tuple[str, int]
 Wanted = Iterable[tuple[str, tuple[int, ...]]]
 """Topics with their partitions, as asked."""
 Found = list[tuple[str, list[tuple[int, OffsetCommitValue, ErrorCode]]]]
 """Topics with the offset of each partition, as answered."""
-Errors = dict[TopicPartition, ErrorCode]
 T = TypeVar("T")
 
-PORTION = 64
-"""Offsets that are committed or removed together: about a millisecond of work."""
-_NAME_US, _OFFSET_US, _GROUP_US = 1, 6, 12
+_GROUP_US = 12
 _TOP_LEVEL_ERROR_SINCE = 2
 _SEVERAL_GROUPS_SINCE = 8
 _EPOCHS_SINCE = 9  # of members (KIP-848)
-_RECORD_BYTES = 150
-_BYTES_IN_ZOOKEEPER = 32 * 2**10
 NEVER_COMMITTED = OffsetCommitValue(offset=-1)
-
-
-def _partition_problem(ctx: RequestContext, operation: Operation, topic: str, partition: int) -> ErrorCode:
-    refusal = ctx.topic_refusal(operation, topic)
-    if refusal:
-        return refusal
-    known = ctx.broker.metadata.partition(topic, partition) is not None
-    return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-def stored_bytes(request: OffsetCommitRequest, version: int) -> int:
-    """About what a commit leaves behind: a record per partition, with the group's and the topic's names in each.
-
-    A node of ZooKeeper (version 0) stands for far more: all of it lives in memory, for everybody.
-    """
-    one = _BYTES_IN_ZOOKEEPER if version == 0 else _RECORD_BYTES + len(request.group_id)
-    return one * sum(len(topic.partitions) for topic in request.topics)
 
 
 # --- OffsetCommit -----------------------------------------------------------------------------------------------------
@@ -92,56 +78,10 @@ def stored_bytes(request: OffsetCommitRequest, version: int) -> int:
 
 async def handle_offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Answered when every in-sync replica has it."""
-    if sum(len(topic.partitions) for topic in request.topics) <= PORTION:
-        errors = await _commit(ctx, request, run_through(_asked(request.topics)))
-        told = _told(request, errors, OffsetCommitResponseTopic, OffsetCommitResponsePartition)
-        return OffsetCommitResponse(topics=run_through(told))
-    run = partial(ctx.broker.slices.run, ctx.owner)
-    errors = {}
-    for portion in _portions(await run(_asked(request.topics))):
-        (committed,) = await run(each([portion], lambda rows: Task(_commit(ctx, request, rows)), _OFFSET_US))
-        errors.update(await committed)
-    told = _told(request, errors, OffsetCommitResponseTopic, OffsetCommitResponsePartition)
-    return OffsetCommitResponse(topics=await run(told))
-
-
-def _asked(topics: Iterable[Any]) -> Steps[dict[TopicPartition, Any]]:
-    """The rows of a request by topic and partition: what is said last of one holds."""
-    pace = Pace()
-    rows = {}
-    for topic in topics:
-        for row in topic.partitions:
-            if pace.over(_NAME_US):
-                yield None
-            rows[topic.name, row.partition_index] = row
-    return rows
-
-
-def _portions(rows: dict[TopicPartition, T]) -> Iterator[dict[TopicPartition, T]]:
-    """At least one."""
-    left = iter(rows.items())
-    yield dict(islice(left, PORTION))
-    while portion := dict(islice(left, PORTION)):
-        yield portion
-
-
-def _told(
-    request: OffsetCommitRequest | OffsetDeleteRequest,
-    errors: Errors,
-    topic_type: Callable[..., T],
-    partition_type: Callable[..., Any],
-) -> Steps[tuple[T, ...]]:
-    """What became of each offset, in the order of the request: commits and removals differ in their types only."""
-    pace = Pace()
-    topics = []
-    for topic in request.topics:
-        rows = []
-        for p in topic.partitions:
-            if pace.over(_OFFSET_US):
-                yield None
-            rows.append(partition_type(p.partition_index, errors[topic.name, p.partition_index]))
-        topics.append(topic_type(topic.name, tuple(rows)))
-    return tuple(topics)
+    errors = await in_portions(ctx, request.topics, partial(_commit, ctx, request))
+    return OffsetCommitResponse(
+        topics=await told(ctx, request, errors, OffsetCommitResponseTopic, OffsetCommitResponsePartition)
+    )
 
 
 async def _commit(
@@ -152,7 +92,7 @@ async def _commit(
         key: Offset(p.committed_offset, p.committed_leader_epoch, p.committed_metadata or "", p.commit_timestamp)
         for key, p in rows.items()
     }
-    errors = {key: _partition_problem(ctx, Operation.READ, *key) for key in offsets}
+    errors = {key: partition_problem(ctx, Operation.READ, *key) for key in offsets}
     refusal = ctx.group_refusal(Operation.READ, request.group_id)
     if refusal:
         errors = dict.fromkeys(offsets, refusal)
@@ -204,7 +144,7 @@ def _fetch_groups(ctx: RequestContext, request: OffsetFetchRequest) -> Steps[Off
     # Named more than once, a group is answered once: everything it has, twenty thousand times, would be too much.
     asked: dict[Any, OffsetFetchRequestGroup] = {}
     for g in reversed(request.groups):
-        if pace.over(_NAME_US * (1 + len(g.topics or ()))):
+        if pace.over(NAME_US * (1 + len(g.topics or ()))):
             yield None
         key = (
             (g.group_id, g.topics) if len(request.groups) > 1 else g.group_id
@@ -255,9 +195,9 @@ def _wanted(topics: Iterable[T] | None) -> Wanted | None:
 def _refused(wanted: Wanted | None, error: ErrorCode, pace: Pace) -> Steps[Found]:
     found: Found = []
     for topic, partitions in wanted or ():
-        if pace.over(_NAME_US):
+        if pace.over(NAME_US):
             yield None
-        found.append((topic, (yield from each(partitions, lambda p: (p, NEVER_COMMITTED, error), _NAME_US, pace))))
+        found.append((topic, (yield from each(partitions, lambda p: (p, NEVER_COMMITTED, error), NAME_US, pace))))
     return found
 
 
@@ -270,22 +210,22 @@ def _fetch(
     committed = ctx.broker.groups.committed(group_id)
     if isinstance(committed, ErrorCode):
         return [], committed
-    unstable = ctx.broker.groups.unstable(group_id) if request.require_stable else frozenset()
+    is_unstable = ctx.broker.groups.unstable(group_id)
 
     def one(topic: str, partition: int) -> tuple[int, OffsetCommitValue, ErrorCode]:
         refusal = ctx.topic_refusal(Operation.DESCRIBE, topic)
         if refusal:
             return partition, NEVER_COMMITTED, refusal
-        if (topic, partition) in unstable:
+        if request.require_stable and is_unstable((topic, partition)):
             return partition, NEVER_COMMITTED, ErrorCode.UNSTABLE_OFFSET_COMMIT
         return partition, committed.get((topic, partition), NEVER_COMMITTED), ErrorCode.NONE
 
     asked = (yield from _everything(ctx, list(committed), pace)) if wanted is None else wanted
     found = []
     for topic, partitions in asked:
-        if pace.over(_NAME_US):
+        if pace.over(NAME_US):
             yield None
-        answers = yield from each(partitions, partial(one, topic), _OFFSET_US, pace)
+        answers = yield from each(partitions, partial(one, topic), OFFSET_US, pace)
         found.append((topic, answers))
     return found, ErrorCode.NONE
 
@@ -294,7 +234,7 @@ def _everything(ctx: RequestContext, committed: list[TopicPartition], pace: Pace
     """All topics of the group that this session may see."""
     topics: dict[str, list[int]] = {}
     for topic, partition in committed:
-        if pace.over(_OFFSET_US):
+        if pace.over(OFFSET_US):
             yield None
         if ctx.owns(topic) and ctx.may(Operation.DESCRIBE, of_topic(topic)):
             topics.setdefault(topic, []).append(partition)
@@ -306,7 +246,7 @@ async def _fetch_from_zookeeper(ctx: RequestContext, group_id: str, wanted: Want
     problem = ctx.group_refusal(Operation.DESCRIBE, group_id) or legacy.group_problem(group_id)
     found: Found = []
     for topic, partitions in wanted:
-        problems = await run(each(partitions, partial(_partition_problem, ctx, Operation.DESCRIBE, topic), _OFFSET_US))
+        problems = await run(each(partitions, partial(partition_problem, ctx, Operation.DESCRIBE, topic), OFFSET_US))
         answers = []
         for partition, own_problem in zip(partitions, problems, strict=True):
             offset, error = legacy.NO_OFFSET, problem or own_problem
@@ -326,7 +266,7 @@ def _topics(
         rows = yield from each(
             answers,
             lambda row: partition_type(row[0], row[1].offset, row[1].leader_epoch, row[1].metadata, row[2]),
-            _OFFSET_US,
+            OFFSET_US,
             pace,
         )
         topics.append(topic_type(name, tuple(rows)))
@@ -345,20 +285,20 @@ async def handle_offset_delete(ctx: RequestContext, request: OffsetDeleteRequest
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     run = partial(ctx.broker.slices.run, ctx.owner)
     errors: Errors = {}
-    for portion in _portions(await run(_asked(request.topics))):
-        (deleted,) = await run(each([portion], lambda rows: Task(_delete(ctx, request.group_id, rows)), _OFFSET_US))
+    for portion in portions(await run(rows_of(request.topics))):
+        (deleted,) = await run(each([portion], lambda rows: Task(_delete(ctx, request.group_id, rows)), OFFSET_US))
         error, results = await deleted
         is_gone_with_them = error == ErrorCode.GROUP_ID_NOT_FOUND and bool(errors)
         if error != ErrorCode.NONE and not is_gone_with_them:
             return OffsetDeleteResponse(error_code=error)
         errors.update(results)
-    told = _told(request, errors, OffsetDeleteResponseTopic, OffsetDeleteResponsePartition)
-    return OffsetDeleteResponse(topics=await run(told))
+    topics = await told(ctx, request, errors, OffsetDeleteResponseTopic, OffsetDeleteResponsePartition)
+    return OffsetDeleteResponse(topics=topics)
 
 
 async def _delete(ctx: RequestContext, group_id: str, rows: dict[TopicPartition, Any]) -> tuple[ErrorCode, Errors]:
     """One portion."""
-    errors = {key: _partition_problem(ctx, Operation.READ, *key) for key in rows}
+    errors = {key: partition_problem(ctx, Operation.READ, *key) for key in rows}
     valid = [key for key, error in errors.items() if error == ErrorCode.NONE]
     error, results = await ctx.broker.groups.delete_offsets(group_id, valid)
     return error, {**errors, **results}

@@ -1,6 +1,7 @@
 """For other brokers, the controller and operators: never on a tenant's listener.
 
 replication control      what the controller sends; what is asked of it
+txn_markers              what coordinators of transactions send
 reassignments elections  for operators
 partitions               what they ask about very many partitions
 """

@@ -5,5 +5,5 @@ fetch fetch_reading         batches out; one partition of a consumer's fetch
 conversion                  records that cannot be stored or sent as they are
 leader_hints                who leads, told with the error
 log_offsets delete_records  ListOffsets, OffsetForLeaderEpoch; DeleteRecords
-init_producer_id producers  InitProducerId; DescribeProducers
+producers                   DescribeProducers
 """

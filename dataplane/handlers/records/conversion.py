@@ -243,7 +243,7 @@ def _read(partition: Partition, converted: Converted) -> Steps[memoryview | None
     room = min(_CHUNK_BYTES, converted.limit - len(converted.data))
     if converted.data and room <= 0:
         return None
-    end = partition.state.readable_end(stable_only=False)  # who wants the old formats knows of no transactions
+    end = partition.readable_end(stable_only=False)  # who wants the old formats knows of no transactions
     found = partition.read(converted.next_offset, room, end, at_least_one=not converted.data, wait=True)
     if found is None:
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dataplane.cluster.metadata import OFFSETS_TOPIC
+from dataplane.cluster.metadata import COORDINATORS_TOPICS
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.fetch import (
     DeleteRecordsPartition,
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from dataplane.records.steps import Steps
 
 _PARTITION_US = 25
-_KEPT = frozenset({OFFSETS_TOPIC, "__transaction_state"})
-"""What the cluster itself lives on: compaction keeps it small, nobody deletes from it."""
 
 Row = tuple[str, list[DeleteRecordsPartitionResult]]
 
@@ -69,7 +67,7 @@ class _Pending:
         refusal = self._ctx.topic_refusal(Operation.DELETE, topic)
         if refusal:
             done(refusal, NO_LOW_WATERMARK)
-        elif topic in _KEPT:
+        elif topic in COORDINATORS_TOPICS:  # compaction keeps them small, nobody deletes from them
             done(ErrorCode.INVALID_TOPIC_EXCEPTION, NO_LOW_WATERMARK)
         else:
             partition = replicas.registry.leader(topic, wanted.partition_index)

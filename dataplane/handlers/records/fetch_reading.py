@@ -4,6 +4,9 @@ In this order, as in Kafka: does the topic exist for this client, may its addres
 leader epoch, should it read from another replica (KIP-392), do its log and ours part (KIP-320), is its offset inside of
 our log. From version 11 on a client may read from a follower; it gets what the follower knows to be committed, and an
 offset between that and the follower's end is just empty: the follower is on its way there.
+
+Who reads committed transactions only gets what lies below the last stable offset, and with it which transactions were
+aborted that have records in it: to leave those out is the client's.
 """
 
 from __future__ import annotations
@@ -32,12 +35,15 @@ from dataplane.replication.serving.fetch_sessions import (
 from dataplane.replication.serving.replica_selection import THE_LEADER, preferred_replica
 from dataplane.replication.truncation import divergence
 from dataplane.storage.errors import OffsetOutOfRangeError
+from dataplane.storage.log import aborting, reading
 from dataplane.tenancy.access import Operation
 from dataplane.throttle.fetching import TopicBudget
 
 if TYPE_CHECKING:
     from dataplane.handlers.context import RequestContext
     from dataplane.replication.replica.partition import Partition
+    from dataplane.storage.files import FileSlice
+    from dataplane.storage.log import Log
 
 _FROM_FOLLOWERS_SINCE = 11
 _LEADER_HINTS_SINCE = 16
@@ -53,9 +59,9 @@ class ConsumerReader:
     """
 
     __slots__ = (
-        "_aborted",
         "_ctx",
         "_leader_only",
+        "_none_aborted",
         "_rack",
         "_registry",
         "_stable_only",
@@ -72,9 +78,7 @@ class ConsumerReader:
         self._leader_only = ctx.version < _FROM_FOLLOWERS_SINCE
         self._rack = request.rack_id if ctx.broker.config.settings.replica_selector_class else ""
         self._stable_only = request.isolation_level != _READ_UNCOMMITTED
-        self._aborted: tuple[AbortedTransaction, ...] | None = None
-        if self._stable_only:
-            self._aborted = ()  # there are no transactions yet: nothing was aborted
+        self._none_aborted: tuple[AbortedTransaction, ...] | None = () if self._stable_only else None
         self.hinted: dict[int, None] = {}
         self.budget: TopicBudget | None = None
         instance = ctx.session.instance
@@ -135,6 +139,7 @@ class ConsumerReader:
                 parted = divergence(log, last_epoch, offset)
                 if parted is not None:
                     return self._parted(name, partition, wanted, *parted)
+            stable = partition.stable_end()  # also where it is only told
             if self._ctx.reads_nothing:
                 return Reading(self._data(partition, wanted), 0, None)
             max_bytes = min(wanted.partition_max_bytes, left)
@@ -142,8 +147,11 @@ class ConsumerReader:
                 if not allowed:  # what arrives meanwhile is no reason to look again
                     return Reading(self._data(partition, wanted), 0, None)
                 max_bytes = min(max_bytes, allowed)
-            end = partition.state.readable_end(stable_only=self._stable_only)
+            end = stable if self._stable_only else partition.state.high_watermark
             records = partition.read(offset, max_bytes, end, at_least_one=at_least_one, wait=self.cold.wait)
+            aborted = self._none_aborted
+            if self._stable_only and records is not None and offset <= log.last_aborted:
+                aborted = tuple(aborted_in_range(log, offset, records, end, wait=self.cold.wait))
         except NotInMemoryError as missing:
             self.cold.missing = missing
             return Reading(self._data(partition, wanted), 0, None)
@@ -151,24 +159,32 @@ class ConsumerReader:
             return self._failed(name, wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
         except OSError:
             return self._failed(name, wanted, ErrorCode.KAFKA_STORAGE_ERROR)
+        place = partition.queues.readers(stable_only=self._stable_only)
         if records is None:
             at_end = offset >= end
-            return Reading(self._data(partition, wanted), 0, partition.queues.read_waiters, at_end)
+            return Reading(self._data(partition, wanted), 0, place, at_end)
         if partition.usage is not None and (not self._ctx.session.is_internal or self._ctx.is_on_behalf):
             records.sent = partition.usage.consumed
         if self.budget is not None:
             self.budget.took(name, records.size)
-        return Reading(self._data(partition, wanted, records), records.size, partition.queues.read_waiters)
+        data = self._data(partition, wanted, records, aborted=aborted)
+        return Reading(data, records.size, place)
 
     def _data(
-        self, partition: Partition, wanted: FetchPartition, records: object = b"", *, preferred_read_replica: int = -1
+        self,
+        partition: Partition,
+        wanted: FetchPartition,
+        records: object = b"",
+        *,
+        preferred_read_replica: int = -1,
+        aborted: tuple[AbortedTransaction, ...] | None = (),
     ) -> FetchResponsePartitionData:
         return FetchResponsePartitionData(
             partition_index=wanted.partition,
             high_watermark=partition.state.high_watermark,
             last_stable_offset=partition.state.last_stable_offset,
             log_start_offset=partition.log.start_offset,
-            aborted_transactions=self._aborted,
+            aborted_transactions=aborted or self._none_aborted,
             preferred_read_replica=preferred_read_replica,
             records=records,  # type: ignore[arg-type]
         )
@@ -182,7 +198,7 @@ class ConsumerReader:
             last_stable_offset=partition.state.last_stable_offset,
             log_start_offset=partition.log.start_offset,
             diverging_epoch=FetchResponseEpochEndOffset(epoch=epoch, end_offset=end_offset),
-            aborted_transactions=self._aborted,
+            aborted_transactions=self._none_aborted,
             records=b"",
         )
         return Reading(data, 0, None)
@@ -197,6 +213,15 @@ class ConsumerReader:
         if code is ErrorCode.KAFKA_STORAGE_ERROR and self._version < _STORAGE_ERROR_SINCE:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # old clients do not know the other
         return _refused(wanted, code, leader)
+
+
+def aborted_in_range(log: Log, offset: int, records: FileSlice, bound: int, *, wait: bool) -> list[AbortedTransaction]:
+    """Those that have records in a range of the log's files that begins with `offset` and ends before `bound`.
+
+    Raises OSError, and NotInMemoryError where it is not to `wait` for the disk.
+    """
+    end = reading.end_of(log, offset, records, bound, wait=wait)
+    return [AbortedTransaction(*one[:2]) for one in aborting.aborted_between(log, offset, end)]
 
 
 _BEFORE_READING = (

@@ -143,8 +143,8 @@ def _list_one(
         return _error(wanted, partition)
     if wanted.current_leader_epoch < _NO_EPOCH:
         return _error(wanted, ErrorCode.FENCED_LEADER_EPOCH)
-    end = partition.log.end_offset if as_replica else partition.state.readable_end(stable_only=stable_only)
     try:
+        end = partition.log.end_offset if as_replica else partition.readable_end(stable_only=stable_only)
         if version == 0:
             if Pace().over(_SEGMENT_US * len(partition.log.segments)):
                 yield None

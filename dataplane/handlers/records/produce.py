@@ -8,6 +8,10 @@ Records that cannot be stored as they came (old formats, topics with rules for r
 (`dataplane.handlers.records.conversion`); that may take more than this turn, and until then the connection is not read from.
 So may a request of very many partitions (`RequestContext.is_long`): its batches are staged in steps, each with the turn
 that it is staged in, and whether the session may write to a topic is asked for each.
+
+Batches of a transaction are verified first, all of a request at once (`transactions.verification`). As in Kafka it is the
+batches that make a request transactional: it has to name a transactional id then, and one that names an id without them is like
+any other.
 """
 
 from __future__ import annotations
@@ -15,9 +19,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from dataplane.cluster.metadata import OFFSETS_TOPIC
+from dataplane.cluster.metadata import COORDINATORS_TOPICS
 from dataplane.handlers.context import RequestContext
 from dataplane.handlers.outcome import CloseConnectionError, Encoded, Now, Outcome, Reply
 from dataplane.handlers.records.conversion import (
@@ -40,7 +44,7 @@ from dataplane.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from dataplane.protocol.primitives import size_of
-from dataplane.records.header import CorruptBatchError
+from dataplane.records.header import HEADER_SIZE, MAGIC, TRANSACTIONAL, CorruptBatchError, magic_of, read_header
 from dataplane.records.preparation import RefusedRecordsError
 from dataplane.records.steps import Pace, run_through
 from dataplane.replication.appending import Appended
@@ -48,14 +52,18 @@ from dataplane.replication.replica.partition import Partition
 from dataplane.tasks import Future, Later
 from dataplane.tenancy.access import Operation, of_transactional_id
 from dataplane.throttle.debt_queue import throttle_ms
+from dataplane.transactions.verification import told_to_producers
 
 if TYPE_CHECKING:
     from dataplane.records.steps import Steps
+    from dataplane.transactions.verification import Errors
 
 _log = logging.getLogger(__name__)
 
 _LEADER_HINTS_SINCE = 10
-_PARTITION_US, _REFUSAL_US = 25, 4
+_PARTITION_US, _REFUSAL_US, _LOOK_US = 25, 4, 1
+_ATTRIBUTES_AT = 22
+"""The lower half of them, in a batch."""
 _WITHOUT_START = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE)
 """Errors with which Kafka does not say where the log begins."""
 _REFUSED = Appended(ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1)
@@ -73,8 +81,6 @@ def handle_produce(ctx: RequestContext, request: ProduceRequest) -> Reply:
     refusal = ErrorCode.NONE
     if request.acks not in (-1, 0, 1):
         refusal = ErrorCode.INVALID_REQUIRED_ACKS
-    elif request.transactional_id is not None:
-        refusal = ctx.refusal(Operation.WRITE, of_transactional_id(request.transactional_id))
     pending = _Pending(ctx, request, 0 if refusal else throttle_ms(delay_s))
     steps = pending.refuse(request, refusal) if refusal else pending.start(request)
     if ctx.is_long:
@@ -103,6 +109,47 @@ class _Held(Later[Now]):
         return self._staged
 
 
+class _Batch(NamedTuple):
+    """What is to be appended to one partition, and the place of its answer."""
+
+    partition: Partition
+    partition_index: int
+    records: memoryview
+    results: list[PartitionProduceResponse]
+    place: int
+
+
+_Producer = tuple[int, int]
+"""Id and epoch."""
+
+
+def transactional_producer(records: memoryview) -> _Producer | None:
+    """Who writes a batch in a transaction; None where it is in none."""
+    if len(records) < HEADER_SIZE or magic_of(records) != MAGIC:
+        return None
+    header = read_header(records)
+    return (header.producer_id, header.producer_epoch) if header.is_transactional else None
+
+
+def _producers(request: ProduceRequest, pace: Pace) -> Steps[dict[_Producer, None]]:
+    """Who writes in transactions."""
+    found: dict[_Producer, None] = {}
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if pace.over(_LOOK_US):
+                yield None
+            records = data.records
+            if (
+                isinstance(records, memoryview)
+                and len(records) >= HEADER_SIZE
+                and records[_ATTRIBUTES_AT] & TRANSACTIONAL
+            ):
+                producer = transactional_producer(records)
+                if producer is not None:
+                    found[producer] = None
+    return found
+
+
 class _Pending:
     """A request whose partitions are being made safe."""
 
@@ -115,12 +162,20 @@ class _Pending:
         self._open = 1  # one for `start` itself
         self._unprepared = 1  # likewise
         self._is_blocked = False
+        self._to_verify: list[_Batch] = []
         self._staged: Future[None] = Future()
         self.answer = _Held(self._staged)
 
     def start(self, request: ProduceRequest) -> Steps[None]:
         """Stage every batch, and wait for those that were taken. What waits then holds no records of the request."""
         pace = Pace()
+        producers = yield from _producers(request, pace)
+        if producers:
+            refused = self._transactional_refusal(request, producers)
+            if refused:
+                self._throttle_time_ms = 0
+                yield from self.refuse(request, refused)
+                return
         for topic in request.topic_data:
             results: list[PartitionProduceResponse] = []
             self._results.append(results)
@@ -133,8 +188,56 @@ class _Pending:
                     results.append(_result(data.index, refusal, text=text))
                 else:
                     self._append(topic.name, data, results)
+        if self._to_verify:
+            yield from self._verify(request, *next(iter(producers)))
         self._prepared_one()
         self._close_one()
+
+    def _transactional_refusal(self, request: ProduceRequest, producers: dict[_Producer, None]) -> ErrorCode:
+        if request.transactional_id is None:
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        refusal = self._ctx.refusal(Operation.WRITE, of_transactional_id(request.transactional_id))
+        return refusal or (ErrorCode.INVALID_PRODUCER_ID_MAPPING if len(producers) > 1 else ErrorCode.NONE)
+
+    def _verify(self, request: ProduceRequest, producer_id: int, epoch: int) -> Steps[None]:
+        """Have the coordinator say that the transaction's batches may be appended, and go on with them."""
+        assert request.transactional_id is not None
+        batches, self._to_verify = self._to_verify, []
+        keys = [(batch.partition.topic, batch.partition_index) for batch in batches]
+        waiting = self._ctx.broker.verifier.verify(request.transactional_id, producer_id, epoch, keys)
+        if waiting is None:
+            yield from self._go_on(batches, {})
+            return
+        self._open += 1
+        self._unprepared += 1
+        copies = [batch._replace(records=memoryview(bytearray(batch.records))) for batch in batches]
+
+        def verified(future: Future[Errors]) -> None:
+            steps = self._verified(copies, future.result())
+            if self._ctx.is_long:
+                self._ctx.broker.slices.run(self._ctx.owner, steps)
+            else:
+                run_through(steps)
+
+        waiting.then(verified)
+
+    def _verified(self, batches: list[_Batch], errors: Errors) -> Steps[None]:
+        yield from self._go_on(batches, errors)
+        self._prepared_one()
+        self._close_one()
+
+    def _go_on(self, batches: list[_Batch], errors: Errors) -> Steps[None]:
+        pace = Pace()
+        for batch in batches:
+            if pace.over(_PARTITION_US):
+                yield None
+            error = errors.get((batch.partition.topic, batch.partition_index), ErrorCode.NONE)
+            if error:
+                told = told_to_producers(error)
+                text = f"the partition could not be verified to be in the transaction: {error.name}"
+                batch.results[batch.place] = _result(batch.partition_index, told, text=text)
+            else:
+                self._take_batch(batch)
 
     def refuse(self, request: ProduceRequest, code: ErrorCode) -> Steps[None]:
         """The same error for every partition."""
@@ -157,9 +260,7 @@ class _Pending:
         refusal = self._ctx.topic_refusal(Operation.WRITE, topic.name)
         if refusal:
             return refusal, None
-        if (
-            topic.name == OFFSETS_TOPIC
-        ):  # coordinators write it themselves: what anybody else writes they could not read
+        if topic.name in COORDINATORS_TOPICS:  # what anybody else writes their coordinators could not read
             return ErrorCode.INVALID_TOPIC_EXCEPTION, None
         gate, instance = self._ctx.broker.gate, self._ctx.payer(topic.name)
         blocked = gate.produce_refusal(instance)
@@ -197,55 +298,47 @@ class _Pending:
             return
         place = len(results)
         results.append(_result(data.index, ErrorCode.UNKNOWN_SERVER_ERROR))
-        records: memoryview = data.records  # type: ignore[assignment]
-        if needs_preparation(partition, version):
-            self._prepare(partition, data.index, records, results, place)
+        batch = _Batch(partition, data.index, data.records, results, place)  # type: ignore[arg-type]
+        if transactional_producer(batch.records) is not None:
+            self._to_verify.append(batch)
         else:
-            self._stage(partition, data.index, records, results, place)
+            self._take_batch(batch)
 
-    def _prepare(
-        self,
-        partition: Partition,
-        index: int,
-        records: memoryview,
-        results: list[PartitionProduceResponse],
-        place: int,
-    ) -> None:
+    def _take_batch(self, batch: _Batch) -> None:
+        if needs_preparation(batch.partition, self._ctx.version):
+            self._prepare(batch)
+        else:
+            self._stage(batch, batch.records)
+
+    def _prepare(self, batch: _Batch) -> None:
         self._open += 1
         self._unprepared += 1
 
         def done(future: Future[Prepared]) -> None:
             error = future.error
             if isinstance(error, CorruptBatchError):
-                results[place] = _result_of(index, error, partition)
+                batch.results[batch.place] = _result_of(batch.partition_index, error, batch.partition)
             elif error is not None:
                 _log.error("records could not be prepared", exc_info=error)
             else:
-                self._take(partition, index, future.result(), results, place)
+                self._take(batch, future.result())
             self._prepared_one()
             self._close_one()
 
-        prepare(self._ctx, partition, records).then(done)
+        prepare(self._ctx, batch.partition, batch.records).then(done)
 
-    def _take(
-        self, partition: Partition, index: int, made: Prepared, results: list[PartitionProduceResponse], place: int
-    ) -> None:
+    def _take(self, batch: _Batch, made: Prepared) -> None:
         if made.batch is None:
-            results[place] = _result(index, ErrorCode.NONE)
+            batch.results[batch.place] = _result(batch.partition_index, ErrorCode.NONE)
         else:
-            self._stage(partition, index, made.batch, results, place, made)
+            self._stage(batch, made.batch, made)
 
-    def _stage(
-        self,
-        partition: Partition,
-        index: int,
-        batch: memoryview,
-        results: list[PartitionProduceResponse],
-        place: int,
-        made: Prepared | None = None,
-    ) -> None:
+    def _stage(self, batch: _Batch, records: memoryview, made: Prepared | None = None) -> None:
         replicas = self._ctx.broker.replicas
-        appended = replicas.appending.append(partition, batch, self._acks, is_checked=made is not None)
+        partition, index, _, results, place = batch
+        appended = replicas.appending.append(
+            partition, records, self._acks, is_checked=made is not None, is_transactional=True
+        )
 
         def done(error: ErrorCode) -> None:
             if error:

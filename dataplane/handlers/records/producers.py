@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from dataplane.records.steps import Steps
 
 _NAME_US, _PARTITION_US, _STATE_US = 1, 16, 3
-_NO_COORDINATOR = -1  # it has ended no transaction
 
 
 def handle_describe_producers(
@@ -76,5 +75,6 @@ def _state(state: producers.ProducerState) -> ProducerState:
         producer_epoch=state.epoch,
         last_sequence=state.batches[-1].last_sequence if state.batches else -1,
         last_timestamp=state.seen_ms,
-        coordinator_epoch=_NO_COORDINATOR,
+        coordinator_epoch=state.coordinator_epoch,
+        current_txn_start_offset=state.first_offset,
     )

@@ -5,6 +5,10 @@ accounted for. This file is where they meet: it says to the state where the log 
 
 Only bytes that are in the file count: the log's end moves in `storage.log.appending.commit`. A leader writes its epoch
 durably before the first batch of it (KIP-101).
+
+The last stable offset hangs on both: which transactions are open the log knows, what is committed the state. It follows the high
+watermark, and is held back where the log says so; nobody who uses no transactions pays more for that than a comparison. Of
+a log that was opened and not written to since, it is looked up when a consumer first asks (`stable_end`).
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from dataplane.replication.replica.byte_counts import ByteCounts
 from dataplane.replication.replica.partition_state import PartitionState, ReplicaRules
 from dataplane.replication.replica.queues import Queues
 from dataplane.storage.errors import OffsetOutOfRangeError
-from dataplane.storage.log import reading
+from dataplane.storage.log import producing, reading
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -36,6 +40,7 @@ class Partition:
         "log",
         "metadata_version",
         "queues",
+        "stable_before",
         "state",
         "topic",
         "topic_id",
@@ -65,6 +70,10 @@ class Partition:
         self.state = PartitionState(rules, log.start_offset if high_watermark is None else high_watermark)
         self.queues = Queues()
         self.counts = ByteCounts()
+        self.stable_before = (
+            -1
+        )  # the last stable offset that those who wait for more have heard of; -1: as the high watermark
+        self._hold_back()
 
     def __repr__(self) -> str:
         return f"<{self.topic}-{self.index} {self.state!r}>"
@@ -72,6 +81,7 @@ class Partition:
     def replace_log(self, log: Log) -> None:
         """Another log has taken the place of ours, with the same in it."""
         self.log = log
+        self._hold_back()
 
     def is_synced(self) -> bool:
         """Whether all that is written is on disk."""
@@ -80,7 +90,7 @@ class Partition:
     def read(self, offset: int, max_bytes: int, limit: int, *, at_least_one: bool, wait: bool) -> FileSlice | None:
         """Whole batches from `offset` up to `limit`; None: nothing there.
 
-        Consumers read up to `state.readable_end`, replicas up to the end of the log. Raises OffsetOutOfRangeError, OSError;
+        Consumers read up to `readable_end`, replicas up to the end of the log. Raises OffsetOutOfRangeError, OSError;
         NotInMemoryError where it is not to `wait` for the disk.
         """
         log = self.log
@@ -89,6 +99,43 @@ class Partition:
                 raise OffsetOutOfRangeError(offset, log.start_offset, log.end_offset)
             return None
         return reading.read(log, offset, max_bytes, limit, at_least_one=at_least_one, wait=wait)
+
+    # --- what is stable -----------------------------------------------------------------------------------------------
+
+    def readable_end(self, *, stable_only: bool) -> int:
+        """Up to where a consumer reads: all that is committed, or what is stable only. Raises OSError."""
+        return self.stable_end() if stable_only else self.state.high_watermark
+
+    def stable_end(self) -> int:
+        """The last stable offset. Raises OSError."""
+        offset = self.state.last_stable_offset
+        if offset < 0:
+            producing.learn_transactions(self.log)
+            self._hold_back()
+            offset = self.state.last_stable_offset
+        return offset
+
+    def _hold_back(self, before: int = -1) -> None:
+        """The last stable offset may be another; it was `before` when fetches that wait last heard of it."""
+        log, state = self.log, self.state
+        state.hold_back(log.transactions.stable_end(state.high_watermark, log.start_offset))
+        if self.stable_before < 0 <= before and self.queues.stable_waiters:
+            self.stable_before = before
+
+    def newly_stable(self, size: int) -> int:
+        """Bytes that became stable when the high watermark moved, by `size` bytes."""
+        before, self.stable_before = self.stable_before, -1
+        if before < 0:
+            return size
+        try:
+            return reading.bytes_between(self.log, before, max(before, self.state.last_stable_offset))
+        except OSError:
+            return 1
+
+    def start_moved(self) -> None:
+        """The log begins later: what lies before keeps nobody back."""
+        if self.state.last_stable_offset < self.log.start_offset:
+            self._hold_back()
 
     # --- leading ------------------------------------------------------------------------------------------------------
 
@@ -115,9 +162,11 @@ class Partition:
     def advance(self, now: float) -> bool:
         """Move the high watermark as far as it may go. Returns whether it moved. For a leader."""
         log, state = self.log, self.state
-        end = log.end_offset
+        end, stable = log.end_offset, state.last_stable_offset
         moved = state.advance(log.recovery_point if state.settings.is_durable else end, end, now)
         if moved:
+            if log.transactions.first_unstable < state.high_watermark:
+                self._hold_back(stable)
             self._count_committed()
         return moved
 
@@ -142,14 +191,18 @@ class Partition:
 
     def follow_high_watermark(self) -> bool:
         """A follower's high watermark: the leader's, as far as our log goes. Returns whether it moved."""
+        stable = self.state.last_stable_offset
         moved = self.state.follow_high_watermark(self.log.end_offset)
         if moved:
+            if self.log.transactions.first_unstable < self.state.high_watermark:
+                self._hold_back(stable)
             self._count_committed()
         return moved
 
     def truncated(self) -> None:
         """The log was cut or reset."""
         self.state.truncated(self.log.start_offset, self.log.end_offset)
+        self._hold_back()
         self.counts.uncommitted.cut(self.log)
 
     def _count_committed(self) -> None:

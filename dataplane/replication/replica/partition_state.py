@@ -2,7 +2,7 @@
 
 Vocabulary. LEO: log end offset, the offset the next batch gets. ISR: the replicas that have what the leader has, as the
 controller last confirmed. High watermark: every offset below it is on all of the ISR: it is committed, consumers may
-see it, and no election from the ISR loses it. Last stable offset: below it no transaction is open.
+see it, and no election from the ISR loses it. Last stable offset: below it no transaction is open (`partition` knows).
 
                   become_leader                       become_follower
     no role yet ───────────────> leader <───────────────────────────────> follower
@@ -103,6 +103,7 @@ class PartitionState:
         "is_leader",
         "is_offline",
         "isr",
+        "last_stable_offset",
         "leader_epoch",
         "leader_high_watermark",
         "leader_id",
@@ -129,7 +130,8 @@ class PartitionState:
         self._maximal_isr: tuple[int, ...] = ()
         self._no_proposal_before = NEVER
         self._followers: dict[int, RemoteReplica] = {}  # in the order of the replicas; empty where we follow
-        self.high_watermark = high_watermark
+        # Of the second, -1: nobody has asked yet, and until then it is not known. An attribute, for fetches ask each time.
+        self.high_watermark = self.last_stable_offset = high_watermark
         self.leader_high_watermark = -1  # as the leader's last answer said; ours follows when the bytes are here
 
     def __repr__(self) -> str:
@@ -221,14 +223,9 @@ class PartitionState:
 
     # --- what is committed --------------------------------------------------------------------------------------------
 
-    @property
-    def last_stable_offset(self) -> int:
-        """Up to where readers of committed transactions read. There are none yet: all that is committed is stable."""
-        return self.high_watermark
-
-    def readable_end(self, *, stable_only: bool) -> int:
-        """Up to where a consumer reads: all that is committed, or what is stable only."""
-        return self.last_stable_offset if stable_only else self.high_watermark
+    def hold_back(self, stable_offset: int) -> None:
+        """After the high watermark moved, which counts as the last stable offset, too: that is here, or unknown."""
+        self.last_stable_offset = stable_offset
 
     def advance(self, counted_end: int, end_offset: int, now: float) -> bool:
         """Move the high watermark as far as it may go. Returns whether it moved. For a leader.
@@ -245,7 +242,7 @@ class PartitionState:
                 lowest = follower.log_end_offset
         if lowest <= self.high_watermark:
             return False
-        self.high_watermark = lowest
+        self.high_watermark = self.last_stable_offset = lowest
         return True
 
     def hear_high_watermark(self, offset: int) -> None:
@@ -257,12 +254,13 @@ class PartitionState:
         offset = min(self.leader_high_watermark, end_offset)
         if offset <= self.high_watermark:
             return False
-        self.high_watermark = offset
+        self.high_watermark = self.last_stable_offset = offset
         return True
 
     def truncated(self, start_offset: int, end_offset: int) -> None:
         """The log was cut or reset: the high watermark cannot be outside it."""
         self.high_watermark = max(start_offset, min(self.high_watermark, end_offset))
+        self.last_stable_offset = self.high_watermark
         self.leader_high_watermark = -1
 
     def _is_about_to_join(self, follower: RemoteReplica, end_offset: int, now: float) -> bool:

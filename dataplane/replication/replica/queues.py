@@ -27,6 +27,7 @@ class Queues:
         "low_watermark_waiters",
         "read_waiters",
         "replica_waiters",
+        "stable_waiters",
         "sync_calls",
         "turn_end_acks",
         "turn_end_calls",
@@ -40,7 +41,12 @@ class Queues:
         self.ack_waiters: deque[AckWaiter] = deque()
         self.low_watermark_waiters: dict[LowWatermarkWaiter, None] = {}
         self.read_waiters: dict[Watcher, None] = {}
+        self.stable_waiters: dict[Watcher, None] = {}  # who reads only what is stable
         self.replica_waiters: dict[Watcher, None] = {}
+
+    def readers(self, *, stable_only: bool) -> dict[Watcher, None]:
+        """Where a consumer waits."""
+        return self.stable_waiters if stable_only else self.read_waiters
 
     def mark_dirty(self) -> None:
         """There is something to commit at the end of this turn."""

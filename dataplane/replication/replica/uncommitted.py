@@ -5,7 +5,8 @@ open is kept when leadership goes: a deposed leader learns as a follower that it
 cut them. What it cut may come back: another replica can still have it and lead before anybody cuts it there. Then it is
 open again.
 
-Bytes are exact also where the high watermark, or a cut, falls between two batches that were written together.
+Bytes are exact also where the high watermark, or a cut, falls between two batches that were written together. Of the markers
+among them only the sum is known: they count for the part that is committed last.
 """
 
 from __future__ import annotations
@@ -28,14 +29,16 @@ class _Group(NamedTuple):
     end: int  # exclusive
     size: int
     epoch: int
+    markers: int = 0  # bytes of them among these
 
 
 class Uncommitted:
     """Groups in order of their offsets."""
 
-    __slots__ = ("_cut", "_groups")
+    __slots__ = ("_cut", "_groups", "markers_passed")
 
     def __init__(self) -> None:
+        self.markers_passed = 0  # bytes of markers that are committed, not yet taken
         self._groups: deque[_Group] = deque()
         self._cut: list[_Group] = []  # until the high watermark says that they will not come back
 
@@ -47,14 +50,19 @@ class Uncommitted:
         """Whether the log holds something of ours that is not known to be committed."""
         return bool(self._groups)
 
-    def appended(self, start: int, end: int, size: int, epoch: int) -> None:
+    def appended(self, start: int, end: int, size: int, epoch: int, markers: int = 0) -> None:
         """A commit has written `size` bytes as the leader of `epoch`."""
         groups = self._groups
         if len(groups) >= _MAX_GROUPS and groups[-1].end == start and groups[-1].epoch == epoch:
             # Coarser from here on: nothing is committed for long, and this must not grow with it.
             last = groups.pop()
-            start, size = last.start, last.size + size
-        groups.append(_Group(start, end, size, epoch))
+            start, size, markers = last.start, last.size + size, last.markers + markers
+        groups.append(_Group(start, end, size, epoch, markers))
+
+    def take_markers_passed(self) -> int:
+        """Bytes of what was passed that are nobody's produce."""
+        size, self.markers_passed = self.markers_passed, 0
+        return size
 
     def passed(self, high_watermark: int, log: Log) -> int:
         """The high watermark is here now: the bytes that are committed by that."""
@@ -67,6 +75,7 @@ class Uncommitted:
             if group.end <= high_watermark:
                 groups.popleft()
                 total += group.size
+                self.markers_passed += group.markers
             else:
                 part = _bytes_between(log, group.start, high_watermark)
                 if part:

@@ -149,6 +149,9 @@ class Housekeeping:
         return 0 if partition is None else partition.state.high_watermark
 
     def stable_of(self, log: Log) -> int:
-        """Nothing of a log above this may be compacted: the value that stays could be one of a transaction that is not."""
+        """Nothing of a log above this may be compacted: the value that stays could be one of a transaction that is not.
+
+        Raises OSError.
+        """
         partition = self._replicas.registry.get(log.topic, log.partition)
-        return 0 if partition is None else partition.state.last_stable_offset
+        return 0 if partition is None else partition.stable_end()

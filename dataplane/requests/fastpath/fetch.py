@@ -8,7 +8,8 @@ A client that reads one partition repeats its request; correlation id and fetch 
 Where the offset stands is known from the declarations (`protocol.templates`). As with Produce (`produce`) the slow path
 has found out what the bytes mean, and what may have changed since is checked every time: that its permit is of the
 present (`permits`), then leadership. One that has read all waits, as it came, and is looked at again, its permit as well,
-when there are bytes. An error, too few bytes, anything but plain records goes the slow way. In a session the number of the
+when there are bytes. An error, too few bytes, anything but plain records goes the slow way, as does who reads committed
+transactions where some were aborted. In a session the number of the
 request changes, too: `fetch_in_session`.
 """
 
@@ -110,7 +111,10 @@ class FetchFastPath:
             allowed = broker.gate.fetch_bytes(instance, WINDOW_S)
             if allowed is not None and allowed < max_bytes:
                 max_bytes = max(allowed, 1)
-        end, log = state.last_stable_offset if shape.stable_only else state.high_watermark, partition.log
+        stable, log = state.last_stable_offset, partition.log
+        if stable < 0 or (shape.stable_only and offset <= log.last_aborted):
+            return DECLINED  # the slow path looks for transactions, and says which were aborted
+        end = stable if shape.stable_only else state.high_watermark
         min_bytes = shape.min_bytes if slot is None else 0
         if offset >= end and (min_bytes or offset > end):
             return NOTHING_YET if offset == end and min_bytes <= max_bytes else DECLINED
@@ -205,7 +209,7 @@ class _Waiting:
         client, shape = self._path.client, self._shape
         assert shape.partition is not None
         client.answers.append_slot(self._slot)
-        places = [shape.partition.queues.read_waiters]
+        places = [shape.partition.queues.readers(stable_only=shape.stable_only)]
         self._waiter = self._path.waiting.for_bytes(
             places, shape.min_bytes, shape.wait_s, self._woken, client.session.account
         )

@@ -92,7 +92,8 @@ class SessionFastPath:
             wanted.log_start_offset,
             wanted.partition_max_bytes,
         )
-        high_watermark, readers = partition.state.high_watermark, partition.queues.read_waiters
+        readers = partition.queues.readers(stable_only=shape.stable_only)
+        high_watermark = partition.state.high_watermark
         session.told_records(row, high_watermark, partition.log.start_offset, readers)
         pool.touch(session)
         return True

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dataplane.cluster.metadata import OFFSETS_TOPIC
+from dataplane.cluster.metadata import COORDINATORS_TOPICS
 from dataplane.handlers.records.conversion import FIRST_ZSTD_PRODUCED, is_early_zstd
 from dataplane.protocol.api import APIS, ApiKey
 from dataplane.protocol.errors import ErrorCode
@@ -146,7 +146,7 @@ class ProduceFastPath:
         data = topic.partition_data[0]
         if not isinstance(data.records, memoryview) or not len(data.records) or data.index < 0:
             return
-        if topic.name == OFFSETS_TOPIC:  # always refused
+        if topic.name in COORDINATORS_TOPICS:  # always refused
             return
         if ctx.is_on_behalf:  # the topic's owner is charged, which only the slow path knows
             return

@@ -3,5 +3,6 @@
 schedule rows formats  when they are read and written, what they say, and how
 epochs                 which leader epoch began where
 producers snapshots    what idempotent producers have written
+transactions           which transactions are open, and hold readers back
 truncation_marks       logs that were cut below what their checkpoints say
 """

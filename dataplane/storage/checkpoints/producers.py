@@ -15,6 +15,9 @@ log remembers a bounded number of producers, those that wrote last. Of those bef
 fingerprints of their batches, which cost eight bytes each and say one thing: this very batch is in the log. Its offset is
 not known any more, so the answer is DUPLICATE_SEQUENCE_NUMBER, which clients take for success. Fingerprints are not in
 snapshots: after a restart a retry of a producer that had to go is new.
+
+A producer whose transaction is open (`transactions`) neither expires nor has to go: the last stable offset hangs on it. Its
+coordinator sees to it that it ends.
 """
 
 from __future__ import annotations
@@ -24,11 +27,15 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.protocol.errors import ErrorCode
+from dataplane.records.control import Marker, read_marker
+from dataplane.records.header import CONTROL, TRANSACTIONAL, CorruptBatchError
+from dataplane.storage.checkpoints.transactions import Transactions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from dataplane.records.header import BatchHeader
+    from dataplane.records.header import BatchHeader, Buffer
+    from dataplane.storage.checkpoints.transactions import AbortedTransaction, Ended
 
 REMEMBERED = 5
 MAX_PRODUCERS = 5_000
@@ -37,6 +44,10 @@ MOST_PAGES = 20
 PRODUCER_BYTES = 1_100
 """What is remembered of one takes so much memory, with five batches; measured."""
 _SEQUENCE_MASK = 2**31 - 1
+NO_COORDINATOR = -1
+"""Instead of a coordinator's epoch: none has ended a transaction here."""
+NO_TRANSACTION = -1
+_OF_TRANSACTIONS = TRANSACTIONAL | CONTROL
 
 
 class Duplicate(NamedTuple):
@@ -61,15 +72,18 @@ class ProducerState(NamedTuple):
     batches: list[Written]  # oldest first
     last_offset: int
     seen_ms: int
+    coordinator_epoch: int = NO_COORDINATOR
+    first_offset: int = NO_TRANSACTION  # of the transaction that is open
 
 
 class _Producer:
     """Its epoch, and its last batches in that epoch, oldest first. None yet when a marker raised the epoch."""
 
-    __slots__ = ("batches", "epoch", "last_offset", "seen_ms")
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_offset", "seen_ms")
 
-    def __init__(self, epoch: int) -> None:
+    def __init__(self, epoch: int, coordinator_epoch: int = NO_COORDINATOR) -> None:
         self.epoch = epoch
+        self.coordinator_epoch = coordinator_epoch  # of the last marker
         self.batches: list[Written] = []
         self.last_offset = -1
         self.seen_ms: int | None = None  # None: since the last look
@@ -99,10 +113,13 @@ class _Page:
 class Producers:
     """All producers of one log. `newcomers` is told how many it has got to know (see `producer_budget`)."""
 
-    __slots__ = ("_by_id", "_gone", "_newcomers")
+    __slots__ = ("_by_id", "_gone", "_newcomers", "transactions")
 
-    def __init__(self, newcomers: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self, newcomers: Callable[[int], None] | None = None, transactions: Transactions | None = None
+    ) -> None:
         self._newcomers = newcomers
+        self.transactions = transactions or Transactions()
         self._by_id: dict[int, _Producer] = {}
         self._gone: list[_Page] = []  # the oldest first
 
@@ -120,8 +137,11 @@ class Producers:
         return sum(page.size_bytes for page in self._gone)
 
     def last_batches(self) -> dict[int, int]:
-        """Where each producer's last batch is: it has the sequence that the next one is compared with."""
-        return {producer_id: p.batches[-1].base_offset for producer_id, p in self._by_id.items() if p.batches}
+        """Where each producer's last batch is: it has the sequence that the next one is compared with, or else the epoch."""
+        return {
+            producer_id: p.batches[-1].base_offset if p.batches else p.last_offset
+            for producer_id, p in self._by_id.items()
+        }
 
     def check(self, header: BatchHeader) -> ErrorCode | Duplicate | None:
         """May this batch be appended now? None: yes."""
@@ -132,7 +152,9 @@ class Producers:
         if epoch != producer.epoch:
             if epoch < producer.epoch:
                 return ErrorCode.INVALID_PRODUCER_EPOCH
-            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER if first else None
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER if first > 0 else None
+        if first < 0:
+            return None  # a coordinator's, which numbers nothing
         batches = producer.batches
         if first == ((batches[-1].last_sequence + 1) & _SEQUENCE_MASK if batches else 0):
             return None
@@ -143,29 +165,80 @@ class Producers:
         verdict = self._verdict_on_stranger(header) if self._gone else None  # it may have had to go, and come again
         return verdict or ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
+    def check_transaction(self, header: BatchHeader, *, verifies: bool) -> ErrorCode | None:
+        """The same where one of the two is true: the batch is transactional, or transactions are open in this log.
+
+        `verifies`: the first batch of a transaction is taken only if its coordinator knows of it (KIP-890).
+        """
+        first = self.transactions.open.get(header.producer_id)
+        if not header.is_transactional:
+            return None if first is None else ErrorCode.INVALID_TXN_STATE
+        if not verifies or self.may_continue(header.producer_id, header.producer_epoch):
+            return None
+        is_verified = self.transactions.is_verified(header.producer_id, header.producer_epoch)
+        return None if is_verified else ErrorCode.INVALID_TXN_STATE
+
+    def may_continue(self, producer_id: int, epoch: int) -> bool:
+        """Whether a transaction of the producer is open in which it writes with this epoch."""
+        producer = self._by_id.get(producer_id)
+        return producer is not None and producer.epoch == epoch and producer_id in self.transactions.open
+
+    def check_marker(self, header: BatchHeader, coordinator_epoch: int) -> ErrorCode | None:
+        """May this marker be appended now? None: yes. It may be there already."""
+        producer = self._by_id.get(header.producer_id)
+        if producer is None:
+            return None
+        if header.producer_epoch < producer.epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if coordinator_epoch < producer.coordinator_epoch:
+            return ErrorCode.TRANSACTION_COORDINATOR_FENCED
+        return None
+
     def _verdict_on_stranger(self, header: BatchHeader) -> ErrorCode | None:
+        if header.base_sequence < 0:
+            return None
         first = header.base_sequence
         last = (first + header.last_offset_delta) & _SEQUENCE_MASK
         fingerprint = hash((header.producer_id, header.producer_epoch, first, last))
         is_known = any(page.has(fingerprint) for page in self._gone)
         return ErrorCode.DUPLICATE_SEQUENCE_NUMBER if is_known else None
 
-    def update(self, header: BatchHeader, base_offset: int) -> None:
-        """A batch with a producer id was staged or replayed, at `base_offset`."""
+    def update(self, header: BatchHeader, base_offset: int, batch: Buffer | None = None) -> AbortedTransaction | None:
+        """A batch with a producer id was staged or replayed, at `base_offset`; of a control batch the bytes are needed.
+
+        Returns what it aborts.
+        """
         producer = self._by_id.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
             if producer is None:
                 self._newcomer()
-            producer = self._by_id[header.producer_id] = _Producer(header.producer_epoch)
+                producer = _Producer(header.producer_epoch)
+            else:
+                producer = _Producer(header.producer_epoch, producer.coordinator_epoch)
+            self._by_id[header.producer_id] = producer
         producer.last_offset = base_offset
         producer.seen_ms = None
-        if header.base_sequence < 0:
-            return  # a transaction marker: it may raise the epoch, but has no sequence
         first = header.base_sequence
-        batches = producer.batches
-        batches.append(Written(first, (first + header.last_offset_delta) & _SEQUENCE_MASK, base_offset))
-        if len(batches) > REMEMBERED:
-            del batches[0]
+        if first >= 0:  # else a marker, which may raise the epoch, or a coordinator's
+            batches = producer.batches
+            batches.append(Written(first, (first + header.last_offset_delta) & _SEQUENCE_MASK, base_offset))
+            if len(batches) > REMEMBERED:
+                del batches[0]
+        if header.attributes & _OF_TRANSACTIONS:
+            return self._transact(producer, header, base_offset, batch)
+        return None
+
+    def _transact(
+        self, producer: _Producer, header: BatchHeader, base_offset: int, batch: Buffer | None
+    ) -> AbortedTransaction | None:
+        if not header.is_control:
+            self.transactions.continued(header.producer_id, base_offset)
+            return None
+        try:
+            marker, producer.coordinator_epoch = read_marker(batch or b"")
+        except CorruptBatchError:
+            return None  # whatever it says, it ends nothing
+        return self.transactions.ends(header.producer_id, base_offset, aborted=marker is Marker.ABORT)
 
     def _newcomer(self) -> None:
         if len(self._by_id) >= MAX_PRODUCERS:
@@ -182,10 +255,13 @@ class Producers:
 
     def _forget_oldest(self) -> int:
         """A tenth at a time: looking for them takes long."""
-        by_offset = sorted(self._by_id, key=lambda producer_id: self._by_id[producer_id].last_offset)
+        kept = self.transactions.open
+        by_offset = sorted(self._by_id.keys() - kept, key=lambda producer_id: self._by_id[producer_id].last_offset)
         gone = [
             (producer_id, self._by_id.pop(producer_id)) for producer_id in by_offset[: max(1, len(by_offset) // 10)]
         ]
+        if not gone:
+            return 0
         self._gone = [*self._gone, _Page(gone)][-MOST_PAGES:]
         return len(gone)
 
@@ -195,6 +271,8 @@ class Producers:
 
     def holds_any_from(self, offset: int) -> bool:
         """Does any producer's state stem from records at or after `offset`? Then cutting there needs a replay."""
+        if self.transactions.has_marker_from(offset):  # whose producer may have had to go
+            return True
         return any(producer.last_offset >= offset for producer in self._by_id.values())
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
@@ -202,24 +280,36 @@ class Producers:
         for producer_id, producer in list(self._by_id.items()):
             if producer.seen_ms is None:
                 producer.seen_ms = now_ms
-            elif producer.seen_ms < now_ms - expiration_ms:
+            elif producer.seen_ms < now_ms - expiration_ms and producer_id not in self.transactions.open:
                 del self._by_id[producer_id]
 
     def clear(self) -> None:
         self._by_id.clear()
         self._gone = []
+        self.transactions.clear()
 
     def states(self, now_ms: int) -> Iterator[ProducerState]:
         """All of them, for a snapshot. Who has written since the last look has done so now."""
         for producer_id, producer in list(self._by_id.items()):  # the caller may pause, and others come meanwhile
             seen_ms = now_ms if producer.seen_ms is None else producer.seen_ms
-            yield ProducerState(producer_id, producer.epoch, list(producer.batches), producer.last_offset, seen_ms)
+            yield ProducerState(
+                producer_id,
+                producer.epoch,
+                list(producer.batches),
+                producer.last_offset,
+                seen_ms,
+                producer.coordinator_epoch,
+                self.transactions.open.get(producer_id, NO_TRANSACTION),
+            )
 
-    def restore(self, states: Iterable[ProducerState]) -> None:
-        """Know these, and no others."""
+    def restore(self, states: Iterable[ProducerState], ended: Iterable[Ended] = ()) -> None:
+        """Know these, and no others; `ended` are transactions that may not be committed."""
         self.clear()
+        states = list(states)
+        opened = [(s.producer_id, s.first_offset) for s in states if s.first_offset != NO_TRANSACTION]
+        self.transactions.restore(opened, ended)
         for state in states:
-            producer = self._by_id[state.producer_id] = _Producer(state.epoch)
+            producer = self._by_id[state.producer_id] = _Producer(state.epoch, state.coordinator_epoch)
             producer.batches = state.batches
             producer.last_offset = state.last_offset
             producer.seen_ms = state.seen_ms

@@ -8,8 +8,11 @@ Offsets never change: a batch keeps its first and last offset, its sequence and 
 between. A batch that loses all its records goes, unless it is its producer's last one: then it stays as an empty header,
 so that a retry is recognised after the producers' state was rebuilt from the log.
 
-Batches whose records cannot be read stay as they are: the broker never promised to understand them. So do control
-batches.
+Of a transaction that was aborted no record stays. Its marker, and that of one that was committed, goes when nothing of the
+transaction is left, and everybody has had the time to hear of it: it gets a delete horizon like a tombstone. The last thing a
+producer has left in the log is kept for its epoch (`transactions`).
+
+Batches whose records cannot be read stay as they are: the broker never promised to understand them.
 """
 
 from __future__ import annotations
@@ -163,8 +166,6 @@ def _walk(view: memoryview, count: int) -> list[Entry]:
 
 def cleaned(batch: Buffer, header: BatchHeader, keys: KeyMap, rules: Rules, *, keeps_producer: bool) -> Buffer | None:
     """The batch as it stays: itself, another one, or None. `keeps_producer`: it is the last one of its producer."""
-    if header.is_control:
-        return batch
     found = entries_of(batch, header)
     if found is None:
         return batch
@@ -181,6 +182,23 @@ def cleaned(batch: Buffer, header: BatchHeader, keys: KeyMap, rules: Rules, *, k
     if horizon is None and not all(entry.has_value for entry in kept):
         return _rebuilt(header, body, kept, rules.now_ms + rules.delete_retention_ms)
     return batch if len(kept) == len(entries) else _rebuilt(header, body, kept, None)
+
+
+def cleaned_of_aborted(batch: Buffer, header: BatchHeader, *, keeps_producer: bool) -> Buffer | None:
+    """The same of a batch whose transaction was aborted."""
+    if not keeps_producer:
+        return None
+    return _empty(header) if header.count else batch
+
+
+def cleaned_marker(batch: Buffer, header: BatchHeader, rules: Rules, *, keeps_producer: bool) -> Buffer | None:
+    """The same of a marker of whose transaction nothing is left."""
+    if header.attributes & DELETE_HORIZON:
+        return None if rules.now_ms >= header.base_timestamp and not keeps_producer else batch
+    found = entries_of(batch, header)
+    if found is None or not found[1]:
+        return batch
+    return _rebuilt(header, *found, rules.now_ms + rules.delete_retention_ms)
 
 
 def _stays(entry: Entry, base_offset: int, keys: KeyMap, *, forgets_tombstones: bool) -> bool:

@@ -19,7 +19,7 @@ from dataplane.storage.cleaner import marker
 from dataplane.storage.cleaner.batches import Rules
 from dataplane.storage.cleaner.swap import drop_cleaned
 from dataplane.storage.cleaner.work import KEY_BYTES, CleaningPlan, Outcome, clean
-from dataplane.storage.log import compacting, producing
+from dataplane.storage.log import aborting, compacting, producing
 from dataplane.tasks import Future, Task
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from dataplane.config import Settings
     from dataplane.doors import Doors, Timer
+    from dataplane.storage.checkpoints.transactions import AbortedTransaction
     from dataplane.storage.cleaner.choice import Dirt
     from dataplane.storage.log import Log
     from dataplane.storage.manager import LogManager
@@ -121,7 +122,8 @@ class Cleaner:
     # --- one round ----------------------------------------------------------------------------------------------------
 
     async def _compact(self, log: Log, dirt: Dirt) -> None:
-        truncations, plan = log.truncations, self._plan(log, dirt)
+        truncations = log.truncations
+        plan = self._plan(log, dirt, await self._aborted(log, dirt))
         work = partial(clean, self._doors.files, plan)
         rate = self._settings().log_cleaner_io_max_bytes_per_second
         outcome: Outcome = await self._doors.background.run_apart(partial(_paced, work), rate)
@@ -168,7 +170,19 @@ class Cleaner:
         self._doors.loop.call_soon(lambda: turned.resolve(None))
         return turned
 
-    def _plan(self, log: Log, dirt: Dirt) -> CleaningPlan:
+    async def _aborted(self, log: Log, dirt: Dirt) -> tuple[AbortedTransaction, ...]:
+        """A segment's in a turn."""
+        start, bound = dirt.segments[0].base_offset, dirt.segments[-1].end_offset
+        found: list[AbortedTransaction] = []
+        if log.last_aborted >= start:
+            for segment in log.segments[log.segment_index(start) :]:
+                if segment.has_aborted:
+                    if aborting.aborted_in(log, segment).find(start, bound, found):
+                        break
+                    await self._next_turn()
+        return tuple(found)
+
+    def _plan(self, log: Log, dirt: Dirt, aborted: tuple[AbortedTransaction, ...]) -> CleaningPlan:
         settings, config = self._settings(), log.config
         room = settings.log_cleaner_dedupe_buffer_size * settings.log_cleaner_io_buffer_load_factor
         return CleaningPlan(
@@ -181,6 +195,7 @@ class Cleaner:
             index_bytes=config.segment_index_bytes,
             index_interval=config.index_interval_bytes,
             producers=producing.producers_of(log).last_batches(),
+            aborted=aborted,
         )
 
 

@@ -1,10 +1,10 @@
 """New segments take the place of old ones, so that a crash between any two steps leaves the one or the other.
 
-    <base>.log.cleaned, .index.cleaned, .timeindex.cleaned     written and synced by the job; of no meaning yet
+    <base>.log.cleaned, .index.cleaned, and so on     written and synced by the job; of no meaning yet
     <base>.<last>.swap                1. the new log, renamed: from here on it counts
     <base>.log … <last>.log           2. the old ones go, with their indexes
     <base>.log                        3. the new one has its name
-    <base>.index, <base>.timeindex    4. and its indexes
+    <base>.txnindex, .timeindex, .index    4. and its indexes; the first only where something in it was aborted
 
 `<last>` is the base offset of the last segment that is replaced, so that recovery knows which those are also where the new
 one ends early. At open whatever is `.cleaned` is dropped, and a `.swap` is carried through; indexes that were left behind
@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dataplane.storage.segments.batch_file import (
+    ABORTED_INDEX,
     INDEX,
     LOG,
     TIME_INDEX,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 CLEANED = ".cleaned"
 SWAP = ".swap"
 _NAME_DIGITS = 20
+_INDEXES = (ABORTED_INDEX, TIME_INDEX, INDEX)
+"""In this order: where the last is found, none is missing."""
 
 
 def write_synced(files: Files, path: str, content: bytes) -> None:
@@ -43,7 +46,9 @@ def write_synced(files: Files, path: str, content: bytes) -> None:
     file.sync()
 
 
-def swap_in(files: Files, directory: str, base: int, old: Sequence[int], doomed: str) -> list[str]:
+def swap_in(
+    files: Files, directory: str, base: int, old: Sequence[int], doomed: str, *, has_aborted: bool
+) -> list[str]:
     """Put the new segment `base` in place of the old ones; returns what is to be removed, in the background. OSError."""
     swap = f"{directory}/{segment_name(base)}.{segment_name(old[-1])}{SWAP}"
     final = f"{directory}/{segment_name(base)}"
@@ -51,13 +56,14 @@ def swap_in(files: Files, directory: str, base: int, old: Sequence[int], doomed:
     gone = []
     for offset in old:
         path = f"{directory}/{segment_name(offset)}"
-        files.remove(path + INDEX)
-        files.remove(path + TIME_INDEX)
+        for kind in _INDEXES:
+            files.remove(path + kind)
         files.rename(path + LOG, path + LOG + doomed)
         gone.append(path + LOG + doomed)
     files.rename(swap, final + LOG)
-    for kind in (INDEX, TIME_INDEX):
-        files.rename(final + kind + CLEANED, final + kind)
+    for kind in _INDEXES:
+        if kind != ABORTED_INDEX or has_aborted:
+            files.rename(final + kind + CLEANED, final + kind)
     return gone
 
 
@@ -69,7 +75,7 @@ def settle(files: Files, directory: str, names: Sequence[str]) -> bool:
         base, _, last = name[: -len(SWAP)].partition(".")
         for old in names:
             offset = old[:_NAME_DIGITS]
-            if old.endswith((LOG, INDEX, TIME_INDEX)) and base <= offset <= last:
+            if old.endswith((LOG, *_INDEXES)) and base <= offset <= last:
                 files.remove(f"{directory}/{old}")
         files.rename(f"{directory}/{name}", f"{directory}/{base}{LOG}")
     return bool(swaps) or any(name.endswith(CLEANED) for name in names)

@@ -1,6 +1,7 @@
 """A round of compaction in one log: the part that reads and writes. Runs in a child process (`Background.run_apart`).
 
-    1. read the dirty section, from where the last round ended, and remember the last offset of every key
+    1. read the dirty section, from where the last round ended, and remember the last offset of every key; records of aborted
+       transactions do not count
     2. rewrite every segment up to there without the records that a later one replaces, small neighbours merged into one
     3. leave the new segments, synced and indexed, beside them as `.cleaned`; the broker swaps them in
 
@@ -16,10 +17,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from dataplane.records.control import read_marker
 from dataplane.records.header import BatchHeader, Buffer, CorruptBatchError, check_stored, read_header
-from dataplane.storage.cleaner.batches import KeyMap, Rules, cleaned, entries_of
+from dataplane.storage.checkpoints.transactions import AbortedTransaction
+from dataplane.storage.cleaner.batches import KeyMap, Rules, cleaned, cleaned_marker, cleaned_of_aborted, entries_of
 from dataplane.storage.cleaner.swap import CLEANED, drop_cleaned, write_synced
+from dataplane.storage.cleaner.transactions import CleanedTransactions
+from dataplane.storage.segments.aborted import AbortedIndex
 from dataplane.storage.segments.batch_file import (
+    ABORTED_INDEX,
     INDEX,
     LOG,
     NO_TIMESTAMP,
@@ -64,6 +70,8 @@ class CleaningPlan:
     index_interval: int
     producers: Mapping[int, int]
     """The last batch's offset of each producer that is remembered."""
+    aborted: tuple[AbortedTransaction, ...] = ()
+    """Those that have records in the segments."""
 
 
 class NewSegment(NamedTuple):
@@ -75,6 +83,7 @@ class NewSegment(NamedTuple):
     end_offset: int  # behind its last batch
     max_timestamp: int
     max_timestamp_offset: int
+    has_aborted: bool = False
 
 
 class Outcome(NamedTuple):
@@ -126,13 +135,15 @@ class _Reader:
 def keys_of(plan: CleaningPlan, reader: _Reader) -> tuple[KeyMap, int]:
     """The keys of the dirty section, and the offset up to which they are known."""
     keys = KeyMap(max(1, plan.most_keys))
+    transactions = CleanedTransactions(plan.aborted)
     for old in plan.segments:
         if old.end_offset <= plan.first_dirty:
             continue
         for header, batch in reader.batches(old):
             if header.last_offset < plan.first_dirty:
                 continue
-            if not _remember(keys, header, batch, plan.first_dirty):
+            is_left_out = header.is_control or transactions.is_aborted(header)
+            if not is_left_out and not _remember(keys, header, batch, plan.first_dirty):
                 return keys, keys.latest_offset + 1
             keys.latest_offset = header.last_offset
     end = plan.segments[-1].end_offset if plan.segments else plan.first_dirty
@@ -142,7 +153,7 @@ def keys_of(plan: CleaningPlan, reader: _Reader) -> tuple[KeyMap, int]:
 
 def _remember(keys: KeyMap, header: BatchHeader, batch: memoryview, first_dirty: int) -> bool:
     """False: the map is full before the end of the batch."""
-    found = None if header.is_control else entries_of(batch, header)
+    found = entries_of(batch, header)
     for entry in found[1] if found is not None else ():
         offset = header.base_offset + entry.offset_delta
         if entry.key is not None and offset >= first_dirty and not keys.put(entry.key, offset):
@@ -155,6 +166,7 @@ class _Rewriting:
 
     def __init__(self, files: Files, plan: CleaningPlan, keys: KeyMap, reader: _Reader, pace: Pace) -> None:
         self._files, self._plan, self._keys, self._reader, self._pace = files, plan, keys, reader, pace
+        self._transactions = CleanedTransactions(plan.aborted)
         self._group: list[OldSegment] = []
         self._writer: _Writer | None = None
         self._changed = False
@@ -174,13 +186,26 @@ class _Rewriting:
             file = self._files.open(path + LOG + CLEANED, create=True)
             writer = self._writer = _Writer(file, old.base_offset, self._plan.index_interval, self._pace)
         self._group.append(old)
-        producers, rules = self._plan.producers, self._plan.rules
         for header, batch in self._reader.batches(old):
-            last_of_producer = producers.get(header.producer_id) == header.base_offset
-            left = cleaned(batch, header, self._keys, rules, keeps_producer=last_of_producer)
+            left = self._left_of(header, batch)
             self._changed = self._changed or left is not batch
             if left is not None:
                 writer.write(left, header)
+
+    def _left_of(self, header: BatchHeader, batch: memoryview) -> Buffer | None:
+        rules, transactions = self._plan.rules, self._transactions
+        is_last = self._plan.producers.get(header.producer_id) == header.base_offset
+        if not header.is_control:
+            if transactions.is_aborted(header):
+                return cleaned_of_aborted(batch, header, keeps_producer=is_last)
+            return cleaned(batch, header, self._keys, rules, keeps_producer=is_last)
+        try:
+            marker, _ = read_marker(batch)
+        except CorruptBatchError:
+            return batch
+        if transactions.may_go(header, marker):
+            return cleaned_marker(batch, header, rules, keeps_producer=is_last)
+        return batch
 
     def finish(self) -> None:
         """The new segment ends here. One that is what the old one was is dropped."""
@@ -194,10 +219,16 @@ class _Rewriting:
             offsets, times = writer.packed_index()
             write_synced(self._files, path + INDEX + CLEANED, offsets)
             write_synced(self._files, path + TIME_INDEX + CLEANED, times)
-            found = (writer.size, writer.end_offset, writer.max_timestamp, writer.max_at)
+            aborted = AbortedIndex()
+            for transaction in self._transactions.take_kept():
+                aborted.add(transaction)
+            if len(aborted):
+                write_synced(self._files, path + ABORTED_INDEX + CLEANED, aborted.pack())
+            found = (writer.size, writer.end_offset, writer.max_timestamp, writer.max_at, len(aborted) > 0)
             self.segments.append(NewSegment(group[0].base_offset, tuple(group), *found))
         else:
             self._files.remove(path + LOG + CLEANED)
+            self._transactions.take_kept()  # its index has them
         self._writer, self._group, self._changed = None, [], False
 
     def _path(self, base_offset: int) -> str:

@@ -6,6 +6,7 @@ only files above it in this list:
     state        what a log is, and how it fails
     boundaries   when a segment ends (the rule, pure)
     producing    the producers' state, with its snapshots
+    aborting     transactions that were aborted
     flushing     to disk
     closing      the orderly end, and the other one
     rolling      a segment ends, and the next begins

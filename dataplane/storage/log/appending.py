@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dataplane.records.header import CorruptBatchError, check_stored, split_batches
 from dataplane.storage.errors import LogFailedError
 from dataplane.storage.log import rolling
+from dataplane.storage.log.aborting import note_aborted
 from dataplane.storage.log.boundaries import MAX_RELATIVE, next_base
 from dataplane.storage.log.producing import producers_of, snapshot_in_background
 from dataplane.storage.segments.batch_file import note_of
@@ -46,7 +47,9 @@ def stage(log: Log, batch: memoryview, header: BatchHeader, leader_epoch: int) -
     if leader_epoch > log.epochs.in_log:
         _begin_epoch(log, leader_epoch, base)
     if header.producer_id >= 0:
-        (log.producer_state.known or producers_of(log)).update(header, base)
+        aborted = (log.producer_state.known or producers_of(log)).update(header, base, batch)
+        if aborted is not None:
+            staged.aborted.append(aborted)
     return base
 
 
@@ -76,7 +79,9 @@ def stage_replica(log: Log, batches: memoryview) -> bool:
         if header.leader_epoch > log.epochs.in_log:
             _begin_epoch(log, header.leader_epoch, header.base_offset)
         if header.producer_id >= 0:
-            producers_of(log).update(header, header.base_offset)
+            aborted = producers_of(log).update(header, header.base_offset, batch)
+            if aborted is not None:
+                staged.aborted.append(aborted)
         staged.buffers.append(batch)
         staged.notes.append(note_of(header))
         if header.max_timestamp > last_timestamp:
@@ -140,6 +145,8 @@ def _write(log: Log, buffers: list[memoryview], notes: list[Note]) -> None:
         raise log.fail(error) from error
     log.size_bytes += active.size - before
     log.end_offset = notes[-1][1] + 1
+    if log.staged.aborted:
+        note_aborted(log)
     if not before:
         rolling.begins(log, notes[0][3])
 

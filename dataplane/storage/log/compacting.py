@@ -45,13 +45,15 @@ def replace_segments(log: Log, new: NewSegment) -> bool:
     try:
         for segment in old:
             segment.remove_indexes()  # and what is about to save them, in the background, does not
-        doomed = swap_in(files, log.directory, new.base_offset, [s.base_offset for s in old], recovery.DELETED)
+        bases = [segment.base_offset for segment in old]
+        doomed = swap_in(files, log.directory, new.base_offset, bases, recovery.DELETED, has_aborted=new.has_aborted)
     except OSError as error:
         raise log.fail(error) from error
     for segment in old:
         segment.close()
     replacement = Segment(files, log.directory, new.base_offset, log.shared.descriptors)
     replacement.trust(new.size)
+    replacement.has_aborted = new.has_aborted
     log.segments[first : first + len(old)] = [replacement]
     log.size_bytes += new.size - sum(segment.size for segment in old)
 

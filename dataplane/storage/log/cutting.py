@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dataplane.storage.checkpoints import truncation_marks
 from dataplane.storage.checkpoints.producers import Producers
 from dataplane.storage.log import rolling
+from dataplane.storage.log.aborting import aborted_in, cut_aborted
 from dataplane.storage.log.compacting import lower_compacted_to
 from dataplane.storage.log.producing import cut_producers, forget_snapshots
 from dataplane.storage.log.removing import remove
@@ -59,6 +60,7 @@ def cut(log: Log, offset: int, mark: Mark | None) -> None:
 
     `mark` is what `mark_of_cut` has said, and is written. What was synced since may make one necessary.
     """
+    had_staged = log.is_staging
     log.drop_staged()
     if mark is None and (mark := mark_of_cut(log, offset)) is not None:
         _now(log, mark.write)
@@ -70,6 +72,8 @@ def cut(log: Log, offset: int, mark: Mark | None) -> None:
         else:
             # Nothing to cut, but an epoch that began at the very end may contradict the leader's (KAFKA-10706).
             _add_cut_work(log, log.epochs.cut(offset))
+            if had_staged:  # by producers who have not written it
+                cut_producers(log, log.end_offset)
     except OSError as error:
         raise log.fail(error) from error
 
@@ -114,9 +118,12 @@ def _truncate(log: Log, offset: int) -> None:
     first_gone = next(log.active.headers(position), None)
     # A batch that reaches across the offset goes whole.
     end = offset if first_gone is None else min(offset, first_gone[0].base_offset)
+    if log.active.has_aborted:
+        _ = aborted_in(log, log.active)  # into memory: the files go
     log.active.truncate(position, sync=False)
     log.size_bytes = sum(segment.size for segment in log.segments)
     log.end_offset = log.staged_end = end
+    cut_aborted(log, end)
     log.recovery_point = min(log.recovery_point, end)
     log.cleaned_to = min(log.cleaned_to, end)
     lower_compacted_to(log, end)
@@ -145,7 +152,9 @@ def reset(log: Log, start_offset: int) -> None:
     except OSError as error:
         raise log.fail(error) from error
     log.cut_work = None
-    log.producer_state.known = Producers(log.producer_state.newcomers)
+    log.transactions.clear()
+    log.producer_state.known = Producers(log.producer_state.newcomers, log.transactions)
+    log.last_aborted = -1
     rolling.begin_time(log)
     log.cleaned_to = 0
     log.size_bytes = 0

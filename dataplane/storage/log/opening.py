@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dataplane.storage.checkpoints import truncation_marks
 from dataplane.storage.checkpoints.epochs import Epochs
-from dataplane.storage.log import rolling
+from dataplane.storage.log import aborting, rolling
 from dataplane.storage.log.cutting import reset, write_cut_mark
 from dataplane.storage.log.producing import producers_of
 from dataplane.storage.log.state import Log, Shared
+from dataplane.storage.segments.batch_file import ABORTED_INDEX
 from dataplane.storage.startup import recovery
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from dataplane.storage.config import LogConfig
+    from dataplane.storage.segments.segment import Segment
 
 
 class LastKnown(NamedTuple):
@@ -82,11 +84,26 @@ def open_log(
     log.cut_marks = marks
     _believe(log, last_known, clean=clean)
     rolling.configure(log, config)
-    if log.size_bytes and log.end_offset not in found.snapshots:
-        _ = producers_of(log)  # the headers have just been read, or there are few of them
+    if found.without_aborted:
+        _make_aborted_again(log, found.without_aborted)
+    if log.end_offset not in found.snapshots:
+        if log.size_bytes:
+            _ = producers_of(log)  # the headers have just been read, or there are few of them
+        elif not found.snapshots:
+            log.transactions.clear()
     if not clean:
         _after_unclean_stop(log, last_known)
     return log
+
+
+def _make_aborted_again(log: Log, segments: list[Segment]) -> None:
+    aborting.make_again(log, segments)
+    if any(segment.has_aborted for segment in segments):
+        log.last_aborted = log.end_offset
+    for segment in segments:
+        if segment.has_aborted and segment is not log.active:
+            log.shared.files.write_file(segment.path + ABORTED_INDEX, segment.aborted().pack())
+            segment.forget_index()
 
 
 def _believe(log: Log, last_known: LastKnown, *, clean: bool) -> None:

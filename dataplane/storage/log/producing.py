@@ -1,6 +1,10 @@
 """The producers' state of a log: read when somebody asks, kept over restarts by snapshots, cut with the log.
 
 Of an idle log not even the snapshot is read. Snapshots are written when a segment ends and at an orderly stop.
+
+With the producers comes what is known of transactions (`checkpoints.transactions`). Who reads from a log that nobody has
+written to since it was opened needs to know that, and nothing of the producers: a look at its snapshot nearly always says that
+there are none (`learn_transactions`).
 """
 
 from __future__ import annotations
@@ -9,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from dataplane.storage.checkpoints import snapshots
 from dataplane.storage.checkpoints.producers import Producers
+from dataplane.storage.checkpoints.snapshots import SnapshotError
+from dataplane.storage.checkpoints.transactions import UNKNOWN
 from dataplane.storage.startup import recovery
 
 if TYPE_CHECKING:
@@ -24,14 +30,39 @@ def producers_of(log: Log) -> Producers:
     """
     state = log.producer_state
     if state.known is None:
-        producers = Producers(state.newcomers)
-        _load(log, producers, state.unread_to)
+        producers = Producers(state.newcomers, log.transactions)
+        try:
+            _load(log, producers, state.unread_to)
+        except OSError:
+            log.transactions.forget()
+            raise
         state.known = producers
     return state.known
 
 
+def learn_transactions(log: Log) -> None:
+    """Know of the transactions that are open in a log. Raises OSError."""
+    if log.transactions.first_unstable != UNKNOWN:
+        return
+    if not _may_have_transactions(log):
+        log.transactions.clear()
+    else:
+        _ = producers_of(log)
+
+
+def _may_have_transactions(log: Log) -> bool:
+    state = log.producer_state
+    if state.unread_to not in state.snapshots:
+        return True
+    try:
+        return snapshots.has_transactions(log.shared.files, log.directory, state.unread_to)
+    except (SnapshotError, FileNotFoundError):
+        return True
+
+
 def _load(log: Log, producers: Producers, end: int) -> None:
-    recovery.load_producers(producers, log.shared.files, log.directory, log.producer_state.snapshots, log.segments, end)
+    state = log.producer_state
+    recovery.load_producers(producers, log.shared.files, log.directory, state.snapshots, log.segments, end)
 
 
 def expire_producers(log: Log, now_ms: int, expiration_ms: int) -> None:
@@ -43,7 +74,8 @@ def expire_producers(log: Log, now_ms: int, expiration_ms: int) -> None:
 
 def snapshot(log: Log) -> tuple[str, bytes]:
     """Path and content of a snapshot of the producers' state. Nothing may be staged. Raises OSError."""
-    content = snapshots.pack(producers_of(log).states(log.shared.now_ms()))
+    producers = producers_of(log)
+    content = snapshots.pack(producers.states(log.shared.now_ms()), log.transactions.ended())
     return f"{log.directory}/{snapshots.file_name(log.end_offset)}", content
 
 
@@ -59,7 +91,7 @@ def snapshot_in_background(log: Log) -> None:
             known = log.producer_state.snapshots
             known.append(offset)
             try:
-                forget_snapshots(log, known[: -snapshots.KEPT])
+                forget_snapshots(log, snapshots.superfluous(known, log.recovery_point))
             except OSError as error:  # there is nobody to raise it to
                 log.fail(error)
         else:
@@ -84,6 +116,7 @@ def cut_producers(log: Log, end: int) -> None:
     state = log.producer_state
     if state.known is None:
         state.unread_to = min(state.unread_to, end)
+        log.transactions.forget()
     elif state.known.holds_any_from(end):
         _load(log, state.known, end)
     else:

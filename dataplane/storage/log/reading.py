@@ -46,6 +46,23 @@ def _find(log: Log, offset: int, max_bytes: int, bound: int, *, at_least_one: bo
     return None
 
 
+def end_of(log: Log, offset: int, found: FileSlice, bound: int, *, wait: bool) -> int:
+    """Behind the last offset of a range that `read` has found from `offset` on, below `bound`. Raises as `read` does."""
+    if wait:
+        return _end_of(log, offset, found, bound)
+    with log.shared.files.at_once():
+        return _end_of(log, offset, found, bound)
+
+
+def _end_of(log: Log, offset: int, found: FileSlice, bound: int) -> int:
+    position = found.position + found.size
+    for index in range(log.segment_index(offset), len(log.segments)):
+        segment = log.segments[index]
+        if segment.holds(found):  # the one before, if it did not, ended with a gap
+            return min(bound, log.segment_end(index) if position >= segment.size else segment.offset_at(position))
+    return bound
+
+
 def bytes_between(log: Log, start: int, end: int) -> int:
     """Bytes of the batches from the one that holds `start` on, up to the one that holds `end`. Raises OSError.
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
+from dataplane.storage.checkpoints.transactions import Transactions
 from dataplane.storage.errors import LogFailedError
 from dataplane.storage.presence import Presence
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from dataplane.doors import Background, Files
     from dataplane.storage.checkpoints.epochs import Epochs
     from dataplane.storage.checkpoints.producers import Producers
+    from dataplane.storage.checkpoints.transactions import AbortedTransaction
     from dataplane.storage.config import LogConfig
     from dataplane.storage.segments.batch_file import Note
     from dataplane.storage.segments.descriptors import Descriptors
@@ -43,7 +45,7 @@ class Shared(NamedTuple):
 class Staged:
     """Batches that the next commit writes. Their memory is good until the end of the turn."""
 
-    __slots__ = ("buffers", "is_late", "notes", "size_bytes")
+    __slots__ = ("aborted", "buffers", "is_late", "notes", "size_bytes")
 
     def __init__(self) -> None:
         self.clear()
@@ -52,6 +54,7 @@ class Staged:
         """Forget them: they are written, or never will be."""
         self.buffers: list[memoryview] = []
         self.notes: list[Note] = []
+        self.aborted: list[AbortedTransaction] = []  # by markers among them
         self.size_bytes = 0
         self.is_late = False  # one of them is younger than the active segment's time allows
 
@@ -95,6 +98,7 @@ class Log:
         "epochs",
         "failed",
         "founding",
+        "last_aborted",
         "on_failure",
         "partition",
         "presence",
@@ -109,6 +113,7 @@ class Log:
         "start_offset",
         "topic",
         "topic_id",
+        "transactions",
         "truncations",
     )
 
@@ -143,6 +148,10 @@ class Log:
         self.staged = Staged()
         self.rollover = Rollover(shared.now_ms())
         self.producer_state = ProducerState(found.end_offset, found.snapshots, newcomers)
+        self.transactions = Transactions()
+        self.transactions.forget()  # until somebody asks, see `producing`
+        # No marker behind this offset aborts a transaction.
+        self.last_aborted = found.end_offset if any(segment.has_aborted for segment in found.segments) else -1
         self.truncations = 0  # and resets: work beside the loop compares
         self.cut_work: Callable[[], None] | None = None  # brings the last cut to disk, before what is written behind it
         # Names that the next checkpoint makes superfluous (see `truncation_marks`). The owner adds its own.

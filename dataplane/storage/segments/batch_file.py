@@ -1,6 +1,6 @@
 """A file of batches, one behind the other; the first offset is its name.
 
-    00000000000000001234.log   .index   .timeindex
+    00000000000000001234.log   .index   .timeindex   .txnindex
 
 Positions are bytes from the start of the file; a *boundary* is a position where a batch begins or the last one ends.
 Here is what the file alone can do: it is opened when it is needed, it grows, and its batches' headers are walked over
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from dataplane.doors import Buffer, File, Files
 
-LOG, INDEX, TIME_INDEX = ".log", ".index", ".timeindex"
+LOG, INDEX, TIME_INDEX, ABORTED_INDEX = ".log", ".index", ".timeindex", ".txnindex"
 NO_TIMESTAMP = -1
 
 _length_of = struct.Struct(">i").unpack_from

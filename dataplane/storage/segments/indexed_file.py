@@ -3,6 +3,7 @@
     tail      offsets and positions of the last few hundred batches appended, in arrays
     index     an entry about every 4 KiB, and the youngest timestamp up to there
     youngest  the timestamp of the youngest record, and its offset
+    aborted   the transactions whose abort markers are in it (`aborted`)
 
 Nothing here grows with the file's size except the indexes. Of a file that nobody uses all of it is forgotten: indexes are
 mapped from their files when they are needed (`index_files` judges them), or built by noting the whole log again.
@@ -15,8 +16,10 @@ from array import array
 from typing import TYPE_CHECKING
 
 from dataplane.doors import NotInMemoryError
-from dataplane.storage.segments import index_files
+from dataplane.storage.segments import aborted, index_files
+from dataplane.storage.segments.aborted import AbortedIndex
 from dataplane.storage.segments.batch_file import (
+    ABORTED_INDEX,
     INDEX,
     LOG,
     NO_TIMESTAMP,
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dataplane.doors import Files
+    from dataplane.storage.checkpoints.transactions import AbortedTransaction
     from dataplane.storage.segments.batch_file import Note
 
 _REBUILT_INTERVAL = 4096
@@ -41,6 +45,7 @@ class IndexedFile(BatchFile):
     """Knows what was noted."""
 
     __slots__ = (
+        "_aborted",
         "_index",
         "_max_timestamp",
         "_max_timestamp_offset",
@@ -49,6 +54,7 @@ class IndexedFile(BatchFile):
         "_tail_lasts",
         "_tail_positions",
         "_void_saves",
+        "has_aborted",
         "tail_start",
     )
 
@@ -57,6 +63,8 @@ class IndexedFile(BatchFile):
         self._index: SparseIndex | None = None
         self._void_saves = 0  # what was packed before this many changes under the files must not be written any more
         self._saved_size = 0  # of the segment, when its indexes were last in their files; -1: that cannot be said
+        self.has_aborted = False  # a transaction
+        self._aborted: AbortedIndex | None = None  # None where there is none, or where only the file has them
         self.clear()
 
     def clear(self) -> None:
@@ -233,6 +241,8 @@ class IndexedFile(BatchFile):
 
     def has_unsaved_index(self) -> bool:
         """Whether the index files lack something that memory has."""
+        if self._aborted is not None and not self._aborted.is_saved:
+            return True
         return self._index is not None and self._saved_size != self.size
 
     def packed_indexes(self) -> list[tuple[str, bytes]]:
@@ -245,7 +255,10 @@ class IndexedFile(BatchFile):
             index.add_time(self.max_timestamp, self._max_timestamp_offset - self.base_offset)
         offsets, times = index.pack()
         self._saved_size = self.size
-        return [(self.path + INDEX, offsets), (self.path + TIME_INDEX, times)]
+        found = [(self.path + INDEX, offsets), (self.path + TIME_INDEX, times)]
+        if self._aborted is not None and not self._aborted.is_saved:
+            found.insert(0, (self.path + ABORTED_INDEX, self._aborted.pack()))  # first: see `aborted`
+        return found
 
     def index_saver(self) -> Callable[[], None]:
         """The same as work for the background, which may come after the log was cut or removed: then it does nothing."""
@@ -267,13 +280,44 @@ class IndexedFile(BatchFile):
 
     def forget_index(self) -> None:
         """Give the memory back; the files have what they need."""
+        if self._aborted is not None:
+            self._forget_aborted(self._aborted)
         if self.has_unsaved_index():
             return
         self._index = None
         self._trim_tail(0)
 
     def remove_indexes(self) -> None:
-        """Remove the files: the log is about to change under them."""
+        """Remove the files: the log is about to change under them. What was aborted must be in memory, or go as well."""
         self._void_saves += 1
-        self._files.remove(self.path + INDEX)
-        self._files.remove(self.path + TIME_INDEX)
+        for kind in (INDEX, TIME_INDEX, ABORTED_INDEX):
+            self._files.remove(self.path + kind)
+        if self._aborted is not None:
+            self._aborted.is_saved = False
+
+    # --- aborted transactions -----------------------------------------------------------------------------------------
+
+    def note_aborted(self, found: AbortedTransaction) -> None:
+        """Its marker is in the file, behind all others. Raises OSError, AbortedIndexError."""
+        index = self.aborted() if self.has_aborted else AbortedIndex()
+        index.add(found)
+        self.has_aborted, self._aborted = True, index
+
+    def aborted(self) -> AbortedIndex:
+        """For a segment that `has_aborted`. Raises OSError and AbortedIndexError where the file is lost: see `log.aborting`."""
+        if self._aborted is None:
+            self._aborted = aborted.unpack(self._files.read_file(self.path + ABORTED_INDEX))
+        return self._aborted
+
+    def set_aborted(self, index: AbortedIndex | None) -> None:
+        """What is in the file is not what was written, or has been cut."""
+        self.has_aborted, self._aborted = index is not None and len(index) > 0, index or None
+
+    def _forget_aborted(self, index: AbortedIndex) -> None:
+        if not index.is_saved:
+            try:
+                index.is_saved = self._files.size(self.path + ABORTED_INDEX) == index.size
+            except FileNotFoundError:
+                return
+        if index.is_saved:
+            self._aborted = None

@@ -1,8 +1,9 @@
-"""Every batch of a log, from its start to where it ends now, read beside the loop a piece at a time.
+"""Every batch of a log, from its start to its end, read beside the loop a piece at a time.
 
 For readers that need all of it, as coordinators do when they are elected. Files are read from end to end, without an index: a
 segment is opened when its turn comes and kept until it is read, so that compaction may replace it meanwhile. The one that
-took its place may begin before what was read already; what is read twice is passed over.
+took its place may begin before what was read already; what is read twice is passed over. What is appended meanwhile is
+read as well: when there is nothing left, there is nothing left at this moment.
 
 Two kinds of damage. A batch whose bytes are not what was written is handed out like any other, and `check_stored` says so:
 those behind it can be found. Where a length or an offset cannot be one, nobody knows where the next batch begins, and the
@@ -29,7 +30,7 @@ Batch = tuple["BatchHeader", memoryview]
 
 
 class Replay:
-    """One reading of a log from its start; batches that are appended meanwhile are not part of it."""
+    """One reading of a log from its start until it has nothing more."""
 
     __slots__ = ("_base", "_end", "_file", "_from", "_log", "_next_from", "_position", "_size")
 
@@ -49,16 +50,20 @@ class Replay:
         return []
 
     def _open_next(self) -> bool:
-        """Begin the segment that the next offset is in."""
+        """Begin the segment that the next offset is in, or go on in it where it has grown since."""
         self._from = self._next_from
+        self._end = self._log.end_offset
         if self._from >= self._end:
             return False
         segments = self._log.segments
         bases = [segment.base_offset for segment in segments]
         number = max((n for n, base in enumerate(bases) if base <= self._from), default=0)
         self._next_from = bases[number + 1] if number + 1 < len(bases) else self._end
-        self._base, self._position, self._size = bases[number], 0, segments[number].size
-        self._file = segments[number].file if self._size else None
+        segment = segments[number]
+        has_grown = segment.base_offset == self._base and self._size > 0
+        self._position = segment.position_of(self._from) if has_grown else 0
+        self._base, self._size = segment.base_offset, segment.size
+        self._file = segment.file if self._size else None
         return True
 
     def _piece(self) -> Steps[list[Batch]]:

@@ -69,6 +69,14 @@ class Segment(IndexedFile):
             end = self._boundary_within(start, start + max_bytes, at_least_one=at_least_one)
         return FileSlice(self.file, start, end - start) if end > start else None
 
+    def holds(self, found: FileSlice) -> bool:
+        """Whether a slice is of this file."""
+        return found.file is self._file
+
+    def offset_at(self, position: int) -> int:
+        """The first offset of the batch that begins at this boundary."""
+        return int.from_bytes(self.file.read(position, 8))
+
     def _boundary_within(self, start: int, limit: int, *, at_least_one: bool) -> int:
         """The last boundary up to `limit`; if that is `start`, the end of the first batch, or `start`."""
         positions = self._tail_positions

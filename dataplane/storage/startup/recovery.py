@@ -12,6 +12,9 @@ the batches show and the checkpoint does not are added; epochs that began behind
 
 The producers' state comes from the newest snapshot at or before the end and the headers behind it. Where a snapshot is
 exactly at the end, as a clean close leaves it, not even that is read before somebody asks.
+
+Which transactions were aborted is written anew as well, for a segment that was checked or has lost its other indexes; that
+needs the producers, and so is done when all segments are known (`log.aborting`).
 """
 
 from __future__ import annotations
@@ -23,10 +26,12 @@ from dataplane.storage.checkpoints import snapshots
 from dataplane.storage.checkpoints.snapshots import SnapshotError
 from dataplane.storage.cleaner import marker, swap
 from dataplane.storage.segments.batch_file import (
+    ABORTED_INDEX,
     INDEX,
     LOG,
     TIME_INDEX,
     note_of,
+    segment_name,
 )
 from dataplane.storage.segments.segment import Segment
 
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
     from dataplane.doors import File, Files
     from dataplane.storage.checkpoints.epochs import Epochs
     from dataplane.storage.checkpoints.producers import Producers
+    from dataplane.storage.checkpoints.transactions import AbortedTransaction
     from dataplane.storage.config import LogConfig
     from dataplane.storage.segments.descriptors import Descriptors
 
@@ -53,6 +59,7 @@ class Loaded(NamedTuple):
     end_offset: int
     bytes_cut: int
     snapshots: list[int]  # offsets of the producer-state snapshots, none behind the end
+    without_aborted: list[Segment]  # whose index of aborted transactions is to be made again
     compacted_to: int  # below this segments may end before the next begins, and are known to be on disk
 
 
@@ -74,6 +81,8 @@ def load(
     recovery_point = max(recovery_point, compacted_to)
     bases = _segment_bases(names) or [start_offset]
     segments: list[Segment] = []
+    kinds = {kind: {name[: -len(kind)] for name in names if name.endswith(kind)} for kind in (INDEX, ABORTED_INDEX)}
+    without_aborted: list[Segment] = []
     expected, cut = bases[0], 0
     for base, following in zip(bases, [*bases[1:], None], strict=True):
         segment = Segment(files, directory, base, descriptors)
@@ -81,9 +90,16 @@ def load(
         trusted = _trust(segment, following, clean=clean, recovery_point=recovery_point)
         if trusted is not None:
             expected = trusted
+            name = segment_name(base)
+            if name in kinds[ABORTED_INDEX] and (clean or name in kinds[INDEX]):
+                segment.has_aborted = True
+            elif not clean and name not in kinds[INDEX] and _has_markers(segment):
+                without_aborted.append(segment)
             continue
         segment.remove_indexes()  # they may be of content that the stop has lost, and of more than is written now
-        end = _scan(segment, epochs, config.index_interval_bytes, base)
+        end, has_markers = _scan(segment, epochs, config.index_interval_bytes, base)
+        if has_markers:
+            without_aborted.append(segment)
         expected = end
         torn = segment.file.size() - segment.size
         if torn:
@@ -99,21 +115,24 @@ def load(
         segments[-1].release()
     segments[-1].close()  # a log nobody uses holds no descriptor; the first use opens it again
     epochs.truncate_from_end(expected)
-    return Loaded(segments, expected, cut, _usable_snapshots(files, directory, names, expected), compacted_to)
+    usable = _usable_snapshots(files, directory, names, expected, recovery_point)
+    return Loaded(segments, expected, cut, usable, without_aborted, compacted_to)
 
 
 def load_producers(
     producers: Producers, files: Files, directory: str, found: list[int], segments: list[Segment], end: int
-) -> None:
+) -> list[AbortedTransaction]:
     """The state as of `end`: from the newest snapshot that can be read, and the headers behind it. Raises OSError.
 
-    `found` are the snapshots' offsets; those that are no use are removed from it, and from the directory.
+    `found` are the snapshots' offsets; those that are no use are removed from it, and from the directory. Returns which
+    transactions were aborted behind the snapshot.
     """
     producers.clear()
     start = 0
+    all_aborted: list[AbortedTransaction] = []
     while found:
         try:
-            producers.restore(snapshots.read(files, directory, found[-1]))
+            producers.restore(*snapshots.read(files, directory, found[-1]))
         except (SnapshotError, FileNotFoundError):
             files.remove(f"{directory}/{snapshots.file_name(found.pop())}")
         else:
@@ -122,11 +141,15 @@ def load_producers(
     for segment, following in zip(segments, [*segments[1:], None], strict=True):
         if following is not None and following.base_offset <= start:
             continue
-        for header, _ in segment.headers(segment.position_of(start) if start > segment.base_offset else 0):
+        for header, at in segment.headers(segment.position_of(start) if start > segment.base_offset else 0):
             if header.base_offset >= end:
-                return
+                return all_aborted
             if header.producer_id >= 0 and header.base_offset >= start:
-                producers.update(header, header.base_offset)
+                marker = segment.file.read(at, header.size) if header.is_control else None
+                aborted = producers.update(header, header.base_offset, marker)
+                if aborted is not None:
+                    all_aborted.append(aborted)
+    return all_aborted
 
 
 def _trust(segment: Segment, following: int | None, *, clean: bool, recovery_point: int) -> int | None:
@@ -177,17 +200,23 @@ def _split_until_damage(chunk: bytes) -> Iterator[tuple[BatchHeader, memoryview]
         position = after
 
 
-def _scan(segment: Segment, epochs: Epochs, index_interval: int, expected: int) -> int:
-    """Note every good batch of the segment; returns the offset after the last."""
+def _has_markers(segment: Segment) -> bool:
+    return any(header.is_control for header, _ in segment.headers())
+
+
+def _scan(segment: Segment, epochs: Epochs, index_interval: int, expected: int) -> tuple[int, bool]:
+    """Note every good batch of the segment; returns the offset after the last, and whether it has markers."""
     segment.clear()
+    has_markers = False
     for header in _checked_headers(segment.file):
         if header.base_offset < expected or header.last_offset_delta < 0:
             break
         segment.note((note_of(header),), index_interval)
         expected = header.next_offset
+        has_markers = has_markers or header.is_control
         if header.leader_epoch > epochs.newest:
             epochs.assign(header.leader_epoch, header.base_offset)
-    return expected
+    return expected, has_markers
 
 
 def _checked_headers(file: File) -> Iterator[BatchHeader]:
@@ -212,7 +241,7 @@ def _clean_names(files: Files, directory: str) -> list[str]:
     if swap.settle(files, directory, names):
         names = files.list(directory)
     for name in names:
-        without_log = name.endswith((INDEX, TIME_INDEX)) and name.rpartition(".")[0] + LOG not in names
+        without_log = name.endswith((INDEX, TIME_INDEX, ABORTED_INDEX)) and name.rpartition(".")[0] + LOG not in names
         if without_log or name.endswith((DELETED, ".tmp")):
             files.remove(f"{directory}/{name}")
         else:
@@ -225,13 +254,13 @@ def _segment_bases(names: list[str]) -> list[int]:
     return [int(name) for name in logs if name.isdigit()]
 
 
-def _usable_snapshots(files: Files, directory: str, names: list[str], end: int) -> list[int]:
+def _usable_snapshots(files: Files, directory: str, names: list[str], end: int, recovery_point: int) -> list[int]:
     found = snapshots.offsets_in(names)
-    kept = [offset for offset in found if offset <= end][-snapshots.KEPT :]
-    for offset in found:
-        if offset not in kept:
-            files.remove(f"{directory}/{snapshots.file_name(offset)}")
-    return kept
+    usable = [offset for offset in found if offset <= end]
+    gone = {*found[len(usable) :], *snapshots.superfluous(usable, recovery_point)}
+    for offset in sorted(gone):
+        files.remove(f"{directory}/{snapshots.file_name(offset)}")
+    return [offset for offset in usable if offset not in gone]
 
 
 def _remove(files: Files, directory: str, bases: list[int]) -> int:

@@ -21,7 +21,9 @@ import org.apache.kafka.common.protocol.ObjectSerializationCache;
  */
 public final class Oracle {
     private static final String[] PACKAGES = {
-        "org.apache.kafka.common.message.", "org.apache.kafka.coordinator.group.generated."
+        "org.apache.kafka.common.message.",
+        "org.apache.kafka.coordinator.group.generated.",
+        "org.apache.kafka.coordinator.transaction.generated."
     };
     private static final ObjectMapper JSON = new ObjectMapper();
 

@@ -22,6 +22,39 @@ def committed(log, *names, codec=0):
     appending.commit(log)
 
 
+def in_transaction(log, *names, producer_id=7):
+    records = [Record(name.encode(), b"v") for name in names]
+    batch = build_batch(records, now_ms=1_000, producer_id=producer_id, producer_epoch=0, transactional=True)
+    appending.stage(log, memoryview(batch), read_header(batch), 0)
+    appending.commit(log)
+
+
+def marker(log, *, committed, producer_id=7):
+    record = Record(b"\0\0\0" + bytes([committed]), b"\0\0\0\0\0\1")
+    batch = build_batch(
+        [record], now_ms=1_000, producer_id=producer_id, producer_epoch=0, transactional=True, control=True
+    )
+    appending.stage(log, memoryview(batch), read_header(batch), 0)
+    appending.commit(log)
+
+
+class Heard:
+    """What a coordinator is told that wants to know of transactions."""
+
+    def __init__(self):
+        self.told = []
+
+    def plain(self, key, _value):
+        self.told.append(key.decode())
+
+    def take(self, producer_id, position, key, _value):
+        self.told.append((producer_id, position, key.decode()))
+
+    def end(self, producer_id, *, committed):
+        yield None
+        self.told.append((producer_id, "committed" if committed else "aborted"))
+
+
 def filled(count=20, config=SMALL):
     files = new_files()
     log = open_log(files, config=config)
@@ -40,6 +73,17 @@ def loaded(log):
 def drive(steps, work):
     while True:
         work = steps.send(None if work is None else work())
+
+
+END = object()
+
+
+def next_of(steps, work):
+    """Do what the steps have asked for; what they ask for next, or END."""
+    try:
+        return steps.send(None if work is None else work())
+    except StopIteration:
+        return END
 
 
 def damage(files, log, offset, at, byte=0xFF):
@@ -136,3 +180,70 @@ def test_a_segment_that_is_replaced_meanwhile_is_read_to_its_end(monkeypatch):
     with pytest.raises(StopIteration):
         drive(steps, work)
     assert names == [str(n) for n in range(20)]
+
+
+# --- transactions -----------------------------------------------------------------------------------------------------
+
+
+def test_who_does_not_ask_for_transactions_gets_their_records_like_others_and_no_markers():
+    _, log = filled(1)
+    in_transaction(log, "a", "b")
+    marker(log, committed=False)
+    committed(log, "last")
+    assert loaded(log) == (["0", "a", "b", "last"], [])
+
+
+def test_who_asks_is_told_whose_they_are_and_where_and_how_they_end():
+    _, log = filled(1)
+    in_transaction(log, "a", "b")
+    in_transaction(log, "c", producer_id=8)
+    marker(log, committed=True)
+    marker(log, committed=False, producer_id=8)
+    heard = Heard()
+    assert run_through(load(log, heard.plain, heard)) == []
+    assert heard.told == ["0", (7, 1, "a"), (7, 1, "b"), (8, 3, "c"), (7, "committed"), (8, "aborted")]
+
+
+def test_a_marker_that_cannot_be_read_is_told():
+    files, log = filled(1)
+    in_transaction(log, "a")
+    marker(log, committed=True)
+    damage(files, log, 2, 70)
+    heard = Heard()
+    [sentence] = run_through(load(log, heard.plain, heard))
+    assert "offsets 2 to 2" in sentence
+    assert heard.told == ["0", (7, 1, "a")]
+
+
+def test_a_marker_that_compaction_has_emptied_says_nothing():
+    _, log = filled(1)
+    marker(log, committed=True)
+    [segment] = log.segments
+    batch = bytearray(segment.file.read(segment.position_of(1), 10_000))[:61]
+    batch[8:12], batch[57:61] = (49).to_bytes(4), bytes(4)
+    batch[0:8], batch[17:21] = bytes(8), crc32c(bytes(batch[21:])).to_bytes(4)
+    appending.stage(log, memoryview(batch), read_header(batch), 0)
+    appending.commit(log)
+    heard = Heard()
+    assert run_through(load(log, heard.plain, heard)) == []
+    assert heard.told == ["0", (7, "committed")]
+
+
+@pytest.mark.parametrize("pieces", range(6))
+def test_what_is_appended_while_it_is_read_is_read_once(pieces, monkeypatch):
+    """In the segment that is read, in one that was rolled meanwhile, and at the very end."""
+    monkeypatch.setattr(replay, "_CHUNK_BYTES", 200)
+    _, log = filled(12)
+    heard = Heard()
+    steps = load(log, heard.plain, heard)
+    work, done = next(steps), 0
+    while work is not END:
+        if done == pieces:
+            in_transaction(log, "late")
+            marker(log, committed=True)
+            for n in range(12, 20):
+                committed(log, f"{n}")
+        work = next_of(steps, work)
+        done += 1
+    late = [(7, 12, "late"), (7, "committed"), *map(str, range(12, 20))]
+    assert heard.told == [*map(str, range(12)), *late]

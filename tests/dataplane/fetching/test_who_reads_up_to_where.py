@@ -1,7 +1,6 @@
 """Readers of committed transactions read up to the last stable offset, all others up to the high watermark.
 
-There are no transactions yet, and the two are the same. Here one is open since offset 2: whoever goes by the high
-watermark where the last stable offset is meant is found.
+Here a transaction is open since offset 2: whoever goes by the high watermark where the last stable offset is meant is found.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import pytest
 from dataplane.handlers.records.log_offsets import list_offsets
 from dataplane.protocol.headers import decode_response
 from dataplane.protocol.messages.fetch import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from dataplane.replication.replica.partition_state import PartitionState
 from tests.dataplane.fetching.support import FETCH, Door, rows, single
 from tests.dataplane.fetching.test_fetch_fast_path import frame_of, pair
 from tests.dataplane.replication.cluster import TOPIC, ReplicatedCluster
@@ -22,13 +20,15 @@ STABLE, ALL = 2, 5
 
 
 @pytest.fixture
-def cluster(monkeypatch) -> ReplicatedCluster:
+def cluster() -> ReplicatedCluster:
     """Five records are committed, and the last three belong to a transaction that is open."""
     made = single()
-    for number in range(ALL):
+    for number in range(STABLE):
         made.produce(1, f"record {number}")
         made.run(0.01)
-    monkeypatch.setattr(PartitionState, "last_stable_offset", property(lambda state: min(STABLE, state.high_watermark)))
+    for number in range(STABLE, ALL):
+        made.produce(1, f"record {number}", producer=(7, 0, number - STABLE), transactional=True)
+        made.run(0.01)
     return made
 
 
@@ -74,7 +74,6 @@ def test_compaction_goes_no_further_and_retention_does(cluster):
 
 
 def test_a_follower_is_told_both(monkeypatch):
-    monkeypatch.setattr(PartitionState, "last_stable_offset", property(lambda state: min(1, state.high_watermark)))
     made, told = ReplicatedCluster(size=2), []
     made.create((1, 2))
     serve = made[1].fetches.serve
@@ -84,7 +83,8 @@ def test_a_follower_is_told_both(monkeypatch):
 
     monkeypatch.setattr(made[1].fetches, "serve", overheard)
     for number in range(3):
-        made.produce(1, f"record {number}")
+        how = {"producer": (7, 0, number - 1), "transactional": True} if number else {}
+        made.produce(1, f"record {number}", **how)
         made.run(0.5)
     data = [row for answer in told for topic in answer.responses for row in topic.partitions][-1]
     assert (data.high_watermark, data.last_stable_offset) == (3, 1)

@@ -206,7 +206,7 @@ def test_while_a_long_log_is_read_heartbeats_are_answered():
     w = World()
     index = partition_of("g", PARTITIONS)
     count = 3 * RECORDS_PER_PAUSE + 1
-    w.log.records[index] = [write_offset("g", "t", n, OffsetCommitValue(offset=n)) for n in range(count)]
+    w.log.put(index, [write_offset("g", "t", n, OffsetCommitValue(offset=n)) for n in range(count)])
     w.resign()
     w.background.held = True
     w.coordinator.on_leadership(OFFSETS_TOPIC, index, 9)
@@ -222,7 +222,7 @@ def test_while_a_long_log_is_read_heartbeats_are_answered():
 def test_a_move_in_the_middle_of_loading_leaves_nothing_of_it():
     w = World()
     index = partition_of("g", PARTITIONS)
-    w.log.records[index] = [write_offset("g", "t", n, OffsetCommitValue(offset=n)) for n in range(100)]
+    w.log.put(index, [write_offset("g", "t", n, OffsetCommitValue(offset=n)) for n in range(100)])
     w.resign()
     w.background.held = True
     w.coordinator.on_leadership(OFFSETS_TOPIC, index, 9)
@@ -239,7 +239,7 @@ def test_a_partition_that_cannot_be_loaded_is_not_available_and_tried_again(erro
     w = World()
     committed_before = write_offset("g", "t", 0, OffsetCommitValue(offset=5))
     index = partition_of("g", PARTITIONS)
-    w.log.records[index] = [committed_before]
+    w.log.put(index, [committed_before])
     w.resign()
     w.log.read_error = error
     w.coordinator.on_leadership(OFFSETS_TOPIC, index, 9)
@@ -273,7 +273,7 @@ def test_a_record_that_cannot_be_read_does_not_take_the_others_with_it(caplog):
     w = World()
     index = partition_of("g", PARTITIONS)
     good = write_offset("g", "t", 0, OffsetCommitValue(offset=5))
-    w.log.records[index] = [(b"\x00\x01\x00\x09x", b""), (b"", b""), (b"\x00\x02\x00\x01g", b"\x00\x63"), good]
+    w.log.put(index, [(b"\x00\x01\x00\x09x", b""), (b"", b""), (b"\x00\x02\x00\x01g", b"\x00\x63"), good])
     w.resign()
     w.coordinator.on_leadership(OFFSETS_TOPIC, index, 9)
     w.run(0.01)

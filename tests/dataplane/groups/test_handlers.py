@@ -7,8 +7,9 @@ import pytest
 from dataplane.cluster.metadata import OFFSETS_TOPIC, PartitionMetadata
 from dataplane.coordination.placement import partition_of
 from dataplane.coordination.runtime import LOAD_RETRY_S
+from dataplane.handlers.awaited_topic import CREATION_WAIT_S
 from dataplane.handlers.context import refusal_of
-from dataplane.handlers.groups.find_coordinator import CREATION_WAIT_S, handle_find_coordinator
+from dataplane.handlers.groups.find_coordinator import handle_find_coordinator
 from dataplane.handlers.groups.membership import (
     handle_delete_groups,
     handle_describe_groups,
@@ -419,10 +420,10 @@ def test_the_first_question_creates_the_topic_and_waits_for_it_a_little():
     assert tenant.call(handle_find_coordinator, FindCoordinatorRequest("g"), 2).node_id == 2
 
 
-def test_nobody_coordinates_transactional_ids_yet_and_asking_creates_nothing():
+def test_of_keys_of_another_type_there_is_no_coordinator_and_asking_creates_nothing():
     tenant = Tenant()
-    found = tenant.call(handle_find_coordinator, FindCoordinatorRequest("tx", 1), 1)
-    assert (found.error_code, found.node_id) == (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1)
+    found = tenant.call(handle_find_coordinator, FindCoordinatorRequest("tx", 2), 1)
+    assert (found.error_code, found.node_id) == (ErrorCode.INVALID_REQUEST, -1)
     assert tenant.created == []
 
 

@@ -58,11 +58,11 @@ def test_a_commit_is_visible_and_answered_only_when_it_is_committed():
     w.run(1)
     assert not future.done
     assert offset_of(w) == 1
-    assert w.coordinator.unstable("g") == {KEY}
+    assert w.coordinator.unstable("g")(KEY)
     w.log.commit()
     assert future.result() == {KEY: ErrorCode.NONE}
     assert offset_of(w) == 2
-    assert w.coordinator.unstable("g") == frozenset()
+    assert not w.coordinator.unstable("g")(KEY)
 
 
 def test_commits_become_visible_in_the_order_in_which_they_were_made():

@@ -115,7 +115,7 @@ def test_of_others_it_cannot_be_known(change, known):
 
 def offsets_of(commit_ms=0, expire_ms=-1, key=KEY):
     offsets = GroupOffsets()
-    offsets.apply(*key, OffsetCommitValue(offset=7, commit_timestamp=commit_ms, expire_timestamp=expire_ms))
+    offsets.apply(key, OffsetCommitValue(offset=7, commit_timestamp=commit_ms, expire_timestamp=expire_ms))
     return offsets
 
 
@@ -150,7 +150,7 @@ def test_a_commit_that_says_when_it_ends_ends_then(expire_ms):
 
 def test_each_is_told_with_the_value_that_was_too_old():
     offsets = offsets_of()
-    offsets.apply("aaaabbbb.bills", 3, OffsetCommitValue(offset=8, expire_timestamp=10**6))
+    offsets.apply(("aaaabbbb.bills", 3), OffsetCommitValue(offset=8, expire_timestamp=10**6))
     gone = run_through(expired(EMPTY, offsets, 5_000, RETENTION_MS))
     assert gone == {KEY: offsets.committed[KEY]}
 
@@ -167,7 +167,7 @@ def test_what_is_being_committed_again_lives():
 def test_very_many_are_looked_at_with_pauses(count, pauses):
     offsets = GroupOffsets()
     for partition in range(count):
-        offsets.apply("aaaabbbb.orders", partition, OffsetCommitValue(offset=7))
+        offsets.apply(("aaaabbbb.orders", partition), OffsetCommitValue(offset=7))
     assert sum(1 for _ in expired(EMPTY, offsets, 5_000, RETENTION_MS)) == pauses
 
 
@@ -188,13 +188,13 @@ def test_a_key_is_pending_as_long_as_any_of_its_commits():
 
 def test_a_tombstone_of_nothing_is_nothing():
     offsets = GroupOffsets()
-    offsets.apply(*KEY, None)
+    offsets.apply(KEY, None)
     assert offsets.is_empty()
-    offsets.apply(*KEY, OffsetCommitValue(offset=7))
+    offsets.apply(KEY, OffsetCommitValue(offset=7))
     assert not offsets.is_empty()
     offsets.begin([("t", 1), KEY])
     assert offsets.all_keys() == [KEY, ("t", 1)]
-    offsets.apply(*KEY, None)
+    offsets.apply(KEY, None)
     assert offsets.committed == {}
 
 

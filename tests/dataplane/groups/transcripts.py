@@ -12,39 +12,33 @@ A transcript reads in order of time (seconds on the left). A line without a time
 What a value leaves out is as its type has it by default. A member's id is its client's name and, for its UUID, a number.
 """
 
-import re
-from dataclasses import MISSING, fields, is_dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from textwrap import wrap
 
 from dataplane.cluster.metadata import OFFSETS_TOPIC
-from dataplane.coordination.effects import CancelTimer, Reply, SetTimer
 from dataplane.groups.classic.events import AssignmentStored, Heartbeat, Join, Leave, Sync
 from dataplane.groups.commits import Commit, Offset
 from dataplane.groups.records import read_record
 from dataplane.protocol.errors import ErrorCode
+from tests.dataplane.coordination.telling import Telling
 from tests.dataplane.groups.support import World
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "groups"
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-WIDTH = 128
-_EPOCH_TIMES = {"current_state_timestamp", "commit_timestamp"}
 
 
-class Story(World):
+class Story(Telling, World):
     """A coordinator of which everything is written down."""
 
     def __init__(self, title, **changes):
-        self.lines = [title, "=" * len(title), ""]
-        self._last = None
-        self._ids = {}  # numbers for UUIDs
+        self.entitle(title)
         self._asked = count(1)
         super().__init__(**changes)
-        self._begin_ms = self.loop.clock.now_ms()
+        self.begins_now()
         append = self.log.append
-        self.log.append = lambda index, records, done: append(index, records, self._appended(records, done))
+        self.log.append = lambda index, records, done, producer: append(
+            index, records, self._appended(records, done), producer
+        )
 
     def new_coordinator(self):
         coordinator = super().new_coordinator()
@@ -82,7 +76,7 @@ class Story(World):
 
     def tells_offset(self):
         """What a consumer of partition 0 would go on from."""
-        found, unstable = self.coordinator.committed("g").get(("t", 0)), self.coordinator.unstable("g")
+        found, unstable = self.coordinator.committed("g").get(("t", 0)), self.coordinator.unstable("g")(("t", 0))
         self.tell(
             f"offset of t-0: {'none' if found is None else found.offset}{', a commit is on its way' if unstable else ''}"
         )
@@ -106,19 +100,6 @@ class Story(World):
 
     # --- what is written down -----------------------------------------------------------------------------------------
 
-    def tell(self, text, indent=0):
-        text = _UUID.sub(lambda found: str(self._ids.setdefault(found.group(), len(self._ids) + 1)), text)
-        stamp = f"{self._seconds(self.loop.clock.now_ms()):7.2f}"
-        first = f"{stamp if stamp != self._last else '':7}  {' ' * indent}"
-        self._last = stamp
-        self.lines += wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * (13 + indent))
-
-    def _seconds(self, now_ms):
-        return (now_ms - self._begin_ms) / 1000
-
-    def text(self):
-        return "\n".join(self.lines) + "\n"
-
     def _handled(self, handle, entry, event, now_ms):
         before = entry.group
         effects = handle(entry, event, now_ms)
@@ -128,17 +109,8 @@ class Story(World):
         if was != is_now:
             self.tell(f"{was}  ->  {is_now}", 6)
         for effect in effects:
-            self.tell(self._effect(effect), 6)
+            self.tell(self.effect(effect), 6)
         return effects
-
-    def _effect(self, effect):
-        if isinstance(effect, Reply):
-            return f"reply to token {effect.token}"
-        if isinstance(effect, SetTimer):
-            return f"timer {effect.name}: {self.shown(effect.event)} in {effect.delay_ms / 1000:g} s"
-        if isinstance(effect, CancelTimer):
-            return f"no timer {effect.name}"
-        return f"store, then {type(effect.then).__name__}"
 
     def _group(self, group):
         members = [
@@ -161,28 +133,6 @@ class Story(World):
             done(error)
 
         return committed
-
-    def shown(self, value, name=""):
-        """On one line; fields that are as they are by default are left out."""
-        if name in _EPOCH_TIMES and isinstance(value, int) and value > 0:
-            return f"{self._seconds(value):.2f} s"
-        if is_dataclass(value):
-            shown = [f"{f.name}={self.shown(getattr(value, f.name), f.name)}" for f in fields(value) if _says(value, f)]
-            return f"{type(value).__name__}({', '.join(shown)})"
-        if isinstance(value, Enum):
-            return value.name
-        if isinstance(value, dict):
-            return "{" + ", ".join(f"{self.shown(k)}: {self.shown(v)}" for k, v in value.items()) + "}"
-        if isinstance(value, tuple):
-            return f"[{', '.join(map(self.shown, value))}]"
-        return repr(value)
-
-
-def _says(value, field):
-    if getattr(value, field.name) is None:
-        return False
-    default = field.default_factory() if field.default_factory is not MISSING else field.default
-    return field.init and getattr(value, field.name) != default
 
 
 # --- the stories ------------------------------------------------------------------------------------------------------

@@ -22,19 +22,22 @@ from dataplane.protocol.messages import (
     produce,
     security,
     topics,
+    transactions,
 )
 from dataplane.records.batch import Record, build_batch
 from quota.contracts.acls import CLUSTER_NAME, AclOperation, ResourceType
 
 Op = AclOperation
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
-ORDERS, ABSENT, READERS, GONE = "orders", "absent", "readers", "gone"
-NO_TOPIC, NO_GROUP, NO_CLUSTER = (
+TXN = ResourceType.TRANSACTIONAL_ID
+ORDERS, ABSENT, READERS, GONE, PAYMENTS = "orders", "absent", "readers", "gone", "payments"
+NO_TOPIC, NO_GROUP, NO_CLUSTER, NO_TXN = (
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 )
-REFUSALS = (NO_TOPIC, NO_GROUP, NO_CLUSTER)
+REFUSALS = (NO_TOPIC, NO_GROUP, NO_CLUSTER, NO_TXN)
 Right = tuple[AclOperation, ResourceType, str]
 
 NOT_ASKED = {
@@ -52,7 +55,7 @@ def codes(answer: Any) -> set[int]:
         return set().union(*map(codes, answer)) if answer else set()
     if not is_dataclass(answer):
         return set()
-    found = {answer.error_code} if hasattr(answer, "error_code") else set()
+    found = {getattr(answer, name) for name in ("error_code", "partition_error_code") if hasattr(answer, name)}
     return found.union(*(codes(getattr(answer, each.name)) for each in fields(answer)))
 
 
@@ -89,6 +92,10 @@ def _group(key, operation, request, **more):
 
 def _cluster(key, operation, request, **more):
     return Case(key, (operation, CLUSTER, CLUSTER_NAME), NO_CLUSTER, request, **more)
+
+
+def _txn(key, operation, request, **more):
+    return Case(key, (operation, TXN, PAYMENTS), NO_TXN, request, **more)
 
 
 def produce_request(_version):
@@ -151,6 +158,27 @@ def _leave(version):
     return groups.LeaveGroupRequest(READERS, member_id="nobody")
 
 
+def _transactions_coordinator(version):
+    named = {"coordinator_keys": (PAYMENTS,)} if version >= 4 else {"key": PAYMENTS}
+    return discovery.FindCoordinatorRequest(key_type=1, **named)
+
+
+def _add_partitions(_version):
+    named = (transactions.AddPartitionsToTxnTopic(ORDERS, (0,)),)
+    return transactions.AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=PAYMENTS, v3_and_below_producer_id=7, v3_and_below_topics=named
+    )
+
+
+def _add_offsets(_version):
+    return transactions.AddOffsetsToTxnRequest(PAYMENTS, 7, 0, READERS)
+
+
+def _list_of_transactions(answer):
+    """There is no refusal: what may not be described is not mentioned."""
+    return 0 if any(row.transactional_id == PAYMENTS for row in answer.transaction_states) else NO_TXN
+
+
 def _list_of_groups(answer):
     """There is no refusal: what may not be described is not mentioned."""
     return 0 if any(group.group_id == READERS for group in answer.groups) else NO_GROUP
@@ -176,6 +204,12 @@ def _delete(version):
 def _delete_records(_version):
     row = fetch.DeleteRecordsPartition(9, 0)
     return fetch.DeleteRecordsRequest((fetch.DeleteRecordsTopic(ORDERS, (row,)),), 1_000)
+
+
+def _txn_offsets(_version):
+    row = transactions.TxnOffsetCommitRequestPartition(0, 1, committed_metadata="")
+    named = (transactions.TxnOffsetCommitRequestTopic(ORDERS, (row,)),)
+    return transactions.TxnOffsetCommitRequest(PAYMENTS, READERS, 7, 0, topics=named)
 
 
 def _epochs(_version):
@@ -260,6 +294,50 @@ CASES = (
         NO_CLUSTER,
         lambda _version: produce.InitProducerIdRequest(None, 1_000),
         what="to write anything",
+    ),
+    _txn(ApiKey.INIT_PRODUCER_ID, Op.WRITE, lambda _v: produce.InitProducerIdRequest(PAYMENTS, 0), what="of an id"),
+    _txn(ApiKey.FIND_COORDINATOR, Op.DESCRIBE, _transactions_coordinator, what="of a transactional id", low=1),
+    _txn(ApiKey.ADD_PARTITIONS_TO_TXN, Op.WRITE, _add_partitions, beside=((Op.WRITE, TOPIC, ORDERS),)),
+    _topic(
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        Op.WRITE,
+        _add_partitions,
+        beside=((Op.WRITE, TXN, PAYMENTS),),
+        what="of the topic",
+    ),
+    _txn(ApiKey.ADD_OFFSETS_TO_TXN, Op.WRITE, _add_offsets, beside=((Op.READ, GROUP, READERS),)),
+    _group(ApiKey.ADD_OFFSETS_TO_TXN, Op.READ, _add_offsets, beside=((Op.WRITE, TXN, PAYMENTS),), what="of the group"),
+    _txn(
+        ApiKey.TXN_OFFSET_COMMIT,
+        Op.WRITE,
+        _txn_offsets,
+        beside=((Op.READ, GROUP, READERS), (Op.READ, TOPIC, ORDERS)),
+    ),
+    _group(
+        ApiKey.TXN_OFFSET_COMMIT,
+        Op.READ,
+        _txn_offsets,
+        beside=((Op.WRITE, TXN, PAYMENTS), (Op.READ, TOPIC, ORDERS)),
+        what="of the group",
+    ),
+    _topic(
+        ApiKey.TXN_OFFSET_COMMIT,
+        Op.READ,
+        _txn_offsets,
+        beside=((Op.WRITE, TXN, PAYMENTS), (Op.READ, GROUP, READERS)),
+        what="of the topic",
+    ),
+    _txn(ApiKey.END_TXN, Op.WRITE, lambda _version: transactions.EndTxnRequest(PAYMENTS, 7, 0, committed=True)),
+    _txn(
+        ApiKey.DESCRIBE_TRANSACTIONS,
+        Op.DESCRIBE,
+        lambda _version: transactions.DescribeTransactionsRequest((PAYMENTS,)),
+    ),
+    _txn(
+        ApiKey.LIST_TRANSACTIONS,
+        Op.DESCRIBE,
+        lambda _version: transactions.ListTransactionsRequest((), ()),
+        refused=_list_of_transactions,
     ),
     _topic(ApiKey.OFFSET_FOR_LEADER_EPOCH, Op.DESCRIBE, _epochs),
     _cluster(ApiKey.DESCRIBE_ACLS, Op.DESCRIBE, lambda _version: _acl_filter(security.DescribeAclsRequest)),

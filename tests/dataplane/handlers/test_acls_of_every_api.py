@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from dataplane.handlers.table import HANDLERS
+from dataplane.handlers.table import served
 from dataplane.protocol.api import ApiKey
 from dataplane.protocol.errors import ErrorCode
-from dataplane.protocol.messages import discovery, fetch, groups, topics
+from dataplane.protocol.messages import discovery, fetch, groups, produce, topics
 from quota.contracts.acls import CLUSTER_NAME, Acl, AclOperation, AclSet, PatternType, Permission
 from quota.contracts.instance import Authorizer
 from tests.dataplane.handlers.acl_cases import (
@@ -22,8 +22,10 @@ from tests.dataplane.handlers.acl_cases import (
     GROUP,
     NOT_ASKED,
     ORDERS,
+    PAYMENTS,
     READERS,
     TOPIC,
+    TXN,
     fetch_request,
     produce_request,
     refusal,
@@ -32,7 +34,8 @@ from tests.simulation.cluster import INSTANCE, SETTINGS, SimulatedCluster
 
 Op = AclOperation
 ME, HERE, ELSEWHERE = "User:ANONYMOUS", "10.0.1.1", "192.0.2.1"
-DESCRIBE_ALL = [(Op.DESCRIBE, kind, "*") for kind in (TOPIC, GROUP, CLUSTER)]
+TENANTS = {row.api.key: row for row in served(tenant=True)}
+DESCRIBE_ALL = [(Op.DESCRIBE, kind, "*") for kind in (TOPIC, GROUP, CLUSTER, TXN)]
 NO_TOPIC = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
@@ -49,7 +52,9 @@ class Tenant:
 
     def __init__(self):
         self.cluster = SimulatedCluster(
-            seed=9, brokers=1, settings=replace(SETTINGS, offsets_topic_replication_factor=1)
+            seed=9,
+            brokers=1,
+            settings=replace(SETTINGS, offsets_topic_replication_factor=1, transaction_state_log_replication_factor=1),
         )
         self.cluster.until(self.cluster.up)
         self.broker = self.cluster.brokers[1]
@@ -60,6 +65,9 @@ class Tenant:
         self.cluster.until(lambda: self.broker.replicas.registry.get(physical, 0) is not None)
         self.topic_id = self.broker.metadata.topic_id(physical)
         self.cluster.run(self.cluster.client.commit(READERS, ORDERS, 0, 0, [1]))  # the group is there
+        self.ask(discovery.FindCoordinatorRequest(PAYMENTS, 1), 3)
+        made = produce.InitProducerIdRequest(PAYMENTS, 60_000)
+        self.cluster.until(lambda: not self.ask(made, 4).error_code)  # and so is the transactional id
         self.instance = self.broker.registry.get(INSTANCE)
         self.connections = list(self.instance.connections)
 
@@ -102,14 +110,13 @@ def tenant(shared):
 
 def test_every_api_of_a_tenant_is_in_the_table_or_says_why_not():
     """A new one is in neither: it comes with its rights."""
-    served = {key for key, row in HANDLERS.items() if row.tenant}
-    assert served == {int(case.key) for case in CASES} | {int(key) for key in NOT_ASKED} | {int(ApiKey.FETCH)}
+    assert set(TENANTS) == {int(case.key) for case in CASES} | {int(key) for key in NOT_ASKED} | {int(ApiKey.FETCH)}
 
 
 VERSIONS = [
     pytest.param(case, version, id=f"{case.name} v{version}")
     for case in CASES
-    for version in range(max(case.low, HANDLERS[case.key].low), HANDLERS[case.key].high + 1)
+    for version in range(max(case.low, TENANTS[case.key].low), TENANTS[case.key].high + 1)
 ]
 
 
@@ -144,7 +151,7 @@ def test_a_rule_that_denies_stands_above_one_that_allows(tenant, case, version):
     assert code == case.code
     if not by_the_other_right:
         tenant.rules(deny(case.needs), everyone=True)
-        open_to_all = case.key is ApiKey.INIT_PRODUCER_ID  # who may write to any topic
+        open_to_all = case.key is ApiKey.INIT_PRODUCER_ID and case.needs[1] is not TXN  # who may write to any topic
         assert bool(case.refused(tenant.ask(case.request(version), version))) is not open_to_all
 
 
@@ -164,7 +171,7 @@ def test_a_handler_asks_the_one_place_that_decides(tenant, case, monkeypatch):
         lambda book, who, host, *what: asked.append((who, host)) or decide(book, who, host, *what),
     )
     tenant.rules()
-    tenant.ask(case.request(HANDLERS[case.key].high), HANDLERS[case.key].high)
+    tenant.ask(case.request(TENANTS[case.key].high), TENANTS[case.key].high)
     assert set(asked) == {(ME, HERE)}
 
 

@@ -14,7 +14,7 @@ from zlib import crc32
 import pytest
 
 from dataplane.handlers.context import RequestContext
-from dataplane.handlers.groups.offsets import PORTION
+from dataplane.handlers.groups.rows import PORTION
 from dataplane.handlers.table import HANDLERS
 from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages import configs, discovery, fetch, groups, log_dirs, offsets, produce

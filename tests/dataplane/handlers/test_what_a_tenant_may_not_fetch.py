@@ -17,7 +17,11 @@ OFFSETS_TOPIC = "__consumer_offsets"
 @pytest.fixture(scope="module")
 def cluster():
     """With a topic of the tenant's, and the cluster's own, which has the offsets of all tenants."""
-    made = SimulatedCluster(seed=11, brokers=1, settings=replace(SETTINGS, offsets_topic_replication_factor=1))
+    made = SimulatedCluster(
+        seed=11,
+        brokers=1,
+        settings=replace(SETTINGS, offsets_topic_replication_factor=1, transaction_state_log_replication_factor=1),
+    )
     made.until(made.up)
     made.until(lambda: made.brokers[1].controller.is_active)
     request = CreateTopicsRequest((CreatableTopic("orders", 1, 1, (), ()),), 5_000)

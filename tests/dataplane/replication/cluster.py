@@ -28,6 +28,7 @@ from dataplane.protocol.messages.control import (
     LeaderAndIsrTopicState,
 )
 from dataplane.records.batch import Record, build_batch, read_records
+from dataplane.records.control import Marker, build_marker
 from dataplane.replication.appending import Appended
 from dataplane.replication.isr import ALTER_PARTITION_VERSION
 from dataplane.replication.leadership import apply_leader_and_isr
@@ -48,7 +49,11 @@ SECRET = "s3cret"
 TOPIC = "aaaabbbb.orders"
 TOPIC_ID = UUID(int=7)
 CONTROLLER = 100
-SETTINGS = Settings(replica_lag_time_max_ms=2_000, replica_fetch_wait_max_ms=200)
+SETTINGS = Settings(
+    replica_lag_time_max_ms=2_000,
+    replica_fetch_wait_max_ms=200,
+    transaction_partition_verification_enable=False,  # nobody coordinates transactions here
+)
 
 
 @dataclass
@@ -338,6 +343,7 @@ class ReplicatedCluster:
         index: int = 0,
         producer: tuple[int, int, int] = (-1, -1, -1),
         key: bytes | None = None,
+        transactional: bool = False,
     ) -> Produced:
         """One batch to one broker, in a turn of its own or with others of the same moment."""
         broker = self.brokers[broker_id]
@@ -348,6 +354,7 @@ class ReplicatedCluster:
             producer_id=producer[0],
             producer_epoch=producer[1],
             base_sequence=producer[2],
+            transactional=transactional,
         )
         produced = Produced()
 
@@ -356,7 +363,9 @@ class ReplicatedCluster:
             if isinstance(partition, ErrorCode):
                 answered(partition)
                 return
-            produced.appended = broker.replicas.appending.append(partition, memoryview(batch), acks)
+            produced.appended = broker.replicas.appending.append(
+                partition, memoryview(batch), acks, is_transactional=transactional
+            )
             if produced.appended.error is not ErrorCode.NONE:
                 answered(produced.appended.error)
             else:
@@ -366,6 +375,34 @@ class ReplicatedCluster:
         def answered(code: ErrorCode) -> None:
             produced.codes.append(code)
             produced.at = self.network.clock.seconds
+
+        broker.loop.post(handle)
+        return produced
+
+    def mark(
+        self,
+        broker_id: int,
+        marker: Marker,
+        *,
+        producer: int,
+        epoch: int = 0,
+        coordinator_epoch: int = 0,
+        index: int = 0,
+    ) -> Produced:
+        """A coordinator ends a producer's transaction."""
+        broker = self.brokers[broker_id]
+        produced = Produced()
+        batch = build_marker(
+            marker, producer_id=producer, producer_epoch=epoch, coordinator_epoch=coordinator_epoch, now_ms=0
+        )
+
+        def handle() -> None:
+            appending, partition = broker.replicas.appending, broker.partition(index)
+            produced.appended = appending.append_marker(partition, memoryview(batch), coordinator_epoch)
+            if produced.appended.error is not ErrorCode.NONE:
+                produced.codes.append(produced.appended.error)
+            else:
+                appending.after_commit(partition, produced.appended.last_offset, -1, 30.0, produced.codes.append)
 
         broker.loop.post(handle)
         return produced

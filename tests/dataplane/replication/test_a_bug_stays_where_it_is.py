@@ -167,10 +167,10 @@ def test_nothing_half_staged_is_written_by_a_follower(monkeypatch):
     cluster = started(2)
     update, failing = Producers.update, {producing.producers_of(cluster[2].partition().log): None}
 
-    def fail_at_the_second(self, header, base_offset):
+    def fail_at_the_second(self, header, base_offset, batch):
         if self in failing and base_offset == 1:
             bug()
-        update(self, header, base_offset)
+        return update(self, header, base_offset, batch)
 
     monkeypatch.setattr(Producers, "update", fail_at_the_second)
     cluster.produce(1, "x", producer=(7, 0, 0), acks=1)

@@ -144,7 +144,7 @@ def test_consumers_read_up_to_the_high_watermark_and_replicas_to_the_end():
     partition = cluster[1].partition()
 
     def size(offset: int, *, as_replica: bool) -> int:
-        limit = partition.log.end_offset if as_replica else partition.state.readable_end(stable_only=False)
+        limit = partition.log.end_offset if as_replica else partition.readable_end(stable_only=False)
         found = partition.read(offset, 10**6, limit, at_least_one=True, wait=True)
         return 0 if found is None else found.size
 

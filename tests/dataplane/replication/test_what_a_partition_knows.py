@@ -12,6 +12,7 @@ from dataplane.protocol.errors import ErrorCode
 from dataplane.protocol.messages.control import AlterPartitionResponsePartitionData, LeaderAndIsrPartitionState
 from dataplane.replication.replica.partition import Partition
 from dataplane.replication.replica.partition_state import PartitionSettings, ReplicaRules
+from dataplane.storage.checkpoints.transactions import Transactions
 
 ME = 1
 BYTES_PER_OFFSET = 100
@@ -39,6 +40,7 @@ class FakeLog:
     start_offset: int = 0
     end_offset: int = 0
     epochs: Epochs = field(default_factory=Epochs)
+    transactions: Transactions = field(default_factory=Transactions)
 
     segments: list[FakeSegment] = field(default_factory=lambda: [FakeSegment()])
 

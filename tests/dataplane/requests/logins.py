@@ -34,6 +34,7 @@ class Cluster:
             SETTINGS,
             default_replication_factor=1,
             offsets_topic_replication_factor=1,
+            transaction_state_log_replication_factor=1,
             connections_max_reauth_ms=lifetime_ms,
         )
         self.simulated = SimulatedCluster(seed=3, brokers=1, settings=settings)

@@ -20,7 +20,6 @@ from dataplane.protocol.headers import decode_response, encode_request
 from dataplane.protocol.messages.fetch import FetchPartition
 from dataplane.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from dataplane.records.batch import Record, build_batch
-from dataplane.replication.replica.partition_state import PartitionState
 from dataplane.requests.dispatch import ClientConnection
 from dataplane.slices import Slices
 from dataplane.tenancy.gate import Gate
@@ -288,12 +287,12 @@ def test_answers_and_effects_are_the_same_both_ways(versions, limits, steps):
     assert slow.produce_path.served == slow.fetch_path.served == 0
 
 
-def test_a_throttled_fetch_says_both_ways_what_is_stable(monkeypatch):
-    monkeypatch.setattr(PartitionState, "last_stable_offset", property(lambda state: min(1, state.high_watermark)))
+def test_a_throttled_fetch_says_both_ways_what_is_stable():
     worlds = [World((None, 100), short_cuts=short_cuts) for short_cuts in (True, False)]
     for world in worlds:
         world.produced(value=b"v" * 300)
-        world.produced(value=b"v" * 300)
+        world.cluster.produce(1, "v" * 300, producer=(7, 0, 0), transactional=True)
+        world.cluster.run(0.01)
         for _ in range(2):
             row = world.fetched()
             assert (row.high_watermark, row.last_stable_offset) == (2, 1)

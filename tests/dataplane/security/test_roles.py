@@ -23,7 +23,7 @@ EVERY = {
     "operator": OPERATOR,
     "monitoring": MONITORING,
 }
-INTERNAL = sorted(ApiKey(key) for key, row in HANDLERS.items() if row.internal)
+INTERNAL = sorted(map(ApiKey, HANDLERS))
 OPEN = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
 OF_BROKERS = {
     ApiKey.LEADER_AND_ISR,
@@ -70,13 +70,21 @@ def test_what_is_between_brokers_is_for_brokers_alone(key):
 
 def test_a_broker_asks_for_nothing_that_only_people_ask():
     allowed = {key for key in INTERNAL if may_send(broker(1), key)}
-    assert allowed == OPEN | READING | OF_BROKERS | {ApiKey.PRODUCE, ApiKey.CREATE_TOPICS}
+    assert allowed == OPEN | READING | OF_BROKERS | {
+        ApiKey.PRODUCE,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+    }
 
 
 def test_the_control_plane_moves_no_replicas_and_joins_no_group():
     refused = {key for key in INTERNAL if not may_send(CONTROL_PLANE, key)}
     assert refused == OF_BROKERS | {
         ApiKey.INIT_PRODUCER_ID,
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        ApiKey.ADD_OFFSETS_TO_TXN,
+        ApiKey.END_TXN,
+        ApiKey.TXN_OFFSET_COMMIT,
         ApiKey.JOIN_GROUP,
         ApiKey.SYNC_GROUP,
         ApiKey.HEARTBEAT,

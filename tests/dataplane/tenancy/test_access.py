@@ -23,8 +23,9 @@ from dataplane.tenancy.access import (
 )
 from dataplane.tenancy.instance import Instance
 from dataplane.tenancy.session import Session
+from quota.contracts.acls import AclSet
 from quota.contracts.identity import ANYBODY
-from quota.contracts.instance import InstanceSpec, InstanceState, Limits
+from quota.contracts.instance import Authorizer, InstanceSpec, InstanceState, Limits
 from quota.contracts.namespace import ClusterNames
 
 NEAR, FAR = "10.0.0.1", "192.0.2.1"
@@ -39,6 +40,7 @@ SPEC = InstanceSpec(
 )
 ORDERS, EVENTS = of_topic("aaaabbbb.orders"), of_topic("aaaabbbb.events")
 GROUP = Resource(ResourceKind.GROUP, "aaaabbbb.readers")
+PAYMENTS = of_transactional_id("aaaabbbb.payments")
 INTERNAL = Session(None, "internal", ClusterNames(), NEAR, authenticated=True, identity=ANYBODY)
 EVERY = pytest.mark.parametrize("operation", Operation)
 
@@ -54,7 +56,7 @@ def test_a_topic_with_a_whitelist_is_permitted_to_whom_it_holds(operation):
     assert authorize(session_of(FAR), operation, ORDERS) is ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-@pytest.mark.parametrize("resource", [EVENTS, GROUP, CLUSTER])
+@pytest.mark.parametrize("resource", [EVENTS, GROUP, CLUSTER, PAYMENTS])
 @pytest.mark.parametrize("operation", [each for each in Operation if each is not Operation.CLUSTER_ACTION])
 def test_the_rest_of_an_instance_is_permitted_to_all_of_it(operation, resource):
     assert isinstance(authorize(session_of(FAR), operation, resource), Permit)
@@ -66,21 +68,16 @@ def test_what_brokers_do_among_themselves_is_permitted_to_no_tenant():
 
 
 @EVERY
-def test_transactional_ids_are_permitted_to_nobody(operation):
-    for session in (session_of(NEAR), INTERNAL):
-        code = authorize(session, operation, of_transactional_id("aaaabbbb.t"))
-        assert code is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-
-
-@EVERY
-def test_the_internal_listener_may_do_everything_else(operation):
-    for resource in (ORDERS, GROUP, CLUSTER):
+def test_the_internal_listener_may_do_everything(operation):
+    for resource in (ORDERS, GROUP, CLUSTER, PAYMENTS):
         assert isinstance(authorize(INTERNAL, operation, resource), Permit)
 
 
 def test_every_refusal_has_a_sentence():
     asked = [(session_of(FAR), Operation.READ, ORDERS), (session_of(FAR), Operation.CLUSTER_ACTION, CLUSTER)]
-    for session, operation, resource in [*asked, (INTERNAL, Operation.WRITE, of_transactional_id("aaaabbbb.t"))]:
+    closed = Instance(replace(SPEC, acls=AclSet(), authorizer=Authorizer(False, ())))
+    of_acls = [(session_of(NEAR, closed), Operation.READ, resource) for resource in (EVENTS, GROUP, CLUSTER, PAYMENTS)]
+    for session, operation, resource in [*asked, *of_acls]:
         assert why(authorize(session, operation, resource))
 
 

@@ -65,6 +65,10 @@ def group(operation: str, name: str = READERS) -> Right:
     return Right(ResourceType.GROUP, name, AclOperation[operation], _pattern(name))
 
 
+def transaction(operation: str, name: str = "payments") -> Right:
+    return Right(ResourceType.TRANSACTIONAL_ID, name, AclOperation[operation])
+
+
 def cluster(operation: str) -> Right:
     return Right(ResourceType.CLUSTER, "kafka-cluster", AclOperation[operation])
 

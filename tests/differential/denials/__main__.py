@@ -55,7 +55,7 @@ def main() -> int:
     """The exit status."""
     arguments = _arguments()
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)
-    for module in ("records", "groups", "administration"):
+    for module in ("records", "groups", "transactions", "administration"):
         import_module(f"tests.differential.denials.{module}")
     began = time.monotonic()
     cells: list[Cell] = []
@@ -86,6 +86,7 @@ def _arguments() -> argparse.Namespace:
 
 def _advertised(side: Side) -> dict[int, range]:
     wait_for(lambda: side.quietly(FindCoordinatorRequest("first"), 3).error_code == 0, 60, "a coordinator")
+    wait_for(lambda: side.quietly(FindCoordinatorRequest("first", 1), 3).error_code == 0, 60, "one of transactions")
     wait_for(lambda: side.quietly(InitProducerIdRequest(None, 60_000), 1).error_code == 0, 60, "producer ids")
     keys = side.quietly(ApiVersionsRequest("denials", "1"), 3).api_keys
     return {key.api_key: range(key.min_version, key.max_version + 1) for key in keys}

@@ -47,6 +47,7 @@ PROFILE = Profile(
         "default_replication_factor": 1,
         "offsets_topic_num_partitions": 1,
         "offsets_topic_replication_factor": 1,
+        "transaction_state_log_replication_factor": 1,
         "auto_create_topics_enable": False,
         "group_initial_rebalance_delay_ms": 0,
         "controller_mutation_rate": 100_000,

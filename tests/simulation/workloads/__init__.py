@@ -6,6 +6,7 @@ trimmed    the oldest goes: by retention, and by DeleteRecords
 latest     a compacted topic
 remade     a topic that is deleted and made again under its name
 members    a group whose members come, commit and are thrown out
+transfers  records are moved to another topic, each exactly once, by transactions; in every fifth run
 """
 
 from tests.simulation.workloads.base import Shared, Workload
@@ -14,8 +15,9 @@ from tests.simulation.workloads.ledger import Ledger
 from tests.simulation.workloads.members import Members
 from tests.simulation.workloads.orders import Orders
 from tests.simulation.workloads.remade import Remade
+from tests.simulation.workloads.transfers import Transfers
 from tests.simulation.workloads.trimmed import Trimmed
 
 OTHERS: tuple[type[Workload], ...] = (Ledger, Trimmed, Latest, Remade, Members)
 
-__all__ = ["OTHERS", "Orders", "Shared", "Workload"]
+__all__ = ["OTHERS", "Orders", "Shared", "Transfers", "Workload"]

@@ -1,0 +1,170 @@
+"""AddPartitionsToTxn, AddOffsetsToTxn: partitions become part of a transaction before anything is written to them.
+
+Clients ask for one transaction (versions to 3). Brokers ask for several (from 4 on, and only they): mostly whether partitions
+are in the transaction already, before they append (KIP-890). One partition that cannot be added keeps out the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from dataplane.cluster.metadata import COORDINATORS_TOPICS, OFFSETS_TOPIC
+from dataplane.coordination.placement import partition_of
+from dataplane.handlers.awaited_topic import topic_exists
+from dataplane.handlers.transactions.charging import charge
+from dataplane.handlers.transactions.fencing import as_the_version_says, has_no_id
+from dataplane.protocol.errors import ErrorCode
+from dataplane.protocol.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+)
+from dataplane.records.steps import Pace
+from dataplane.tasks import Future, Task, gather
+from dataplane.tenancy.access import CLUSTER, Operation, of_transactional_id
+from dataplane.transactions.events import AddPartitions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dataplane.handlers.context import RequestContext
+    from dataplane.protocol.messages.transactions import AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction
+    from dataplane.records.steps import Steps
+    from dataplane.transactions.model import Partition
+
+OF_BROKERS_SINCE = 4
+_PARTITION_US = 3
+
+Errors = dict["Partition", ErrorCode]
+
+
+class _Asked(NamedTuple):
+    """Partitions for one transaction, by whoever asks."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    topics: Sequence[AddPartitionsToTxnTopic]
+    verify_only: bool = False
+
+
+async def handle_add_partitions_to_txn(
+    ctx: RequestContext, request: AddPartitionsToTxnRequest
+) -> AddPartitionsToTxnResponse:
+    """An error for each partition, once all of them are part of the transaction."""
+    if ctx.version >= OF_BROKERS_SINCE:
+        return await _for_brokers(ctx, request.transactions)
+    asked = _Asked(
+        request.v3_and_below_transactional_id,
+        request.v3_and_below_producer_id,
+        request.v3_and_below_producer_epoch,
+        request.v3_and_below_topics,
+    )
+    refusal = ctx.refusal(Operation.WRITE, of_transactional_id(asked.transactional_id))
+    rows = await _added(ctx, asked, refusal)
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=rows)
+
+
+async def _for_brokers(
+    ctx: RequestContext, transactions: Sequence[AddPartitionsToTxnTransaction]
+) -> AddPartitionsToTxnResponse:
+    refusal = ctx.refusal(Operation.CLUSTER_ACTION, CLUSTER)
+    if refusal:
+        return AddPartitionsToTxnResponse(error_code=refusal)
+    asked = [_Asked(t.transactional_id, t.producer_id, t.producer_epoch, t.topics, t.verify_only) for t in transactions]
+    rows = await gather([Task(_added(ctx, one, ErrorCode.NONE), "add partitions") for one in asked])
+    results = zip((one.transactional_id for one in asked), rows, strict=True)
+    return AddPartitionsToTxnResponse(results_by_transaction=tuple(AddPartitionsToTxnResult(*row) for row in results))
+
+
+async def _added(ctx: RequestContext, asked: _Asked, refusal: ErrorCode) -> tuple[AddPartitionsToTxnTopicResult, ...]:
+    slices = ctx.broker.slices
+    errors = await slices.run(ctx.owner, _looked_at(ctx, asked, refusal))
+    if not any(errors.values()):
+        errors = await _by_coordinator(ctx, asked, list(errors))
+    return await slices.run(ctx.owner, _rows(asked.topics, errors))
+
+
+def _looked_at(ctx: RequestContext, asked: _Asked, refusal: ErrorCode) -> Steps[Errors]:
+    """What is wrong with each partition before the coordinator is asked, each as it is when its turn comes.
+
+    Where something is wrong with one, nothing is tried with those that are in order.
+    """
+    pace = Pace()
+    errors: Errors = {}
+    for topic in asked.topics:
+        topic_error = refusal or _topic_refusal(ctx, topic.name)
+        for index in topic.partitions:
+            if pace.over(_PARTITION_US):
+                yield None
+            is_known = ctx.broker.metadata.partition(topic.name, index) is not None
+            errors[topic.name, index] = topic_error or (
+                ErrorCode.NONE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            )
+    if any(errors.values()):
+        errors = {partition: error or ErrorCode.OPERATION_NOT_ATTEMPTED for partition, error in errors.items()}
+    return errors
+
+
+def _topic_refusal(ctx: RequestContext, topic: str) -> ErrorCode:
+    """Of what a client asks for: nobody produces to coordinators' topics. Brokers ask for what a client has asked them for."""
+    if ctx.version >= OF_BROKERS_SINCE:
+        return ErrorCode.NONE
+    if topic in COORDINATORS_TOPICS:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return ctx.topic_refusal(Operation.WRITE, topic)
+
+
+async def _by_coordinator(ctx: RequestContext, asked: _Asked, partitions: list[Partition]) -> Errors:
+    if has_no_id(ctx, asked.transactional_id):
+        return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
+    coordinator, who = ctx.broker.transactions, (asked.producer_id, asked.producer_epoch)
+    if asked.verify_only:
+        return coordinator.verify(asked.transactional_id, *who, partitions)
+    if not partitions:
+        return {}
+    charge(ctx, asked.transactional_id)
+    error = await coordinator.add_partitions(asked.transactional_id, AddPartitions(*who, tuple(partitions)))
+    return dict.fromkeys(partitions, as_the_version_says(ctx, error))
+
+
+def _rows(
+    topics: Sequence[AddPartitionsToTxnTopic], errors: Errors
+) -> Steps[tuple[AddPartitionsToTxnTopicResult, ...]]:
+    """In the order in which topics are named first, each partition once."""
+    pace = Pace()
+    by_topic: dict[str, list[AddPartitionsToTxnPartitionResult]] = {topic.name: [] for topic in topics}
+    for (name, index), error in errors.items():
+        if pace.over(_PARTITION_US):
+            yield None
+        by_topic[name].append(AddPartitionsToTxnPartitionResult(index, error))
+    return tuple(AddPartitionsToTxnTopicResult(name, tuple(rows)) for name, rows in by_topic.items())
+
+
+# --- offsets ----------------------------------------------------------------------------------------------------------
+
+
+async def handle_add_offsets_to_txn(ctx: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+    """The partition that keeps a group's offsets becomes part of the transaction."""
+    named = request.transactional_id
+    refusal = ctx.refusal(Operation.WRITE, of_transactional_id(named))
+    refusal = refusal or ctx.group_refusal(Operation.READ, request.group_id)
+    if refusal:
+        return AddOffsetsToTxnResponse(error_code=refusal)
+    if has_no_id(ctx, named):
+        return AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_REQUEST)
+    metadata = ctx.broker.metadata
+    if not metadata.partitions(OFFSETS_TOPIC):
+        await topic_exists(ctx, OFFSETS_TOPIC)
+    partitions = len(metadata.partitions(OFFSETS_TOPIC))
+    if not partitions:
+        return AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    partition = (OFFSETS_TOPIC, partition_of(request.group_id, partitions))
+    charge(ctx, named)
+    ask = AddPartitions(request.producer_id, request.producer_epoch, (partition,))
+    added: Future[ErrorCode] = ctx.broker.transactions.add_partitions(named, ask)
+    return AddOffsetsToTxnResponse(error_code=as_the_version_says(ctx, await added))

@@ -1,0 +1,29 @@
+"""What a transaction leaves in its coordinator's log is its instance's, as what groups store: from the same bucket.
+
+Every change writes the id with all partitions that it has, which only the coordinator knows: so it is charged here, and the
+next request of this kind waits for it (`throttle.tolls`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from dataplane.handlers.context import RequestContext
+
+_RECORD_BYTES, _PARTITION_BYTES = 100, 8
+"""A record with its batch; a partition with its part of a topic's name."""
+
+
+def charge(ctx: RequestContext, transactional_id: str, records: int = 1) -> None:
+    """For so many records of an id, as it is before the request."""
+    instance = ctx.session.instance
+    if instance is None or instance.group_bucket is None:
+        return
+    found = ctx.broker.transactions.find(transactional_id)
+    partitions = 0 if isinstance(found, ErrorCode) else len(found.partitions)
+    one = _RECORD_BYTES + len(transactional_id) + partitions * _PARTITION_BYTES
+    now = ctx.broker.doors.clock.monotonic()
+    ctx.broker.debt_queues.charge(instance.group_bucket, ctx.sender, ctx.size + records * one, now)

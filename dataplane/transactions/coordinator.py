@@ -1,0 +1,173 @@
+"""The transaction coordinator of a broker: requests about transactional ids become events of their state machines.
+
+It serves the ids whose partition of ``__transaction_state`` the broker leads. Elections, loading, timers and the log are
+the runtime's (`dataplane.coordination.runtime`).
+
+How many ids an instance may have is judged here, by partition of the topic as for groups, and only of a new one. Who is
+one too many is told POLICY_VIOLATION: clients raise it to the program with the code's name, and do not ask again, as they would
+upon anything that passes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dataplane.coordination.placement import partition_of
+from dataplane.coordination.runtime import Runtime
+from dataplane.doors import ZooKeeperError
+from dataplane.protocol.errors import ErrorCode
+from dataplane.tasks import Future, Task, resolved
+from dataplane.transactions.events import AddPartitions, EndTransaction, Initialise, InitResult, MarkersWritten
+from dataplane.transactions.machine import TransactionMachine
+from dataplane.transactions.markers import Call, Markers
+from dataplane.transactions.model import Partition, Transaction, TransactionState
+from dataplane.transactions.shard import Entry, Transactions
+from dataplane.transactions.state import needs_producer_id, verified
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dataplane.cluster.metadata import Metadata
+    from dataplane.coordination.log import StateLog
+    from dataplane.doors import Background, Loop
+    from dataplane.transactions.events import WriteMarkers
+    from dataplane.transactions.settings import TransactionSettings
+    from dataplane.transactions.shard import TransactionShard
+
+
+class ProducerIds(Protocol):
+    """`producer_ids.ProducerIds`."""
+
+    async def next(self) -> int:
+        """An id that was never given out. Raises ZooKeeperError."""
+        ...
+
+
+class TransactionCoordinator:
+    """All transactional ids of this broker."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        log: StateLog,
+        settings: TransactionSettings,
+        partition_count: Callable[[], int],
+        background: Background,
+        producer_ids: ProducerIds,
+        metadata: Metadata,
+        call: Call,
+    ) -> None:
+        self.settings = settings
+        self._partition_count = partition_count
+        self._producer_ids = producer_ids
+        machine = TransactionMachine(settings, loop.clock.now_ms)
+        self._runtime: Runtime[Transactions, Entry] = Runtime(loop, background, log, machine)
+        self._markers = Markers(loop, self._runtime.slices, metadata, call)
+        self._runtime.on_begin(self._write_markers)
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Give up every partition: who waits is told to look for another coordinator."""
+        self._runtime.stop()
+
+    def on_leadership(self, topic: str, index: int, leader_epoch: int | None) -> None:
+        """This broker leads a partition in an epoch, or (None) does not lead it any more."""
+        self._runtime.on_leadership(topic, index, leader_epoch)
+
+    def has_failed(self, index: int) -> bool:
+        """Whether this broker should serve the ids of a partition and cannot: then nobody need be sent here."""
+        return self._runtime.has_failed(index)
+
+    def _write_markers(self, shard: TransactionShard, entry: Entry, work: WriteMarkers) -> None:
+        decided = work.transaction
+        written = MarkersWritten(decided.producer_id, decided.producer_epoch)
+        self._markers.write(shard, decided, lambda: self._runtime.dispatch(shard, entry, written))
+
+    # --- finding ------------------------------------------------------------------------------------------------------
+
+    def _shard_of(self, transactional_id: str) -> TransactionShard | ErrorCode:
+        return self._runtime.shard(partition_of(transactional_id, self._partition_count()))
+
+    def find(self, transactional_id: str) -> Transaction | ErrorCode:
+        """A transactional id as it is now; TRANSACTIONAL_ID_NOT_FOUND, or why it cannot be served here."""
+        shard = self._shard_of(transactional_id)
+        if isinstance(shard, ErrorCode):
+            return shard
+        entry = shard.contents.entries.get(transactional_id)
+        if entry is None or entry.transaction.producer_id < 0 or entry.transaction.pending is TransactionState.DEAD:
+            return ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+        return entry.transaction
+
+    def transactions(self) -> tuple[list[Transaction], ErrorCode]:
+        """Every transactional id here; nothing but COORDINATOR_LOAD_IN_PROGRESS where some are still missing."""
+        if any(shard.loading for shard in self._runtime.shards()):
+            return [], ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        found = (entry.transaction for shard in self._runtime.serving() for entry in shard.contents.all_entries())
+        return [t for t in found if t.producer_id >= 0 and t.pending is not TransactionState.DEAD], ErrorCode.NONE
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def initialise(self, transactional_id: str, ask: Initialise) -> Future[InitResult]:
+        """InitProducerId."""
+        if not 0 < ask.timeout_ms <= self.settings.max_timeout_ms:
+            return resolved(InitResult(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
+        shard = self._shard_of(transactional_id)
+        if isinstance(shard, ErrorCode):
+            return resolved(InitResult(shard))
+        entry = shard.contents.entries.get(transactional_id)
+        if self._is_one_too_many(shard, transactional_id):
+            return resolved(InitResult(ErrorCode.POLICY_VIOLATION))
+        if entry is None or needs_producer_id(entry.transaction):
+            return Task(self._initialise_with_id(transactional_id, ask), "initialise a producer")
+        return self._ask(shard, transactional_id, ask, InitResult)
+
+    async def _initialise_with_id(self, transactional_id: str, ask: Initialise) -> InitResult:
+        try:
+            producer_id = await self._producer_ids.next()
+        except ZooKeeperError:
+            return InitResult(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        shard = self._shard_of(transactional_id)  # which may have moved meanwhile
+        if isinstance(shard, ErrorCode):
+            return InitResult(shard)
+        if self._is_one_too_many(shard, transactional_id):
+            return InitResult(ErrorCode.POLICY_VIOLATION)
+        asked = replace(ask, new_producer_id=producer_id)
+        return await self._ask(shard, transactional_id, asked, InitResult)  # type: ignore[no-any-return]
+
+    def _is_one_too_many(self, shard: TransactionShard, transactional_id: str) -> bool:
+        """Whether it would be a new one, of an instance that has as many as it may."""
+        limit, contents = self.settings.ids_per_instance, shard.contents
+        return transactional_id not in contents.entries and contents.ids_of_owner(transactional_id) >= limit
+
+    def add_partitions(self, transactional_id: str, ask: AddPartitions) -> Future[ErrorCode]:
+        """AddPartitionsToTxn. Who would have too many partitions is told POLICY_VIOLATION, upon which clients abort."""
+        return self._ask_of_known(transactional_id, ask)
+
+    def end(self, transactional_id: str, ask: EndTransaction) -> Future[ErrorCode]:
+        """EndTxn. Answered when the decision is stored; the markers follow."""
+        return self._ask_of_known(transactional_id, ask)
+
+    def verify(
+        self, transactional_id: str, producer_id: int, epoch: int, partitions: Sequence[Partition]
+    ) -> dict[Partition, ErrorCode]:
+        """Whether each partition is in the transaction that is open (KIP-890)."""
+        shard = self._shard_of(transactional_id)
+        if isinstance(shard, ErrorCode):
+            return dict.fromkeys(partitions, shard)
+        entry = shard.contents.entries.get(transactional_id)
+        if entry is None:
+            return dict.fromkeys(partitions, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        return verified(entry.transaction, producer_id, epoch, partitions)
+
+    def _ask_of_known(self, transactional_id: str, ask: AddPartitions | EndTransaction) -> Future[ErrorCode]:
+        shard = self._shard_of(transactional_id)
+        if isinstance(shard, ErrorCode):
+            return resolved(shard)
+        if transactional_id not in shard.contents.entries:
+            return resolved(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        return self._ask(shard, transactional_id, ask, lambda error: error)
+
+    def _ask(self, shard: TransactionShard, name: str, ask: Any, refuse: Callable[[ErrorCode], Any]) -> Future[Any]:
+        return self._runtime.ask(shard, name, lambda token: replace(ask, token=token), refuse)

@@ -1,0 +1,51 @@
+"""Transactional ids as the runtime of coordinators sees them: topic, state machine, records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dataplane.cluster.metadata import TRANSACTIONS_TOPIC
+from dataplane.coordination import errors
+from dataplane.transactions.records import write_transaction
+from dataplane.transactions.shard import Entry, Transactions
+from dataplane.transactions.state import handle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dataplane.coordination.deadlines import Deadlines
+    from dataplane.coordination.effects import KeyValue
+    from dataplane.protocol.errors import ErrorCode
+    from dataplane.protocol.messages.transaction_records import TransactionLogValue
+    from dataplane.transactions.events import Effect, Event
+    from dataplane.transactions.settings import TransactionSettings
+
+
+class TransactionMachine:
+    """See `coordination.machine.Machine`."""
+
+    topic = TRANSACTIONS_TOPIC
+
+    def __init__(self, settings: TransactionSettings, now_ms: Callable[[], int]) -> None:
+        self._settings, self._now_ms = settings, now_ms
+
+    def new_contents(self, new_timers: Callable[[], Deadlines]) -> Transactions:
+        """See Machine."""
+        return Transactions(new_timers, self._settings, self._now_ms)
+
+    def name_of(self, entry: Entry) -> str:
+        """See Machine."""
+        return entry.transaction.transactional_id
+
+    def handle(self, entry: Entry, event: Event, now_ms: int) -> Sequence[Effect]:
+        """See Machine."""
+        entry.transaction, effects = handle(entry.transaction, event, self._settings, now_ms)
+        return effects
+
+    def records(self, entry: Entry, value: TransactionLogValue | None) -> list[KeyValue]:
+        """See Machine."""
+        return [write_transaction(entry.transaction.transactional_id, value)]
+
+    def told(self, error: ErrorCode) -> ErrorCode:
+        """See Machine."""
+        return errors.told(error)

@@ -1,0 +1,365 @@
+"""What each request is told in each state, and what follows: Kafka's answers, event by event."""
+
+from dataclasses import replace
+
+import pytest
+
+from dataplane.coordination.effects import Begin, Reply, SetTimer, Store
+from dataplane.protocol.errors import ErrorCode
+from dataplane.transactions.events import (
+    AddPartitions,
+    EndTransaction,
+    Expired,
+    Initialise,
+    InitResult,
+    MarkersWritten,
+    Resume,
+    Stored,
+    TimedOut,
+    WriteMarkers,
+)
+from dataplane.transactions.model import FOLLOWS, PREPARED, Transaction, TransactionState, durable_value, loaded
+from dataplane.transactions.settings import TransactionSettings
+from dataplane.transactions.state import RETRY_MS, TIMEOUT_TIMER, handle, verified
+
+S, E = TransactionState, ErrorCode
+SETTINGS = TransactionSettings(max_partitions=3, id_expiration_ms=1_000_000)
+NOW = 5_000_000
+PID, EPOCH = 7, 3
+A, B, C, D = ("orders", 0), ("orders", 1), ("events", 0), ("events", 1)
+TIMEOUT_MS = 60_000
+
+
+def txn(state=S.EMPTY, *partitions, **more):
+    """As it is in a state: one that is decided waits for its markers."""
+    pending = {S.PREPARE_COMMIT: S.COMPLETE_COMMIT, S.PREPARE_ABORT: S.COMPLETE_ABORT}.get(state)
+    started = {"started_ms": NOW - 10} if state is not S.EMPTY else {}
+    fields = {"updated_ms": NOW - 5, "pending": pending, **started, **more}
+    return Transaction("t", PID, EPOCH, TIMEOUT_MS, state, dict.fromkeys(partitions), **fields)
+
+
+def after(transaction, event, now_ms=NOW):
+    return handle(transaction, event, SETTINGS, now_ms)
+
+
+def reply(effects):
+    """The one answer; None: there is none yet."""
+    (*found,) = [effect.result for effect in effects if isinstance(effect, Reply)]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def store(effects):
+    (found,) = [effect for effect in effects if isinstance(effect, Store)]
+    return found
+
+
+def told(transaction, event):
+    """The answer, which comes at once and changes nothing."""
+    changed, effects = after(transaction, event)
+    assert changed == transaction
+    assert [type(effect) for effect in effects] == [Reply]
+    return reply(effects)
+
+
+def stored(transaction, event, error=E.NONE, now_ms=NOW):
+    """After an event that is stored: the id, the effects of that."""
+    proposed, effects = after(transaction, event, now_ms)
+    assert reply(effects) is None, "nothing is answered before it is stored"
+    return after(proposed, replace(store(effects).then, error=error), now_ms)
+
+
+OPEN = txn(S.ONGOING, A)
+READY = [txn(), txn(S.COMPLETE_COMMIT), txn(S.COMPLETE_ABORT)]
+DECIDED = [txn(S.PREPARE_COMMIT, A), txn(S.PREPARE_ABORT, A)]
+EVERY = [*READY, OPEN, *DECIDED]
+NAMED = {"ids": lambda value: value.state.value if isinstance(value, Transaction) else None}
+
+# --- InitProducerId ---------------------------------------------------------------------------------------------------
+
+
+def init(known=None, new=None):
+    return Initialise(TIMEOUT_MS, known, new, token=1)
+
+
+def test_the_first_producer_of_an_id_has_a_new_producer_id_and_epoch_0():
+    made, effects = stored(Transaction("t"), init(new=9))
+    assert reply(effects) == InitResult(E.NONE, 9, 0)
+    assert (made.producer_id, made.producer_epoch, made.state, made.pending) == (9, 0, S.EMPTY, None)
+    assert made.updated_ms == NOW
+
+
+@pytest.mark.parametrize("before", READY, **NAMED)
+def test_each_further_producer_has_a_higher_epoch(before):
+    made, effects = stored(before, init())
+    assert reply(effects) == InitResult(E.NONE, PID, EPOCH + 1)
+    assert made.state is S.EMPTY
+
+
+@pytest.mark.parametrize("before", EVERY, **NAMED)
+def test_while_anything_is_on_its_way_a_producer_is_to_come_again(before):
+    assert told(replace(before, pending=S.EMPTY), init()) == InitResult(E.CONCURRENT_TRANSACTIONS)
+
+
+@pytest.mark.parametrize("before", DECIDED, **NAMED)
+def test_until_every_partition_has_its_marker_too(before):
+    assert told(before, init()) == InitResult(E.CONCURRENT_TRANSACTIONS)
+
+
+def test_an_open_transaction_is_aborted_with_a_higher_epoch_and_the_new_producer_comes_again():
+    fenced, effects = after(OPEN, init())
+    assert (fenced.producer_epoch, fenced.state, fenced.pending) == (EPOCH + 1, S.ONGOING, S.PREPARE_ABORT)
+    assert store(effects).value.producer_epoch == EPOCH + 1
+    decided, effects = after(fenced, store(effects).then)
+    assert reply(effects) == InitResult(E.CONCURRENT_TRANSACTIONS)
+    assert effects[-1] == Begin(WriteMarkers(decided))
+    assert decided.state is S.PREPARE_ABORT
+    ended, _ = stored(decided, MarkersWritten(PID, EPOCH + 1))
+    _, effects = stored(ended, init())
+    assert reply(effects) == InitResult(E.NONE, PID, EPOCH + 2)
+
+
+def test_whoever_was_fenced_is_told_so_before_the_abort_is_stored():
+    fenced, _ = after(OPEN, init())
+    assert told(fenced, EndTransaction(PID, EPOCH, True)) == E.PRODUCER_FENCED
+    assert told(fenced, AddPartitions(PID, EPOCH, (B,))) == E.PRODUCER_FENCED
+
+
+def test_the_epoch_is_raised_once_however_often_the_log_refuses_the_abort():
+    failed, effects = stored(OPEN, init(), E.COORDINATOR_NOT_AVAILABLE)
+    assert reply(effects) == InitResult(E.COORDINATOR_NOT_AVAILABLE)
+    assert (failed.state, failed.pending, failed.producer_epoch) == (S.ONGOING, None, EPOCH + 1)
+    assert told(failed, EndTransaction(PID, EPOCH, True)) == E.PRODUCER_FENCED
+    decided, _ = stored(failed, init())
+    assert (decided.producer_epoch, decided.has_failed_fence) == (EPOCH + 1, False)
+
+
+def test_a_producer_that_says_its_epoch_gets_the_next_and_if_it_asks_again_the_same():
+    raised, effects = stored(txn(), init((PID, EPOCH)))
+    assert reply(effects) == InitResult(E.NONE, PID, EPOCH + 1)
+    again, effects = stored(raised, init((PID, EPOCH)))
+    assert reply(effects) == InitResult(E.NONE, PID, EPOCH + 1)
+    _, effects = stored(again, init((PID, EPOCH)))
+    assert reply(effects) == InitResult(E.NONE, PID, EPOCH + 1)
+
+
+@pytest.mark.parametrize("known", [(PID, EPOCH - 1), (PID, EPOCH + 1), (PID + 1, EPOCH)])
+def test_one_that_says_another_is_fenced(known):
+    assert told(txn(), init(known)) == InitResult(E.PRODUCER_FENCED)
+
+
+def test_one_whose_epoch_a_newer_producer_has_raised_is_fenced():
+    raised, _ = stored(txn(), init())
+    assert told(raised, init((PID, EPOCH))) == InitResult(E.PRODUCER_FENCED)
+
+
+LAST = 32_766
+
+
+@pytest.mark.parametrize("known", [None, (PID, LAST)])
+def test_after_the_last_epoch_comes_a_new_producer_id(known):
+    made, effects = stored(replace(txn(), producer_epoch=LAST), init(known, 9))
+    assert reply(effects) == InitResult(E.NONE, 9, 0)
+    assert (made.last_producer_id, made.last_producer_epoch) == (PID, -1 if known is None else LAST)
+
+
+def test_whoever_exhausted_its_id_and_did_not_hear_of_the_new_one_is_given_it_again():
+    made, _ = stored(replace(txn(), producer_epoch=LAST), init((PID, LAST), 9))
+    _, effects = stored(made, init((PID, LAST)))
+    assert reply(effects) == InitResult(E.NONE, 9, 0)
+
+
+def test_one_that_said_no_epoch_then_is_not():
+    made, _ = stored(replace(txn(), producer_epoch=LAST), init(None, 9))
+    assert told(made, init((PID, LAST))) == InitResult(E.PRODUCER_FENCED)
+
+
+def test_without_an_id_to_give_the_producer_is_to_come_again():
+    assert told(replace(txn(), producer_epoch=LAST), init()) == InitResult(E.CONCURRENT_TRANSACTIONS)
+
+
+def test_the_last_epoch_leaves_one_to_fence_with():
+    open_at_last = replace(OPEN, producer_epoch=LAST)
+    decided, _ = stored(open_at_last, init())
+    assert decided.producer_epoch == LAST + 1 == 2**15 - 1
+    ended, _ = stored(decided, MarkersWritten(PID, LAST + 1))
+    _, effects = stored(ended, init(None, 9))
+    assert reply(effects) == InitResult(E.NONE, 9, 0)
+
+
+# --- AddPartitionsToTxn, EndTxn ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("before", EVERY, **NAMED)
+@pytest.mark.parametrize(
+    ("who", "code"),
+    [((PID + 1, EPOCH), E.INVALID_PRODUCER_ID_MAPPING), ((PID, EPOCH - 1), E.PRODUCER_FENCED)],
+)
+def test_nobody_else_speaks_for_the_id_whatever_is_on_its_way(before, who, code):
+    for transaction in (before, replace(before, pending=before.pending or S.EMPTY)):
+        assert told(transaction, AddPartitions(*who, (A,), token=1)) == code
+        assert told(transaction, EndTransaction(*who, True, token=1)) == code
+
+
+@pytest.mark.parametrize("before", READY, **NAMED)
+def test_the_first_partition_begins_a_transaction(before):
+    begun, effects = stored(before, AddPartitions(PID, EPOCH, (A, B), token=1))
+    assert reply(effects) == E.NONE
+    assert (begun.state, list(begun.partitions), begun.started_ms) == (S.ONGOING, [A, B], NOW)
+    assert SetTimer(TIMEOUT_TIMER, TIMEOUT_MS, TimedOut()) in effects
+
+
+def test_more_partitions_do_not_begin_it_anew():
+    begun, effects = stored(OPEN, AddPartitions(PID, EPOCH, (B,), token=1))
+    assert (list(begun.partitions), begun.started_ms) == ([A, B], OPEN.started_ms)
+    assert SetTimer(TIMEOUT_TIMER, TIMEOUT_MS - 10, TimedOut()) in effects
+
+
+def test_what_is_in_it_already_is_not_written_again():
+    assert told(OPEN, AddPartitions(PID, EPOCH, (A,), token=1)) == E.NONE
+
+
+def test_a_partition_more_than_a_transaction_may_have_is_refused():
+    full = txn(S.ONGOING, A, B, C)
+    assert told(full, AddPartitions(PID, EPOCH, (D,), token=1)) == E.POLICY_VIOLATION
+    assert told(full, AddPartitions(PID, EPOCH, (A, C), token=1)) == E.NONE
+
+
+@pytest.mark.parametrize("before", DECIDED, **NAMED)
+def test_nothing_is_added_to_one_that_is_decided(before):
+    assert told(before, AddPartitions(PID, EPOCH, (B,), token=1)) == E.CONCURRENT_TRANSACTIONS
+
+
+@pytest.mark.parametrize(("is_commit", "state"), [(True, S.PREPARE_COMMIT), (False, S.PREPARE_ABORT)])
+def test_an_end_is_answered_when_it_is_stored_and_then_markers_are_written(is_commit, state):
+    decided, effects = stored(OPEN, EndTransaction(PID, EPOCH, is_commit, token=1))
+    assert reply(effects) == E.NONE
+    assert (decided.state, list(decided.partitions)) == (state, [A])
+    assert effects[-1] == Begin(WriteMarkers(decided))
+
+
+ENDS = {
+    (S.EMPTY, True): E.INVALID_TXN_STATE,
+    (S.EMPTY, False): E.INVALID_TXN_STATE,
+    (S.PREPARE_COMMIT, True): E.CONCURRENT_TRANSACTIONS,
+    (S.PREPARE_COMMIT, False): E.CONCURRENT_TRANSACTIONS,  # as in Kafka: what is on its way is looked at first
+    (S.PREPARE_ABORT, True): E.CONCURRENT_TRANSACTIONS,
+    (S.PREPARE_ABORT, False): E.CONCURRENT_TRANSACTIONS,
+    (S.COMPLETE_COMMIT, True): E.NONE,
+    (S.COMPLETE_COMMIT, False): E.INVALID_TXN_STATE,
+    (S.COMPLETE_ABORT, True): E.INVALID_TXN_STATE,
+    (S.COMPLETE_ABORT, False): E.NONE,
+}
+
+
+@pytest.mark.parametrize(("state", "is_commit"), ENDS)
+def test_an_end_that_comes_again_is_told_what_has_become_of_it(state, is_commit):
+    assert told(txn(state), EndTransaction(PID, EPOCH, is_commit, token=1)) == ENDS[state, is_commit]
+
+
+def test_what_the_log_does_not_take_has_not_happened():
+    for ask in (AddPartitions(PID, EPOCH, (B,), token=1), EndTransaction(PID, EPOCH, True, token=1)):
+        unchanged, effects = stored(OPEN, ask, E.COORDINATOR_NOT_AVAILABLE)
+        assert reply(effects) == E.COORDINATOR_NOT_AVAILABLE
+        assert unchanged == OPEN
+
+
+# --- time, markers ----------------------------------------------------------------------------------------------------
+
+
+def test_a_transaction_that_is_open_for_too_long_is_aborted_and_its_producer_fenced():
+    decided, effects = stored(OPEN, TimedOut())
+    assert reply(effects) is None
+    assert (decided.state, decided.producer_epoch) == (S.PREPARE_ABORT, EPOCH + 1)
+    assert told(replace(decided, pending=None, state=S.COMPLETE_ABORT), EndTransaction(PID, EPOCH, True)) == (
+        E.PRODUCER_FENCED
+    )
+
+
+def test_an_abort_that_the_log_refused_is_tried_again_after_a_pause():
+    late = OPEN.times_out_at_ms()
+    failed, effects = stored(OPEN, TimedOut(), E.COORDINATOR_NOT_AVAILABLE, now_ms=late)
+    assert effects[-1] == SetTimer(TIMEOUT_TIMER, RETRY_MS, TimedOut())
+    decided, _ = stored(failed, TimedOut())
+    assert decided.producer_epoch == EPOCH + 1
+
+
+@pytest.mark.parametrize("before", [*READY, *DECIDED], **NAMED)
+def test_a_time_out_that_comes_late_changes_nothing(before):
+    assert after(before, TimedOut()) == (before, [])
+
+
+@pytest.mark.parametrize("before", DECIDED, **NAMED)
+def test_with_its_last_marker_it_is_complete_and_keeps_no_partitions(before):
+    complete, effects = stored(before, MarkersWritten(PID, EPOCH))
+    assert (complete.state, complete.partitions, complete.pending) == (before.pending, {}, None)
+    assert reply(effects) is None
+
+
+@pytest.mark.parametrize("before", DECIDED, **NAMED)
+def test_a_completion_that_the_log_refused_is_written_again_without_new_markers(before):
+    waiting, effects = stored(before, MarkersWritten(PID, EPOCH), E.COORDINATOR_NOT_AVAILABLE)
+    assert waiting == before
+    (timer,) = effects
+    assert (timer.delay_ms, timer.event) == (RETRY_MS, MarkersWritten(PID, EPOCH))
+
+
+def test_markers_of_an_epoch_before_complete_nothing():
+    assert after(DECIDED[0], MarkersWritten(PID, EPOCH - 1)) == (DECIDED[0], [])
+
+
+@pytest.mark.parametrize("before", EVERY, **NAMED)
+def test_a_successor_writes_the_markers_of_what_was_decided(before):
+    wanted = [Begin(WriteMarkers(before))] if before.state in PREPARED else []
+    assert after(before, Resume()) == (before, wanted)
+
+
+@pytest.mark.parametrize("before", READY, **NAMED)
+def test_an_id_that_nobody_has_used_for_long_is_removed(before):
+    now_ms = before.updated_ms + SETTINGS.id_expiration_ms
+    dying, effects = after(before, Expired(), now_ms)
+    assert store(effects).value is None
+    assert told(dying, init()) == InitResult(E.CONCURRENT_TRANSACTIONS)
+    gone, _ = after(dying, store(effects).then, now_ms)
+    assert gone.is_blank()
+
+
+@pytest.mark.parametrize("before", [OPEN, *DECIDED], **NAMED)
+def test_an_id_with_an_open_transaction_is_not(before):
+    assert after(before, Expired(), NOW + 10**9) == (before, [])
+
+
+def test_nor_one_that_was_used_meanwhile():
+    same, effects = after(txn(), Expired())
+    assert same == txn()
+    assert not [effect for effect in effects if isinstance(effect, Store)]
+
+
+# --- verification, the log --------------------------------------------------------------------------------------------
+
+
+def test_a_partition_is_verified_by_the_open_transaction_alone():
+    assert verified(OPEN, PID, EPOCH, [A, B]) == {A: E.NONE, B: E.TRANSACTION_ABORTABLE}
+    assert verified(replace(OPEN, pending=S.PREPARE_COMMIT), PID, EPOCH, [A]) == {A: E.NONE}
+    for decided in DECIDED:
+        assert verified(decided, PID, EPOCH, [A]) == {A: E.CONCURRENT_TRANSACTIONS}
+    for ready in READY:
+        assert verified(ready, PID, EPOCH, [A]) == {A: E.TRANSACTION_ABORTABLE}
+    assert verified(OPEN, PID + 1, EPOCH, [A]) == {A: E.INVALID_PRODUCER_ID_MAPPING}
+    assert verified(OPEN, PID, EPOCH - 1, [A]) == {A: E.PRODUCER_FENCED}
+
+
+@pytest.mark.parametrize("before", EVERY, **NAMED)
+def test_a_successor_loads_what_was_served(before):
+    assert loaded("t", durable_value(before)) == before
+
+
+def test_the_same_word_of_the_log_twice_changes_nothing():
+    proposed, effects = after(OPEN, AddPartitions(PID, EPOCH, (B,), token=1))
+    begun, _ = after(proposed, store(effects).then)
+    assert after(begun, store(effects).then) == (begun, [])
+
+
+def test_no_state_is_left_without_saying_where_to():
+    assert set(FOLLOWS) == set(S)
+    assert isinstance(Stored(OPEN).error, ErrorCode)
