@@ -114,19 +114,20 @@ class Draft:
         if not group.members or group.target_epoch >= group.epoch:
             return
         for member_id, target in wanted(group, self.around.rules.assignors).items():
-            if target != group.targets.get(member_id, {}):
+            before = group.targets.get(member_id, {})
+            if target is not before and target != before:
                 self.propose(records.target_record(member_id, target))
         self.propose(records.target_epoch_record(group.epoch))
 
     def _step(self, ask: Heartbeat) -> None:
-        group = self.ledger.group()
-        member = group.members.get(ask.member_id)
+        ledger = self.ledger
+        member = ledger.members.get(ask.member_id)
         if member is None:  # it left behind this heartbeat
             self.refuse(ask, ErrorCode.UNKNOWN_MEMBER_ID, "the member is not in the group")
             return
         owned: Assignment | None = {} if ask.joins else ask.owned
-        target = group.targets.get(ask.member_id, {})
-        after = reconcile(member, group.target_epoch, target, lambda place: self.ledger.owner(place) is None, owned)
+        target = ledger.target(ask.member_id)
+        after = reconcile(member, ledger.target_epoch, target, lambda place: ledger.owner(place) is None, owned)
         if after is not member:
             self.propose(records.current_record(after))
             self._time_revocation(member, after)

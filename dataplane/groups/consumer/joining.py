@@ -80,12 +80,13 @@ def _problem(draft: Draft, group: Group, ask: Heartbeat) -> Problem | None:
 
 def identity_problem(group: Group, member_id: str, instance_id: str | None) -> ErrorCode:
     """UNKNOWN_MEMBER_ID; FENCED_INSTANCE_ID where another process has taken the instance id over."""
+    member = group.members.get(member_id)
+    if member is not None and instance_id in (None, member.instance_id):
+        return ErrorCode.NONE
     if instance_id is None:
-        return ErrorCode.NONE if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
-    holder = group.static_member(instance_id)
-    if holder is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    return ErrorCode.NONE if holder.member_id == member_id else ErrorCode.FENCED_INSTANCE_ID
+    is_held = group.static_member(instance_id) is not None
+    return ErrorCode.FENCED_INSTANCE_ID if is_held else ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def _joining_problem(draft: Draft, group: Group, ask: Heartbeat) -> Problem | None:

@@ -14,8 +14,9 @@ from dataplane.groups.consumer.records import Kind, assignment_in, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from uuid import UUID
 
-    from dataplane.groups.consumer.model import Place
+    from dataplane.groups.consumer.model import Assignment, Place
     from dataplane.groups.consumer.records import Record
 
 
@@ -33,13 +34,13 @@ class Ledger:
     def __init__(self, group: Group) -> None:
         self._group = group
         self._copied: dict[str, dict[Any, Any]] = {}
-        self._owners: dict[Place, str] | None = None
+        self._own_topics: dict[UUID, dict[int, str]] = {}  # of the owners, those that are copied
 
     def group(self) -> Group:
         """As it is by now. What was asked for before does not change any more."""
         if self._copied:
             changes: dict[str, Any] = {**self._copied}
-            self._group, self._copied = replace(self._group, **changes), {}
+            self._group, self._copied, self._own_topics = replace(self._group, **changes), {}, {}
         return self._group
 
     @property
@@ -56,11 +57,21 @@ class Ledger:
             self._copied[name] = dict(getattr(self._group, name))
         return self._copied[name]
 
+    def target(self, member_id: str) -> Assignment:
+        """What a member shall have."""
+        target: Assignment = self._mapping("targets").get(member_id, {})
+        return target
+
+    @property
+    def target_epoch(self) -> int:
+        """For which epoch of the group that is."""
+        return self._group.target_epoch
+
     def owner(self, place: Place) -> str | None:
         """Which member has a partition, or has not said yet that it has given it up."""
-        if self._owners is None:
-            self._owners = {place: member.member_id for member in self.members.values() for place in member.holds()}
-        return self._owners.get(place)
+        topic_id, partition = place
+        owner: str | None = self._mapping("owners").get(topic_id, {}).get(partition)
+        return owner
 
     def apply(self, record: Record) -> None:
         """One more record."""
@@ -143,8 +154,9 @@ class Ledger:
                 revoking=assignment_in(value.partitions_pending_revocation),
             )
         self._copy("members")[name] = member
-        if self._owners is not None:
-            self._owners.update(dict.fromkeys(member.holds(), name))
+        for assignment in (member.assigned, member.revoking):
+            for topic_id, partitions in assignment.items():
+                self._owners_of(topic_id).update(dict.fromkeys(partitions, name))
 
     def _forget(self, member: Member | None) -> None:
         if member is not None:
@@ -153,10 +165,20 @@ class Ledger:
             del self._copy("members")[member.member_id]
 
     def _release(self, member: Member) -> None:
-        if self._owners is not None:
-            for place in member.holds():
-                if self._owners.get(place) == member.member_id:
-                    del self._owners[place]
+        for assignment in (member.assigned, member.revoking):
+            for topic_id, partitions in assignment.items():
+                owners = self._owners_of(topic_id)
+                for partition in partitions:
+                    if owners.get(partition) == member.member_id:
+                        del owners[partition]
+                if not owners:
+                    del self._copied["owners"][topic_id], self._own_topics[topic_id]
+
+    def _owners_of(self, topic_id: UUID) -> dict[int, str]:
+        if topic_id not in self._own_topics:
+            owners = self._copy("owners")
+            owners[topic_id] = self._own_topics[topic_id] = dict(owners.get(topic_id, {}))
+        return self._own_topics[topic_id]
 
     def _count(self, member: Member | None, change: int) -> None:
         """Who subscribes to what."""

@@ -107,8 +107,8 @@ def places(assignment: Assignment) -> Iterator[Place]:
 class Group:
     """One group. `members` is in order of joining; no mapping is ever changed.
 
-    `names` and `patterns` count the members that subscribe to a topic, or by a regular expression: so what the group
-    subscribes to is known without a look at every member.
+    `names` and `patterns` count the members that subscribe to a topic, or by a regular expression; `owners` says who has a
+    partition, or has still to give it up. All of it follows from the members, and is known without a look at every one.
     """
 
     group_id: str
@@ -120,6 +120,7 @@ class Group:
     targets: Mapping[str, Assignment] = field(default_factory=dict)  # by member
     names: Mapping[str, int] = field(default_factory=dict)
     patterns: Mapping[str, int] = field(default_factory=dict)
+    owners: Mapping[UUID, Mapping[int, str]] = field(default_factory=dict)  # of each partition, by topic
     seen_topics: int = -1  # the version of the cluster's topics that `topics` were last compared with
     storing: bool = False  # records are on their way to the log
     waiting: tuple[Any, ...] = ()  # events that would write, and have to wait for that

@@ -42,7 +42,8 @@ def reconcile(
 
 def _moved(member: Member, state: MemberState, epoch: int, assigned: Assignment, revoking: Assignment) -> Member:
     previous = member.previous_epoch if epoch == member.epoch else member.epoch
-    return replace(member, state=state, epoch=epoch, previous_epoch=previous, assigned=assigned, revoking=revoking)
+    after = replace(member, state=state, epoch=epoch, previous_epoch=previous, assigned=assigned, revoking=revoking)
+    return member if after == member else after  # it waits as before
 
 
 def _owns(owned: Assignment | None, some: Assignment) -> bool:

@@ -27,7 +27,7 @@ from dataplane.groups.consumer.events import (
 )
 from dataplane.groups.consumer.joining import on_heartbeat
 from dataplane.groups.consumer.ledger import apply
-from dataplane.groups.consumer.model import MemberState
+from dataplane.groups.consumer.model import JOINING_EPOCH, MemberState
 from dataplane.groups.consumer.records import Kind, Record
 from dataplane.protocol.errors import ErrorCode
 
@@ -49,6 +49,8 @@ def handle(group: Group, event: Event, around: Around, now_ms: int) -> tuple[Gro
     """The group after an event, and what must follow, in order."""
     if isinstance(event, Stored):
         return _stored(group, event, around, now_ms)
+    if group.storing and not (isinstance(event, Heartbeat) and event.epoch > JOINING_EPOCH):
+        return _wait(group, event, around)  # it would write: an assignment is not made to be thrown away
     return _propose(group, (event,), around, now_ms)
 
 

@@ -18,70 +18,82 @@ from typing import TYPE_CHECKING
 from dataplane.groups.consumer.assignors.subscription import Sizes, Subscribers, as_assignment
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from uuid import UUID
 
     from dataplane.groups.consumer.model import Assignment, Place
+
+
+_Kept = dict[str, dict["UUID", list[int]]]
 
 
 def assign_uniform(members: Subscribers, sizes: Sizes) -> dict[str, Assignment]:
     """See the file's text."""
     if not members:
         return {}
-    kept = _kept(members, sizes)
-    taken = {place for places in kept.values() for place in places}
     alike = {subscriber.topics for subscriber in members.values()}
-    wanted = frozenset().union(*alike)
-    free = [
-        (topic, p) for topic, size in sizes.items() if topic in wanted for p in range(size) if (topic, p) not in taken
-    ]
-    if len(alike) == 1:
-        _fill_equally(kept, free)
-        return {member: _assignment(places) for member, places in kept.items()}
-    return _Uneven(members, sizes, kept).assign(free)
+    wanted = {topic: size for topic, size in sizes.items() if any(topic in topics for topics in alike)}
+    kept, free = _kept(members, wanted)
+    if len(alike) > 1:
+        return _Uneven(members, wanted, kept).assign(free)
+    _fill_equally(kept, free)
+    return {member: _assignment(some, members[member].had) for member, some in kept.items()}
 
 
-def _kept(members: Subscribers, sizes: Sizes) -> dict[str, list[Place]]:
-    """What each member had and still subscribes to; of what two had, which only a strange log says, the first keeps it."""
-    seen: set[Place] = set()
-    kept: dict[str, list[Place]] = {}
+def _kept(members: Subscribers, sizes: Sizes) -> tuple[_Kept, list[Place]]:
+    """What each member had and still subscribes to, and what nobody has.
+
+    Of what two had, which only a strange log says, the first keeps it.
+    """
+    taken: dict[UUID, set[int]] = {topic: set() for topic in sizes}
+    kept: _Kept = {}
     for member, subscriber in members.items():
-        places = [
-            (topic, p)
-            for topic, partitions in subscriber.had.items()
-            if topic in subscriber.topics
-            for p in partitions
-            if p < sizes.get(topic, 0) and (topic, p) not in seen
-        ]
-        seen.update(places)
-        kept[member] = places
-    return kept
+        mine = kept[member] = {}
+        for topic, partitions in subscriber.had.items():
+            if topic in subscriber.topics and topic in sizes:
+                seen, size = taken[topic], sizes[topic]
+                mine[topic] = [p for p in partitions if p < size and p not in seen]
+                seen.update(mine[topic])
+    free: list[Place] = []
+    for topic, size in sizes.items():
+        seen = taken[topic]
+        free += [(topic, p) for p in range(size) if p not in seen]
+    return kept, free
 
 
-def _assignment(places: list[Place]) -> Assignment:
-    partitions: dict[UUID, list[int]] = {}
-    for topic, partition in places:
-        partitions.setdefault(topic, []).append(partition)
-    return as_assignment(partitions)
+def _assignment(some: Mapping[UUID, list[int]], had: Assignment) -> Assignment:
+    """The very same as before where nothing has changed."""
+    made = as_assignment(some)
+    return had if made == had else made
 
 
-def _fill_equally(kept: dict[str, list[Place]], free: list[Place]) -> None:
-    total = len(free) + sum(map(len, kept.values()))
-    share, larger = divmod(total, len(kept))
-    ranked = sorted(kept, key=lambda member: -len(kept[member]))
+def _fill_equally(kept: _Kept, free: list[Place]) -> None:
+    counts = {member: sum(map(len, some.values())) for member, some in kept.items()}
+    share, larger = divmod(len(free) + sum(counts.values()), len(kept))
+    ranked = sorted(kept, key=lambda member: -counts[member])
     shares = {member: share + (rank < larger) for rank, member in enumerate(ranked)}
-    for member, places in kept.items():
-        free += places[shares[member] :]
-        del places[shares[member] :]
+    for member, some in kept.items():
+        surplus = counts[member] - shares[member]
+        for topic in reversed(list(some)) if surplus > 0 else ():
+            at = max(len(some[topic]) - surplus, 0)
+            surplus -= len(some[topic]) - at
+            free += [(topic, p) for p in some[topic][at:]]
+            del some[topic][at:]
     left = iter(free)
-    for member, places in kept.items():
-        places.extend(islice(left, shares[member] - len(places)))
+    for member, some in kept.items():
+        for topic, partition in islice(left, max(shares[member] - counts[member], 0)):
+            some.setdefault(topic, []).append(partition)
 
 
 class _Uneven:
     """Subscriptions differ."""
 
-    def __init__(self, members: Subscribers, sizes: Sizes, kept: dict[str, list[Place]]) -> None:
-        self._has = {member: dict.fromkeys(places) for member, places in kept.items()}
+    def __init__(self, members: Subscribers, sizes: Sizes, kept: _Kept) -> None:
+        self._members = members
+        self._has = {
+            member: dict.fromkeys((topic, p) for topic, partitions in some.items() for p in partitions)
+            for member, some in kept.items()
+        }
         self._sizes = sizes
         self._alike: dict[UUID, tuple[str, ...]] = {}  # subscribers of a topic
         for topic in sizes:
@@ -100,7 +112,13 @@ class _Uneven:
             self._give(place, self._least(place[0]))
         while any([self._even_out(member) for member in self._has]):  # noqa: C419 - a whole round each time
             pass
-        return {member: _assignment(list(places)) for member, places in self._has.items()}
+        return {member: self._assignment(member) for member in self._has}
+
+    def _assignment(self, member: str) -> Assignment:
+        partitions: dict[UUID, list[int]] = {}
+        for topic, partition in self._has[member]:
+            partitions.setdefault(topic, []).append(partition)
+        return _assignment(partitions, self._members[member].had)
 
     def _choices(self, place: Place) -> tuple[float, int, int]:
         """Topics of which each subscriber would get the most come first; among those, the ones with fewer subscribers."""

@@ -30,6 +30,15 @@ def test_a_partition_changes_hands_only_when_its_owner_says_so():
     assert machine.group.state() is GroupState.STABLE
 
 
+def test_who_waits_writes_nothing():
+    machine = Machine()
+    machine.join("ana")
+    machine.join("bob")
+    written = len(machine.log)
+    assert machine.beat("bob", 2).assignment is None
+    assert len(machine.log) == written
+
+
 def test_what_a_member_leaves_others_get():
     machine = Machine()
     machine.join("ana")
