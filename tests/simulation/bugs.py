@@ -34,6 +34,7 @@ from dataplane.storage.checkpoints.epochs import Epochs
 from dataplane.storage.checkpoints.producers import Producers
 from dataplane.storage.log import Log, cutting, flushing
 from dataplane.storage.log import appending as log_appending
+from tests.simulation.bugs_of_transactions import BUGS_OF_TRANSACTIONS
 from tests.simulation.campaign import Outcome, run
 from tests.support.memory_files import MemoryFiles
 
@@ -237,6 +238,7 @@ BUGS: dict[str, tuple[Plant, ...]] = {
         _patch(PartitionState, "advance", _advance_in_memory),
     ),
     "a commit is on its leader alone": (_patch(coordination_log, "ACKS_ALL", 1),),
+    **BUGS_OF_TRANSACTIONS,
 }
 
 
@@ -254,4 +256,4 @@ def run_with(bug: str | None, seed: int, *, rounds: int) -> Outcome:
     if bug is None:
         return run(seed, rounds=rounds)
     with planted(bug):
-        return run(seed, rounds=rounds)
+        return run(seed, rounds=rounds, transfers=True if bug in BUGS_OF_TRANSACTIONS else None)

@@ -70,22 +70,34 @@ class TransactionalProducer:
 
     async def begin_anew(self) -> None:
         """Take the transactional id over: whoever has it is fenced, and its transaction ends."""
-        request = InitProducerIdRequest(transactional_id=self._name, transaction_timeout_ms=self._timeout_ms)
+        await self._initialise(-1, -1)
+
+    async def raise_epoch(self) -> None:
+        """As a producer that does not know whether its last batches have come: their sequence is over (KIP-360)."""
+        await self._initialise(self._producer_id, self._epoch)
+
+    async def _initialise(self, producer_id: int, epoch: int) -> None:
+        request = InitProducerIdRequest(self._name, self._timeout_ms, producer_id, epoch)
         answer = await self._ask(TRANSACTION, self._name, request, 4)
         self._producer_id, self._epoch = answer.producer_id, answer.producer_epoch
         self._sequences.clear()
 
-    async def write(self, topic: str, partition: int, values: list[bytes]) -> None:
-        """Records of the transaction, at their place when this returns."""
+    async def write(self, topic: str, partition: int, values: list[bytes], *, late_s: float | None = None) -> None:
+        """Records of the transaction, at their place when this returns; or sent so much later, and nobody waits for them."""
         topics = (AddPartitionsToTxnTopic(topic, (partition,)),)
-        request = AddPartitionsToTxnRequest(
+        added = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self._name,
             v3_and_below_producer_id=self._producer_id,
             v3_and_below_producer_epoch=self._epoch,
             v3_and_below_topics=topics,
         )
-        await self._ask(TRANSACTION, self._name, request, 3)
-        await self._produce(topic, partition, values)
+        await self._ask(TRANSACTION, self._name, added, 3)
+        if late_s is None:
+            await self._produce(topic, partition, values)
+        else:
+            request = self._batch(topic, partition, values)
+            leader = await self._client.leader(topic, partition, self._ids)
+            self._client.loop.call_later(late_s, lambda: self._client.call(leader, request, PRODUCE_VERSION))
 
     async def send_offsets(self, group: str, topic: str, offsets: dict[int, int]) -> None:
         """Where a consumer has got to, as part of the transaction."""
@@ -113,26 +125,26 @@ class TransactionalProducer:
         answer = await self._ask(GROUP, group, request, 7)
         return {row.partition_index: max(0, row.committed_offset) for row in answer.topics[0].partitions}
 
+    def _batch(self, topic: str, partition: int, values: list[bytes]) -> ProduceRequest:
+        batch = build_batch(
+            [Record(b"k", value) for value in values],
+            producer_id=self._producer_id,
+            producer_epoch=self._epoch,
+            base_sequence=self._sequences.get((topic, partition), 0),
+            now_ms=self._client.loop.clock.now_ms(),
+            transactional=True,
+        )
+        data = TopicProduceData(topic, (PartitionProduceData(partition, bytes(batch)),))
+        return ProduceRequest(transactional_id=self._name, acks=ALL_IN_SYNC, timeout_ms=TIMEOUT_MS, topic_data=(data,))
+
     async def _produce(self, topic: str, partition: int, values: list[bytes]) -> None:
-        sequence = self._sequences.get((topic, partition), 0)
         while True:
-            batch = build_batch(
-                [Record(b"k", value) for value in values],
-                producer_id=self._producer_id,
-                producer_epoch=self._epoch,
-                base_sequence=sequence,
-                now_ms=self._client.loop.clock.now_ms(),
-                transactional=True,
-            )
-            data = TopicProduceData(topic, (PartitionProduceData(partition, bytes(batch)),))
-            request = ProduceRequest(
-                transactional_id=self._name, acks=ALL_IN_SYNC, timeout_ms=TIMEOUT_MS, topic_data=(data,)
-            )
+            request = self._batch(topic, partition, values)
             leader = await self._client.leader(topic, partition, self._ids)
             answer = await self._client.call(leader, request, PRODUCE_VERSION)
             code = None if answer is None else answer.responses[0].partition_responses[0].error_code
             if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-                self._sequences[topic, partition] = sequence + len(values)
+                self._sequences[topic, partition] = self._sequences.get((topic, partition), 0) + len(values)
                 return
             if code is not None and code not in PRODUCE_LATER:
                 raise EndedError(f"Produce: {ErrorCode(code).name}")

@@ -1,7 +1,8 @@
 """Records are moved from one topic to another, each exactly once: by copiers that read, write and commit in one transaction.
 
 Two of them have the same transactional id and take it from each other, as an application does of which an old process lives on.
-Some transactions are aborted, some are left open when their copier has had enough. Whoever reads what is committed sees of
+Some transactions are aborted, some of these while their records are still on their way, and some are left open when their
+copier has had enough. Whoever reads what is committed sees of
 each partition the records of the other topic: in order, none twice, none of an aborted transaction; and in the end all.
 """
 
@@ -17,8 +18,9 @@ from tests.simulation.workloads.base import Shared, Workload
 TRANSACTIONAL_ID, GROUP = "copier", "copiers"
 TIMEOUT_MS = 4_000
 AT_ONCE = 12
-ABORTED, LEFT_OPEN = 0.2, 0.1
-"""Of the transactions of a copier."""
+ABORTED, LEFT_OPEN, HASTY = 0.2, 0.1, 0.1
+"""Of the transactions of a copier. Of a hasty one nobody knows whether its records come before it is aborted, or after."""
+LATE_S = 0.03
 
 
 class Transfers(Workload):
@@ -78,8 +80,16 @@ class Transfers(Workload):
             return False
         self._attempts += 1
         attempt = b"%d" % self._attempts
+        is_hasty = random.random() < HASTY
+        if is_hasty:
+            self._aborted.add(attempt)
         for partition, values in moved.items():
-            await producer.write(self.COPY, partition, [attempt + b":" + value for value in values])
+            late_s = random.uniform(0, LATE_S) if is_hasty else None
+            await producer.write(self.COPY, partition, [attempt + b":" + value for value in values], late_s=late_s)
+        if is_hasty:
+            await producer.end(committed=False)
+            await producer.raise_epoch()
+            return True
         await producer.send_offsets(GROUP, self.TOPIC, {partition: position[partition] for partition in moved})
         chance = random.random()
         if chance < LEFT_OPEN and not self.shared.is_over:
