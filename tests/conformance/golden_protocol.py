@@ -12,8 +12,8 @@ Kafka's JSON, the bytes in hex.
 
 The first value of a version is as empty as can be; the others are random, with nulls, tags, Unicode, negative numbers
 in them; one value of the newest version has everything longer than 127, where one byte of a varint does not suffice.
-Versions that are newer than this Kafka are left out (kio has those). Records of internal topics that came later, which kio does not
-have, are asked of a newer Kafka.
+Versions that are newer than this Kafka are left out (kio has those). Records of internal topics that came later, which kio
+does not have, are asked of a newer Kafka.
 """
 
 import json
