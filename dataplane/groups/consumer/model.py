@@ -129,12 +129,12 @@ class Group:
 
     @property
     def is_empty(self) -> bool:
-        """It has no members, and none on the way."""
-        return not self.members and not self.storing and not self.waiting
+        """It has no members, and none on the way, nor one that the log may know of."""
+        return not (self.members or self.storing or self.waiting or self.doubtful)
 
     def is_blank(self) -> bool:
         """As if it did not exist."""
-        return self.epoch == 0 and self.is_empty and not self.doubtful
+        return self.epoch == 0 and self.is_empty
 
     def state(self) -> GroupState:
         """Looks at the members until one is on its way."""

@@ -232,6 +232,20 @@ def test_a_group_with_members_is_not_deleted_and_an_empty_one_is_with_everything
     assert world.coordinator.find(G) is None
 
 
+def test_a_group_is_not_deleted_while_the_log_may_know_of_a_member():
+    world = World()
+    world.beats("ana", 0)
+    world.beats("ana", -1)
+    world.log.error = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    world.beats("bob", 0)
+    world.log.error = ErrorCode.NONE
+    assert world.coordinator.delete_group(G).result() == ErrorCode.NON_EMPTY_GROUP
+    world.run(2)
+    deleted = world.coordinator.delete_group(G)
+    world.run(0.1)
+    assert deleted.result() == ErrorCode.NONE
+
+
 def test_while_a_group_is_being_deleted_nobody_joins():
     world = World()
     world.beats("ana", 0)
