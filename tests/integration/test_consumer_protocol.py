@@ -98,6 +98,9 @@ def test_three_members_share_the_partitions_and_one_that_is_killed_is_replaced(t
         client = admin(tenant)  # kept: an AdminClient that is collected takes its requests along
         listed = client.list_consumer_groups(types={ConsumerGroupType.CONSUMER}).result(TIMEOUT_S)
         assert [group.group_id for group in listed.valid] == ["billing"]
+        described = client.describe_consumer_groups(["billing"])["billing"].result(TIMEOUT_S)
+        assert sorted(member.client_id for member in described.members) == ["one", "three", "two"]
+        assert sorted(len(member.assignment.topic_partitions) for member in described.members) == [2, 2, 2]
         members[0].process.kill()
         wait_for(lambda: share(members[1:], 6), 40, "two members to share what the third had")
         more = [f"more-{n}" for n in range(60)]

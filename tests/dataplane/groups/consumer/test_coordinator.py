@@ -2,6 +2,7 @@
 
 import pytest
 
+from dataplane.coordination.effects import Producer
 from dataplane.groups.commits import Commit, Offset
 from dataplane.groups.consumer.events import Heartbeat
 from dataplane.protocol.errors import ErrorCode
@@ -188,6 +189,21 @@ def test_who_may_commit(member, epoch, knows, error):
     world = World()
     world.beats("ana", 0)
     assert world.commits(member, epoch, knows_epochs=knows) == error
+
+
+@pytest.mark.parametrize(
+    ("member", "epoch", "error"),
+    [
+        ("", -1, ErrorCode.NONE),  # it says nothing of a member: its own epoch fences it
+        ("ana", 1, ErrorCode.NONE),
+        ("ana", 0, ErrorCode.STALE_MEMBER_EPOCH),
+        ("bob", 1, ErrorCode.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_who_may_commit_in_a_transaction(member, epoch, error):
+    world = World()
+    world.beats("ana", 0)
+    assert world.commits(member, epoch, producer=Producer(7, 0)) == error
 
 
 def test_anybody_may_commit_while_there_are_no_members():
