@@ -81,11 +81,24 @@ class ConsumerHeartbeats:
             answer.resolve(entry)
             return
         asked = self._ask(group_id, replace(ask, matched=matched.result()))
-        entry = self._entry(group_id, ask)
-        if not isinstance(entry, HeartbeatResult) and entry is not None and entry.consumer is not None:
-            still = {p: seen for p, seen in entry.matched_with.items() if p in entry.consumer.patterns}
+        asked.then(partial(self._answered, group_id, ask, pattern, names, answer))
+
+    def _answered(
+        self,
+        group_id: str,
+        ask: Heartbeat,
+        pattern: str,
+        names: Sequence[str],
+        answer: Future[HeartbeatResult],
+        asked: Future[HeartbeatResult],
+    ) -> None:
+        """What it matches is the group's only where the heartbeat was good; else the next one looks again."""
+        result, entry = asked.result(), self._entry(group_id, ask)
+        if result.error == ErrorCode.NONE and not isinstance(entry, HeartbeatResult) and entry is not None:
+            patterns_now = () if entry.consumer is None else entry.consumer.patterns
+            still = {p: seen for p, seen in entry.matched_with.items() if p in patterns_now}
             entry.matched_with = {**still, pattern: names}
-        asked.then(lambda done: answer.resolve(done.result()))
+        answer.resolve(result)
 
     def _ask(self, group_id: str, ask: Heartbeat) -> Future[HeartbeatResult]:
         shard = self._shard_of(group_id)

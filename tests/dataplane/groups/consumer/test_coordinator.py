@@ -113,6 +113,21 @@ def test_topics_that_come_later_are_matched_by_the_next_heartbeat():
     assert world.has("ana", f"{KEY}.t2") == (0, 1)
 
 
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_heartbeat_of_which_nothing_came_is_not_the_one_that_looked(is_refused):
+    world = World()
+    world.beats("ana", 0, topics=None, pattern="t.*")
+    world.topics.put(f"{KEY}.t2", 2)
+    if is_refused:
+        assert world.beats("ana", 9, pattern="t.*").error == ErrorCode.FENCED_MEMBER_EPOCH
+    else:
+        world.log.error = ErrorCode.NOT_ENOUGH_REPLICAS
+        assert world.beats("ana", 1).error == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        world.log.error = ErrorCode.NONE
+    world.beats("ana", 1)
+    assert world.has("ana", f"{KEY}.t2") == (0, 1)
+
+
 def test_what_a_member_may_not_see_it_does_not_match():
     world = World()
     world.hidden.add(T)
